@@ -162,7 +162,8 @@ describe("VLANs and bonds of machines with a kernel of their own", function () {
       [networkInterface, { ...vlan, vlan: { link: "k1", id: 11 } }],
       [networkInterface, { ...bond, bond: { members: ["k2", "k3"], mode: "balance-rr" } }],
     ];
-    await line.expectAll(other, "changed");
+    // To and fro: a networkd that hears late of the bond that went leaves the members of the new one free, but not each time.
+    for (const turn of [other, steps.slice(1), other]) await line.expectAll(turn, "changed");
     await line.expectAll([...other, ...steps.slice(0, 1)], "ok");
     line.shell("sync");
     line.drop();

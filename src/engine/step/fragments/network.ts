@@ -142,7 +142,9 @@ export function followFiles(wanted: Interface, change: Sh): Sh {
 ${kind === undefined ? sh`` : seeAnew(wanted, kind)}
 case $backend in ifupdown) ! ifquery --state ${name} >/dev/null 2>&1 || ifdown --force ${name} || exit 1 ;; esac
 ${change}
-[ -z "$anew" ] || [ ! -e ${`/sys/class/net/${name}`} ] || ip link delete ${name} || exit 1
+if [ -n "$anew" ] && [ -e ${`/sys/class/net/${name}`} ]; then
+  ${dropLink(name)} || exit 1
+fi
 case $backend in
   networkd)
     # It does not read again how to make what it has made before.
@@ -167,12 +169,22 @@ function seeAnew(wanted: Interface, kind: string): Sh {
 fi`;
 }
 
+/**
+ * Takes a link away, and waits at most 10 s until networkd has heard of it: its socket outlives a restart (systemd-networkd.socket), and what it
+ * hears of this link later it takes to be said of the one that it makes under the same name. Then it forgets that one, and its members stay free.
+ */
+function dropLink(name: string): Sh {
+  return sh`index=none tries=0
+{ read -r index <${`/sys/class/net/${name}/ifindex`}; } 2>/dev/null
+ip link delete ${name} && while [ -e "/run/systemd/netif/links/$index" ] && [ "$tries" -lt 100 ]; do tries=$((tries + 1)) && sleep 0.1; done`;
+}
+
 /** Sets `undo`, the command that brings back what ran once the files are back. */
 export function undoCommand(wanted: Interface): Sh {
   const { name, vlan } = wanted;
   const isMade = kindOf(wanted) !== undefined;
   const others = [...(vlan ? [vlan.link] : []), ...membersOf(wanted)].join(" ");
-  const drop = isMade ? `ip link delete ${name}` : `ip addr flush dev ${name}`;
+  const drop = isMade ? dropLink(name).masked : `ip addr flush dev ${name}`;
   return sh`case $backend in
   networkd) undo=${`${isMade ? `${drop}; systemctl restart systemd-networkd` : "networkctl reload"}; for one in ${others} ${name}; do networkctl reconfigure $one; done`} ;;
   ifupdown) undo=${`ifdown --force ${name}; ${drop}; ifup ${name}`} ;;
