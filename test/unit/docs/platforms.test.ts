@@ -11,12 +11,14 @@ describe("the table of platforms in docs/modules.md", () => {
   });
 
   for (const [module, row] of rows) {
-    const own = samples.filter((sample) => sample.module === module);
+    const own = samples
+      .filter((sample) => sample.module === module)
+      .flatMap(({ busybox }) => (busybox === "left out" ? [] : [busybox]));
     it(`says of ${module} what the lab holds true`, () => {
       expect(row.debian).to.equal(own.length > 0 ? "converges" : "its own test");
       if (own.length > 0)
         expect(row.busybox).to.equal(
-          cellOf(own.map(({ busybox }) => (busybox === "converges" ? busybox : noneOf(busybox.forWantOf)))),
+          cellOf(own.map((busybox) => (busybox === "converges" ? busybox : noneOf(busybox.forWantOf)))),
         );
     });
   }
