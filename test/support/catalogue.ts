@@ -7,7 +7,7 @@ import { defineModule, type ModuleDefinition } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
 import { contradictions, openBastion, rosterOf, type Bastion } from "./deploy.ts";
-import type { NodeSample } from "./sample.ts";
+import type { Sample } from "./sample.ts";
 import { SharedLine } from "./shared-line.ts";
 import { contextOf, type StepRun, type StepRunOptions } from "./steps.ts";
 
@@ -20,7 +20,7 @@ export interface Cost {
 export interface CatalogueOptions extends LabOptions {
   readonly nodes: readonly NodeSpec[];
   /** What is tried on each node, in this order. */
-  readonly samples: Readonly<Record<string, readonly NodeSample[]>>;
+  readonly samples: Readonly<Record<string, readonly Sample[]>>;
 }
 
 /** Nodes of a lab, and for each a state of all its samples. */
@@ -69,7 +69,7 @@ export class Catalogue {
   /** Runs one step by itself. */
   async alone(
     name: string,
-    { module, args }: Pick<NodeSample, "module" | "args">,
+    { module, args }: Pick<Sample, "module" | "args">,
     options: StepRunOptions = {},
   ): Promise<StepRun> {
     const loaded = (await registry.get(module)?.()) as ModuleDefinition;
@@ -111,10 +111,10 @@ export class Catalogue {
     expect(othersThan("ok", await this.#apply(name))).to.deep.equal([]);
   }
 
-  /** Where a sample's step by itself starts more processes than this, in words. */
+  /** Where a sample's step by itself starts more processes than this, in words; those that only help are not counted. */
   async dearerThan(
     name: string,
-    samples: readonly NodeSample[],
+    samples: readonly Sample[],
     costs: ReadonlyMap<string, Cost>,
   ): Promise<readonly string[]> {
     const { line } = this.#of(name);
@@ -126,7 +126,7 @@ export class Catalogue {
     });
     const bare = await this.#least(name, () => line.run(nothing, {}), 0);
     const problems: string[] = [];
-    for (const sample of samples) {
+    for (const sample of samples.filter(({ helps = false }) => !helps)) {
       const { unchanged, changed } = costs.get(sample.id) ?? { unchanged: -1, changed: -1 };
       const run = (): Promise<unknown> => this.alone(name, sample);
       const still = (await this.#least(name, run, unchanged + bare)) - bare;
@@ -161,7 +161,7 @@ export class Catalogue {
     return events;
   }
 
-  #all(name: string): readonly NodeSample[] {
+  #all(name: string): readonly Sample[] {
     return this.#samples[name] ?? [];
   }
 
@@ -178,11 +178,11 @@ function finished(events: readonly RunEvent[]): readonly Finished[] {
   return events.filter((event) => event.type === "step.finished");
 }
 
-function stateOf(all: readonly NodeSample[]): string {
+function stateOf(all: readonly Sample[]): string {
   return stringify({ steps: all.map(({ id, module, args, keys = {} }) => ({ id, [module]: args, ...keys })) });
 }
 
-function isDrifting(sample: NodeSample): sample is NodeSample & Required<Pick<NodeSample, "drift">> {
+function isDrifting(sample: Sample): sample is Sample & Required<Pick<Sample, "drift">> {
   return sample.drift !== undefined;
 }
 

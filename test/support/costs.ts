@@ -18,7 +18,7 @@ export function readCosts(): ReadonlyMap<string, Cost> {
 export function readUncounted(): ReadonlyMap<string, string> {
   return new Map(
     Array.from(
-      page().matchAll(/^\| ([a-z_]+\.\w+) +\| `(test\/lab\/[\w-]+\.test\.ts)` +\|/gm),
+      page().matchAll(/^\| ([a-z_]+\.\w+) +\| `(test\/(?:lab|integration)\/[\w/-]+\.test\.ts)` +\|/gm),
       ([, module = "", file = ""]) => [module, file],
     ),
   );

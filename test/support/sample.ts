@@ -4,12 +4,16 @@ import type { ErrorCode } from "#errors/codes.ts";
  * A step of one module as the lab tries it (test/lab/catalogue): foreseen by a dry run, applied twice, changed by somebody else, mended; and
  * what the module refuses. Texts of sh run on the node as root, and end 0.
  */
-export interface NodeSample {
+export interface Sample {
   /** The step's id: its module, and a word more where there are several. */
   readonly id: string;
   readonly module: string;
   /** Its arguments, as a state has them. */
   readonly args: Readonly<Record<string, unknown>>;
+  /** It makes what samples behind it need, and is none of its module. */
+  readonly helps?: true;
+  /** What becomes of it on a BusyBox node, where it is tried there. */
+  readonly busybox?: "converges" | { readonly refuses: ErrorCode; readonly forWantOf: string };
   /** Done on the node before the first look. */
   readonly before?: string;
   /** Other keys of the step, such as `creates`. */
@@ -25,10 +29,4 @@ export interface NodeSample {
     readonly before?: string;
     readonly after?: string;
   };
-}
-
-/** A sample for the lab's containers. */
-export interface Sample extends NodeSample {
-  /** What becomes of it on a BusyBox node; `left out`: it makes what other samples need, and is none of its module. */
-  readonly busybox: "converges" | "left out" | { readonly refuses: ErrorCode; readonly forWantOf: string };
 }

@@ -14,7 +14,7 @@ export const samples: readonly Sample[] = [
     id: "package.installed disks",
     module: "package.installed",
     args: { names: ["lvm2", "smartmontools"], updateCache: true },
-    busybox: "left out",
+    helps: true,
   },
   {
     id: "disk.health",
@@ -36,7 +36,7 @@ export const samples: readonly Sample[] = [
         { name: "grow", size: "16M" },
       ],
     },
-    busybox: "left out",
+    helps: true,
   },
   {
     id: "lvm.physical_volume",
@@ -55,7 +55,7 @@ export const samples: readonly Sample[] = [
     id: "lvm.physical_volume group",
     module: "lvm.physical_volume",
     args: at("group"),
-    busybox: "left out",
+    helps: true,
   },
   {
     id: "lvm.volume_group",
@@ -66,7 +66,7 @@ export const samples: readonly Sample[] = [
     refusal: { args: { name: "vg_other", disks: [disk], partition: "group" }, code: "LVM_PV_TAKEN" },
   },
   {
-    id: "filesystem.formatted anew",
+    id: "filesystem.formatted",
     module: "filesystem.formatted",
     args: at("format"),
     busybox: noBlkid,
@@ -76,7 +76,7 @@ export const samples: readonly Sample[] = [
     id: "filesystem.formatted grow",
     module: "filesystem.formatted",
     args: at("grow"),
-    busybox: "left out",
+    helps: true,
   },
   {
     id: "filesystem.grown",

@@ -31,7 +31,7 @@ export const samples: readonly Sample[] = [
     module: "command.run",
     args: { cmd: generations(1, 3, 2, 4) },
     keys: { creates: profile, require: ["nix.installed"] },
-    busybox: "left out",
+    helps: true,
   },
   {
     id: "nix.profile",
