@@ -187,6 +187,7 @@ export type ErrorCode =
   | "LVM_PV_MISSING"
   | "LVM_PV_TAKEN"
   | "LVM_VOLUME_DIFFERS"
+  | "USER_MISSING"
   | "VOLUME_NOT_FOUND"
   | "LUKS_CLOSED"
   | "DISK_FAILING"
