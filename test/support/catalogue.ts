@@ -3,7 +3,7 @@ import { stringify } from "yaml";
 import { z } from "zod";
 import type { Outcome, RunEvent } from "#engine/events/event.ts";
 import { registry } from "#engine/modules/registry.ts";
-import { defineModule, type ModuleDefinition } from "#engine/step/define.ts";
+import { defineModule, type Facts, type ModuleDefinition } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
 import { contradictions, openBastion, rosterOf, type Bastion } from "./deploy.ts";
@@ -91,17 +91,15 @@ export class Catalogue {
   /** What somebody changed is named, step by step and in the dry run of the state, and mended. */
   async mendsDrift(name: string): Promise<void> {
     const drifted = this.#all(name).filter(isDrifting);
+    for (const { drift } of drifted) this.shell(name, drift.by);
+    const plan = await this.#apply(name, "--dry-run");
     for (const sample of drifted) {
-      this.shell(name, sample.drift.by);
-      const finds = Object.entries(sample.drift.finds);
-      if (finds.length === 0) continue;
-      const { have, problem } = await this.alone(name, sample, { dryRun: true });
-      for (const [fact, value] of finds)
-        expect(have[fact], `${sample.id}, ${fact} of ${JSON.stringify({ have, problem })}`).to.match(
+      const have = await this.#differing(name, sample, plan);
+      for (const [fact, value] of Object.entries(sample.drift.finds))
+        expect(have[fact], `${sample.id}, ${fact} of ${JSON.stringify(have)}`).to.match(
           value instanceof RegExp ? value : new RegExp(`^${RegExp.escape(value)}$`),
         );
     }
-    const plan = await this.#apply(name, "--dry-run");
     const ids = drifted.map(({ id }) => id);
     // What stands on another step that would change may be unknown; nothing else may.
     const found = new Map(finished(plan).map(({ title, outcome }) => [title, outcome]));
@@ -141,15 +139,22 @@ export class Catalogue {
   /** Processes that some work starts, the least of several tries: others on the node, such as its journal, start some now and then. */
   async #least(name: string, work: () => Promise<unknown>, limit: number, before = ":"): Promise<number> {
     // The newest process of the node's own namespace: numbers are given one after the other (proc_loadavg(5)).
-    const newest = (): number => Number(this.shell(name, "read -r _ _ _ _ pid </proc/loadavg; echo $pid"));
+    const newest = (command: string): number =>
+      Number(this.shell(name, `${command}\nread -r _ _ _ _ pid </proc/loadavg; echo $pid`).split("\n").at(-1));
     let found = Number.POSITIVE_INFINITY;
     for (let tries = 0; tries < 4 && found > limit; tries++) {
-      this.shell(name, before);
-      const first = newest();
+      const first = newest(before);
       await work();
-      found = Math.min(found, newest() - first);
+      found = Math.min(found, newest(":") - first);
     }
     return found;
+  }
+
+  /** What a dry run found of a step other than wanted; by itself where the step stands behind another one that would change. */
+  async #differing(name: string, sample: Sample, plan: readonly RunEvent[]): Promise<Facts> {
+    const { outcome, changes = [] } = finished(plan).find(({ title }) => title === sample.id) ?? {};
+    if (outcome === "unknown") return (await this.alone(name, sample, { dryRun: true })).have;
+    return Object.fromEntries(changes.map(({ name: fact, have = "" }) => [fact, have]));
   }
 
   async #apply(name: string, ...flags: readonly string[]): Promise<readonly RunEvent[]> {
