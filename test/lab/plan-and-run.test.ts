@@ -183,6 +183,16 @@ const pairs: readonly Pair[] = [
     done: [changed, changed],
   },
   {
+    title: "a user, then a timer in the user's name; one of a user that nobody makes",
+    before: "userdel -r demo; groupdel demo; true",
+    steps: `
+  - { id: user, user.managed: { name: demo } }
+  - { id: timer, timer.managed: { name: demo, command: "true", onCalendar: daily, user: demo } }
+  - { id: other, timer.managed: { name: other, command: "true", onCalendar: daily, user: nobody-here } }`,
+    foreseen: [would, would, failed],
+    done: [changed, changed, failed],
+  },
+  {
     title: "a file of a user that nobody makes",
     steps: `
   - { id: other, file.managed: { path: /srv/mine, content: y } }

@@ -11,6 +11,7 @@ import { on } from "#support/deploy.ts";
 import { packages, standInForNixOs } from "#support/nixos-stand-in.ts";
 import { cellOf, endOf, readPlatforms } from "#support/platforms.ts";
 import { contextOf, runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import type { Sample } from "#support/sample.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { samples } from "./catalogue/all.ts";
 
@@ -92,7 +93,8 @@ describe("the modules on other systems than Debian, by dry runs", function () {
   async function triesOf(name: string, module: string): Promise<readonly Args[]> {
     if (instead[module]) return [instead[module]];
     // A sample's disk is another node's.
-    const own = samples.filter((sample) => sample.module === module && sample.args["disk"] === undefined);
+    const isElsewhere = ({ args }: Sample): boolean => args["disk"] !== undefined || args["disks"] !== undefined;
+    const own = samples.filter((sample) => sample.module === module && !sample.helps && !isElsewhere(sample));
     return own.length > 0 ? own.map(({ args }) => args) : [await exampleOf(name, module)];
   }
 
@@ -107,7 +109,7 @@ describe("the modules on other systems than Debian, by dry runs", function () {
       expect(await cellOn("x1", module)).to.equal(nixos);
     });
     // What has a sample, the catalogue's own test tries.
-    if (!samples.some((sample) => sample.module === module))
+    if (!samples.some((sample) => sample.module === module && sample.busybox))
       it(`${module} on BusyBox: ${busybox}`, async () => {
         expect(await cellOn("b1", module)).to.equal(busybox);
       });

@@ -10,8 +10,10 @@ export interface Sample {
   readonly module: string;
   /** Its arguments, as a state has them. */
   readonly args: Readonly<Record<string, unknown>>;
-  /** What becomes of it on a BusyBox node. */
-  readonly busybox: "converges" | { readonly refuses: ErrorCode; readonly forWantOf: string };
+  /** It makes what samples behind it need, and is none of its module. */
+  readonly helps?: true;
+  /** What becomes of it on a BusyBox node, where it is tried there. */
+  readonly busybox?: "converges" | { readonly refuses: ErrorCode; readonly forWantOf: string };
   /** Done on the node before the first look. */
   readonly before?: string;
   /** Other keys of the step, such as `creates`. */

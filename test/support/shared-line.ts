@@ -2,9 +2,9 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { LabNode } from "#lab/lab.ts";
-import { runStepOn, stepOf, type StepRun, type StepRunOptions } from "./steps.ts";
+import type { ModuleDefinition, StepContext } from "#engine/step/define.ts";
+import { contextOf, runStepOn, stepOf, type StepRun, type StepRunOptions } from "./steps.ts";
 
 /** A module and its arguments. */
 export type Steps = readonly (readonly [module: ModuleDefinition, args: object])[];
@@ -30,9 +30,13 @@ export class SharedLine {
   }
 
   /** Runs a step; what steps remember on the node outlives it, as in a run. */
-  run(module: ModuleDefinition, args: object, options: StepRunOptions = {}): Promise<StepRun> {
+  run(
+    module: ModuleDefinition,
+    args: object,
+    { context = contextOf(), ...options }: StepRunOptions & { readonly context?: StepContext } = {},
+  ): Promise<StepRun> {
     const line = `ssh:ssh ${this.#ssh.join(" ")}`;
-    return runStepOn(line, stepOf(module, args), { stateDir: "/var/lib/kcore-test", ...options });
+    return runStepOn(line, stepOf(module, args, context), { stateDir: "/var/lib/kcore-test", ...options });
   }
 
   /** Runs steps until one does not end so; throws with what it said. */

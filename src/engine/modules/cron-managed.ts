@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
+import { doneBy } from "../step/fragments/accounts.ts";
 import { Command, EtcName, Schedule } from "../step/fragments/cron.ts";
 import { fileAbsent } from "./file-absent.ts";
 import { stepOfFile } from "./file-managed.ts";
@@ -22,7 +23,7 @@ const Value = z
  *   command: /usr/local/bin/backup --day "$(date +%F)"
  *   environment: { MAILTO: ops@example.org }
  * ```
- * One job in a file of its own, /etc/cron.d/NAME, as crontab(5) has it. A `%` stands for itself: it is escaped for cron. What reads no
+ * One job in a file of its own, /etc/cron.d/NAME, as crontab(5) has it; its user has to be there. A `%` stands for itself: it is escaped for cron. What reads no
  * /etc/cron.d, as BusyBox's crond, has no such folder, and the step is refused (FILE_NO_PARENT): there a systemd timer, or nothing.
  */
 export const cronManaged = defineModule({
@@ -57,13 +58,14 @@ export const cronManaged = defineModule({
     "FILE_NO_PARENT",
     "FILE_PARENT_UNSAFE",
     "NIXOS_MANAGED",
+    "USER_MISSING",
   ],
   step: ({ name, schedule = "", command = "", user, environment, state }, context) => {
     const path = `/etc/cron.d/${name}`;
     if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
     const variables = Object.entries(environment).map(([key, value]) => `${key}=${quoted(value)}\n`);
     const content = `# Managed by kcore.\n${variables.join("")}${schedule} ${user} ${command.replaceAll("%", String.raw`\%`)}\n`;
-    return stepOfFile({ path, content, mode: "0644" }, context);
+    return doneBy(user, stepOfFile({ path, content, mode: "0644" }, context));
   },
 });
 

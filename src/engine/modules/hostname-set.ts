@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
-import { sh, shLines, type Sh } from "../step/sh.ts";
+import { rawSh, sh, shLines, type Sh } from "../step/sh.ts";
 
 const hostname = "/etc/hostname";
 const info = "/etc/machine-info";
@@ -16,7 +15,7 @@ const address = "127.0.1.1";
  * hostname.set: { name: n1.example.org, hosts: true }
  * ```
  * The name in /etc/hostname and that of the running kernel (hostname(5)). With `hosts` the machine finds its own name without DNS: the line of
- * 127.0.1.1 in /etc/hosts has it, before a dot and whole.
+ * 127.0.1.1 in /etc/hosts begins with it, whole and before a dot. Other names on that line stay, but for those of the name that the machine had.
  */
 export const hostnameSet = defineModule({
   name: "hostname.set",
@@ -37,12 +36,13 @@ export const hostnameSet = defineModule({
       .regex(/^[^\p{C}"\\$`]{1,128}$/u, 'must be one line without ", \\, $ and `')
       .optional()
       .describe("A name for people, in /etc/machine-info; else not managed."),
-    hosts: z.boolean().default(false).describe("Keep the line of 127.0.1.1 in /etc/hosts."),
+    hosts: z.boolean().default(false).describe("Keep the name on the line of 127.0.1.1 in /etc/hosts."),
   }),
   refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: ({ name, pretty, hosts: hasLine }) => {
     const [short = name] = name.split(".");
-    const line = `${address} ${short === name ? "" : `${name} `}${short}`;
+    const names = short === name ? [name] : [name, short];
+    const line = [address, ...names].join(" ");
     const paths = [hostname, ...(pretty === undefined ? [] : [info]), ...(hasLine ? [hosts] : [])];
     return {
       reach: {
@@ -61,17 +61,18 @@ fact live "$(uname -n)"
 ${pretty === undefined ? sh`` : readPretty}
 ${
   hasLine
-    ? sh`${readFstab(hosts, { source: address })}
-fact hosts "$fstab"`
+    ? sh`${lookAtLine(names)}
+fact hosts "\${found:-absent}"`
     : sh``
 }`,
       guard: shLines(paths.map((path) => sh`guard_file ${path}`)),
       keep: sh`${shLines(paths.map((path) => sh`keep_path ${path}`))}on_revert "hostname '$(uname -n)'"`,
       foresee: shLines(paths.map((path) => sh`foresee_place ${path} 8 0 - -`)),
+      // The line first: as long as the old name stands in its file, its names on the line are known.
       apply: sh`${readStatic}
+${hasLine ? keepLine(names) : sh``}
 [ "$static" = ${name} ] || put_file ${blobOf(`${name}\n`)} ${hostname} 0644 root root || exit 1
 ${pretty === undefined ? sh`` : keepPretty(pretty)}
-${hasLine ? keepLine(line) : sh``}
 if [ "$(uname -n)" != ${name} ]; then
   if have hostname; then hostname ${name}
   elif have hostnamectl; then hostnamectl --transient set-hostname ${name}
@@ -101,10 +102,48 @@ function keepPretty(pretty: string): Sh {
 } >"$K_TMP/info" && { cmp -s "$K_TMP/info" ${info} || put_file "$K_TMP/info" ${info} - - - || exit 1; }`;
 }
 
-/** hosts(5) is made of lines of words as fstab(5) is: the first one is the key. */
-function keepLine(line: string): Sh {
-  return sh`${readFstab(hosts, { source: address })}
-if [ "$fstab" != ${line} ]; then
-  ${writeFstab(hosts, { source: address }, line)}
-fi`;
+/**
+ * Sets `found` to the lines of the address, without comments, blanks made single: to what is wanted where they are one line that begins with the names and
+ * has none of the old name. `$K_TMP/hosts` is what the file is to be. Follows `readStatic`.
+ */
+function lookAtLine(names: readonly string[]): Sh {
+  return sh`[ ! -f ${hosts} ] || cat <${hosts} >"$K_TMP/was" || exit 1
+[ -f "$K_TMP/was" ] || : >"$K_TMP/was"
+found=$(address=${address} names=${names.join(" ")} old="$static $(uname -n)" new=$K_TMP/hosts awk ${editLine} <"$K_TMP/was") || exit 1`;
 }
+
+function keepLine(names: readonly string[]): Sh {
+  return sh`${lookAtLine(names)}
+if cmp -s "$K_TMP/was" "$K_TMP/hosts"; then :
+elif [ -f ${hosts} ]; then put_file "$K_TMP/hosts" ${hosts} - - - || exit 1
+else put_file "$K_TMP/hosts" ${hosts} 0644 root root || exit 1; fi`;
+}
+
+/** Writes the new file, and prints what `found` is to be. */
+const editLine = rawSh(`'
+  BEGIN {
+    address = ENVIRON["address"]; names = ENVIRON["names"]
+    split(names, given, " "); for (i in given) ours[given[i]]
+    split(tolower(ENVIRON["old"]), given, " ")
+    for (i in given) { sub(/[.].*/, "", given[i]); if (!(given[i] in ours)) old[given[i]] }
+  }
+  {
+    text[NR] = $0; note = ""
+    if (i = index($0, "#")) { note = substr($0, i); $0 = substr($0, 1, i - 1) }
+    if ($1 != address) next
+    $1 = $1; said = said (said == "" ? "" : "\\n") $0
+    for (i = 2; i <= NF; i++) {
+      name = tolower($i); short = name; sub(/[.].*/, "", short)
+      if (name in ours) continue
+      if (short in old) { stale = 1; continue }
+      if (!(name in kept)) { kept[name]; others = others " " $i }
+    }
+    if (lines++) { text[NR] = note; gone[NR] = note == "" } else { first = NR; comment = note == "" ? "" : " " note }
+  }
+  END {
+    line = address " " names
+    if (first) text[first] = line others comment
+    for (i = 1; i <= NR; i++) if (!gone[i]) print text[i] >ENVIRON["new"]
+    if (!first) print line >ENVIRON["new"]
+    print lines == 1 && !stale && said == line others ? line : said
+  }'`);

@@ -1,7 +1,13 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { hasModule, linksOf, lookAtModule, runningParameter } from "../step/fragments/kernel-module.ts";
+import {
+  hasModule,
+  linksOf,
+  lookAtModule,
+  optionsElsewhere,
+  runningParameter,
+} from "../step/fragments/kernel-module.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -41,7 +47,7 @@ type Args = z.output<typeof args>;
  * ```
  * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. What is built into the kernel counts as loaded. That a module
  * runs with other options is told; they count from the next boot unless `reload`. A module in use is never taken out, nor is that of a network
- * interface, unless the step is on trial (`risk: connectivity`). One that the initial ramdisk loads has its options from there: update-initramfs(8) carries them over.
+ * interface, unless the step is on trial (`risk: connectivity`). A file of modprobe.d(5) that gives one of the options another value is named and refused. One that the initial ramdisk loads has its options from there: update-initramfs(8) carries them over.
  */
 export const kernelModuleLoaded = defineModule({
   name: "kernel_module.loaded",
@@ -73,12 +79,17 @@ export const kernelModuleLoaded = defineModule({
           // A module brings settings of its own.
           ...(isLoaded ? [{ is: "tree", path: "/proc/sys" } as const] : []),
         ],
-        restsOn: [...files.map(({ path }) => ({ is: "path", path }) as const), { is: "packages" }],
+        restsOn: [
+          ...files.map(({ path }) => ({ is: "path", path }) as const),
+          ...(pairs.length > 0 ? [{ is: "tree", path: "/etc/modprobe.d" } as const] : []),
+          { is: "packages" },
+        ],
       },
       want: {
         now: state,
         atBoot: isLoaded ? "loaded" : given.blacklist ? "blacklisted" : "absent",
         ...(isLoaded ? { options: pairs.map((pair) => pair.join("=")).join(" ") || "none" } : {}),
+        ...(pairs.length > 0 ? { "options elsewhere": "none" } : {}),
         ...(reload ? Object.fromEntries(pairs.map(([key, value]) => [`running ${key}`, value])) : {}),
       },
       probe: sh`${lookAtModule(name)}
@@ -88,6 +99,13 @@ ${atBoot(given, probe)}
 fact atBoot "$at_boot"
 options=$(sed -n ${`s/^options ${name} //p`} ${probe} 2>/dev/null)
 fact options "\${options:-none}"
+${
+  pairs.length === 0
+    ? sh``
+    : sh`${optionsElsewhere(name, probe, options)}
+fact "options elsewhere" "\${conflicts:-none}"
+[ -z "$doubles" ] || note ${`options of ${name} that this step gives stand in `}"\${doubles% } too"`
+}
 ${shLines(pairs.map(([key, value]) => running(given, key, value)))}`,
       guard: sh`${shLines(files.map(({ path }) => sh`guard_file ${path}`))}${lookAtModule(name)}
 ${isLoaded ? guardLoaded(given, probe, onTrial) : guardAbsent(given, load, onTrial)}`,
@@ -143,6 +161,12 @@ function guardLoaded(given: Args, probe: string, onTrial: boolean): Sh {
 [ -z "$differs" ] || [ $now != loaded ] || ${inUse(name, onTrial)}
 `
       : sh``
+  }${
+    Object.keys(given.options).length === 0
+      ? sh``
+      : sh`${optionsElsewhere(name, probe, given.options)}
+[ -z "$conflicts" ] || refuse KERNEL_MODULE_REFUSED ${`${name} gets other options from another file, take them out there: `}"$conflicts"
+`
   }for found in $blacklisters; do
   [ "$found" = ${probe} ] || refuse KERNEL_MODULE_REFUSED "$found forbids to load "${name}": take that out there"
 done

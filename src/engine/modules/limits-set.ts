@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { defineModule } from "../step/define.ts";
+import { defineModule, type Step } from "../step/define.ts";
+import { reachOfData } from "../step/reach-of-data.ts";
+import { sh, shLines } from "../step/sh.ts";
 import { fileAbsent } from "./file-absent.ts";
 import { stepOfFile } from "./file-managed.ts";
 
@@ -54,7 +56,7 @@ const Limit = z
  *     - { domain: postgres, item: nofile, value: 65536 }
  * ```
  * Limits of sessions that log in from then on, in /etc/security/limits.d/NAME.conf (limits.conf(5)); files are read in the order of their names,
- * and the last one wins. PAM sets them, by pam_limits, which Debian has for every login; units of systemd have `LimitNOFILE=` and the like instead.
+ * and the last one wins. A `nofile` above the kernel's fs.nr_open is refused: with it nobody logs in any more. PAM sets them, by pam_limits, which Debian has for every login; units of systemd have `LimitNOFILE=` and the like instead.
  */
 export const limitsSet = defineModule({
   name: "limits.set",
@@ -83,6 +85,7 @@ export const limitsSet = defineModule({
     "FILE_NOT_EMPTY",
     "FILE_NO_PARENT",
     "FILE_PARENT_UNSAFE",
+    "LIMIT_TOO_HIGH",
     "NIXOS_MANAGED",
   ],
   step: ({ name, limits, state }, context) => {
@@ -90,6 +93,29 @@ export const limitsSet = defineModule({
     if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
     const lines = limits.map(({ domain, type, item, value }) => `${domain} ${type} ${item} ${value}\n`);
     const content = `# made by kcore\n${lines.join("")}`;
-    return stepOfFile({ path, content, mode: "0644", makeDirs: true }, context);
+    return belowKernels(limits, stepOfFile({ path, content, mode: "0644", makeDirs: true }, context));
   },
 });
+
+const most = "/proc/sys/fs/nr_open";
+
+/** Refuses more open files than the kernel lets a process have, also where the file is in order (setrlimit(2), EPERM); of `unlimited` PAM makes as many as it has. */
+function belowKernels(limits: readonly z.output<typeof Limit>[], step: Step): Step {
+  const files = limits.filter(({ item, value }) => item === "nofile" && value !== "unlimited");
+  if (files.length === 0) return step;
+  const { data, ...rest } = step;
+  const reach = step.reach ?? (data && reachOfData(data));
+  return {
+    ...rest,
+    ...(reach && { reach: { ...reach, restsOn: [...reach.restsOn, { is: "path", path: most }] } }),
+    probe: sh`# The kernel gives it only as a whole, and a shell's read takes a byte at a time.
+most=$(cat ${most} 2>/dev/null)
+${shLines(
+  files.map(
+    ({ domain, value }) =>
+      sh`[ -z "$most" ] || [ "$most" -ge ${value} ] || refuse LIMIT_TOO_HIGH ${`${domain} is to have ${value} open files, with which PAM lets nobody in: fs.nr_open of this node is `}"$most (sysctl.set raises it)"`,
+  ),
+)}
+${step.probe}`,
+  };
+}

@@ -134,15 +134,15 @@ fi`,
     apply: sh`${lookAtSwapFile(path)}
 ${makeSwapFile(path, size)}
 [ "$mode" = "600 0:0" ] || own_file ${path} 0600 root 0 || exit 1
-${readFstab(fstab, { source: path })}
-if [ "$fstab" != ${line} ]; then
-  ${writeFstab(fstab, { source: path }, line)}
-  if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
-fi
 active=$(had active)
 if [ "$active" != ${inUse} ] || [ -n "$made" ]; then
   [ "$active" = no ] || [ -n "$made" ] || swapoff ${path} || exit 1
   swapon ${priority === -1 ? [] : ["-p", String(priority)]} ${path} || exit 1
+fi
+${readFstab(fstab, { source: path })}
+if [ "$fstab" != ${line} ]; then
+  ${writeFstab(fstab, { source: path }, line)}
+  if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 fi`,
     // Writing a large file to a slow disk is done when it is; it stands still for no minute.
     timeout: 7200,

@@ -94,6 +94,7 @@ fact file "$kind"`,
         changes: [
           { is: "path", path: file },
           { is: "parents", path: file },
+          ...wanted.map(({ path }) => ({ is: "path", path: `/proc/sys/${path}` }) as const),
         ],
         restsOn: [
           { is: "path", path: file },

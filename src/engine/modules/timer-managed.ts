@@ -2,6 +2,7 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { UnitName, UserName } from "../step/fields.ts";
+import { doneBy } from "../step/fragments/accounts.ts";
 import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
 import { serviceText, timerText } from "../step/fragments/timer.ts";
@@ -74,7 +75,7 @@ const args = z
  *   user: backup
  * ```
  * A timer of systemd in /etc/systemd/system, enabled and running, with the service that it starts. A command is written so that neither `%`
- * nor `$` means anything to systemd. systemd-analyze reads both before they are put there. A service of that name that is somebody
+ * nor `$` means anything to systemd; its user has to be there. systemd-analyze reads both before they are put there. A service of that name that is somebody
  * else's is refused: give it as `service`. What runs just now runs to its end.
  */
 export const timerManaged = defineModule({
@@ -82,7 +83,14 @@ export const timerManaged = defineModule({
   summary: "Keeps a timer of systemd, and the service that it starts.",
   alsoKnownAs: ["cron", "schedule.present"],
   args,
-  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED", "UNIT_INVALID"],
+  refusals: [
+    "FILE_IN_THE_WAY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+    "UNIT_INVALID",
+    "USER_MISSING",
+  ],
   step: ({ name, state, service, ...given }) => {
     const fileOf = (fact: string, text: string): ConfigFile => ({
       fact,
@@ -143,7 +151,7 @@ ${shLines(
 ${verifyUnit(`${name}.${fact}`)}`,
   ),
 )}`;
-    return {
+    return doneBy(given.user ?? "root", {
       ...common,
       want: { ...wanted, reload: "no", enabled: "enabled", active: "active" },
       probe: sh`${look}
@@ -170,6 +178,6 @@ systemctl daemon-reload && systemctl enable -- ${unit} || exit 1
 if [ "$(had timer)" = ${wanted["timer"] ?? ""} ]; then systemctl start -- ${unit}; else systemctl restart -- ${unit}; fi`,
       show: sh`[ ! -f ${timer.path} ] || cat <${timer.path}`,
       shown: text,
-    };
+    });
   },
 });

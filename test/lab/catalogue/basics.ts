@@ -179,10 +179,10 @@ export const samples: readonly Sample[] = [
     drift: { by: "sgdisk -d 2 /dev/disk/by-id/lab-n1-disk0 && udevadm settle", finds: {} },
   },
   {
-    id: "filesystem.formatted",
+    id: "filesystem.formatted mount",
     module: "filesystem.formatted",
     args: { disk, partition: "data", label: "sample" },
-    busybox: noBlkid,
+    helps: true,
   },
   {
     id: "mount.mounted",

@@ -1,4 +1,7 @@
 import { z } from "zod";
+import type { Step } from "../define.ts";
+import { ownersOf } from "../reach.ts";
+import { reachOfData } from "../reach-of-data.ts";
 import { sh, type Sh } from "../sh.ts";
 
 /** A user's or group's name, as useradd(8) and BusyBox adduser accept it. */
@@ -15,6 +18,24 @@ export function accountLine(file: string, name: string): Sh {
 while IFS= read -r entry; do
   case $entry in ${`${name}:`}*) line=$entry && break ;; esac
 done <${file}`;
+}
+
+/**
+ * A step whose work is done later in a user's name: refused before anything else where there is no such user, in a dry run unless an earlier step makes
+ * it; also where all else is in order, as it would not be done.
+ */
+export function doneBy(user: string, step: Step): Step {
+  const owners = ownersOf({ owner: user });
+  if (owners.length === 0) return step;
+  const { data, ...rest } = step;
+  const reach = step.reach ?? (data && reachOfData(data));
+  return {
+    ...rest,
+    ...(reach && { reach: { ...reach, restsOn: [...reach.restsOn, ...owners] } }),
+    probe: sh`if [ -n "$K_DRY" ]; then (foresee_owner ${user} - 2>/dev/null); else id -u ${user} >/dev/null 2>&1; fi || unsure ||
+  refuse USER_MISSING ${`there is no user ${user} on this node, in whose name it would run: user.managed makes one`}
+${step.probe}`,
+  };
 }
 
 /** For a dry run: nobody else in passwd(5) or group(5) has the number. */

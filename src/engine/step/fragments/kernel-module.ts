@@ -1,4 +1,4 @@
-import { sh, type Sh } from "../sh.ts";
+import { sh, shLines, type Sh } from "../sh.ts";
 
 /** Where what is loaded at boot is named: modules-load.d(5), and what Debian's kmod and Alpine's init read. */
 const loadFiles = sh`/etc/modules /etc/modules-load.d/*.conf /run/modules-load.d/*.conf /usr/lib/modules-load.d/*.conf`;
@@ -32,6 +32,34 @@ elif [ -d ${`/sys/module/${kernelName(name)}`} ] || grep -Eqs ${`/${eitherWay(na
 fi
 loaders=$(grep -lEs ${`^[[:blank:]]*${eitherWay(name)}([[:blank:]]|$)`} ${loadFiles})
 blacklisters=$(grep -lEs ${`^[[:blank:]]*blacklist[[:blank:]]+${eitherWay(name)}[[:blank:]]*$`} ${probeFiles})`;
+}
+
+/**
+ * Sets `conflicts` to the files of modprobe.d(5) but `own` that give one of these parameters another value, with what they say, and `doubles` to those that
+ * give the same. modprobe hands all of them to the kernel, and which one counts is a matter of their names.
+ */
+export function optionsElsewhere(name: string, own: string, options: Readonly<Record<string, string>>): Sh {
+  const line = `^[[:blank:]]*options[[:blank:]]+${eitherWay(name)}[[:blank:]]`;
+  const arms = Object.entries(options).map(
+    ([key, value]) => sh`${`${key}=${value}`}) doubles="$doubles$at " ;;
+      ${`${key}=`}*) conflicts="$conflicts\${conflicts:+, }$at: $pair" ;;`,
+  );
+  return sh`conflicts= doubles=
+while IFS= read -r line; do
+  at=\${line%%:*}
+  [ -n "$at" ] && [ "$at" != ${own} ] || continue
+  set -f
+  set -- \${line#*:}
+  set +f
+  shift 2
+  for pair; do
+    case $pair in
+      ${shLines(arms)}
+    esac
+  done
+done <<END_OF_OPTIONS
+$(grep -HEs ${line} ${probeFiles})
+END_OF_OPTIONS`;
 }
 
 /** Adds to `users` the network interfaces that are there by the module: it is their driver, or makes their kind (bond, vlan, bridge …). */

@@ -22,7 +22,8 @@ export function roomForSwapFile(path: string, size: number): Sh {
 
 /**
  * Makes the file where `file` is not as wanted: beside its place and under another name until it is whole, so that what stands at the place is always a swap
- * area. It has no holes, which the kernel does not take: ext4 and xfs keep room for it at once, elsewhere it is written. Sets `made`.
+ * area. It has no holes, which the kernel does not take: ext4 and xfs keep room for it at once, elsewhere it is written. One that is in use stays so until
+ * the kernel has taken the new one on trial, and is in use again where that does not come to its place. Sets `made`.
  */
 export function makeSwapFile(path: string, size: number): Sh {
   const next = `${path}.kcore`;
@@ -30,9 +31,6 @@ export function makeSwapFile(path: string, size: number): Sh {
 if [ "$file" != ${`swap of ${size} bytes`} ]; then
   safe_parents ${path}
   [ -z "$k_theirs" ] || refuse FILE_PARENT_UNSAFE ${`${path} lies where another user can make names`}
-  while read -r area rest; do
-    [ "$area" != ${path} ] || swapoff ${path} || exit 1
-  done </proc/swaps
   rm -f ${next} || exit 1
   ${roomForSwapFile(path, size)}
   (umask 077 && set -C && : >${next}) || exit 1
@@ -45,7 +43,20 @@ if [ "$file" != ${`swap of ${size} bytes`} ]; then
     *) false ;;
   esac || dd if=/dev/zero of=${next} bs=1048576 count=${size / 2 ** 20} conv=notrunc,fsync 2>"$K_TMP/dd" ||
     { cat "$K_TMP/dd" >&2; rm -f ${next}; exit 1; }
-  mkswap ${next} >/dev/null && sync ${next} && mv -fT ${next} ${path} && { sync "\${k_cur:-/}" 2>/dev/null || sync; } || exit 1
+  mkswap ${next} >/dev/null && sync ${next} || exit 1
+  was=
+  while read -r area kind all used priority; do
+    [ "$area" != ${path} ] || was=$priority
+  done </proc/swaps
+  if [ -n "$was" ]; then
+    swapon ${next} && swapoff ${next} && swapoff ${path} || { rm -f ${next}; exit 1; }
+  fi
+  mv -fT ${next} ${path} || {
+    case $was in '') ;; -*) swapon ${path} ;; *) swapon -p "$was" ${path} ;; esac
+    rm -f ${next}
+    exit 1
+  }
+  { sync "\${k_cur:-/}" 2>/dev/null || sync; } || exit 1
   made=1 mode="600 0:0"
 fi`;
 }

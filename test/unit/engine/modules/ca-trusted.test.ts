@@ -150,4 +150,31 @@ describe("ca.trusted", () => {
       await folder.remove();
     }
   });
+
+  it("finds on Fedora what an earlier removal left in the bundle, and takes it out", async () => {
+    const folder = await makeTempDir("ca-fedora");
+    try {
+      const own = join(folder.path, "pki");
+      const [anchors, bundle] = [join(own, "ca-trust/source/anchors"), join(own, "tls/certs/ca-bundle.crt")];
+      mkdirSync(anchors, { recursive: true });
+      mkdirSync(join(own, "tls/certs"), { recursive: true });
+      const shell = `unshare -m sh -c 'mount -t tmpfs none /mnt && mkdir /mnt/u /mnt/w && mount -t overlay none -o lowerdir=/etc,upperdir=/mnt/u,workdir=/mnt/w /etc && mkdir -p /etc/pki && mount --bind ${own} /etc/pki && mount --bind /dev/null ${realpathSync("/usr/sbin/update-ca-certificates")} && exec "$0" "$@"' dash`;
+      const bin = {
+        "update-ca-trust": "cat /etc/pki/ca-trust/source/anchors/* >/etc/pki/tls/certs/ca-bundle.crt 2>/dev/null; :",
+      };
+      const run = (args: object) => runStepOn(shell, stepOf(caTrusted, { name: "kcore-test", ...args }), { bin });
+      expect((await run({ certificate: ca })).outcome).to.equal("changed");
+      // It was cut off here: the file is gone, and the bundle has it still.
+      const cut = { "update-ca-trust": "exit 1" };
+      const absent = stepOf(caTrusted, { name: "kcore-test", state: "absent" });
+      expect((await runStepOn(shell, absent, { bin: cut })).outcome).to.equal("failed");
+      expect([readdirSync(anchors), readFileSync(bundle, "utf8").includes("BEGIN")]).to.deep.equal([[], true]);
+      const again = await run({ state: "absent" });
+      expect([again.outcome, again.have["trusted"]], JSON.stringify(again)).to.deep.equal(["changed", "still"]);
+      expect(readFileSync(bundle, "utf8")).to.equal("");
+      expect((await run({ state: "absent" })).outcome).to.equal("ok");
+    } finally {
+      await folder.remove();
+    }
+  });
 });

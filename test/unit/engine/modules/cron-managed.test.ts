@@ -10,10 +10,9 @@ describe("cron.managed", () => {
     const { shown, data } = stepOf(cronManaged, {
       ...job,
       schedule: " 30  2 * *\t1-5 ",
-      user: "ops",
       environment: { MAILTO: "", A: 'say "a"' },
     });
-    expect(shown).to.equal(`# Managed by kcore.\nMAILTO=""\nA='say "a"'\n30 2 * * 1-5 ops backup "$(date +\\%F)"\n`);
+    expect(shown).to.equal(`# Managed by kcore.\nMAILTO=""\nA='say "a"'\n30 2 * * 1-5 root backup "$(date +\\%F)"\n`);
     expect(data).to.deep.include({
       kind: "file",
       path: "/etc/cron.d/backup",
@@ -85,6 +84,23 @@ describe("cron.managed", () => {
         expect((await run({ name: "backup", state: "absent" })).outcome).to.equal("changed");
         expect((await run({ name: "backup", state: "absent" })).outcome).to.equal("ok");
         expect([etc.read("cron.d/backup"), etc.read("cron.d/other")]).to.deep.equal([undefined, "kept\n"]);
+      });
+
+      it("refuses a user who is not there, also where the job is as it shall be; a dry run knows whom earlier steps make", async () => {
+        const nobody = { ...job, user: "nobody-here" };
+        for (const dryRun of [true, false]) {
+          const { problem } = await run(nobody, { dryRun });
+          expect([problem?.code, problem?.message]).to.deep.equal([
+            "USER_MISSING",
+            "there is no user nobody-here on this node, in whose name it would run: user.managed makes one",
+          ]);
+        }
+        expect(etc.read("cron.d/backup")).to.equal(undefined);
+        expect((await run(nobody, { dryRun: true, unsure: true })).problem).to.equal(undefined);
+        etc.write("cron.d/backup", stepOf(cronManaged, nobody).shown ?? "");
+        expect((await run(nobody)).problem?.code).to.equal("USER_MISSING");
+        expect((await run({ ...job, user: "daemon" })).outcome).to.equal("changed");
+        expect((await run({ ...job, user: "daemon" })).outcome).to.equal("ok");
       });
 
       it("leaves nothing in a dry run", async () => {

@@ -53,6 +53,33 @@ describe("hostname.set", () => {
         expect((await run(args)).have).to.include({ static: "n1.example.org", live: "old" });
       });
 
+      it("keeps the other names of the line, and its comment; those of the old name go", async () => {
+        places.write(
+          "/etc/hosts",
+          `${others}127.0.1.1 old.lan OLD mail.example.org mail # by hand\n127.0.1.1\tn1 db\n192.0.2.1 old\n`,
+        );
+        const done = await run({ hosts: true });
+        expect(done.outcome, JSON.stringify(done)).to.equal("changed");
+        expect(places.read("/etc/hosts")).to.equal(
+          `${others}127.0.1.1 n1.example.org n1 mail.example.org mail db # by hand\n192.0.2.1 old\n`,
+        );
+        const again = { before: "hostname n1.example.org" };
+        expect((await run({ hosts: true }, again)).outcome).to.equal("ok");
+        const moved = await run({ name: "n2", hosts: true }, again);
+        expect(moved.have["hosts"], JSON.stringify(moved)).to.equal(
+          "127.0.1.1 n1.example.org n1 mail.example.org mail db",
+        );
+        expect(places.read("/etc/hosts")).to.contain("\n127.0.1.1 n2 mail.example.org mail db # by hand\n");
+      });
+
+      it("puts its own names first, as the first is the canonical one (hosts(5))", async () => {
+        places.write("/etc/hosts", "127.0.1.1 n1.lan n1 n1.example.org\n");
+        const named = { before: "hostname n1.example.org" };
+        expect((await run({ hosts: true }, named)).outcome).to.equal("changed");
+        expect(places.read("/etc/hosts")).to.equal("127.0.1.1 n1.example.org n1 n1.lan\n");
+        expect((await run({ hosts: true }, named)).outcome).to.equal("ok");
+      });
+
       it("leaves hosts alone unless asked, and changes nothing in a dry run", async () => {
         expect((await run({ hosts: true }, { dryRun: true })).outcome).to.equal("would-change");
         expect(places.read("/etc/hostname")).to.contain("old");

@@ -109,6 +109,30 @@ describe("kernel_module.loaded", () => {
         expect(() => places.read(probe)).to.throw();
       });
 
+      it("names the file that gives the module other options, and tells of one that gives the same", async () => {
+        places.write("/etc/modprobe.d/local.conf", "# options br_demo size=1\n options br_demo  other=1 size=32\n");
+        places.write("/etc/modprobe.d/more.conf", "options br-demo fast=1\noptions br-demonstration size=2\n");
+        const options = { size: 64, fast: 1 };
+        const refused = await run({ options }, { dryRun: true });
+        expect(refused.have["options elsewhere"]).to.equal("/etc/modprobe.d/local.conf: size=32");
+        expect(refused.problem).to.deep.equal({
+          code: "KERNEL_MODULE_REFUSED",
+          message:
+            "br-demo gets other options from another file, take them out there: /etc/modprobe.d/local.conf: size=32",
+        });
+        expect((await run({ options: { fast: 1 } }, { dryRun: true })).notes).to.deep.equal([
+          "options of br-demo that this step gives stand in /etc/modprobe.d/more.conf too",
+        ]);
+        expect((await run({}, { dryRun: true })).notes).to.deep.equal([]);
+      });
+
+      ours?.("finds what somebody adds beside a module that is in order", async () => {
+        await run({ options: { size: 64 } });
+        expect((await run({ options: { size: 64 } })).outcome).to.equal("ok");
+        places.write("/etc/modprobe.d/zz.conf", "options br-demo size=8\n");
+        expect((await run({ options: { size: 64 } })).problem?.message).to.contain("/etc/modprobe.d/zz.conf: size=8");
+      });
+
       ours?.("takes no module away that is in use", async () => {
         await run({});
         places.write("/sys/module/br_demo/refcnt", "2\n");

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { limitsSet } from "#engine/modules/limits-set.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
@@ -11,8 +12,9 @@ const file = "/etc/security/limits.d/60-postgres.conf";
 
 describe("limits.set", () => {
   it("is one file, as data for a batch", () => {
-    const { want, shown, data } = stepOf(limitsSet, { name: "60-postgres", limits });
+    const { shown } = stepOf(limitsSet, { name: "60-postgres", limits });
     expect(shown).to.equal("# made by kcore\npostgres soft nofile 65536\n@ops - memlock unlimited\n");
+    const { want, data } = stepOf(limitsSet, { name: "60-postgres", limits: limits.slice(1) });
     expect(want).to.include({ kind: "file", mode: "0644", owner: "root", group: "root" });
     expect(data).to.include({ kind: "file", path: file, makeDirs: true });
     expect(stepOf(limitsSet, { name: "60-postgres.conf", state: "absent" }).data).to.include({
@@ -56,6 +58,23 @@ describe("limits.set", () => {
       afterEach(() => places.remove());
       const run = (args: object, options: StepRunOptions = {}) =>
         runStepOn(places.shell(shell), stepOf(limitsSet, { name: "60-postgres", ...args }), options);
+
+      it("refuses more open files than the kernel lets a process have, also where the file says so already", async () => {
+        const most = Number(readFileSync("/proc/sys/fs/nr_open", "utf8"));
+        const of = (value: number | string) => ({ limits: [{ domain: "@ops", item: "nofile", value }] });
+        for (const dryRun of [true, false]) {
+          const { problem } = await run(of(most + 1), { dryRun });
+          expect([problem?.code, problem?.message]).to.deep.equal([
+            "LIMIT_TOO_HIGH",
+            `@ops is to have ${most + 1} open files, with which PAM lets nobody in: fs.nr_open of this node is ${most} (sysctl.set raises it)`,
+          ]);
+        }
+        expect(() => places.read(file)).to.throw();
+        places.write(file, stepOf(limitsSet, { name: "60-postgres", ...of(most + 1) }).shown ?? "");
+        expect((await run(of(most + 1))).problem?.code).to.equal("LIMIT_TOO_HIGH");
+        expect((await run(of(most))).outcome).to.equal("changed");
+        expect((await run(of("unlimited"))).outcome).to.equal("changed");
+      });
 
       it("makes the file with its folder, mends it, and takes it away", async () => {
         expect((await run({ limits }, { dryRun: true })).outcome).to.equal("would-change");

@@ -127,6 +127,28 @@ esac`;
         expect(places.read("/proc/swaps")).to.equal(`${none}${path} file 1024 0 3\n`);
       });
 
+      ours?.(
+        "leaves the old file in use where the kernel does not take the new one, or there is no room for it",
+        async () => {
+          const path = `${folder.path}/swap`;
+          await run({ state: "on", path, size: "1MiB", priority: 3 });
+          const swapon = `case $* in *.kcore) echo "swapon failed: Invalid argument" >&2; exit 255 ;; esac\n${bin.swapon}`;
+          const refused = await run({ state: "on", path, size: "2MiB", priority: 3 }, { bin: { ...bin, swapon } });
+          expect([refused.outcome, refused.stderr], JSON.stringify(refused)).to.deep.equal([
+            "failed",
+            "swapon failed: Invalid argument\n",
+          ]);
+          expect((await run({ state: "on", path, size: "1000T", priority: 3 })).outcome).to.equal("failed");
+          const mv = 'case $* in *swap.kcore*) exit 1 ;; esac\nexec /bin/mv "$@"';
+          const unmoved = await run({ state: "on", path, size: "2MiB", priority: 3 }, { bin: { ...bin, mv } });
+          expect(unmoved.outcome, JSON.stringify(unmoved)).to.equal("failed");
+          expect(places.read("/proc/swaps")).to.equal(`${none}${path} file 1024 0 3\n`);
+          expect((await run({ state: "on", path, size: "1MiB", priority: 3 })).outcome).to.equal("ok");
+          expect((await run({ state: "on", path, size: "2MiB", priority: 3 })).outcome).to.equal("changed");
+          expect(places.read("/proc/swaps")).to.equal(`${none}${path} file 1024 0 3\n`);
+        },
+      );
+
       it("leaves a file that holds something else", async () => {
         const path = `${folder.path}/swap`;
         writeFileSync(path, "a letter");

@@ -96,6 +96,18 @@ ExecStart=/bin/sh -c "echo \"$$(date +%%F)\" 'a\\b' ;x"
       };
       const calls = (): string => readFileSync(join(etc.folder, "calls"), "utf8");
 
+      it("refuses a user who is not there before it writes anything", async () => {
+        for (const dryRun of [true, false]) {
+          const { problem } = await run({ ...job, user: "nobody-here" }, { dryRun });
+          expect([problem?.code, problem?.message.startsWith("there is no user nobody-here")]).to.deep.equal([
+            "USER_MISSING",
+            true,
+          ]);
+        }
+        expect(etc.read("systemd/system/demo.service")).to.equal(undefined);
+        expect((await run({ ...job, user: "daemon" }, { dryRun: true })).outcome).to.equal("would-change");
+      });
+
       it("writes both, reads them once, enables and starts the timer, and finds it in order", async () => {
         const done = await run(job);
         expect(done.outcome, JSON.stringify(done)).to.equal("changed");

@@ -1,0 +1,33 @@
+import { expect } from "chai";
+import { Catalogue } from "#support/catalogue.ts";
+import { readCosts } from "#support/costs.ts";
+import { samples } from "./catalogue/vm.ts";
+
+describe("the catalogue of modules, as far as they need a kernel of their own", function () {
+  this.timeout(900_000);
+  let catalogue: Catalogue;
+
+  before(async () => {
+    catalogue = await Catalogue.open({
+      name: "vmcatalogue",
+      nodes: [{ name: "v1", kind: "vm", zfs: true, disks: ["128M", "64M", "64M", "128M"] }],
+      samples: { v1: samples },
+    });
+  });
+  after(() => catalogue?.close());
+
+  it("converges as the dry run says, and changes nothing the second time", () => catalogue.converges("v1"));
+
+  it("names what somebody changed, and mends it", () => catalogue.mendsDrift("v1"));
+
+  it("starts no more processes than docs/performance.md says", async () => {
+    expect(await catalogue.dearerThan("v1", samples, readCosts())).to.deep.equal([]);
+  });
+
+  for (const { id, module, refusal } of samples)
+    if (refusal)
+      it(`${id} refuses with ${refusal.code}`, async () => {
+        const refused = await catalogue.alone("v1", { module, args: refusal.args });
+        expect(refused.problem?.code, JSON.stringify(refused)).to.equal(refusal.code);
+      });
+});

@@ -1,0 +1,25 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Cost } from "./catalogue.ts";
+
+const page = (): string => readFileSync(join(import.meta.dirname, "../../docs/performance.md"), "utf8");
+
+/** What docs/performance.md says that a step of each sample starts on a node. */
+export function readCosts(): ReadonlyMap<string, Cost> {
+  return new Map(
+    Array.from(
+      page().matchAll(/^\| ([a-z_]+\.[\w ]+?) +\| +(\d+) +\| +(\d+|-) +\|/gm),
+      ([, id = "", unchanged, changed]) => [id, { unchanged: Number(unchanged), changed: Number(changed) }],
+    ),
+  );
+}
+
+/** The modules of which docs/performance.md says that another test than the catalogue's tries them, with its file. */
+export function readUncounted(): ReadonlyMap<string, string> {
+  return new Map(
+    Array.from(
+      page().matchAll(/^\| ([a-z_]+\.\w+) +\| `(test\/(?:lab|integration)\/[\w/-]+\.test\.ts)` +\|/gm),
+      ([, module = "", file = ""]) => [module, file],
+    ),
+  );
+}
