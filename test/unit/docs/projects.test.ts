@@ -15,7 +15,7 @@ describe("the projects of examples/", () => {
     it(`${name}: is in order as it stands there`, async () => {
       const places = { project, shipped: shippedRoot() };
       const own = openOwnModules(places);
-      for (const one of own.names) await own.loadBeside(registry, one);
+      for (const one of own.names) own.loadBeside(registry, one);
       const modules = own.beside(registry);
       const { problems } = await checkProject({ ...places, actions: findAction, actionNames, modules });
       expect(problems).to.deep.equal([]);
