@@ -11,6 +11,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["cluster.waitReady", async () => (await import("./cluster-wait-ready.ts")).clusterWaitReady],
   ["confirm", async () => (await import("./confirm.ts")).confirm],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
+  ["local.file", async () => (await import("./local-file.ts")).localFile],
   ["store.export", async () => (await import("./store-export.ts")).storeExport],
   ["nixos.config", async () => (await import("./nixos-config.ts")).nixosConfig],
   ["system.image", async () => (await import("./system-image.ts")).systemImage],
