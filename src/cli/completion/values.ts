@@ -34,7 +34,7 @@ type Source = (asked: Asked) => readonly Candidate[];
 
 /** Patterns over `PATH ARGUMENT` of an operand or `--LONG VALUE` of an option, and where their values come from. */
 const sources: readonly (readonly [RegExp, Source | "files"])[] = [
-  [/^config use-context name$|^--context /, () => contexts().map(({ name }) => plain(name))],
+  [/^config (use|delete)-context name$|^--context /, () => contexts().map(({ name }) => plain(name))],
   [/^-s |^--controller |^--join-controller /, () => contexts().flatMap(({ endpoints }) => endpoints.map(plain))],
   [/^--on |^orchestrate target$| target$/, targets],
   [/^orchestrate name$/, orchestrations],
