@@ -16,7 +16,7 @@ import { statesOf } from "#engine/states/open-states.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { orchestrationFolders, projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { kcoreHome } from "../cluster/context-home.ts";
+import { kcoreHome } from "../process/kcore-home.ts";
 
 export interface Candidate {
   readonly value: string;
