@@ -1,11 +1,19 @@
 import { createPublicKey, randomBytes, sign, verify, type KeyObject, type X509Certificate } from "node:crypto";
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate } from "./chain.ts";
-import { changeConfig, configFile, contextFolder, readConfig, type ContextHome } from "./contexts.ts";
+import {
+  changeConfig,
+  configFile,
+  contextFolder,
+  hasFiles,
+  putAside,
+  readConfig,
+  type ContextHome,
+} from "./contexts.ts";
 import { checkPassphrase, decryptKey, encryptKey, isSealed, type ScryptCost } from "./encrypted-key.ts";
 import { createFile, ensurePrivateFolder, replaceFile, syncFolder, readText } from "./private-files.ts";
 import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
@@ -76,10 +84,7 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
     await ensurePrivateFolder(fresh);
     for (const [name, { text, mode }] of files) await createFile(join(fresh, name), text, { mode });
     await syncFolder(fresh);
-    if (await hasFiles(folder)) {
-      aside = `${folder}.${new Date(plan.now).toISOString().replaceAll(/[:.]/g, "-")}.old`;
-      await rename(folder, aside);
-    }
+    aside = await putAside(folder, plan.now);
     await rename(fresh, folder);
     await syncFolder(home);
   } catch (error) {
@@ -255,12 +260,4 @@ export async function replaceOperatorKey(
   await replaceFile(join(folder, "kctl.key"), pem);
   await replaceFile(join(folder, "kctl.crt"), certificate, { mode: 0o644 });
   return { certificate, formerKey: keyFingerprint(publicDer(former.publicKey)) };
-}
-
-async function hasFiles(folder: string): Promise<boolean> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
-  return names.length > 0;
 }

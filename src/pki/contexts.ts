@@ -1,3 +1,4 @@
+import { readdir, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { defined } from "#optional/defined.ts";
@@ -180,6 +181,36 @@ export async function removeController(place: ContextHome, context: string, endp
 export async function useContext(place: ContextHome, name: string): Promise<void> {
   await findContext(place, name);
   await changeConfig(place, (config) => ({ ...config, "current-context": name }));
+}
+
+/**
+ * Takes a context out of the configuration and puts its folder, with the CA's keys, aside; says where that lies now, if
+ * there is one. @throws KcoreError PKI_CONTEXT_UNKNOWN
+ */
+export async function deleteContext(place: ContextHome, name: string, now: number): Promise<string | undefined> {
+  await findContext(place, name);
+  const aside = await putAside(contextFolder(place.home, name), now);
+  await changeConfig(place, ({ "current-context": current, contexts, ...rest }) => {
+    const { [name]: _, ...others } = contexts;
+    return { ...rest, ...defined({ "current-context": current === name ? undefined : current }), contexts: others };
+  });
+  return aside;
+}
+
+/** Gives a context's folder another name, in which everybody sees when it was put aside; undefined where nothing is in it. */
+export async function putAside(folder: string, now: number): Promise<string | undefined> {
+  if (!(await hasFiles(folder))) return undefined;
+  const aside = `${folder}.${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}.old`;
+  await rename(folder, aside);
+  return aside;
+}
+
+export async function hasFiles(folder: string): Promise<boolean> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  return names.length > 0;
 }
 
 export function configFile(home: string): string {

@@ -28,6 +28,10 @@ export interface ShellTerminal extends Terminal {
   record(command: string): Promise<void>;
   /** Waits until the screen shows the pattern, and gives the screen. */
   shows(pattern: RegExp): Promise<string>;
+  /** Clears the screen, and what went out of it. */
+  wipe(): Promise<void>;
+  /** All that was printed since then, lines whole that are longer than the terminal is wide, without blank ones at its end. */
+  text(): Promise<string>;
   /** The pid of the terminal's shell. */
   shell(): Promise<number>;
 }
@@ -72,6 +76,12 @@ export async function openShell(
     press: async (...keys) => void (await tmux("send-keys", ...keys)),
     resize: async (columns, rows) => void (await tmux("resize-window", "-x", String(columns), "-y", String(rows))),
     record: async (command) => void (await tmux("pipe-pane", command)),
+    wipe: async () => {
+      await tmux("send-keys", "C-l");
+      await shows(/^\$ ?\n*$/);
+      await tmux("clear-history");
+    },
+    text: async () => (await tmux("capture-pane", "-p", "-J", "-S", "-")).stdout.replaceAll(/ +$/gm, "").trimEnd(),
     shell: async () => Number((await tmux("display-message", "-p", "#{pane_pid}")).stdout),
   };
 }

@@ -40,7 +40,8 @@ export function readGuides(file: string): readonly Guide[] {
   return guides.filter(({ steps }) => steps.length > 0);
 }
 
-function stepsOf(lines: readonly { readonly text: string; readonly line: number }[]): TranscriptStep[] {
+/** The commands of a transcript, each with what it printed. */
+export function stepsOf(lines: readonly { readonly text: string; readonly line: number }[]): TranscriptStep[] {
   const steps: { command: string; output: string[]; exitCode: number; line: number }[] = [];
   for (const { text, line } of lines) {
     const code = /^exit code (\d+)$/.exec(text)?.[1];

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Head } from "#audit/chain.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { ensurePrivateFolder, replaceFile } from "#pki/private-files.ts";
-import { kcoreHome } from "../cluster/context-home.ts";
+import { kcoreHome } from "../process/kcore-home.ts";
 
 const Noted = z.record(z.string(), z.object({ n: z.int().positive(), hash: z.string().length(64) }));
 

@@ -1,10 +1,10 @@
 import { Command } from "commander";
-import { endpointsOf, findContext, readConfig, useContext } from "#pki/contexts.ts";
+import { deleteContext, endpointsOf, findContext, readConfig, useContext } from "#pki/contexts.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { contextHome } from "./context-home.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 
-/** `kcore config get-contexts|use-context|current-context`. */
+/** `kcore config get-contexts|use-context|current-context|delete-context`. */
 export function configCommand(): Command {
   const config = new Command("config")
     .description("Contexts: the clusters this user knows")
@@ -28,6 +28,15 @@ export function configCommand(): Command {
     .addHelpText("after", "\nExamples:\n  kcore config current-context")
     .action(async ({ context }: CommonFlags) => {
       process.stdout.write(`${(await findContext(contextHome(), context)).name}\n`);
+    });
+  addProjectOption(config.command("delete-context <name>"))
+    .description("Forget a cluster; its CA and keys are put aside, not removed")
+    .addHelpText("after", "\nExamples:\n  kcore config delete-context lab")
+    .action(async (name: string) => {
+      const aside = await deleteContext(contextHome(), name, Date.now());
+      process.stdout.write(`the context “${name}” is forgotten\n`);
+      if (aside !== undefined)
+        process.stdout.write(`its CA and keys lie in ${aside}: remove that when none of its machines is left\n`);
     });
   return config;
 }

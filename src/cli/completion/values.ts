@@ -16,7 +16,7 @@ import { statesOf } from "#engine/states/open-states.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { orchestrationFolders, projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { kcoreHome } from "../cluster/context-home.ts";
+import { kcoreHome } from "../process/kcore-home.ts";
 
 export interface Candidate {
   readonly value: string;
@@ -34,7 +34,7 @@ type Source = (asked: Asked) => readonly Candidate[];
 
 /** Patterns over `PATH ARGUMENT` of an operand or `--LONG VALUE` of an option, and where their values come from. */
 const sources: readonly (readonly [RegExp, Source | "files"])[] = [
-  [/^config use-context name$|^--context /, () => contexts().map(({ name }) => plain(name))],
+  [/^config (use|delete)-context name$|^--context /, () => contexts().map(({ name }) => plain(name))],
   [/^-s |^--controller |^--join-controller /, () => contexts().flatMap(({ endpoints }) => endpoints.map(plain))],
   [/^--on |^orchestrate target$| target$/, targets],
   [/^orchestrate name$/, orchestrations],

@@ -9,7 +9,7 @@ import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
-import { kcoreHome } from "../cluster/context-home.ts";
+import { kcoreHome } from "../process/kcore-home.ts";
 import { leave } from "../terminal/confirm.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";

@@ -5,7 +5,7 @@ import type { Transport } from "#engine/transport/connect.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { ensurePrivateFolder } from "#pki/private-files.ts";
 import { leave } from "../terminal/confirm.ts";
-import { kcoreHome } from "../cluster/context-home.ts";
+import { kcoreHome } from "../process/kcore-home.ts";
 import type { MachineFlags } from "../options.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 import { knownHostsFiles, ownKnownHosts, wayTo, type Machine } from "./find-machine.ts";

@@ -12,6 +12,7 @@ import { trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
+import { kcoreHome } from "./kcore-home.ts";
 import { openFileLimit } from "./open-files.ts";
 import { reopen } from "./reopen.ts";
 import type { unlocker } from "./unlock-node.ts";
@@ -99,7 +100,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       who: header.who,
       project,
       shipped: shippedRoot(),
-      home: process.env["KCORE_HOME"] ?? join(homedir(), ".kcore"),
+      home: kcoreHome(),
       connect: transport.connect,
       openSession,
       unlock,

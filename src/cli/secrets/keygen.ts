@@ -37,7 +37,7 @@ export async function makeIdentity({
       {
         code: "SECRET_IDENTITY",
         message: `${file} is there already; what is sealed to it could never be opened without it`,
-        hint: "--file FILE makes another one",
+        hint: "kcore secrets recipients add NAME takes the one that is there; --file FILE makes another one",
       },
       { cause },
     );

@@ -1,10 +1,13 @@
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { removeEntry, setValue } from "#engine/roster/edit-value.ts";
+import { identityFile, readIdentities } from "#engine/sealed/identities.ts";
 import { RECIPIENTS, recipientsIn } from "#engine/sealed/recipients.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
+import { askSecret } from "./ask.ts";
 import type { ListFlags } from "./list.ts";
 import { projectSecrets, sealedFiles, textIfThere, writeText } from "./project-secrets.ts";
 
@@ -17,8 +20,12 @@ export async function listRecipients({ project: given, output }: ListFlags): Pro
   printRows(recipients, output, ["NAME", "RECIPIENT"], rows, "nobody yet: kcore secrets recipients add NAME RECIPIENT");
 }
 
-/** `kcore secrets recipients add NAME RECIPIENT`. @throws KcoreError SECRET_RECIPIENTS */
-export async function addRecipient(name: string, key: string, { project: given }: CommonFlags): Promise<void> {
+/** `kcore secrets recipients add NAME [RECIPIENT]`. @throws KcoreError SECRET_RECIPIENTS, SECRET_IDENTITY */
+export async function addRecipient(
+  name: string,
+  recipient: string | undefined,
+  { project: given }: CommonFlags,
+): Promise<void> {
   const project = projectSecrets(given);
   if (!/^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$/.test(name))
     throw new KcoreError({
@@ -33,6 +40,7 @@ export async function addRecipient(name: string, key: string, { project: given }
       message: `“${name}” is a recipient already`,
       hint: `kcore secrets recipients remove ${name}`,
     });
+  const key = recipient ?? (await ownRecipient());
   const old = await textIfThere(join(project.root, RECIPIENTS));
   const text = setValue({ file: RECIPIENTS, text: old === "" ? NEW_FILE : old }, [name], key);
   await recipientsIn(parseSource(RECIPIENTS, text));
@@ -45,6 +53,20 @@ export async function addRecipient(name: string, key: string, { project: given }
     process.stderr.write(
       "some recipients are not post-quantum (age1…, not age1pq1…): for them and so for all, values are only as safe as X25519\n",
     );
+}
+
+/** What is sealed to this, this user's identity opens. @throws KcoreError SECRET_IDENTITY when there is none, or several */
+async function ownRecipient(): Promise<string> {
+  const file = identityFile(process.env, homedir());
+  const identities = await readIdentities(file, askSecret);
+  const { recipientOf } = await import("#engine/sealed/age.ts");
+  const [own = "", ...more] = await Promise.all(identities.map(recipientOf));
+  if (more.length === 0) return own;
+  throw new KcoreError({
+    code: "SECRET_IDENTITY",
+    message: `${file} holds ${identities.length} identities`,
+    hint: `say whose recipient is meant: ${[own, ...more].join(", ")}`,
+  });
 }
 
 /** `kcore secrets recipients remove NAME`. @throws KcoreError SECRET_RECIPIENTS */

@@ -91,9 +91,12 @@ function recipientsCommand(): Command {
     .description("Who can open what is sealed from now on")
     .addHelpText("after", "\nExamples:\n  kcore secrets recipients list")
     .action(listRecipients);
-  addProjectOption(recipients.command("add <name> <recipient>"))
+  addProjectOption(recipients.command("add <name> [recipient]"))
     .description("Let somebody open them; kcore secrets rotate does it for what is sealed already")
-    .addHelpText("after", "\nExamples:\n  kcore secrets recipients add alice age1…")
+    .addHelpText(
+      "after",
+      "\nWithout a recipient it is that of your own identity.\n\nExamples:\n  kcore secrets recipients add alice age1…\n  kcore secrets recipients add me",
+    )
     .action(addRecipient);
   addProjectOption(recipients.command("remove <name>"))
     .description("Seal to somebody no longer; what they could open so far they know")

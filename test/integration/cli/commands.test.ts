@@ -87,6 +87,15 @@ describe("kcore's commands", function () {
     expect((await project.kcore("modules", "servce.running")).stderr).to.contain("did you mean “service.running”?");
   });
 
+  it("takes an empty KCORE_HOME for none", async () => {
+    const file = join(project.path, "passphrase");
+    writeFileSync(file, "correct horse battery staple\n", { mode: 0o600 });
+    const env = { KCORE_HOME: "", HOME: project.path };
+    const { code, stderr } = await project.start(["create", "cluster", "--passphrase-file", file], env).ended;
+    expect(code, stderr).to.equal(0);
+    expect(existsSync(join(project.path, ".kcore/config"))).to.equal(true);
+  });
+
   it("makes a cluster and its context with a passphrase from a file that only its owner may read", async () => {
     const file = join(project.path, "passphrase");
     writeFileSync(file, "correct horse battery staple\n", { mode: 0o644 });

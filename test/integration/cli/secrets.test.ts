@@ -52,6 +52,24 @@ describe("secrets in git", function () {
     const added = secrets(["recipients", "add", "alice", recipient("alice")]);
     expect(added.code, added.stderr).to.equal(0);
   }
+  it("takes the user's own identity where a recipient is added without one", async () => {
+    const nobody = secrets(["recipients", "add", "alice"]);
+    expect([nobody.code, nobody.stderr]).to.deep.equal([2, nobody.stderr]);
+    expect(nobody.stderr).to.contain("[SECRET_IDENTITY]").and.to.contain("kcore secrets keygen");
+    const key = recipient("alice");
+    expect(secrets(["keygen"]).stderr).to.contain("kcore secrets recipients add NAME");
+    expect(secrets(["recipients", "add", "alice"]).code).to.equal(0);
+    expect(text("recipients.yaml")).to.match(new RegExp(`^alice: "?${key}"?$`, "m"));
+    set("nodes.here.vars.token", "canary-3381");
+    expect(secrets(["show", ROSTER, "nodes.here.vars.token"]).stdout.trim()).to.equal("canary-3381");
+
+    const other = recipient("bob");
+    writeFileSync(identity("alice"), readFileSync(identity("alice"), "utf8") + readFileSync(identity("bob"), "utf8"));
+    const two = secrets(["recipients", "add", "again"]);
+    expect(two.code).to.equal(2);
+    expect(two.stderr).to.contain("holds 2 identities").and.to.contain(`${key}, ${other}`);
+  });
+
   function set(path: string, value: string, file = ROSTER): void {
     const done = secrets(["set", file, path], { input: value });
     expect(done.code, done.stderr).to.equal(0);

@@ -7,7 +7,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { createCluster, openAuthority, openRoot, renewOperatorIfNeeded, replaceOperatorKey } from "#pki/cluster.ts";
 import type { NewCluster } from "#pki/cluster.ts";
-import { addController, changeConfig, loadContext, readConfig, useContext } from "#pki/contexts.ts";
+import { addController, changeConfig, deleteContext, loadContext, readConfig, useContext } from "#pki/contexts.ts";
 import { encryptKey } from "#pki/encrypted-key.ts";
 import { identityOf } from "#pki/identity.ts";
 import { generateKey } from "#pki/keys.ts";
@@ -210,6 +210,31 @@ describe("creating a cluster", () => {
     expect(context.controllers).to.deep.equal(["192.0.2.11:9090"]);
     expect(context.key).to.contain("BEGIN PRIVATE KEY");
     expect(await codesOf(loadContext({ home, codec }, "secnd"))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
+  });
+
+  it("forgets a context, keeps its folder, and lets its name be used anew", async () => {
+    await createCluster(plan({ context: "second" }));
+    const { folder } = await createCluster(plan());
+    const before = await readFile(join(folder, "ca.key"), "utf8");
+    const place = { home, codec };
+    const aside = await deleteContext(place, "default", Date.UTC(2026, 0, 2, 3, 4, 5));
+    expect(aside).to.equal(`${folder}.2026-01-02T03-04-05-000Z.old`);
+    expect(await readFile(join(aside ?? "", "ca.key"), "utf8")).to.equal(before);
+    const config = await readConfig(place);
+    expect(Object.keys(config.contexts)).to.deep.equal(["second"]);
+    expect(config).not.to.have.property("current-context");
+    expect(await codesOf(loadContext(place))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
+    expect(await codesOf(deleteContext(place, "default", Date.now()))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
+    await createCluster(plan());
+    await deleteContext(place, "second", Date.now());
+    expect((await loadContext(place)).name).to.equal("default");
+  });
+
+  it("forgets a context that has no folder of its own", async () => {
+    const place = { home, codec };
+    await changeConfig(place, (config) => ({ ...config, contexts: { remote: { controllers: ["192.0.2.11:9090"] } } }));
+    expect(await deleteContext(place, "remote", Date.now())).to.equal(undefined);
+    expect((await readConfig(place)).contexts).to.deep.equal({});
   });
 
   it("S-20, S-15: uses no context that others could have written, and no key that others could have read", async () => {
