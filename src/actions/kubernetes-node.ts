@@ -15,7 +15,7 @@ import { Refusal } from "#kubernetes/refusals.ts";
 import { clusterArgs, openApi } from "./kubernetes-place.ts";
 
 /** Times that a change is tried again when somebody else changed the node meanwhile. */
-const TRIES = 5;
+const TRIES = 10;
 const READY = { condition: "Ready", status: "True" } as const;
 
 const Values = z.record(z.string().min(1), z.string().nullable());

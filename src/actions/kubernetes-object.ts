@@ -130,15 +130,16 @@ async function apply(wanted: Wanted, { force, wait }: Args, context: ActionConte
   const { api, progress, dryRun } = place;
   const { note, signal } = context;
   const { object } = wanted;
-  const before = restsOnNew(object, place);
-  if (dryRun && before !== undefined) {
-    progress.changed = true;
-    progress.fresh.push(object);
-    return note(`would create ${titleOf(object)} (after ${titleOf(before)})`);
-  }
-  const target = await (before
+  const definition = progress.fresh.find((fresh) => defines(fresh, object));
+  const target = await (definition
     ? onceDefined(object, context, place)
     : place.resources.targetOf(object, place.namespace));
+  const before = definition ?? progress.fresh.find((fresh) => isNamespace(fresh, target?.namespace));
+  if (target === undefined || (dryRun && before !== undefined)) {
+    progress.changed = true;
+    progress.fresh.push(object);
+    return note(`would create ${titleIn(object, target)}${before ? ` (after ${titleOf(before)})` : ""}`);
+  }
   const title = titleIn(object, target);
   const compared = await compareObject(api, target, wanted, { force });
   if (compared.fate !== "unchanged") {
@@ -168,7 +169,7 @@ async function remove(
   const { api, progress, dryRun } = place;
   const target = await place.resources.targetOf(object, place.namespace).catch((error: unknown) => {
     // Of a kind that the cluster does not have there is no object.
-    if (error instanceof KcoreError && error.problems[0]?.code === "KUBERNETES_KIND_UNKNOWN") return undefined;
+    if (isKindUnknown(error)) return undefined;
     throw error;
   });
   const title = titleIn(object, target);
@@ -189,28 +190,31 @@ async function remove(
   });
 }
 
-/** The new object of this stage without which this one cannot be: its namespace, or the definition of its kind. */
-function restsOnNew(
-  { apiVersion, kind, metadata }: KubeObject,
-  { progress, namespace }: Place,
-): KubeObject | undefined {
-  return progress.fresh.find((fresh) => {
-    if (fresh.kind === "Namespace") return fresh.metadata.name === (metadata.namespace ?? namespace);
-    if (fresh.kind !== "CustomResourceDefinition") return false;
-    const spec = fresh["spec"] as { group?: string; names?: { kind?: string } } | undefined;
-    return spec?.group === apiVersion.split("/")[0] && spec?.names?.kind === kind;
-  });
+/** Whether the API has the object's kind by this definition. */
+function defines({ kind, ...fresh }: KubeObject, object: KubeObject): boolean {
+  if (kind !== "CustomResourceDefinition") return false;
+  const spec = fresh["spec"] as { group?: string; names?: { kind?: string } } | undefined;
+  return spec?.group === object.apiVersion.split("/")[0] && spec?.names?.kind === object.kind;
 }
 
-/** A definition is there before the API has its paths. */
-async function onceDefined(object: KubeObject, { signal, note }: ActionContext, place: Place): Promise<Target> {
+function isNamespace({ kind, metadata }: KubeObject, namespace: string | undefined): boolean {
+  return kind === "Namespace" && metadata.name === namespace;
+}
+
+/** A definition is there before the API has its paths; in a dry run neither is. */
+async function onceDefined(
+  object: KubeObject,
+  { signal, note }: ActionContext,
+  { resources, namespace, dryRun }: Place,
+): Promise<Target | undefined> {
+  if (dryRun) return undefined;
   let last: unknown;
   return until(
     async () => {
       try {
-        return { found: await place.resources.targetOf(object, place.namespace) };
+        return { found: await resources.targetOf(object, namespace) };
       } catch (error) {
-        if (!(error instanceof KcoreError) || error.problems[0]?.code !== "KUBERNETES_KIND_UNKNOWN") throw error;
+        if (!isKindUnknown(error)) throw error;
         last = error;
         return { waitingFor: `the cluster to know ${object.kind}` };
       }
@@ -218,6 +222,10 @@ async function onceDefined(object: KubeObject, { signal, note }: ActionContext, 
     () => last as Error,
     { seconds: DEFINED, signal, note },
   );
+}
+
+function isKindUnknown(error: unknown): boolean {
+  return error instanceof KcoreError && error.problems[0]?.code === "KUBERNETES_KIND_UNKNOWN";
 }
 
 function titleIn({ kind, metadata }: KubeObject, target: Target | undefined): string {

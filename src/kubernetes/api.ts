@@ -70,7 +70,11 @@ export class KubeApi {
           ...(headers as Record<string, string>),
           Accept: "application/json",
           "User-Agent": "kcore",
-          ...(body !== undefined && { "Content-Type": call.contentType ?? "application/json" }),
+          // Of a DELETE Node would not say how long its body is, and the server would not read it: not a dry run's word either.
+          ...(body !== undefined && {
+            "Content-Type": call.contentType ?? "application/json",
+            "Content-Length": Buffer.byteLength(body),
+          }),
         },
         signal: this.#signal,
       },

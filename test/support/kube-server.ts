@@ -13,8 +13,29 @@ import { makeTempDir, type TempDir } from "./temp-dir.ts";
 const cache = join(process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab", "kube");
 const programs = { apiserver: join(cache, "kube-apiserver"), etcd: join(cache, "etcd") } as const;
 
+/**
+ * Tests that ask one real API server, started before and stopped after them. Where its program is not in the cache they are skipped, each of
+ * them counted; one that does not start is a failure.
+ */
+export function describeWithKube(title: string, define: (kube: () => KubeServer) => void): void {
+  const missing = withoutKube();
+  let server: KubeServer | undefined;
+  describe(title, function () {
+    this.timeout(60_000);
+    before(async function () {
+      if (missing !== undefined) {
+        process.stderr.write(`skipped: ${title}: ${missing}\n`);
+        return this.skip();
+      }
+      server = await KubeServer.start();
+    });
+    after(() => server?.stop());
+    define(() => server as KubeServer);
+  });
+}
+
 /** Why there is no real API server here; undefined: there is one. */
-export function withoutKube(): string | undefined {
+function withoutKube(): string | undefined {
   const missing = Object.values(programs).filter((path) => !existsSync(path));
   return missing.length === 0
     ? undefined
@@ -176,9 +197,20 @@ export class KubeServer {
   }
 }
 
-/** An object as the API gives it. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-export type Answer = any;
+/** An object as the API gives it, or a list of them: what the tests read of one. */
+export interface Answer {
+  readonly metadata: {
+    readonly name: string;
+    readonly resourceVersion: string;
+    readonly labels?: Record<string, string>;
+  };
+  readonly data: Readonly<Record<string, string>>;
+  readonly spec: {
+    readonly unschedulable?: boolean;
+    readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
+  };
+  readonly items: readonly Answer[];
+}
 
 function log({ path }: TempDir, name: string): [number, number] {
   const file = openSync(join(path, `${name}.log`), "a");
