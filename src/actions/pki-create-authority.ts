@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import { createForeignCa, foreignFolder, readForeignCaIfAny } from "#pki/foreign-ca.ts";
-import { AuthorityName } from "./authority-name.ts";
+import { AuthorityName, CertificateName } from "./authority-name.ts";
 
 const Args = z.strictObject({
   name: AuthorityName.describe("What it is called on this machine"),
-  commonName: z.string().min(1).max(64).optional().describe("The common name in its certificate; else its name"),
+  commonName: CertificateName.optional().describe("The common name in its certificate; else its name"),
   days: z.int().min(1).max(36_500).default(3650).describe("How long it lasts"),
 });
 

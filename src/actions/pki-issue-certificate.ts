@@ -9,19 +9,21 @@ import {
   readForeignCaIfAny,
   type ForeignLeaf,
 } from "#pki/foreign-ca.ts";
-import { AuthorityName } from "./authority-name.ts";
+import { AuthorityName, CertificateName } from "./authority-name.ts";
 import { nodeOf } from "./cluster-place.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 import { onceARun } from "./once-a-run.ts";
 
-const Name = z.string().regex(/^[\x20-\x7e]{1,64}$/, "must be 1 to 64 characters of ASCII");
 const Args = z.strictObject({
   authority: AuthorityName.describe("The CA, as pki.createAuthority made it"),
   key: GeneratedKey.describe("What a step key.generated registered, with challenge and certificate"),
   challenge: Challenge,
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
-  commonName: Name.describe("The common name: for Kubernetes the user, such as system:node:NAME"),
-  organizations: z.array(Name).default([]).describe("Organizations: for Kubernetes the groups, such as system:nodes"),
+  commonName: CertificateName.describe("The common name: for Kubernetes the user, such as system:node:NAME"),
+  organizations: z
+    .array(CertificateName)
+    .default([])
+    .describe("Organizations: for Kubernetes the groups, such as system:nodes"),
   hosts: z.array(z.string()).default([]).describe("Names and addresses under which its holder serves"),
   usages: z
     .array(z.enum(["server", "client"]))

@@ -10,6 +10,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ],
   ["cluster.waitReady", async () => (await import("./cluster-wait-ready.ts")).clusterWaitReady],
   ["confirm", async () => (await import("./confirm.ts")).confirm],
+  ["kubernetes.kubeconfig", async () => (await import("./kubernetes-kubeconfig.ts")).kubernetesKubeconfig],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
   ["store.export", async () => (await import("./store-export.ts")).storeExport],
   ["nixos.config", async () => (await import("./nixos-config.ts")).nixosConfig],

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { kubernetesKubeconfig } from "#actions/kubernetes-kubeconfig.ts";
 import { pkiCreateAuthority } from "#actions/pki-create-authority.ts";
 import { pkiIssueCertificate } from "#actions/pki-issue-certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
@@ -147,6 +148,43 @@ describe("CAs of other programs", () => {
     const context = withPassphrase();
     expect((await pkiIssueCertificate.run(changed, context)).changed).to.equal(true);
     expect(context.notes.join()).to.contain("its names changed");
+  });
+
+  it("keeps a kubeconfig that only its owner may read, with a key that stays when it is written anew", async () => {
+    const args = (more: object = {}) =>
+      kubernetesKubeconfig.args.parse({
+        file: ".kcore/admin.conf",
+        server: "https://192.0.2.31:6443",
+        ...more,
+      }) as Parameters<typeof kubernetesKubeconfig.run>[0];
+    const context = { ...contextOf(), project: dir.path };
+    const opened = () => ({ ...withPassphrase(), project: dir.path });
+    expect(await kubernetesKubeconfig.plan(args(), context)).to.equal("unknown");
+    const ca = await makeCa();
+    expect(await kubernetesKubeconfig.plan(args(), context)).to.equal("unknown");
+    expect((await kubernetesKubeconfig.run(args(), opened())).changed).to.equal(true);
+    const path = join(dir.path, ".kcore/admin.conf");
+    expect((await stat(path)).mode & 0o777).to.equal(0o600);
+    const kept = { changed: false, outputs: { kubeconfig: ".kcore/admin.conf" } };
+    expect(await kubernetesKubeconfig.run(args(), context)).to.deep.equal(kept);
+    expect(await kubernetesKubeconfig.plan(args(), context)).to.deep.equal(kept);
+    const dataOf = async (name: string): Promise<string> => {
+      const [, data = ""] = new RegExp(`${name}: (.*)`).exec(await readFile(path, "utf8")) ?? [];
+      return Buffer.from(data, "base64").toString("utf8");
+    };
+    expect(await dataOf("certificate-authority-data")).to.equal(ca);
+    const certificate = firstCertificate(await dataOf("client-certificate-data"));
+    expect(certificate.subject).to.equal("O=system:masters\nCN=kubernetes-admin");
+    const key = await dataOf("client-key-data");
+    for (const more of [{ server: "https://192.0.2.32:6443" }, { groups: ["ops"] }]) {
+      expect(await kubernetesKubeconfig.plan(args(more), context)).to.equal("unknown");
+      expect((await kubernetesKubeconfig.run(args(more), opened())).changed).to.equal(true);
+      expect(await dataOf("client-key-data")).to.equal(key);
+    }
+    await writeFile(path, "broken");
+    expect((await kubernetesKubeconfig.run(args(), opened())).changed).to.equal(true);
+    expect(await dataOf("client-key-data")).not.to.equal(key);
+    expect(kubernetesKubeconfig.args.safeParse({ ...args(), file: "../admin.conf" }).success).to.equal(false);
   });
 
   it("refuses a key that did not prove itself for this run and node, and a CA that nobody made", async () => {
