@@ -213,8 +213,14 @@ module.exports = {
     only(
       "actions-compose",
       "actions",
-      ["errors", "engine", "pki", "api", "runtime", "system"],
+      ["errors", "engine", "pki", "api", "kubernetes", "runtime", "system"],
       "An action is engine's interface + pki + api.",
+    ),
+    only(
+      "kubernetes-knows-yaml",
+      "kubernetes",
+      ["errors", "engine/yaml", "engine/step"],
+      "Kubernetes' API: what is asked of it and what it says, without a run.",
     ),
     only("runtime-knows-errors", "runtime", ["errors"], "A build of files from files."),
     only("system-knows-errors", "system", ["errors"], "A build of files by programs of this machine."),
@@ -243,6 +249,7 @@ module.exports = {
     home("node-forge", ["pki"], "Certificates are made in one place."),
     home("lowdb", ["controller"], "The store."),
     home("prom-client", ["controller"], "Metrics."),
+    home("@kubernetes/client-node", ["kubernetes"], "Who asks a Kubernetes cluster, and how it is let in."),
     home("zx", ["actions"], "Local commands."),
     home("diff", ["engine/session"], "File diffs."),
     home("commander", ["cli", "lab"], "argv is the command line's."),

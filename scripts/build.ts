@@ -160,6 +160,23 @@ const startsFast: Plugin = {
 };
 
 /**
+ * Of Kubernetes' library only what reads a kubeconfig and lets a request in is used: not its classes for each kind of each
+ * version of the API, nor undici, with which they ask (ADR 0313).
+ */
+const accessAlone: Plugin = {
+  name: "kubeconfig alone",
+  setup(build) {
+    const file = /\/@kubernetes\/client-node\/dist\/config\.js$/;
+    build.onLoad({ filter: file }, async ({ path }) => {
+      const classes = "import { createConfiguration, ServerConfiguration, } from './gen/index.js';";
+      const text = await changed(path, classes, "const [createConfiguration, ServerConfiguration] = [];");
+      const undici = "import { Agent as UndiciAgent, ProxyAgent as UndiciProxyAgent, } from 'undici';";
+      return { contents: replaced(path, text, undici, "const [UndiciAgent, UndiciProxyAgent] = [];"), loader: "js" };
+    });
+  },
+};
+
+/**
  * For AES-GCM ssh2 makes a cipher of Node for each packet. Node asks of a key that is bytes whether it is one of its own
  * objects by two exceptions, so the key is made one of these objects once; and random padding is fetched for many packets
  * at a time.
@@ -226,6 +243,7 @@ const patches = [
   rowsAreWhole,
   startsFast,
   packetsAreLight,
+  accessAlone,
   tokensAreNotLogged,
 ];
 
@@ -240,6 +258,7 @@ const ageExports = ["seal", "open", "lock", "unlock", "generate", "recipientOf",
 async function buildProgram(name: string, contents: string): Promise<void> {
   const file = join(aside, `${name}.program`);
   const age = `export const { ${ageExports.join(", ")} } = await kcore.run("age");`;
+  const kubernetes = `export const { openAccess } = await kcore.run("kubernetes");`;
   const views = `export const { openLiveView, openFleet } = await kcore.run("views");`;
   await build({
     ...shared,
@@ -258,6 +277,7 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
       builtinsAreAsked,
       comeAsProgram("views", /\/(live-view|open-fleet)\.ts$/, views),
       comeAsProgram("age", /\/age\.ts$/, age),
+      comeAsProgram("kubernetes", /\/kubeconfig-access\.ts$/, kubernetes),
       ...patches,
     ],
   });
@@ -314,6 +334,10 @@ kcore.give({ openLiveView, openFleet });`,
   await buildProgram(
     "age",
     `import { ${ageExports.join(", ")} } from "./src/engine/sealed/age.ts"; kcore.give({ ${ageExports.join(", ")} });`,
+  );
+  await buildProgram(
+    "kubernetes",
+    `import { openAccess } from "./src/kubernetes/kubeconfig-access.ts"; kcore.give({ openAccess });`,
   );
   await buildProgram("run-main", `import "./src/cli/run-main.ts";`);
   // What runs on nodes is one file, started by the runtime that is pushed with it.

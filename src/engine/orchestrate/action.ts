@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Question } from "#engine/events/event.ts";
+import type { Trust } from "#engine/project/project.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Host } from "#engine/transport/host.ts";
 
@@ -14,6 +15,8 @@ export interface ActionContext {
   readonly dryRun: boolean;
   /** Absolute path of the project. */
   readonly project: string;
+  /** Whose files of the project are believed (S-20); absent: everybody's. */
+  readonly trust?: Trust;
   /** Where contexts and certificates lie (`~/.kcore`, or KCORE_HOME). */
   readonly home: string;
   /** The context chosen with `--context`; absent: the current one. */

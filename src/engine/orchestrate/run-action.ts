@@ -123,7 +123,7 @@ function contextOf(
     dryRun: request.dryRun,
     project: deps.project,
     home: deps.home,
-    ...defined({ context: request.context, node: node?.entry }),
+    ...defined({ context: request.context, node: node?.entry, trust: deps.trust }),
     nodes: plan.roster.nodes,
     targets: plan.nodes,
     signal,

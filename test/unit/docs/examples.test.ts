@@ -72,7 +72,8 @@ const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   step: (text) => planState(under("steps:", `- id: example\n${text.replaceAll(/^(?=.)/gm, "  ")}`)),
   orchestration: (text) => {
     const whole = /^params:/m.test(text) ? text : `${paramLines(text, "target, required: true")}${text}`;
-    return plan({ ...statesFor(text), "orchestrate/example.yaml": whole }, { on: "*" });
+    const target = /type: target/.test(whole) ? { on: "*" } : {};
+    return plan({ ...statesFor(text), "orchestrate/example.yaml": whole }, target);
   },
   values: (text) => {
     const scope = { params: { port: 9090 } };

@@ -1,0 +1,259 @@
+import { z } from "zod";
+import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+import { Duration } from "#engine/step/fields.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import type { KubeApi } from "#kubernetes/api.ts";
+import { manager, type Target } from "#kubernetes/target.ts";
+import { awaitGone, deleteObject } from "#kubernetes/apply.ts";
+import { missingOf } from "#kubernetes/conditions.ts";
+import { Drain, some } from "#kubernetes/drain.ts";
+import { podName, type PodChoice } from "#kubernetes/drained-pods.ts";
+import { changedNode, nodeChange, splitTaint, type WantedNode } from "#kubernetes/node-change.ts";
+import type { KubeNode } from "#kubernetes/objects.ts";
+import { until } from "#kubernetes/patience.ts";
+import { Refusal } from "#kubernetes/refusals.ts";
+import { clusterArgs, openApi } from "./kubernetes-place.ts";
+
+/** Times that a change is tried again when somebody else changed the node meanwhile. */
+const TRIES = 10;
+const READY = { condition: "Ready", status: "True" } as const;
+
+const Values = z.record(z.string().min(1), z.string().nullable());
+const Taints = Values.refine(
+  (taints) =>
+    Object.entries(taints).every(([name, value]) => {
+      const { effect } = splitTaint(name);
+      return effect === undefined ? value === null : /^(NoSchedule|PreferNoSchedule|NoExecute)$/.test(effect);
+    }),
+  "names must be KEY:EFFECT with the effect NoSchedule, PreferNoSchedule or NoExecute; KEY alone only with null",
+);
+
+const args = z
+  .strictObject({
+    ...clusterArgs,
+    name: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("The node's name in the cluster; that of the stage's node unless given."),
+    labels: Values.optional().describe("Labels that it has; null takes one away, others stay."),
+    annotations: Values.optional().describe("Annotations that it has; null takes one away, others stay."),
+    taints: Taints.optional().describe(
+      "Taints that it has, KEY:EFFECT and the value (which may be empty); null takes one away, others stay.",
+    ),
+    cordoned: z.boolean().optional().describe("True: no new pods come to it; false: they do again."),
+    drained: z.boolean().default(false).describe("Cordons it and evicts its pods, as their disruption budgets allow."),
+    deleteEmptyDirData: z.boolean().default(false).describe("Pods may lose what is in their emptyDir."),
+    force: z.boolean().default(false).describe("Pods may go that no controller starts elsewhere."),
+    gracePeriod: Duration.optional().describe("What a pod gets to end: 30s; as the pod itself says unless given."),
+    drainTimeout: Duration.default(1800).describe("How long a drain may take: 10m."),
+    ready: z.boolean().default(false).describe("Waits until the node is there and Ready, before it is uncordoned."),
+    readyTimeout: Duration.default(300).describe("How long it may take to be Ready: 5m."),
+    mayBeMissing: z.boolean().default(false).describe("A node that is not in the cluster is left alone: no error."),
+    absent: z.boolean().default(false).describe("Deletes the node's object; with drained, after the drain."),
+  })
+  .refine(({ drained, cordoned }) => !drained || cordoned !== false, "a drained node is cordoned")
+  .refine(
+    ({ absent, labels, annotations, taints, cordoned, ready }) =>
+      !absent || (!labels && !annotations && !taints && cordoned === undefined && !ready),
+    "a node that is absent has no labels, annotations, taints, and is neither cordoned nor ready",
+  );
+type Args = z.output<typeof args>;
+
+/**
+ * A node of a Kubernetes cluster: what it is labelled with, whether pods come to it, whether it is there.
+ * ```yaml
+ * - { id: drain, run: kubernetes.node, kubeconfig: /etc/kubernetes/admin.conf, drained: true, each: "{{params.nodes}}", batch: 1 }
+ * ```
+ */
+export const kubernetesNode = defineAction({
+  name: "kubernetes.node",
+  summary: "Keeps labels, annotations and taints of a node; cordons, drains, waits for and deletes it.",
+  args,
+  run: async (given, context) => ensure(given, context, false),
+  async plan(given, context) {
+    const { open, ...result } = await ensure(given, context, true);
+    return open && !result.changed ? "unknown" : result;
+  },
+});
+
+interface Result extends ActionResult {
+  /** It is waited for something of which a dry run cannot tell how it ends. */
+  readonly open: boolean;
+}
+
+/** What a dry run would have changed so far, by run, cluster and node: the next stage finds the node so. */
+const planned = new Map<string, KubeNode>();
+
+interface Work {
+  readonly given: Args;
+  readonly context: ActionContext;
+  readonly api: KubeApi;
+  readonly name: string;
+  readonly target: Target;
+  readonly dryRun: boolean;
+}
+
+async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<Result> {
+  const name = given.name ?? context.node?.name;
+  if (name === undefined)
+    throw new KcoreError({
+      code: "NODE_UNKNOWN",
+      message: "kubernetes.node was not told for which node",
+      hint: "give name: NAME, or each: TARGET in the stage",
+    });
+  const { api } = await openApi(given, context);
+  const work: Work = { given, context, api, name, target: { apiVersion: "v1", resource: "nodes", name }, dryRun };
+  const node = await find(work);
+  if (node === undefined && (given.absent || given.mayBeMissing)) return resultOf(name, undefined, false);
+  if (node === undefined && !given.ready) throw unknownNode(name, api);
+  if (node === undefined && dryRun) {
+    context.note(`would wait until ${name} has joined`);
+    return { ...resultOf(name, undefined, false), open: true };
+  }
+  return given.absent ? leave(work, node as KubeNode) : stay(work, node);
+}
+
+async function find({ api, target, context, dryRun, name }: Work): Promise<KubeNode | undefined> {
+  const live = await api.find<KubeNode>(target);
+  return dryRun && live ? (planned.get(`${context.runId} ${api.cluster.server} ${name}`) ?? live) : live;
+}
+
+/** Deletes the node's object, after a drain where that is asked for. */
+async function leave(work: Work, node: KubeNode): Promise<Result> {
+  const { given, context, api, target, name, dryRun } = work;
+  const drained = await mark(work, node, {});
+  const fate = await deleteObject(api, target, { propagation: "Background", dryRun });
+  if (fate === "deleted") context.note(`${dryRun ? "would delete" : "deletes"} the node ${name}`);
+  const { signal, note } = context;
+  if (!dryRun) await awaitGone(api, target, `the node ${name}`, { seconds: given.readyTimeout, signal, note });
+  return resultOf(name, undefined, fate === "deleted" || drained);
+}
+
+async function stay(work: Work, found: KubeNode | undefined): Promise<Result> {
+  const { given, context, name, dryRun } = work;
+  const { labels, annotations, taints, cordoned, ready } = given;
+  const node = found ?? (await joined(work));
+  // Labels and taints come first: what makes a node Ready may be chosen by them.
+  let changed = await mark(work, node, { labels, annotations, taints, ...(cordoned === true && { cordoned }) });
+  const missing = ready ? missingOf(node, READY) : undefined;
+  const open = missing !== undefined && dryRun;
+  if (open) context.note(`would wait until ${name} is Ready: ${missing}`);
+  else if (missing !== undefined) await waitReady(work);
+  if (cordoned === false) changed = (await change(work, (await find(work)) ?? node, { cordoned })) || changed;
+  return { ...resultOf(name, (await find(work)) ?? node, changed), open };
+}
+
+/** Brings the node's marks in order, and drains it where that is asked for; whether there was anything to do. */
+async function mark(work: Work, node: KubeNode, marks: WantedNode): Promise<boolean> {
+  const { given, api, name } = work;
+  if (!given.drained) return change(work, node, marks);
+  const drain = new Drain(api, name, given);
+  // Before anything is touched: is there a pod that nobody gave leave for?
+  const choice = await drain.choose();
+  const isChanged = await change(work, node, { ...marks, cordoned: true });
+  return (await evict(work, drain, choice)) || isChanged;
+}
+
+/** Makes the difference, in a dry run on the server alone; whether there was one. */
+async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<boolean> {
+  const { api, target, name, context, dryRun } = work;
+  let current = node;
+  for (let tries = 1; ; tries++) {
+    const found = nodeChange(current, wanted);
+    if (found === undefined) return false;
+    try {
+      await api.call(target, {
+        verb: "patch",
+        contentType: "application/merge-patch+json",
+        query: { fieldManager: manager, ...(dryRun && { dryRun: "All" }) },
+        body: found.patch,
+      });
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 409 || tries === TRIES) throw error;
+      current = (await find(work)) ?? current;
+      continue;
+    }
+    context.note(`${dryRun ? "would change" : "changed"} ${name}: ${found.lines.join("; ")}`);
+    if (dryRun) planned.set(`${context.runId} ${api.cluster.server} ${name}`, changedNode(current, found));
+    return true;
+  }
+}
+
+/** Evicts what has to go; whether there was anything. */
+async function evict(
+  { given, context, name, dryRun }: Work,
+  drain: Drain,
+  { evicted, left }: PodChoice,
+): Promise<boolean> {
+  const { signal, note, warn } = context;
+  if (left.length > 0) note(`stay on ${name}: ${some(left.map(({ pod, why }) => `${podName(pod)} (${why})`))}`);
+  if (evicted.length === 0) return false;
+  note(`${dryRun ? "would evict" : "evicts"} from ${name}: ${some(evicted.map(podName))}`);
+  if (dryRun) {
+    for (const pod of evicted) {
+      const why = await drain.try(pod);
+      if (why !== undefined) note(`${podName(pod)} would have to wait: ${why}`);
+    }
+    return true;
+  }
+  const tell = (): void =>
+    warn(`${name} stays cordoned: its drain was stopped with these pods left: ${some(drain.remaining)}`);
+  signal.addEventListener("abort", tell, { once: true });
+  try {
+    await drain.finish({ seconds: given.drainTimeout, signal, note });
+  } finally {
+    signal.removeEventListener("abort", tell);
+  }
+  note(`${name} is drained`);
+  return true;
+}
+
+async function joined(work: Work): Promise<KubeNode> {
+  const { given, context, api, name } = work;
+  return until(
+    async () => {
+      const node = await find(work);
+      return node ? { found: node } : { waitingFor: `${name} to join` };
+    },
+    () => unknownNode(name, api),
+    { seconds: given.readyTimeout, signal: context.signal, note: context.note },
+  );
+}
+
+async function waitReady(work: Work): Promise<void> {
+  const { given, context, name } = work;
+  await until(
+    async () => {
+      const node = await find(work);
+      const missing = node ? missingOf(node, READY) : "it is not in the cluster";
+      return missing === undefined ? { found: true } : { waitingFor: `${name}: ${missing}` };
+    },
+    (waitingFor) =>
+      new KcoreError(
+        {
+          code: "KUBERNETES_NOT_READY",
+          message: `after ${given.readyTimeout} s ${waitingFor}`,
+          hint: `kcore exec --on ${name} -- journalctl -n 30 -u kubelet`,
+        },
+        { exitCode: exitCodes.failed },
+      ),
+    { seconds: given.readyTimeout, signal: context.signal, note: context.note },
+  );
+}
+
+function resultOf(name: string, node: KubeNode | undefined, changed: boolean): Result {
+  const kubeletVersion = node?.status?.nodeInfo?.kubeletVersion ?? "";
+  return { changed, open: false, outputs: { name, exists: node !== undefined, kubeletVersion } };
+}
+
+function unknownNode(name: string, { cluster: { server } }: KubeApi): KcoreError {
+  return new KcoreError(
+    {
+      code: "KUBERNETES_NODE_UNKNOWN",
+      message: `the cluster at ${server} has no node ${name}`,
+      hint: "kubectl get nodes lists them; ready: true waits for one that is joining, mayBeMissing: true leaves it alone",
+    },
+    { exitCode: exitCodes.failed },
+  );
+}

@@ -1,0 +1,263 @@
+import { z } from "zod";
+import { openTemplates } from "#engine/expressions/template.ts";
+import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+import { findIn, foldersOf } from "#engine/project/folders.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { Duration } from "#engine/step/fields.ts";
+import { Secret } from "#engine/step/secret.ts";
+import { readBytes } from "#engine/yaml/read.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { KubeApi } from "#kubernetes/api.ts";
+import type { Target } from "#kubernetes/target.ts";
+import { applyObject, awaitGone, awaitObject, compareObject, deleteObject } from "#kubernetes/apply.ts";
+import { missingOf, type Awaited } from "#kubernetes/conditions.ts";
+import { Manifest, readManifests, wantedOf, type Wanted } from "#kubernetes/manifests.ts";
+import { titleOf, type KubeObject } from "#kubernetes/objects.ts";
+import { until } from "#kubernetes/patience.ts";
+import { Resources } from "#kubernetes/resources.ts";
+import { clusterArgs, openApi } from "./kubernetes-place.ts";
+
+/** Seconds that are waited for a condition, or until an object is gone, when nobody says otherwise. */
+const PATIENCE = 300;
+/** Seconds until the API knows a kind whose definition was just applied. */
+const DEFINED = 30;
+
+const Wait = z
+  .strictObject({
+    condition: z.string().min(1).optional().describe("A condition of its status: Available, Ready, Established."),
+    status: z.string().min(1).default("True").describe("The condition's status that is waited for."),
+    field: z
+      .string()
+      .regex(/^[^.\s]+(\.[^.\s]+)*$/, "must be keys with dots between: status.phase")
+      .optional()
+      .describe("A field instead, keys with dots between: status.phase; in a list its number."),
+    value: z
+      .union([z.string(), z.number(), z.boolean()])
+      .optional()
+      .describe("The field's value; without it the field must be there."),
+    timeout: Duration.default(PATIENCE).describe("How long: 2m, 90s; also until an absent object is gone."),
+  })
+  .refine(({ condition, field }) => condition === undefined || field === undefined, "takes a condition or a field")
+  .refine(({ field, value }) => field !== undefined || value === undefined, "value is a field's");
+
+const args = z
+  .strictObject({
+    ...clusterArgs,
+    namespace: z.string().min(1).optional().describe("For objects that name none; the context's unless given."),
+    manifest: z
+      .union([Manifest, z.array(Manifest).min(1), z.string().min(1), z.instanceof(Secret)])
+      .optional()
+      .describe("An object, a list of objects, or a text with YAML documents."),
+    file: z.string().min(1).optional().describe("A file of the project with YAML documents."),
+    template: z.string().min(1).optional().describe("A template below templates/ that makes YAML documents."),
+    vars: z.record(z.string(), z.unknown()).default({}).describe("What the template sees, and nothing else."),
+    absent: z.boolean().default(false).describe("Deletes the objects and waits until they are gone."),
+    propagation: z
+      .enum(["Background", "Foreground", "Orphan"])
+      .default("Background")
+      .describe("How objects that depend on a deleted one go."),
+    force: z.boolean().default(false).describe("Takes fields over that another field manager set otherwise."),
+    wait: Wait.optional().describe("What is waited for once each object is as given."),
+  })
+  .refine(
+    ({ manifest, file, template }) => [manifest, file, template].filter((each) => each !== undefined).length === 1,
+    "needs one of manifest, file and template",
+  )
+  .refine(
+    ({ absent, wait }) => !absent || (wait?.condition === undefined && wait?.field === undefined),
+    "an absent object has no condition to wait for; wait: { timeout } is how long it may take to go",
+  );
+type Args = z.output<typeof args>;
+
+/**
+ * Objects of a Kubernetes cluster, as given or absent, by server-side apply with the field manager `kcore`.
+ * ```yaml
+ * - { id: tools, run: kubernetes.object, kubeconfig: /etc/kubernetes/admin.conf, file: manifests/tools.yaml, wait: { condition: Available } }
+ * ```
+ */
+export const kubernetesObject = defineAction({
+  name: "kubernetes.object",
+  summary: "Keeps objects of a Kubernetes cluster as given, or absent.",
+  args,
+  run: async (given, context) => ensure(given, context, { dryRun: false }),
+  async plan(given, context) {
+    const { open, ...result } = await ensure(given, context, { dryRun: true });
+    return open && !result.changed ? "unknown" : result;
+  },
+});
+
+interface Mode {
+  readonly dryRun: boolean;
+}
+
+/** What has been found of the objects so far. */
+interface Progress {
+  changed: boolean;
+  /** Something is waited for of which a dry run cannot tell how it ends. */
+  open: boolean;
+  /** Objects that a dry run found new: others may rest on them. */
+  readonly fresh: KubeObject[];
+}
+
+async function ensure(given: Args, context: ActionContext, mode: Mode): Promise<ActionResult & Pick<Progress, "open">> {
+  const wanted = manifestsOf(given, context);
+  if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "there is no object in it" });
+  const { api, namespace } = await openApi(given, context);
+  const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
+  const progress: Progress = { changed: false, open: false, fresh: [] };
+  const work = given.absent ? remove : apply;
+  // What stands last rests on what stands before it, and goes first.
+  for (const each of given.absent ? wanted.toReversed() : wanted)
+    await work(each, given, context, { ...place, ...mode, progress });
+  const objects = wanted.map(({ object: { apiVersion, kind, metadata } }) => ({
+    apiVersion,
+    kind,
+    name: metadata.name,
+    namespace: metadata.namespace ?? place.namespace,
+  }));
+  const { changed, open } = progress;
+  return { changed, open, outputs: { objects } };
+}
+
+interface Place extends Mode {
+  readonly api: KubeApi;
+  readonly resources: Resources;
+  readonly namespace: string;
+  readonly progress: Progress;
+}
+
+async function apply(wanted: Wanted, { force, wait }: Args, context: ActionContext, place: Place): Promise<void> {
+  const { api, progress, dryRun } = place;
+  const { note, signal } = context;
+  const { object } = wanted;
+  const definition = progress.fresh.find((fresh) => defines(fresh, object));
+  const target = await (definition
+    ? onceDefined(object, context, place)
+    : place.resources.targetOf(object, place.namespace));
+  const before = definition ?? progress.fresh.find((fresh) => isNamespace(fresh, target?.namespace));
+  if (target === undefined || (dryRun && before !== undefined)) {
+    progress.changed = true;
+    progress.fresh.push(object);
+    return note(`would create ${titleIn(object, target)}${before ? ` (after ${titleOf(before)})` : ""}`);
+  }
+  const title = titleIn(object, target);
+  const compared = await compareObject(api, target, wanted, { force });
+  if (compared.fate !== "unchanged") {
+    progress.changed = true;
+    if (compared.fate === "new") progress.fresh.push(object);
+    const verb = compared.fate === "new" ? (dryRun ? "would create" : "creates") : dryRun ? "would change" : "changes";
+    note(`${verb} ${title}`);
+    if (compared.fate === "differs") for (const line of compared.lines) note(`  ${line}`);
+    if (!dryRun) await applyObject(api, target, object, { dryRun, force });
+  }
+  const awaited = wait && awaitedOf(wait);
+  if (awaited === undefined) return;
+  if (!dryRun) return awaitObject(api, target, awaited, { seconds: wait?.timeout ?? PATIENCE, signal, note });
+  const live = await api.find<KubeObject>(target);
+  const missing = live ? missingOf(live, awaited) : "it is not there yet";
+  if (missing === undefined && compared.fate === "unchanged") return;
+  progress.open = true;
+  note(`would wait for ${title}${missing === undefined ? "" : `: ${missing}`}`);
+}
+
+async function remove(
+  { object }: Wanted,
+  { propagation, wait }: Args,
+  context: ActionContext,
+  place: Place,
+): Promise<void> {
+  const { api, progress, dryRun } = place;
+  const target = await place.resources.targetOf(object, place.namespace).catch((error: unknown) => {
+    // Of a kind that the cluster does not have there is no object.
+    if (isKindUnknown(error)) return undefined;
+    throw error;
+  });
+  const title = titleIn(object, target);
+  const fate = target === undefined ? "none" : await deleteObject(api, target, { propagation, dryRun });
+  if (target === undefined || fate === "none") return;
+  if (fate === "deleted") {
+    progress.changed = true;
+    context.note(`${dryRun ? "would delete" : "deletes"} ${title}`);
+  }
+  if (dryRun) {
+    progress.open ||= fate === "going";
+    return;
+  }
+  await awaitGone(api, target, title, {
+    seconds: wait?.timeout ?? PATIENCE,
+    signal: context.signal,
+    note: context.note,
+  });
+}
+
+/** Whether the API has the object's kind by this definition. */
+function defines({ kind, ...fresh }: KubeObject, object: KubeObject): boolean {
+  if (kind !== "CustomResourceDefinition") return false;
+  const spec = fresh["spec"] as { group?: string; names?: { kind?: string } } | undefined;
+  return spec?.group === object.apiVersion.split("/")[0] && spec?.names?.kind === object.kind;
+}
+
+function isNamespace({ kind, metadata }: KubeObject, namespace: string | undefined): boolean {
+  return kind === "Namespace" && metadata.name === namespace;
+}
+
+/** A definition is there before the API has its paths; in a dry run neither is. */
+async function onceDefined(
+  object: KubeObject,
+  { signal, note }: ActionContext,
+  { resources, namespace, dryRun }: Place,
+): Promise<Target | undefined> {
+  if (dryRun) return undefined;
+  let last: unknown;
+  return until(
+    async () => {
+      try {
+        return { found: await resources.targetOf(object, namespace) };
+      } catch (error) {
+        if (!isKindUnknown(error)) throw error;
+        last = error;
+        return { waitingFor: `the cluster to know ${object.kind}` };
+      }
+    },
+    () => last as Error,
+    { seconds: DEFINED, signal, note },
+  );
+}
+
+function isKindUnknown(error: unknown): boolean {
+  return error instanceof KcoreError && error.problems[0]?.code === "KUBERNETES_KIND_UNKNOWN";
+}
+
+function titleIn({ kind, metadata }: KubeObject, target: Target | undefined): string {
+  const { namespace, name } = target ?? metadata;
+  return titleOf({ kind, metadata: { name: name ?? metadata.name, ...(namespace !== undefined && { namespace }) } });
+}
+
+function awaitedOf({ condition, status, field, value }: z.output<typeof Wait>): Awaited | undefined {
+  if (condition !== undefined) return { condition, status };
+  return field === undefined ? undefined : { field, value };
+}
+
+/** The objects, wherever they are written. @throws KcoreError at their places */
+function manifestsOf({ manifest, file, template, vars }: Args, { project, trust }: ActionContext): readonly Wanted[] {
+  const places = { project, shipped: shippedRoot(), ...(trust && { trust }) };
+  if (template !== undefined) {
+    const text = openTemplates(foldersOf("templates", places)).render(template, vars);
+    const name = `what templates/${template} made`;
+    if (!(text instanceof Secret)) return readManifests(name, text);
+    // Which of its values is the secret cannot be told any more.
+    return readManifests(name, text.reveal(), { conceal: true }).map((each) => ({ ...each, secrets: new Set(["[]"]) }));
+  }
+  if (file !== undefined) return readManifests(file, bytesOf(file, places));
+  if (manifest instanceof Secret) return readManifests("the manifest", manifest.reveal(), { conceal: true });
+  if (typeof manifest === "string") return readManifests("the manifest", manifest);
+  return (Array.isArray(manifest) ? manifest : [manifest]).map(wantedOf);
+}
+
+function bytesOf(file: string, places: Parameters<typeof foldersOf>[1]): Buffer {
+  const [folder] = foldersOf(".", places);
+  const found = folder && findIn([folder], file);
+  if (found === undefined)
+    throw new KcoreError({ code: "FILE_UNREADABLE", message: `the project has no file ${file}` });
+  return readBytes(found.path, { name: found.shown, ...(found.folder.check && { check: found.folder.check }) });
+}

@@ -1,0 +1,32 @@
+import { homedir } from "node:os";
+import { z } from "zod";
+import type { ActionContext } from "#engine/orchestrate/action.ts";
+import { checkOf } from "#engine/project/project.ts";
+import { Secret } from "#engine/step/secret.ts";
+import { KubeApi } from "#kubernetes/api.ts";
+import { openCluster } from "#kubernetes/kubeconfig.ts";
+
+/** Which cluster an action means, and as whom. */
+export const clusterArgs = {
+  kubeconfig: z
+    .union([z.string().min(1), z.instanceof(Secret)])
+    .describe(
+      "A kubeconfig on the bastion (relative to the project, ~/ is your home), or its text: a secret, or what a stage gave.",
+    ),
+  context: z.string().min(1).optional().describe("A context in it; its current one unless given."),
+};
+
+/** The API of the cluster. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE */
+export async function openApi(
+  { kubeconfig, context }: { readonly kubeconfig: string | Secret; readonly context?: string | undefined },
+  { project, trust, signal }: ActionContext,
+): Promise<{ readonly api: KubeApi; readonly namespace: string }> {
+  const cluster = await openCluster({
+    kubeconfig,
+    context,
+    project,
+    home: homedir(),
+    ...(trust && { check: checkOf(trust) }),
+  });
+  return { api: new KubeApi(cluster, signal), namespace: cluster.namespace };
+}

@@ -1,0 +1,120 @@
+import { request as requestHttp, type IncomingMessage } from "node:http";
+import { request as requestHttps } from "node:https";
+import type { Cluster } from "./kubeconfig.ts";
+import { Refusal, Status, unreachable } from "./refusals.ts";
+import { pathOf, type Call, type Target } from "./target.ts";
+
+/** Milliseconds without a byte. */
+const SILENCE = 30_000;
+const REPLY_LIMIT = 64 << 20;
+
+const methods = { get: "GET", list: "GET", create: "POST", patch: "PATCH", delete: "DELETE" } as const;
+
+/** Asks one cluster's API server. Nothing is tried twice here: who waits asks again. */
+export class KubeApi {
+  readonly cluster: Cluster;
+  readonly #signal: AbortSignal;
+
+  constructor(cluster: Cluster, signal: AbortSignal) {
+    this.cluster = cluster;
+    this.#signal = signal;
+  }
+
+  /** The answer's object. @throws Refusal, Unreachable; KcoreError KUBECONFIG_… ; the signal's reason when it was stopped */
+  async call<Answer>(target: Target, call: Call): Promise<Answer> {
+    return this.#send<Answer>(pathOf(target), call, target);
+  }
+
+  /** A path that is no resource's, such as what the server can do. */
+  async read<Answer>(path: string): Promise<Answer> {
+    return this.#send<Answer>(path, { verb: "get" });
+  }
+
+  /** The object, or undefined where there is none. */
+  async find<Answer>(target: Target): Promise<Answer | undefined> {
+    try {
+      return await this.call<Answer>(target, { verb: "get" });
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** All of a list, however many pages it has. */
+  async list<Item>(target: Target, query: Readonly<Record<string, string>> = {}): Promise<readonly Item[]> {
+    const items: Item[] = [];
+    for (let token: string | undefined = ""; token !== undefined;) {
+      const page: { items?: Item[] | null; metadata?: { continue?: string } } = await this.call(target, {
+        verb: "list",
+        query: { ...query, limit: "500", ...(token !== "" && { continue: token }) },
+      });
+      items.push(...(page.items ?? []));
+      token = page.metadata?.continue || undefined;
+    }
+    return items;
+  }
+
+  async #send<Answer>(path: string, call: Call, target?: Target): Promise<Answer> {
+    this.#signal.throwIfAborted();
+    const { server } = this.cluster;
+    const url = new URL(`${server}${path}${call.query ? `?${new URLSearchParams(call.query)}` : ""}`);
+    const { headers, ...options } = await this.cluster.requestOptions();
+    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const asked = (url.protocol === "https:" ? requestHttps : requestHttp)(
+      url,
+      {
+        ...options,
+        method: methods[call.verb],
+        headers: {
+          ...(headers as Record<string, string>),
+          Accept: "application/json",
+          "User-Agent": "kcore",
+          // Of a DELETE Node would not say how long its body is, and the server would not read it: not a dry run's word either.
+          ...(body !== undefined && {
+            "Content-Type": call.contentType ?? "application/json",
+            "Content-Length": Buffer.byteLength(body),
+          }),
+        },
+        signal: this.#signal,
+      },
+      resolve,
+    );
+    asked.once("error", reject).setTimeout(SILENCE, () => asked.destroy(new Error(`silent for ${SILENCE / 1000} s`)));
+    asked.end(body);
+    let status: number;
+    let text: string;
+    try {
+      const reply = await promise;
+      status = reply.statusCode ?? 0;
+      text = await textOf(reply);
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      throw unreachable(server, error);
+    }
+    if (status >= 200 && status < 300) return JSON.parse(text) as Answer;
+    throw new Refusal(statusOf(status, text), { server, verb: call.verb, target });
+  }
+}
+
+async function textOf(reply: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of reply as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > REPLY_LIMIT) throw new Error(`an answer of more than ${REPLY_LIMIT >> 20} MiB`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** What a server tells of a refusal; what stands before it may answer in its own words. */
+function statusOf(code: number, text: string): Status {
+  try {
+    const found = Status.safeParse(JSON.parse(text));
+    if (found.success) return { ...found.data, code };
+  } catch {
+    // No JSON: a proxy's page.
+  }
+  return { code, message: text.slice(0, 200).trim() || `HTTP ${code}` };
+}

@@ -1,0 +1,128 @@
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import type { KubeApi } from "./api.ts";
+import { manager, type Target } from "./target.ts";
+import { missingOf, type Awaited } from "./conditions.ts";
+import { differences } from "./difference.ts";
+import { isSecret, type Wanted } from "./manifests.ts";
+import { titleOf, type KubeObject } from "./objects.ts";
+import { until, type Patience } from "./patience.ts";
+
+/** How objects go that depend on the one that is deleted. */
+export type Propagation = "Background" | "Foreground" | "Orphan";
+
+/** What an apply would do with one object. */
+export type Comparison =
+  { readonly fate: "unchanged" | "new" } | { readonly fate: "differs"; readonly lines: readonly string[] };
+
+interface Way {
+  readonly dryRun: boolean;
+  /** Takes fields over that another manager set otherwise. */
+  readonly force: boolean;
+}
+
+/** Writes an object by server-side apply. @throws Refusal; KUBERNETES_CONFLICT where others own what differs */
+export function applyObject(
+  api: KubeApi,
+  target: Target,
+  object: KubeObject,
+  { dryRun, force }: Way,
+): Promise<KubeObject> {
+  return api.call<KubeObject>(target, {
+    verb: "patch",
+    contentType: "application/apply-patch+yaml",
+    query: {
+      fieldManager: manager,
+      force: String(force),
+      // Servers before 1.25 do not know it and drop unknown fields in silence.
+      fieldValidation: "Strict",
+      ...(dryRun && { dryRun: "All" }),
+    },
+    body: object,
+  });
+}
+
+/** Asks the server what an apply would change. */
+export async function compareObject(
+  api: KubeApi,
+  target: Target,
+  { object, secrets }: Wanted,
+  { force }: Pick<Way, "force">,
+): Promise<Comparison> {
+  const live = await api.find<KubeObject>(target);
+  const next = await applyObject(api, target, object, { dryRun: true, force });
+  if (live === undefined) return { fate: "new" };
+  const isHidden = (path: readonly string[]): boolean =>
+    (isSecret(object) && path[0] === "data") || [...secrets].some((given) => isAbove(path, given, object));
+  const lines = differences(live, next, isHidden);
+  return lines.length === 0 ? { fate: "unchanged" } : { fate: "differs", lines };
+}
+
+/** Whether a difference at `path` could show a value that was given as a secret: lists may have been reordered. */
+function isAbove(path: readonly string[], given: string, object: KubeObject): boolean {
+  const steps = JSON.parse(given) as readonly string[];
+  let value: unknown = object;
+  return steps.every((step, index) => {
+    const key = path[index];
+    const isSame = key === undefined || Array.isArray(value) || key === step;
+    value = (value as Record<string, unknown> | undefined)?.[step];
+    return isSame;
+  });
+}
+
+/** Deletes an object; whether there was one to delete. */
+export async function deleteObject(
+  api: KubeApi,
+  target: Target,
+  { propagation, dryRun }: { readonly propagation: Propagation; readonly dryRun: boolean },
+): Promise<"none" | "going" | "deleted"> {
+  const live = await api.find<KubeObject>(target);
+  if (live === undefined) return "none";
+  if (live.metadata.deletionTimestamp !== undefined) return "going";
+  await api.call(target, {
+    verb: "delete",
+    body: {
+      apiVersion: "v1",
+      kind: "DeleteOptions",
+      propagationPolicy: propagation,
+      preconditions: { uid: live.metadata.uid },
+      ...(dryRun && { dryRun: ["All"] }),
+    },
+  });
+  return "deleted";
+}
+
+/** Waits until an object is gone, or another one has its name. @throws KcoreError KUBERNETES_NOT_READY */
+export async function awaitGone(api: KubeApi, target: Target, title: string, patience: Patience): Promise<void> {
+  let uid: string | undefined;
+  await until(
+    async () => {
+      const live = await api.find<KubeObject>(target);
+      if (live === undefined || (uid !== undefined && live.metadata.uid !== uid)) return { found: true };
+      ({ uid } = live.metadata);
+      const { finalizers = [] } = live.metadata;
+      const held = finalizers.length > 0 ? `, held by its finalizers ${finalizers.join(", ")}` : "";
+      return { waitingFor: `${title} is still there${held}` };
+    },
+    (waitingFor) => notReady(`after ${patience.seconds} s ${waitingFor}`, "wait longer: wait: { timeout: … }"),
+    patience,
+  );
+}
+
+/** Waits until what is awaited of an object holds. @throws KcoreError KUBERNETES_NOT_READY */
+export async function awaitObject(api: KubeApi, target: Target, awaited: Awaited, patience: Patience): Promise<void> {
+  await until(
+    async () => {
+      const live = await api.find<KubeObject>(target);
+      if (live === undefined) return { waitingFor: `${target.resource} ${target.name ?? ""} is not there any more` };
+      const missing = missingOf(live, awaited);
+      return missing === undefined ? { found: true } : { waitingFor: `${titleOf(live)}: ${missing}` };
+    },
+    (waitingFor) =>
+      notReady(`after ${patience.seconds} s ${waitingFor}`, "look at it: kubectl describe; or wait longer"),
+    patience,
+  );
+}
+
+function notReady(message: string, hint: string): KcoreError {
+  return new KcoreError({ code: "KUBERNETES_NOT_READY", message, hint }, { exitCode: exitCodes.failed });
+}

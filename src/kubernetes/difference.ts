@@ -1,0 +1,77 @@
+import { isDeepStrictEqual } from "node:util";
+import { MASK } from "#engine/step/secret.ts";
+import { manager } from "./target.ts";
+import type { KubeObject } from "./objects.ts";
+
+/** Lines and characters that a difference shows. */
+const LINES = 20;
+const WIDTH = 80;
+
+/** kubectl's memory of what was applied holds the whole object, a Secret's values too. */
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+/** What an apply would change; empty: nothing. `hidden`: paths whose values are not shown. */
+export function differences(
+  live: KubeObject,
+  next: KubeObject,
+  hidden: (path: readonly string[]) => boolean,
+): readonly string[] {
+  const found: string[] = [];
+  compare(substance(live), substance(next), [], (path, have, want) => {
+    const show = hidden(path) || path.includes(LAST_APPLIED) ? () => MASK : shown;
+    found.push(
+      `${written(path)}: ${have === undefined ? "none" : show(have)} → ${want === undefined ? "none" : show(want)}`,
+    );
+  });
+  if (found.length === 0 && !isDeepStrictEqual(ownedBy(live), ownedBy(next)))
+    return [`which of its fields are ${manager}'s`];
+  return found.length > LINES ? [...found.slice(0, LINES), `and ${found.length - LINES} more fields`] : found;
+}
+
+/** Without what the server counts by itself. */
+function substance({ metadata, ...rest }: KubeObject): unknown {
+  const { managedFields: _owners, resourceVersion: _version, generation: _generation, ...kept } = metadata;
+  return { ...rest, metadata: kept };
+}
+
+/** The fields that were applied by kcore. */
+function ownedBy({ metadata: { managedFields = [] } }: KubeObject): unknown {
+  return managedFields
+    .filter((entry) => entry.manager === manager && entry.operation === "Apply")
+    .map(({ fieldsV1 }) => fieldsV1);
+}
+
+type Tell = (path: readonly string[], have: unknown, want: unknown) => void;
+
+function compare(have: unknown, want: unknown, path: readonly string[], tell: Tell): void {
+  if (isDeepStrictEqual(have, want)) return;
+  const [left, right] = [partsOf(have), partsOf(want)];
+  if (left === undefined || right === undefined) {
+    tell(path, have, want);
+    return;
+  }
+  for (const key of new Set([...left.keys(), ...right.keys()]))
+    compare(left.get(key), right.get(key), [...path, key], tell);
+}
+
+/** A map's entries, or a list's, by name where all have one; undefined: a single value. */
+function partsOf(value: unknown): ReadonlyMap<string, unknown> | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (!Array.isArray(value)) return new Map(Object.entries(value));
+  const names = value.map((item: unknown) => (item as { name?: unknown } | null)?.name);
+  const areNamed = names.every((name) => typeof name === "string") && new Set(names).size === names.length;
+  return new Map(value.map((item: unknown, index) => [`[${areNamed ? String(names[index]) : index}]`, item]));
+}
+
+/** `spec.template.spec.containers[web].image` */
+function written(path: readonly string[]): string {
+  return path
+    .map((key) => (key.startsWith("[") ? key : /^[\w-]+$/.test(key) ? `.${key}` : `.“${key}”`))
+    .join("")
+    .replace(/^\./, "");
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
+}

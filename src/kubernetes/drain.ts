@@ -1,0 +1,175 @@
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import type { KubeApi } from "./api.ts";
+import { choosePods, podName, type DrainLeave, type PodChoice } from "./drained-pods.ts";
+import type { Pod } from "./objects.ts";
+import { until, type Look, type Patience } from "./patience.ts";
+import { Refusal } from "./refusals.ts";
+
+/** Seconds until an eviction that was refused is tried again: the first, and the longest, time. */
+const FIRST_PAUSE = 1;
+const LONGEST_PAUSE = 10;
+/** Pods that a line names. */
+const NAMED = 5;
+
+export interface DrainOptions extends DrainLeave {
+  /** Seconds that a pod gets to end; absent: as the pod itself says. */
+  readonly gracePeriod?: number | undefined;
+}
+
+/** The evictions of one node. */
+export class Drain {
+  readonly #api: KubeApi;
+  readonly #node: string;
+  readonly #options: DrainOptions;
+  /** By uid: why it was not evicted yet, and when that is tried again. */
+  readonly #held = new Map<string, { readonly why: string; readonly pause: number; readonly again: number }>();
+  #remaining: readonly Pod[] = [];
+
+  constructor(api: KubeApi, node: string, options: DrainOptions) {
+    this.#api = api;
+    this.#node = node;
+    this.#options = options;
+  }
+
+  /** Names of the pods that are still to go, as the last look found them. */
+  get remaining(): readonly string[] {
+    return this.#remaining.map(podName);
+  }
+
+  /** The node's pods. @throws KcoreError KUBERNETES_DRAIN_REFUSED where one may not be evicted */
+  async choose(): Promise<PodChoice> {
+    const pods = await this.#api.list<Pod>(
+      { apiVersion: "v1", resource: "pods" },
+      { fieldSelector: `spec.nodeName=${this.#node}` },
+    );
+    const choice = choosePods(pods, this.#options);
+    if (choice.refused.length > 0) throw refused(this.#node, choice);
+    return choice;
+  }
+
+  /** Evicts until no pod is left that has to go. @throws KcoreError KUBERNETES_DRAIN_TIMEOUT, with what is left and why */
+  async finish(patience: Patience): Promise<void> {
+    await until(
+      () => this.#round(),
+      () => this.#tooLong(patience.seconds),
+      patience,
+    );
+  }
+
+  /** Asks whether the pod may be evicted, without doing it; what holds it up now, if anything does. */
+  async try(pod: Pod): Promise<string | undefined> {
+    return this.#evict(pod, { dryRun: ["All"] });
+  }
+
+  async #round(): Promise<Look<true>> {
+    const { evicted } = await this.choose();
+    this.#remaining = evicted;
+    if (evicted.length === 0) return { found: true };
+    for (const pod of evicted) {
+      const { uid = podName(pod), deletionTimestamp } = pod.metadata;
+      const held = this.#held.get(uid);
+      if (deletionTimestamp !== undefined || (held && performance.now() < held.again)) continue;
+      const why = await this.#evict(pod);
+      const pause = held ? Math.min(held.pause * 2, LONGEST_PAUSE) : FIRST_PAUSE;
+      if (why === undefined) this.#held.delete(uid);
+      else this.#held.set(uid, { why, pause, again: performance.now() + pause * 1000 });
+    }
+    return { waitingFor: this.#waitingFor() };
+  }
+
+  /** What holds it up; undefined: it goes. */
+  async #evict(pod: Pod, deleteOptions: Readonly<Record<string, unknown>> = {}): Promise<string | undefined> {
+    const { gracePeriod } = this.#options;
+    const { name, namespace = "default", uid } = pod.metadata;
+    try {
+      await this.#api.call(
+        { apiVersion: "v1", resource: "pods", namespace, name, subresource: "eviction" },
+        {
+          verb: "create",
+          body: {
+            apiVersion: await this.#evictionVersion(),
+            kind: "Eviction",
+            metadata: { name, namespace },
+            deleteOptions: {
+              // Its namesake that was started anew meanwhile is another pod.
+              preconditions: { uid },
+              ...(gracePeriod !== undefined && { gracePeriodSeconds: gracePeriod }),
+              ...deleteOptions,
+            },
+          },
+        },
+      );
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      if (error.status === 404 || error.status === 409) return undefined;
+      const isGoing = error.causes.some(({ reason }) => reason === "NamespaceTerminating");
+      if (error.status === 403 && !isGoing) throw error;
+      // 429: the budget allows no disruption now (causes name it), or the server has too much to do.
+      const causes = error.causes.map(({ message }) => message).filter((message) => message !== "");
+      return causes.join("; ") || error.said.message;
+    }
+  }
+
+  #version: Promise<string> | undefined;
+
+  /** policy/v1 since 1.22; policy/v1beta1 is gone since 1.25. */
+  #evictionVersion(): Promise<string> {
+    this.#version ??= this.#api
+      .read<{ readonly resources: readonly { name: string; group?: string; version?: string }[] }>("/api/v1")
+      .then(({ resources }) => {
+        const { group = "policy", version = "v1" } = resources.find(({ name }) => name === "pods/eviction") ?? {};
+        return `${group}/${version}`;
+      });
+    this.#version.catch(() => (this.#version = undefined));
+    return this.#version;
+  }
+
+  #waitingFor(): string {
+    const held = this.#remaining.filter(({ metadata: { uid = "" } }) => this.#held.has(uid));
+    const going = this.#remaining.filter((pod) => !held.includes(pod));
+    const parts = [
+      ...held.slice(0, NAMED).map((pod) => `${podName(pod)}: ${this.#why(pod)}`),
+      ...(held.length > NAMED ? [`and ${held.length - NAMED} more pods that may not go yet`] : []),
+      ...(going.length > 0 ? [`${some(going.map(podName))} to end`] : []),
+    ];
+    return parts.join("; ");
+  }
+
+  #why({ metadata: { uid = "", deletionTimestamp } }: Pod): string {
+    if (deletionTimestamp !== undefined) return `is being deleted since ${deletionTimestamp}; does its kubelet run?`;
+    return this.#held.get(uid)?.why ?? "was evicted and has not ended";
+  }
+
+  #tooLong(seconds: number): KcoreError {
+    const count = this.#remaining.length;
+    return new KcoreError(
+      {
+        code: "KUBERNETES_DRAIN_TIMEOUT",
+        message: `${this.#node} is not drained after ${seconds} s: ${count === 1 ? "one pod is" : `${count} pods are`} left`,
+        detail: this.#remaining.map((pod) => `${podName(pod)}: ${this.#why(pod)}`).join("\n"),
+        hint: `${this.#node} stays cordoned; mend what holds the pods up and run again, or give it more time: drainTimeout`,
+      },
+      { exitCode: exitCodes.failed },
+    );
+  }
+}
+
+function refused(node: string, { refused: pods }: PodChoice): KcoreError {
+  const leaves = [...new Set(pods.map(({ leave }) => leave))];
+  return new KcoreError(
+    {
+      code: "KUBERNETES_DRAIN_REFUSED",
+      message: `${node} cannot be drained without losing something`,
+      detail: pods.map(({ pod, why }) => `${podName(pod)}: ${why}`).join("\n"),
+      hint: `move these pods, or give leave: ${leaves.map((leave) => `${leave}: true`).join(", ")}`,
+    },
+    { exitCode: exitCodes.failed },
+  );
+}
+
+/** The first names, and how many more there are. */
+export function some(names: readonly string[]): string {
+  const more = names.length - NAMED;
+  return `${names.slice(0, NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}

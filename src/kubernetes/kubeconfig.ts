@@ -1,0 +1,229 @@
+import { existsSync, type Stats } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import { z } from "zod";
+import { type SourceNode, nodeAt } from "#engine/yaml/node.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { readBytes } from "#engine/yaml/read.ts";
+import { validate } from "#engine/yaml/validate.ts";
+import { Secret, secret } from "#engine/step/secret.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import type { Access } from "./kubeconfig-access.ts";
+
+/** How a kubeconfig is named by an action. */
+export interface KubeconfigPlace {
+  /** A path, or the kubeconfig's own text. */
+  readonly kubeconfig: string | Secret;
+  /** The context in it; its current one unless given. */
+  readonly context?: string | undefined;
+  /** Where relative paths begin. */
+  readonly project: string;
+  /** What `~` stands for. */
+  readonly home: string;
+  /** Looks at the opened file: it may name programs that are run (S-20). */
+  readonly check?: (name: string, stats: Stats) => void;
+}
+
+/** A cluster, and the namespace of the kubeconfig's context. */
+export interface Cluster extends Access {
+  readonly namespace: string;
+}
+
+const Text = z.string().min(1);
+const File = Text.nullish();
+const Named = <Fields extends z.ZodRawShape>(fields: Fields) => z.array(z.looseObject({ name: Text, ...fields }));
+const Kubeconfig = z.looseObject({
+  clusters: Named({
+    cluster: z.looseObject({
+      server: z.url({ protocol: /^https?$/ }),
+      "certificate-authority": File,
+      "certificate-authority-data": z
+        .string()
+        .refine((data) => Buffer.from(data, "base64").toString("latin1").includes("-----BEGIN"), "is no PEM in base64")
+        .nullish(),
+    }),
+  }),
+  contexts: Named({
+    context: z.looseObject({ cluster: Text, user: Text.nullish(), namespace: Text.nullish() }),
+  }).nullish(),
+  users: Named({
+    user: z
+      .looseObject({
+        "client-certificate": File,
+        "client-key": File,
+        "client-key-data": z.string().nullish(),
+        token: z.string().nullish(),
+        "token-file": File,
+        tokenFile: File,
+        password: z.string().nullish(),
+        exec: z
+          .looseObject({
+            command: Text,
+            apiVersion: z.string().nullish(),
+            env: z.array(z.looseObject({ name: Text, value: z.string() })).nullish(),
+            installHint: z.string().nullish(),
+          })
+          .nullish(),
+      })
+      .nullish(),
+  }).nullish(),
+  "current-context": z.string().nullish(),
+});
+type Kubeconfig = z.output<typeof Kubeconfig>;
+type User = NonNullable<NonNullable<Kubeconfig["users"]>[number]["user"]>;
+
+/** Opens the cluster that a kubeconfig means. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE, YAML_… at their places */
+export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
+  const { node, folder, name } = readKubeconfig(place);
+  const config = concealed(() => validate(node, Kubeconfig));
+  maskSecrets(config);
+  const chosen = choose(config, node, place.context, name);
+  const { cluster, user } = chosen;
+  checkFiles(chosen, node, folder);
+  // The library reads this one where the process runs.
+  const tokenFile = user?.["token-file"] ?? user?.tokenFile;
+  if (user && tokenFile) {
+    user["token-file"] = undefined;
+    user["auth-provider"] = { name: "tokenFile", config: { tokenFile: resolve(folder, tokenFile) } };
+  }
+  if (user?.exec) tellPlugin(user.exec);
+  const { openAccess } = await import("./kubeconfig-access.ts");
+  const access = openAccess(JSON.stringify(config), { folder, context: chosen.context });
+  return {
+    server: access.server,
+    namespace: chosen.namespace ?? "default",
+    requestOptions: () =>
+      access.requestOptions().catch((error: unknown) => {
+        throw unusable(error, { user, at: nodeAt(node, chosen.userPath) ?? node, server: cluster.server });
+      }),
+  };
+}
+
+/** A text with several lines, or JSON, is the kubeconfig itself. */
+function readKubeconfig({ kubeconfig, project, home, check }: KubeconfigPlace) {
+  const text = kubeconfig instanceof Secret ? kubeconfig.reveal() : kubeconfig;
+  if (/\n|^\s*\{/.test(text)) {
+    const name = "the given kubeconfig";
+    return { name, folder: project, node: concealed(() => parseSource(name, text)) };
+  }
+  const path = resolve(project, text.startsWith("~/") ? join(home, text.slice(2)) : text);
+  const name = isAbsolute(text) || text.startsWith("~/") ? path : text;
+  const bytes = readBytes(path, { name, ...(check && { check }) });
+  return { name, folder: dirname(path), node: concealed(() => parseSource(name, bytes)) };
+}
+
+/** A line of a kubeconfig may hold a token or a key. */
+function concealed<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    const problems = error.problems.map((problem): Problem => ({
+      ...problem,
+      code: "KUBECONFIG_INVALID",
+      conceal: true,
+    }));
+    throw new KcoreError(problems, { cause: error });
+  }
+}
+
+function maskSecrets({ users }: Kubeconfig): void {
+  for (const { user } of users ?? [])
+    for (const value of [user?.token, user?.password, user?.["client-key-data"]]) if (value) secret(value);
+}
+
+function choose(config: Kubeconfig, node: SourceNode, wanted: string | undefined, name: string) {
+  const context = wanted ?? config["current-context"] ?? "";
+  if (context === "")
+    throw invalid(`${name} has no current-context`, nodeAt(node, []) ?? node, "give the action a context: NAME");
+  const [contexts, users] = [config.contexts ?? [], config.users ?? []];
+  const contextIndex = contexts.findIndex((each) => each.name === context);
+  const used = contexts[contextIndex]?.context;
+  if (used === undefined) {
+    const names = contexts.map((each) => each.name);
+    const hint = suggestHint(context, names, `there are: ${names.join(", ") || "none"}`);
+    throw invalid(`${name} has no context “${context}”`, nodeAt(node, ["current-context"]) ?? node, hint);
+  }
+  const clusterIndex = config.clusters.findIndex((each) => each.name === used.cluster);
+  const cluster = config.clusters[clusterIndex]?.cluster;
+  if (cluster === undefined)
+    throw invalid(
+      `the context “${context}” names the cluster “${used.cluster}”, which is not there`,
+      nodeAt(node, ["contexts", contextIndex, "context", "cluster"]) ?? node,
+    );
+  const userIndex = users.findIndex((each) => each.name === used.user);
+  if (used.user && userIndex < 0)
+    throw invalid(
+      `the context “${context}” names the user “${used.user}”, which is not there`,
+      nodeAt(node, ["contexts", contextIndex, "context", "user"]) ?? node,
+    );
+  return {
+    context,
+    namespace: used.namespace,
+    cluster,
+    clusterPath: ["clusters", clusterIndex, "cluster"],
+    user: users[userIndex]?.user,
+    userPath: ["users", userIndex, "user"],
+  };
+}
+
+/** Files that are named and not there are told at their place, all at once. */
+function checkFiles(
+  { cluster, clusterPath, user, userPath }: ReturnType<typeof choose>,
+  node: SourceNode,
+  folder: string,
+): void {
+  const named = [
+    ...(["certificate-authority"] as const).map((key) => [cluster[key], [...clusterPath, key]] as const),
+    ...(["client-certificate", "client-key", "token-file", "tokenFile"] as const).map(
+      (key) => [user?.[key], [...userPath, key]] as const,
+    ),
+  ];
+  const problems = named.flatMap(([file, path]): Problem[] =>
+    file && !existsSync(resolve(folder, file))
+      ? invalid(`the file ${file} is not there`, nodeAt(node, path) ?? node).problems.slice()
+      : [],
+  );
+  if (problems.length > 0) throw new KcoreError(problems);
+}
+
+/** Plugins ask the environment which version of ExecCredential is wanted (KEP-541); kubectl says so, the library does not. */
+function tellPlugin(exec: NonNullable<User["exec"]>): void {
+  const info = { apiVersion: exec.apiVersion, kind: "ExecCredential", spec: { interactive: false } };
+  exec.env = [...(exec.env ?? []), { name: "KUBERNETES_EXEC_INFO", value: JSON.stringify(info) }];
+}
+
+/** Why the library could not make a request of the kubeconfig's credentials. */
+function unusable(
+  error: unknown,
+  { user, at, server }: { user: User | null | undefined; at: SourceNode; server: string },
+): KcoreError {
+  const { code, syscall, message } = error as NodeJS.ErrnoException;
+  const { exec } = user ?? {};
+  if (exec && code === "ENOENT" && syscall?.startsWith("spawn") === true)
+    return new KcoreError(
+      {
+        code: "KUBECONFIG_PLUGIN_MISSING",
+        message: `the program “${exec.command}”, which gives the credentials for ${server}, is not on this machine`,
+        at: nodeAt(at, ["exec", "command"])?.at ?? at.at,
+        hint: exec.installHint ?? "install it on the bastion, or use a kubeconfig with a token or a certificate",
+        conceal: true,
+      },
+      { cause: error },
+    );
+  const source = exec ? `the program “${exec.command}”, which gives the credentials for ${server}, failed` : undefined;
+  return new KcoreError(
+    {
+      code: exec ? "KUBECONFIG_PLUGIN_FAILED" : "KUBECONFIG_INVALID",
+      message: source ?? `the credentials for ${server} cannot be used: ${message}`,
+      at: at.at,
+      ...(exec && { detail: message.trim() }),
+      conceal: true,
+    },
+    { cause: error },
+  );
+}
+
+function invalid(message: string, { at }: SourceNode, hint?: string): KcoreError {
+  return new KcoreError({ code: "KUBECONFIG_INVALID", message, at, hint, conceal: true });
+}

@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { Secret, secret } from "#engine/step/secret.ts";
+import { plainOf, type SourceNode } from "#engine/yaml/node.ts";
+import { parseDocuments } from "#engine/yaml/parse.ts";
+import { validate } from "#engine/yaml/validate.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { KubeObject } from "./objects.ts";
+
+/** What every manifest has; the rest is the API's business. */
+export const Manifest = z
+  .looseObject({
+    apiVersion: z.string().min(1).describe("Group and version: v1, apps/v1."),
+    kind: z.string().min(1).describe("What it is: ConfigMap, Deployment."),
+    metadata: z
+      .looseObject({
+        name: z.string().min(1).describe("Its name."),
+        namespace: z.string().min(1).optional().describe("Its namespace; the stage's unless given."),
+      })
+      .describe("Name, namespace, labels, annotations."),
+  })
+  .describe("An object as the API takes it.");
+
+/** An object as somebody wants it, and which of its values are secret. */
+export interface Wanted {
+  readonly object: KubeObject;
+  /** Paths whose values were given as secrets, as JSON texts. */
+  readonly secrets: ReadonlySet<string>;
+}
+
+const List = z.looseObject({ kind: z.literal("List"), items: z.array(z.unknown()) });
+
+/** The objects of a text with one or more YAML documents; a `kind: List` is what it holds. @throws KcoreError with every problem, at its place */
+export function readManifests(name: string, text: string | Uint8Array, { conceal = false } = {}): readonly Wanted[] {
+  const problems: Problem[] = [];
+  const wanted = attempt(problems, () => parseDocuments(name, text))?.flatMap((node) =>
+    itemsOf(node).flatMap((item) => attempt(problems, () => wantedOf(validate(item, Manifest))) ?? []),
+  );
+  if (problems.length > 0) throw new KcoreError(problems.map((each) => (conceal ? { ...each, conceal: true } : each)));
+  return wanted ?? [];
+}
+
+function attempt<T>(problems: Problem[], work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    problems.push(...error.problems);
+    return undefined;
+  }
+}
+
+function itemsOf(node: SourceNode): readonly SourceNode[] {
+  const items = node.kind === "map" && List.safeParse(plainOf(node)).success ? node.get("items") : undefined;
+  return items?.kind === "list" ? items.items : [node];
+}
+
+/** A manifest that was given as a value, secrets in it revealed. */
+export function wantedOf(manifest: unknown): Wanted {
+  const secrets = new Set<string>();
+  const object = reveal(manifest, [], secrets) as KubeObject;
+  return { object: isSecret(object) ? withData(object) : object, secrets };
+}
+
+function reveal(value: unknown, path: readonly string[], secrets: Set<string>): unknown {
+  if (value instanceof Secret) {
+    secrets.add(JSON.stringify(path));
+    return value.reveal();
+  }
+  if (Array.isArray(value)) return value.map((item, index) => reveal(item, [...path, String(index)], secrets));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, reveal(inner, [...path, key], secrets)]));
+}
+
+export function isSecret({ apiVersion, kind }: Pick<KubeObject, "apiVersion" | "kind">): boolean {
+  return apiVersion === "v1" && kind === "Secret";
+}
+
+/**
+ * The server writes `stringData` into `data` and forgets it, so that its owner would be nobody's: it goes there before.
+ * From here on the record masks the values.
+ */
+function withData({ stringData, ...object }: KubeObject): KubeObject {
+  const given = (object["data"] ?? {}) as Record<string, string>;
+  const texts = (stringData ?? {}) as Record<string, string>;
+  for (const value of Object.values(given)) {
+    secret(value);
+    secret(Buffer.from(value, "base64").toString("utf8"));
+  }
+  const added = Object.entries(texts).map(([key, text]) => {
+    const encoded = Buffer.from(secret(text).reveal(), "utf8").toString("base64");
+    return [key, secret(encoded).reveal()] as const;
+  });
+  if (Object.keys(given).length === 0 && added.length === 0) return object as KubeObject;
+  return { ...object, data: { ...given, ...Object.fromEntries(added) } } as KubeObject;
+}

@@ -1,0 +1,105 @@
+import type { KubeNode, Taint } from "./objects.ts";
+
+/** What is wanted of a node; null takes away, what is not named is left alone. */
+export interface WantedNode {
+  readonly labels?: Readonly<Record<string, string | null>> | undefined;
+  readonly annotations?: Readonly<Record<string, string | null>> | undefined;
+  /** By `KEY:EFFECT` the value; null takes it away, `KEY` alone with null those of every effect. */
+  readonly taints?: Readonly<Record<string, string | null>> | undefined;
+  readonly cordoned?: boolean | undefined;
+}
+
+export interface NodeChange {
+  /** A JSON merge patch. */
+  readonly patch: Readonly<Record<string, unknown>>;
+  /** One line for each thing that differs. */
+  readonly lines: readonly string[];
+}
+
+/** What has to change on a node; undefined: nothing. */
+export function nodeChange(node: KubeNode, wanted: WantedNode): NodeChange | undefined {
+  const lines: string[] = [];
+  const metadata = {
+    ...mapChange("labels", node.metadata.labels, wanted.labels, lines),
+    ...mapChange("annotations", node.metadata.annotations, wanted.annotations, lines),
+  };
+  const taints = taintsChange(node.spec?.taints ?? [], wanted.taints ?? {}, lines);
+  const isCordoned = node.spec?.unschedulable === true;
+  const cordons = wanted.cordoned !== undefined && wanted.cordoned !== isCordoned;
+  if (cordons) lines.push(wanted.cordoned === true ? "cordoned" : "uncordoned");
+  if (lines.length === 0) return undefined;
+  const spec = { ...(taints && { taints }), ...(cordons && { unschedulable: wanted.cordoned === true ? true : null }) };
+  const { resourceVersion } = node.metadata;
+  return {
+    lines,
+    patch: {
+      // Taints are a list and go as a whole: they must be those that were read.
+      metadata: { ...metadata, ...(taints && { resourceVersion }) },
+      ...(Object.keys(spec).length > 0 && { spec }),
+    },
+  };
+}
+
+/** The node as it will be. */
+export function changedNode(node: KubeNode, { patch }: NodeChange): KubeNode {
+  return merge(node, patch) as KubeNode;
+}
+
+/** RFC 7396. */
+function merge(value: unknown, patch: unknown): unknown {
+  if (typeof patch !== "object" || patch === null || Array.isArray(patch)) return patch;
+  const merged: Record<string, unknown> = { ...(isMap(value) ? value : {}) };
+  for (const [key, change] of Object.entries(patch)) {
+    if (change === null) delete merged[key];
+    else merged[key] = merge(merged[key], change);
+  }
+  return merged;
+}
+
+function isMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function mapChange(
+  field: "labels" | "annotations",
+  have: Readonly<Record<string, string>> = {},
+  wanted: Readonly<Record<string, string | null>> = {},
+  lines: string[],
+): Record<string, unknown> {
+  const change: Record<string, string | null> = {};
+  for (const [key, value] of Object.entries(wanted)) {
+    const present = Object.hasOwn(have, key) ? have[key] : undefined;
+    if ((value ?? undefined) === present) continue;
+    change[key] = value;
+    lines.push(`${field.slice(0, -1)} ${key}: ${shown(present)} → ${shown(value)}`);
+  }
+  return Object.keys(change).length > 0 ? { [field]: change } : {};
+}
+
+function shown(value: string | null | undefined): string {
+  return value === null || value === undefined ? "none" : JSON.stringify(value);
+}
+
+function taintsChange(
+  have: readonly Taint[],
+  wanted: Readonly<Record<string, string | null>>,
+  lines: string[],
+): readonly Taint[] | undefined {
+  let taints = have;
+  for (const [name, value] of Object.entries(wanted)) {
+    const { key, effect } = splitTaint(name);
+    const isMeant = (taint: Taint): boolean => taint.key === key && (effect === undefined || taint.effect === effect);
+    const present = taints.filter(isMeant);
+    if (value === null ? present.length === 0 : (present[0]?.value ?? "") === value && present.length === 1) continue;
+    lines.push(`taint ${name}: ${shown(present[0] && (present[0].value ?? ""))} → ${shown(value)}`);
+    const added = value === null || effect === undefined ? [] : [{ key, ...(value !== "" && { value }), effect }];
+    taints = [...taints.filter((taint) => !isMeant(taint)), ...added];
+  }
+  return taints === have ? undefined : taints;
+}
+
+/** `dedicated:NoSchedule`; without an effect all are meant. */
+export function splitTaint(name: string): { readonly key: string; readonly effect?: string } {
+  const at = name.lastIndexOf(":");
+  return at < 0 ? { key: name } : { key: name.slice(0, at), effect: name.slice(at + 1) };
+}

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
+import { namedIn, type Call, type Target } from "./target.ts";
+
+/** What an API server says of a request that it does not carry out (meta/v1 Status). */
+export const Status = z.looseObject({
+  code: z.number().default(0),
+  message: z.string().default(""),
+  reason: z.string().optional(),
+  details: z
+    .looseObject({
+      causes: z
+        .array(
+          z.looseObject({
+            reason: z.string().optional(),
+            message: z.string().default(""),
+            field: z.string().optional(),
+          }),
+        )
+        .nullish(),
+    })
+    .nullish(),
+});
+export type Status = z.output<typeof Status>;
+
+interface Asked {
+  readonly server: string;
+  readonly verb: Call["verb"];
+  readonly target?: Target | undefined;
+}
+
+/** The API server understood the request and refused it. */
+export class Refusal extends KcoreError {
+  readonly status: number;
+  readonly said: Status;
+
+  constructor(said: Status, asked: Asked) {
+    super(problemOf(said, asked), { exitCode: exitCodes.failed });
+    this.status = said.code;
+    this.said = said;
+  }
+
+  get causes(): NonNullable<NonNullable<Status["details"]>["causes"]> {
+    return this.said.details?.causes ?? [];
+  }
+}
+
+/** No answer came: the server is down, somewhere else, or cannot be reached from here. */
+export class Unreachable extends KcoreError {}
+
+/** Codes of Node's TLS that say: what answers is not whom the kubeconfig means. */
+const UNTRUSTED = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|HOSTNAME_MISMATCH|EPROTO)/;
+
+export function unreachable(server: string, error: unknown): KcoreError {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  // Where a name has several addresses Node gives one error with all that went wrong.
+  const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
+  const reason = (first?.message ?? message).trim();
+  if (UNTRUSTED.test(code))
+    return new KcoreError(
+      {
+        code: "KUBERNETES_UNTRUSTED",
+        message: `what answers at ${server} is not trusted: ${reason}`,
+        hint: "compare certificate-authority and tls-server-name of the kubeconfig with the cluster's; the address may belong to another one",
+      },
+      { cause: error, exitCode: exitCodes.failed },
+    );
+  return new Unreachable(
+    {
+      code: "KUBERNETES_UNREACHABLE",
+      message: `the API server ${server} does not answer: ${reason}`,
+      hint: "check that it runs, and that this machine reaches it",
+    },
+    { cause: error, exitCode: exitCodes.failed },
+  );
+}
+
+function problemOf(said: Status, { server, verb, target }: Asked): Problem {
+  const what = target ? namedIn(target) : "the API";
+  switch (said.code) {
+    case 401:
+      return {
+        code: "KUBERNETES_UNAUTHORIZED",
+        message: `${server} does not accept the kubeconfig's credentials`,
+        hint: "the token or certificate may have expired, or belong to another cluster",
+      };
+    case 403:
+      return {
+        code: "KUBERNETES_FORBIDDEN",
+        message: `the kubeconfig's user may not ${verb} ${what}`,
+        detail: said.message,
+        hint: target ? ruleFor(verb, target) : undefined,
+      };
+    case 409:
+      return said.details?.causes?.some(({ reason }) => reason === "FieldManagerConflict") === true
+        ? conflict(said, what)
+        : { code: "KUBERNETES_REFUSED", message: `${server} did not ${verb} ${what}`, detail: said.message };
+    default:
+      return { code: "KUBERNETES_REFUSED", message: `${server} did not ${verb} ${what}`, detail: said.message };
+  }
+}
+
+/** Who owns which of the fields that were to be written. */
+function conflict({ details }: Status, what: string): Problem {
+  const owners = new Map<string, string[]>();
+  for (const { reason, message, field = "" } of details?.causes ?? [])
+    if (reason === "FieldManagerConflict") {
+      const owner = /"([^"]*)"/.exec(message)?.[1] ?? "somebody";
+      owners.set(owner, [...(owners.get(owner) ?? []), field]);
+    }
+  return {
+    code: "KUBERNETES_CONFLICT",
+    message: `${what} has fields that ${[...owners.keys()].map((owner) => `“${owner}”`).join(" and ")} set otherwise`,
+    detail: [...owners].flatMap(([owner, fields]) => fields.map((field) => `${owner}: ${field}`)).join("\n"),
+    hint: "take them out of the manifest, or take them over: force: true",
+  };
+}
+
+function ruleFor(verb: Call["verb"], { apiVersion, resource, subresource }: Target): string {
+  const group = apiVersion.includes("/") ? apiVersion.split("/")[0] : '""';
+  const named = subresource === undefined ? resource : `${resource}/${subresource}`;
+  return `its role needs: apiGroups: [${group}], resources: [${named}], verbs: [${verb}]`;
+}

@@ -1,0 +1,63 @@
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import type { KubeApi } from "./api.ts";
+import { apiRoot, type Target } from "./target.ts";
+import type { KubeObject } from "./objects.ts";
+import { Refusal } from "./refusals.ts";
+
+interface Resource {
+  readonly name: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+}
+
+/** Which path of the API an object has; each group's version is asked for once. */
+export class Resources {
+  readonly #api: KubeApi;
+  readonly #known = new Map<string, Promise<readonly Resource[]>>();
+
+  constructor(api: KubeApi) {
+    this.#api = api;
+  }
+
+  /** The object's target, with the namespace that it has or gets. @throws KcoreError KUBERNETES_KIND_UNKNOWN */
+  async targetOf({ apiVersion, kind, metadata }: KubeObject, namespace: string): Promise<Target> {
+    const resources = await this.#of(apiVersion);
+    const resource = resources.find((each) => each.kind === kind);
+    if (resource === undefined) {
+      // What was asked before a definition was made is asked again.
+      this.#known.delete(apiVersion);
+      const kinds = resources.map((each) => each.kind);
+      throw new KcoreError(
+        {
+          code: "KUBERNETES_KIND_UNKNOWN",
+          message: `the cluster has no ${kind} in ${apiVersion}`,
+          hint:
+            kinds.length === 0
+              ? "check apiVersion; kubectl api-versions lists what the cluster has"
+              : suggestHint(kind, kinds, `${apiVersion} has: ${[...new Set(kinds)].join(", ")}`),
+        },
+        { exitCode: exitCodes.failed },
+      );
+    }
+    const place = resource.namespaced ? { namespace: metadata.namespace ?? namespace } : {};
+    return { apiVersion, resource: resource.name, ...place, name: metadata.name };
+  }
+
+  async #of(apiVersion: string): Promise<readonly Resource[]> {
+    const known = this.#known.get(apiVersion) ?? this.#ask(apiVersion);
+    this.#known.set(apiVersion, known);
+    known.catch(() => this.#known.delete(apiVersion));
+    return known;
+  }
+
+  async #ask(apiVersion: string): Promise<readonly Resource[]> {
+    try {
+      const { resources } = await this.#api.read<{ readonly resources: readonly Resource[] }>(apiRoot(apiVersion));
+      return resources.filter(({ name }) => !name.includes("/"));
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 404) return [];
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,45 @@
+/** What kcore's writes are owned by (`managedFields`). */
+export const manager = "kcore";
+
+/** A resource, one of its objects, or a part of one, as a path of the API says it. */
+export interface Target {
+  /** `v1`, `apps/v1`. */
+  readonly apiVersion: string;
+  /** Plural: `nodes`. */
+  readonly resource: string;
+  readonly namespace?: string | undefined;
+  readonly name?: string;
+  readonly subresource?: string;
+}
+
+export interface Call {
+  /** As RBAC names it, for messages. */
+  readonly verb: "get" | "list" | "create" | "patch" | "delete";
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly contentType?: string;
+}
+
+/** Where it lies on a server. */
+export function pathOf({ apiVersion, resource, namespace, name, subresource }: Target): string {
+  const parts = [
+    ...(namespace === undefined ? [] : ["namespaces", namespace]),
+    resource,
+    ...(name === undefined ? [] : [name]),
+    ...(subresource === undefined ? [] : [subresource]),
+  ];
+  return `${apiRoot(apiVersion)}/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+/** Where a group's version has its resources. */
+export function apiRoot(apiVersion: string): string {
+  return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+}
+
+/** `deployments.apps web/nginx`, `nodes n1`, `pods/eviction web/a`. */
+export function namedIn({ apiVersion, resource, namespace, name, subresource }: Target): string {
+  const [group] = apiVersion.includes("/") ? apiVersion.split("/") : [];
+  const kind = `${resource}${group === undefined ? "" : `.${group}`}${subresource === undefined ? "" : `/${subresource}`}`;
+  const place = [namespace, name].filter((part) => part !== undefined).join("/");
+  return place === "" ? kind : `${kind} ${place}`;
+}

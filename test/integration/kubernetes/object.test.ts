@@ -1,0 +1,213 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { kubernetesObject } from "#actions/kubernetes-object.ts";
+import { secret } from "#engine/step/secret.ts";
+import { actionContext } from "#support/action-context.ts";
+import { describeWithKube } from "#support/kube-server.ts";
+import { rejectionOf } from "#support/rejection.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const maps = "/api/v1/namespaces/default/configmaps";
+
+describeWithKube("kubernetes.object against a real API server", (kube) => {
+  let folder: TempDir;
+  before(async () => (folder = await makeTempDir("objects")));
+  after(() => folder?.remove());
+
+  const ask = async (how: "run" | "plan", args: object) => {
+    const context = actionContext({ project: folder.path, dryRun: how === "plan" });
+    const given = kubernetesObject.args.parse({ kubeconfig: kube().kubeconfig(), ...args });
+    const result = await kubernetesObject[how](given, context);
+    return { changed: result === "unknown" ? result : result.changed, notes: context.notes };
+  };
+  const run = (args: object) => ask("run", args);
+  const plan = (args: object) => ask("plan", args);
+  const mapOf = (name: string, data: object, more: object = {}) => ({
+    manifest: { apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data },
+    ...more,
+  });
+  const dataOf = async (name: string): Promise<unknown> => (await kube().get(`${maps}/${name}`)).data;
+  const versionOf = async (name: string): Promise<unknown> =>
+    (await kube().get(`${maps}/${name}`)).metadata.resourceVersion;
+
+  it("makes what is not there, as its dry run says, and finds it in order the second time", async () => {
+    const wanted = mapOf("fresh", { a: "1" });
+    const would = { changed: true, notes: ["would create ConfigMap default/fresh"] };
+    expect(await plan(wanted)).to.deep.equal(would);
+    expect(await plan(wanted), "a dry run makes nothing").to.deep.equal(would);
+    expect(await run(wanted)).to.deep.equal({ changed: true, notes: ["creates ConfigMap default/fresh"] });
+    const version = await versionOf("fresh");
+    for (const how of ["run", "plan"] as const)
+      expect(await ask(how, wanted)).to.deep.equal({ changed: false, notes: [] });
+    expect(await versionOf("fresh"), "nothing was written").to.equal(version);
+  });
+
+  it("takes back what drifted, and what it does not name any more", async () => {
+    await run(mapOf("drift", { a: "1", b: "2" }));
+    await kube().patch(`${maps}/drift?fieldManager=kcore`, { data: { a: "9", c: "3" } });
+    const wanted = mapOf("drift", { a: "1" });
+    const lines = ['  data.a: "9" → "1"', '  data.b: "2" → none'];
+    const planned = await plan({ ...wanted, force: true });
+    expect(planned).to.deep.equal({ changed: true, notes: ["would change ConfigMap default/drift", ...lines] });
+    await run({ ...wanted, force: true });
+    expect(await dataOf("drift")).to.deep.equal({ a: "1", c: "3" });
+    expect((await run(wanted)).changed).to.equal(false);
+  });
+
+  it("names who set a field otherwise, in a dry run too, and takes it over only by force", async () => {
+    await run(mapOf("shared", { a: "1" }));
+    await kube().patch(`${maps}/shared?fieldManager=somebody`, { data: { a: "2" } });
+    const wanted = mapOf("shared", { a: "1" });
+    for (const how of ["run", "plan"] as const) {
+      const { problems } = await rejectionOf(ask(how, wanted));
+      expect(problems[0]).to.deep.include({
+        code: "KUBERNETES_CONFLICT",
+        message: "configmaps default/shared has fields that “somebody” set otherwise",
+        detail: "somebody: .data.a",
+      });
+    }
+    expect(await dataOf("shared")).to.deep.equal({ a: "2" });
+    expect((await run({ ...wanted, force: true })).changed).to.equal(true);
+    expect(await dataOf("shared")).to.deep.equal({ a: "1" });
+    expect((await run(wanted)).changed, "it is kcore's now").to.equal(false);
+  });
+
+  it("comes to own what was there in the same form, once", async () => {
+    await kube().create(maps, { metadata: { name: "found" }, data: { a: "1" } });
+    expect(await plan(mapOf("found", { a: "1" }))).to.deep.equal({
+      changed: true,
+      notes: ["would change ConfigMap default/found", "  which of its fields are kcore's"],
+    });
+    await run(mapOf("found", { a: "1" }));
+    expect((await run(mapOf("found", { a: "1" }))).changed).to.equal(false);
+  });
+
+  it("deletes and waits until it is gone, as its dry run says", async () => {
+    await run(mapOf("leaving", {}));
+    const absent = mapOf("leaving", {}, { absent: true });
+    expect(await plan(absent), "and leaves it there").to.deep.equal({
+      changed: true,
+      notes: ["would delete ConfigMap default/leaving"],
+    });
+    expect(await dataOf("leaving")).to.equal(undefined);
+    expect((await run(absent)).changed).to.equal(true);
+    expect(await rejected(kube().get(`${maps}/leaving`))).to.match(/404/);
+    for (const how of ["run", "plan"] as const)
+      expect(await ask(how, absent)).to.deep.equal({ changed: false, notes: [] });
+  });
+
+  it("says what holds up an object that does not go", async () => {
+    await kube().create(maps, { metadata: { name: "held", finalizers: ["example.com/hold"] } });
+    const absent = mapOf("held", {}, { absent: true, wait: { timeout: "1500ms" } });
+    const { problems } = await rejectionOf(run(absent));
+    expect(problems[0]).to.include({
+      code: "KUBERNETES_NOT_READY",
+      message: "after 1.5 s ConfigMap default/held is still there, held by its finalizers example.com/hold",
+    });
+    expect((await plan(absent)).changed, "when it goes cannot be told").to.equal("unknown");
+    const leaving = run({ ...absent, wait: { timeout: "30s" } });
+    await kube().patch(`${maps}/held`, { metadata: { finalizers: null } });
+    expect((await leaving).changed, "somebody else deleted it").to.equal(false);
+  });
+
+  it("shows no value of a Secret, and changes it all the same", async () => {
+    const wanted = (password: string) => ({
+      manifest: {
+        apiVersion: "v1",
+        kind: "Secret",
+        metadata: { name: "s" },
+        stringData: { password: secret(password) },
+      },
+    });
+    await run(wanted("the-first-password"));
+    const notes = ["would change Secret default/s", "  data.password: *** → ***"];
+    expect(await plan(wanted("the-second-password"))).to.deep.equal({ changed: true, notes });
+    await run(wanted("the-second-password"));
+    const { data } = await kube().get("/api/v1/namespaces/default/secrets/s");
+    expect(Buffer.from(data["password"] ?? "", "base64").toString()).to.equal("the-second-password");
+    expect((await run(wanted("the-second-password"))).changed).to.equal(false);
+  });
+
+  it("takes several objects of a file or template, with a namespace and a kind that the same stage makes", async () => {
+    const definition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: widgets.example.com }
+spec:
+  group: example.com
+  scope: Namespaced
+  names: { plural: widgets, singular: widget, kind: Widget }
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: { openAPIV3Schema: { type: object, x-kubernetes-preserve-unknown-fields: true } }
+`;
+    const widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: { name: w }\nspec: { size: {{size}} }\n";
+    const text = `apiVersion: v1\nkind: Namespace\nmetadata: { name: team }\n---\n${definition}---\n${widget}`;
+    mkdirSync(join(folder.path, "templates"));
+    writeFileSync(join(folder.path, "templates/team.yaml.hbs"), text);
+    writeFileSync(join(folder.path, "team.yaml"), text.replace("{{size}}", "3"));
+    const [file, template] = [{ file: "team.yaml" }, { template: "team.yaml.hbs", vars: { size: 3 } }].map((from) => ({
+      ...from,
+      namespace: "team",
+    })) as [object, object];
+    expect(await plan(file)).to.deep.equal({
+      changed: true,
+      notes: [
+        "would create Namespace team",
+        "would create CustomResourceDefinition widgets.example.com",
+        "would create Widget w (after CustomResourceDefinition widgets.example.com)",
+      ],
+    });
+    expect(await rejected(kube().get("/api/v1/namespaces/team"))).to.match(/404/);
+    expect((await run(file)).changed).to.equal(true);
+    expect((await kube().get("/apis/example.com/v1/namespaces/team/widgets/w")).spec).to.deep.equal({ size: 3 });
+    expect(await run(template)).to.deep.equal({ changed: false, notes: [] });
+    const bigger = { template: "team.yaml.hbs", vars: { size: 4 }, namespace: "team" };
+    expect((await plan(bigger)).notes).to.deep.equal(["would change Widget team/w", "  spec.size: 3 → 4"]);
+  });
+
+  it("waits for a condition or a field, with the controller's words, and not for ever", async () => {
+    const labels = { app: "web" };
+    const template = { metadata: { labels }, spec: { containers: [{ name: "web", image: "web:1" }] } };
+    const manifest = {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "web" },
+      spec: { selector: { matchLabels: labels }, template },
+    };
+    const deployment = "/apis/apps/v1/namespaces/default/deployments/web";
+    const wait = { condition: "Available", timeout: "20s" };
+    await run({ manifest });
+    expect((await plan({ manifest, wait })).changed).to.equal("unknown");
+    const tooShort = await rejectionOf(run({ manifest, wait: { ...wait, timeout: "1s" } }));
+    expect(tooShort.problems[0]?.message).to.equal(
+      "after 1 s Deployment default/web: it has no condition Available yet",
+    );
+    const waiting = run({ manifest, wait });
+    const conditions = [{ type: "Available", status: "True" }];
+    await kube().patch(`${deployment}/status`, { status: { observedGeneration: 1, conditions, replicas: 1 } });
+    expect((await waiting).changed).to.equal(false);
+    expect((await plan({ manifest, wait })).changed).to.equal(false);
+    const field = { field: "status.replicas", value: 1 };
+    expect((await run({ manifest, wait: field })).changed).to.equal(false);
+  });
+
+  it("tells a kind that there is not, and a manifest that the server refuses, with its words", async () => {
+    const kind = await rejectionOf(
+      run({ manifest: { apiVersion: "v1", kind: "ConfigMapp", metadata: { name: "x" } } }),
+    );
+    expect(kind.problems[0]).to.include({ code: "KUBERNETES_KIND_UNKNOWN", hint: "did you mean “ConfigMap”?" });
+    const bad = await rejectionOf(plan(mapOf("UPPER", {})));
+    expect(bad.problems[0]?.code).to.equal("KUBERNETES_REFUSED");
+    expect(bad.problems[0]?.detail).to.include("UPPER");
+  });
+});
+
+async function rejected(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => "",
+    (error: Error) => error.message,
+  );
+}

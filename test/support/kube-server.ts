@@ -1,0 +1,227 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { join } from "node:path";
+import { json, text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "./ports.ts";
+import { makeTempDir, type TempDir } from "./temp-dir.ts";
+
+/** Where scripts/make-kube-apiserver.sh puts what it made: with what else the lab keeps. */
+const cache = join(process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab", "kube");
+const programs = { apiserver: join(cache, "kube-apiserver"), etcd: join(cache, "etcd") } as const;
+
+/**
+ * Tests that ask one real API server, started before and stopped after them. Where its program is not in the cache they are skipped, each of
+ * them counted; one that does not start is a failure.
+ */
+export function describeWithKube(title: string, define: (kube: () => KubeServer) => void): void {
+  const missing = withoutKube();
+  let server: KubeServer | undefined;
+  describe(title, function () {
+    this.timeout(60_000);
+    before(async function () {
+      if (missing !== undefined) {
+        process.stderr.write(`skipped: ${title}: ${missing}\n`);
+        return this.skip();
+      }
+      server = await KubeServer.start();
+    });
+    after(() => server?.stop());
+    define(() => server as KubeServer);
+  });
+}
+
+/** Why there is no real API server here; undefined: there is one. */
+function withoutKube(): string | undefined {
+  const missing = Object.values(programs).filter((path) => !existsSync(path));
+  return missing.length === 0
+    ? undefined
+    : `${missing.join(", ")} not in the test cache; make it with: sh scripts/make-kube-apiserver.sh`;
+}
+
+/** The bearer tokens and whom they stand for. `nobody` may do nothing until a role says so. */
+const users = { admin: "tok,admin,1,system:masters", nobody: "tok2,nobody,2" } as const;
+const tokens = { admin: "tok", nobody: "tok2" } as const;
+
+/**
+ * A real API server with its etcd, on ports of its own. It has no controllers and no kubelets: nodes and pods are what a test creates, and their
+ * status what it gives them.
+ */
+export class KubeServer {
+  readonly #folder: TempDir;
+  readonly #port: number;
+  readonly #etcd: ChildProcess;
+  #apiserver: ChildProcess | undefined;
+
+  private constructor(folder: TempDir, port: number, etcd: ChildProcess) {
+    this.#folder = folder;
+    this.#port = port;
+    this.#etcd = etcd;
+  }
+
+  static async start(): Promise<KubeServer> {
+    const folder = await makeTempDir("kube");
+    const [port, clients, peers] = [await freePort(), await freePort(), await freePort()];
+    const [client, peer] = [`http://127.0.0.1:${clients}`, `http://127.0.0.1:${peers}`];
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    writeFileSync(join(folder.path, "sa.key"), privateKey.export({ type: "pkcs1", format: "pem" }));
+    writeFileSync(join(folder.path, "tokens.csv"), `${Object.values(users).join("\n")}\n`);
+    writeFileSync(join(folder.path, "client"), client);
+    const etcd = spawn(
+      programs.etcd,
+      [
+        ...["--data-dir", join(folder.path, "etcd"), "--unsafe-no-fsync"],
+        ...["--listen-client-urls", client, "--advertise-client-urls", client],
+        ...["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", `default=${peer}`],
+      ],
+      { stdio: ["ignore", ...log(folder, "etcd")] },
+    );
+    const server = new KubeServer(folder, port, etcd);
+    try {
+      await server.resume();
+      return server;
+    } catch (error) {
+      const said = readFileSync(join(folder.path, "apiserver.log"), "utf8").slice(-2000);
+      await server.stop();
+      throw new Error(`the API server did not start: ${said}`, { cause: error });
+    }
+  }
+
+  get url(): string {
+    return `https://127.0.0.1:${this.#port}`;
+  }
+
+  /** Its certificate with the CA that vouches for it. */
+  get ca(): string {
+    return readFileSync(join(this.#folder.path, "certs/apiserver.crt"), "utf8");
+  }
+
+  /** Starts the API server (again), and waits until it is ready. */
+  async resume(): Promise<void> {
+    const key = join(this.#folder.path, "sa.key");
+    this.#apiserver = spawn(
+      programs.apiserver,
+      [
+        ...["--etcd-servers", readFileSync(join(this.#folder.path, "client"), "utf8")],
+        ...["--secure-port", String(this.#port), "--bind-address", "127.0.0.1"],
+        ...["--cert-dir", join(this.#folder.path, "certs"), "--authorization-mode", "RBAC"],
+        ...["--token-auth-file", join(this.#folder.path, "tokens.csv"), "--service-cluster-ip-range", "10.96.0.0/16"],
+        // Pods of a test have no service account.
+        ...["--disable-admission-plugins", "ServiceAccount"],
+        ...["--service-account-issuer", "https://kubernetes.default.svc"],
+        ...["--service-account-key-file", key, "--service-account-signing-key-file", key],
+      ],
+      { stdio: ["ignore", ...log(this.#folder, "apiserver")] },
+    );
+    for (let tries = 0; ; tries++) {
+      if (this.#apiserver.exitCode !== null || tries === 300) throw new Error("it ended, or took a minute");
+      if (await this.#isReady()) return;
+      await sleep(200);
+    }
+  }
+
+  /** Kills the API server; its state stays. */
+  async pause(): Promise<void> {
+    await end(this.#apiserver);
+  }
+
+  async stop(): Promise<void> {
+    await end(this.#apiserver);
+    await end(this.#etcd);
+    await this.#folder.remove();
+  }
+
+  /** A kubeconfig for one of its users. */
+  kubeconfig({
+    user = "admin",
+    token = tokens[user],
+    ca = this.ca,
+  }: { user?: keyof typeof tokens; token?: string; ca?: string } = {}): string {
+    return JSON.stringify({
+      apiVersion: "v1",
+      kind: "Config",
+      "current-context": "test",
+      clusters: [
+        {
+          name: "test",
+          cluster: { server: this.url, "certificate-authority-data": Buffer.from(ca).toString("base64") },
+        },
+      ],
+      contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
+      users: [{ name: "test", user: { token } }],
+    });
+  }
+
+  /** Asks it as its admin, past kcore. */
+  async call(method: string, path: string, body?: unknown, type = "application/json"): Promise<Answer> {
+    const asked = request(`${this.url}${path}`, {
+      method,
+      ca: this.ca,
+      headers: { Authorization: `Bearer ${tokens.admin}`, "Content-Type": type },
+    });
+    asked.end(body === undefined ? undefined : JSON.stringify(body));
+    const [reply] = (await once(asked, "response")) as [Parameters<typeof text>[0] & { statusCode: number }];
+    const answer = (await json(reply)) as Answer;
+    if (reply.statusCode >= 300) throw new Error(`${method} ${path}: ${reply.statusCode} ${JSON.stringify(answer)}`);
+    return answer;
+  }
+
+  async get(path: string): Promise<Answer> {
+    return this.call("GET", path);
+  }
+
+  async create(path: string, body: unknown): Promise<Answer> {
+    return this.call("POST", path, body);
+  }
+
+  async patch(path: string, body: unknown): Promise<Answer> {
+    return this.call("PATCH", path, body, "application/merge-patch+json");
+  }
+
+  async #isReady(): Promise<boolean> {
+    try {
+      const asked = request(`${this.url}/readyz`, { rejectUnauthorized: false });
+      asked.end();
+      const [reply] = (await once(asked, "response")) as [Parameters<typeof text>[0] & { statusCode: number }];
+      await text(reply);
+      if (reply.statusCode !== 200) return false;
+      // The first namespace is made a moment after that.
+      await this.get("/api/v1/namespaces/default");
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** An object as the API gives it, or a list of them: what the tests read of one. */
+export interface Answer {
+  readonly metadata: {
+    readonly name: string;
+    readonly resourceVersion: string;
+    readonly labels?: Record<string, string>;
+  };
+  readonly data: Readonly<Record<string, string>>;
+  readonly spec: {
+    readonly unschedulable?: boolean;
+    readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
+  };
+  readonly items: readonly Answer[];
+}
+
+function log({ path }: TempDir, name: string): [number, number] {
+  const file = openSync(join(path, `${name}.log`), "a");
+  return [file, file];
+}
+
+async function end(child: ChildProcess | undefined): Promise<void> {
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+  await ended;
+  clearTimeout(timer);
+}

@@ -1,0 +1,135 @@
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { knownSecrets, secret } from "#engine/step/secret.ts";
+import { formatProblem } from "#errors/problem.ts";
+import { openCluster } from "#kubernetes/kubeconfig.ts";
+import { rejectionOf } from "#support/rejection.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: prod
+clusters:
+  - name: prod
+    cluster: { server: "https://192.0.2.1:6443/" }
+contexts:
+  - name: prod
+    context: { cluster: prod, user: admin, namespace: web }
+  - name: lost
+    context: { cluster: prodd, user: admin }
+  - name: nobody
+    context: { cluster: prod, user: bob }
+users:
+  - name: admin
+    user: { token: a-secret-token-of-admin }
+`;
+
+describe("a kubeconfig", function () {
+  // The library is loaded once.
+  this.timeout(20_000);
+  let folder: TempDir;
+  before(async () => (folder = await makeTempDir("kubeconfig")));
+  after(() => folder.remove());
+
+  const open = (text: string, context?: string) => {
+    writeFileSync(join(folder.path, "config.yaml"), text);
+    return openCluster({ kubeconfig: "config.yaml", context, project: folder.path, home: folder.path });
+  };
+  const wrong = async (text: string, context?: string): Promise<string[]> => {
+    const { problems } = await rejectionOf(open(text, context));
+    for (const { conceal } of problems) expect(conceal, "its lines may hold secrets").to.equal(true);
+    return problems.map(formatProblem);
+  };
+
+  it("gives the server, the namespace, and what lets a request in", async () => {
+    const cluster = await open(kubeconfig);
+    expect(cluster).to.deep.include({ server: "https://192.0.2.1:6443", namespace: "web" });
+    const { headers } = await cluster.requestOptions();
+    expect(headers).to.deep.include({ Authorization: "Bearer a-secret-token-of-admin" });
+    expect(knownSecrets()).to.include("a-secret-token-of-admin");
+  });
+
+  it("may be given as its text, as a secret too, or below the home", async () => {
+    const place = { project: folder.path, home: folder.path };
+    for (const text of [kubeconfig, secret(kubeconfig), "~/config.yaml"])
+      expect((await openCluster({ ...place, kubeconfig: text })).namespace).to.equal("web");
+  });
+
+  it("is refused where what it names is not there, at the place", async () => {
+    expect(await wrong(kubeconfig, "prodd")).to.deep.equal([
+      "config.yaml:3:18  config.yaml has no context “prodd”  [KUBECONFIG_INVALID]",
+    ]);
+    expect(await wrong(kubeconfig, "lost")).to.deep.equal([
+      "config.yaml:11:25  the context “lost” names the cluster “prodd”, which is not there  [KUBECONFIG_INVALID]",
+    ]);
+    expect(await wrong(kubeconfig, "nobody")).to.deep.equal([
+      "config.yaml:13:37  the context “nobody” names the user “bob”, which is not there  [KUBECONFIG_INVALID]",
+    ]);
+    expect(await wrong(kubeconfig.replace("token: a-", "client-key: admin.key, token: a-"))).to.deep.equal([
+      "config.yaml:16:25  the file admin.key is not there  [KUBECONFIG_INVALID]",
+    ]);
+    const { problems } = await rejectionOf(openCluster({ kubeconfig: "none", project: folder.path, home: "/" }));
+    expect(problems[0]).to.include({ code: "FILE_UNREADABLE", message: "cannot read none: it does not exist" });
+  });
+
+  it("is refused where it is broken, at the place", async () => {
+    expect((await wrong(kubeconfig.replace("contexts:", "contexts: ]")))[0]).to.match(/^config.yaml:7:11 /);
+    expect((await wrong(kubeconfig.replace('"https://192.0.2.1:6443/"', "192.0.2.1")))[0]).to.match(
+      /^config.yaml:6:24 /,
+    );
+    const data = kubeconfig.replace('6443/" }', '6443/", certificate-authority-data: Zm9v }');
+    expect((await wrong(data))[0]).to.match(/^config.yaml:6:79 .*is no PEM in base64/);
+    expect(await wrong(kubeconfig.replace("current-context: prod\n", ""))).to.deep.equal([
+      "config.yaml:1:1  config.yaml has no current-context  [KUBECONFIG_INVALID]",
+    ]);
+  });
+
+  it("is looked at before it is read: it may name programs", async () => {
+    writeFileSync(join(folder.path, "config.yaml"), kubeconfig);
+    const seen: string[] = [];
+    const check = (name: string): void => void seen.push(name);
+    await openCluster({ kubeconfig: "config.yaml", project: folder.path, home: "/", check });
+    expect(seen).to.deep.equal(["config.yaml"]);
+  });
+
+  it("reads a token from the file that it names, beside it", async () => {
+    writeFileSync(join(folder.path, "token"), "from-a-file");
+    const cluster = await open(kubeconfig.replace("token: a-secret-token-of-admin", "tokenFile: token"));
+    expect((await cluster.requestOptions()).headers).to.deep.include({ Authorization: "Bearer from-a-file" });
+  });
+
+  describe("with a program that gives the credentials", () => {
+    const withProgram = (command: string): string =>
+      kubeconfig.replace(
+        "{ token: a-secret-token-of-admin }",
+        `{ exec: { apiVersion: client.authentication.k8s.io/v1, command: ${command}, installHint: apt-get install it } }`,
+      );
+    const script = (text: string): string => {
+      const path = join(folder.path, "give");
+      writeFileSync(path, `#!/bin/sh\n${text}\n`);
+      chmodSync(path, 0o755);
+      return path;
+    };
+
+    it("runs it, and tells it which version is wanted", async () => {
+      const say = `printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}' "$(printf %s "$KUBERNETES_EXEC_INFO" | cksum | cut -c1-4)x"`;
+      const cluster = await open(withProgram(script(say)));
+      const { headers } = await cluster.requestOptions();
+      expect((headers as Record<string, string>)["Authorization"]).to.match(/^Bearer \d{4}x$/);
+    });
+
+    it("says that it is missing, at its place, with the kubeconfig's own hint", async () => {
+      const cluster = await open(withProgram("no-such-program-here"));
+      const { problems } = await rejectionOf(cluster.requestOptions());
+      expect(problems[0]).to.include({ code: "KUBECONFIG_PLUGIN_MISSING", hint: "apt-get install it" });
+      expect(problems[0]?.at).to.include({ line: 16 });
+    });
+
+    it("tells what it said when it failed", async () => {
+      const cluster = await open(withProgram(script("echo log in first >&2; exit 1")));
+      const { problems } = await rejectionOf(cluster.requestOptions());
+      expect(problems[0]).to.include({ code: "KUBECONFIG_PLUGIN_FAILED", detail: "log in first" });
+    });
+  });
+});

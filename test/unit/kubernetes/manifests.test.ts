@@ -1,0 +1,57 @@
+import { expect } from "chai";
+import { knownSecrets, secret } from "#engine/step/secret.ts";
+import { formatProblem } from "#errors/problem.ts";
+import { readManifests, wantedOf } from "#kubernetes/manifests.ts";
+import { rejectionOf } from "#support/rejection.ts";
+
+const map = (name: string): string => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: ${name} }\n`;
+const namesOf = (text: string): string[] => readManifests("m.yaml", text).map(({ object }) => object.metadata.name);
+
+describe("manifests", () => {
+  it("are the documents of a text, empty ones left out, and the items of a List", () => {
+    expect(namesOf(`${map("a")}---\n---\n${map("b")}`)).to.deep.equal(["a", "b"]);
+    const items = map("c").replaceAll(/^/gm, "    ").replace("    ", "  - ").trimEnd();
+    expect(namesOf(`apiVersion: v1\nkind: List\nitems:\n${items}\n`)).to.deep.equal(["c"]);
+  });
+
+  it("are refused with every mistake at its place", async () => {
+    const text = `${map("a").replace("kind: ConfigMap\n", "")}---\n${map("b").replace("name: b", "generateName: b-")}`;
+    const { problems } = await rejectionOf(Promise.resolve().then(() => readManifests("m.yaml", text)));
+    expect(problems.map(formatProblem)).to.deep.equal([
+      "m.yaml:1:1  “kind” is missing  [YAML_KEY_MISSING]",
+      "m.yaml:6:11  “name” is missing in “metadata”  [YAML_KEY_MISSING]",
+    ]);
+  });
+
+  it("of a Secret have their texts in data, and the record masks both forms", () => {
+    const manifest = {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: "s" },
+      stringData: { password: secret("correct-horse") },
+      data: { other: Buffer.from("battery-staple").toString("base64") },
+    };
+    const { object } = wantedOf(manifest);
+    const data = { other: "YmF0dGVyeS1zdGFwbGU=", password: "Y29ycmVjdC1ob3JzZQ==" };
+    expect(object).to.deep.equal({ apiVersion: "v1", kind: "Secret", metadata: { name: "s" }, data });
+    for (const value of [...Object.values(data), "correct-horse", "battery-staple"])
+      expect(knownSecrets(), value).to.include(value);
+  });
+
+  it("know which of their values were given as secrets", () => {
+    const spec = {
+      env: [
+        { name: "A", value: "x" },
+        { name: "B", value: secret("sesame-open") },
+      ],
+    };
+    const { object, secrets } = wantedOf({ apiVersion: "v1", kind: "Pod", metadata: { name: "p" }, spec });
+    expect(object["spec"]).to.deep.equal({
+      env: [
+        { name: "A", value: "x" },
+        { name: "B", value: "sesame-open" },
+      ],
+    });
+    expect([...secrets]).to.deep.equal(['["spec","env","1","value"]']);
+  });
+});

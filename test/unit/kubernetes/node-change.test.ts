@@ -1,0 +1,65 @@
+import { expect } from "chai";
+import { changedNode, nodeChange } from "#kubernetes/node-change.ts";
+import type { KubeNode } from "#kubernetes/objects.ts";
+
+const dedicated = { key: "dedicated", value: "storage", effect: "NoSchedule" };
+const foreign = { key: "node.kubernetes.io/unreachable", effect: "NoExecute", timeAdded: "2026-11-25T00:00:00Z" };
+const node: KubeNode = {
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: { name: "n1", resourceVersion: "7", labels: { zone: "a", old: "x" } },
+  spec: { taints: [dedicated, foreign] },
+};
+
+describe("what has to change on a node", () => {
+  it("is nothing where all is as it is wanted", () => {
+    const wanted = {
+      labels: { zone: "a", gone: null },
+      taints: { "dedicated:NoSchedule": "storage" },
+      cordoned: false,
+    };
+    expect(nodeChange(node, wanted)).to.equal(undefined);
+    expect(nodeChange(node, {})).to.equal(undefined);
+  });
+
+  it("is a label that is missing, one that differs, and one that goes; others are not named", () => {
+    expect(nodeChange(node, { labels: { zone: "b", rack: "r1", old: null } })).to.deep.equal({
+      lines: ['label zone: "a" → "b"', 'label rack: none → "r1"', 'label old: "x" → none'],
+      patch: { metadata: { labels: { zone: "b", rack: "r1", old: null } } },
+    });
+  });
+
+  it("takes a label called like a property of every object for what it is", () => {
+    expect(nodeChange(node, { labels: { constructor: "x" } })?.lines).to.deep.equal(['label constructor: none → "x"']);
+  });
+
+  it("keeps foreign taints, and sends the version of the list that was read", () => {
+    expect(nodeChange(node, { taints: { "dedicated:NoSchedule": "gpu" } })?.patch).to.deep.equal({
+      metadata: { resourceVersion: "7" },
+      spec: { taints: [foreign, { key: "dedicated", value: "gpu", effect: "NoSchedule" }] },
+    });
+  });
+
+  it("tells taints of one key with different effects apart", () => {
+    const change = nodeChange(node, { taints: { "dedicated:NoExecute": "" } });
+    expect(change?.patch["spec"]).to.deep.equal({
+      taints: [dedicated, foreign, { key: "dedicated", effect: "NoExecute" }],
+    });
+    expect(nodeChange(node, { taints: { "dedicated:NoExecute": null } })).to.equal(undefined);
+  });
+
+  it("takes away every effect of a key that stands alone", () => {
+    const both = { ...node, spec: { taints: [dedicated, { key: "dedicated", effect: "NoExecute" }, foreign] } };
+    expect(nodeChange(both, { taints: { dedicated: null } })?.patch["spec"]).to.deep.equal({ taints: [foreign] });
+  });
+
+  it("cordons and uncordons, and is made only once", () => {
+    const change = nodeChange(node, { cordoned: true });
+    expect(change).to.deep.equal({ lines: ["cordoned"], patch: { metadata: {}, spec: { unschedulable: true } } });
+    const cordoned = changedNode(node, change ?? { lines: [], patch: {} });
+    expect(nodeChange(cordoned, { cordoned: true })).to.equal(undefined);
+    const back = nodeChange(cordoned, { cordoned: false });
+    expect(back?.patch["spec"]).to.deep.equal({ unschedulable: null });
+    expect(changedNode(cordoned, back ?? { lines: [], patch: {} }).spec).to.deep.equal(node.spec);
+  });
+});
