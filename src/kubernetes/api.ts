@@ -82,18 +82,15 @@ export class KubeApi {
     );
     asked.once("error", reject).setTimeout(SILENCE, () => asked.destroy(new Error(`silent for ${SILENCE / 1000} s`)));
     asked.end(body);
-    let status: number;
-    let text: string;
     try {
       const reply = await promise;
-      status = reply.statusCode ?? 0;
-      text = await textOf(reply);
+      const [status = 0, text] = [reply.statusCode, await textOf(reply)];
+      if (status >= 200 && status < 300) return JSON.parse(text) as Answer;
+      throw new Refusal(statusOf(status, text), { server, verb: call.verb, target });
     } catch (error) {
       this.#signal.throwIfAborted();
-      throw unreachable(server, error);
+      throw error instanceof Refusal ? error : unreachable(server, error);
     }
-    if (status >= 200 && status < 300) return JSON.parse(text) as Answer;
-    throw new Refusal(statusOf(status, text), { server, verb: call.verb, target });
   }
 }
 

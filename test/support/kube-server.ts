@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { join } from "node:path";
 import { json, text } from "node:stream/consumers";
@@ -163,9 +164,10 @@ export class KubeServer {
       headers: { Authorization: `Bearer ${tokens.admin}`, "Content-Type": type },
     });
     asked.end(body === undefined ? undefined : JSON.stringify(body));
-    const [reply] = (await once(asked, "response")) as [Parameters<typeof text>[0] & { statusCode: number }];
+    const [reply] = (await once(asked, "response")) as [IncomingMessage];
     const answer = (await json(reply)) as Answer;
-    if (reply.statusCode >= 300) throw new Error(`${method} ${path}: ${reply.statusCode} ${JSON.stringify(answer)}`);
+    if ((reply.statusCode ?? 500) >= 300)
+      throw new Error(`${method} ${path}: ${reply.statusCode} ${JSON.stringify(answer)}`);
     return answer;
   }
 
@@ -185,7 +187,7 @@ export class KubeServer {
     try {
       const asked = request(`${this.url}/readyz`, { rejectUnauthorized: false });
       asked.end();
-      const [reply] = (await once(asked, "response")) as [Parameters<typeof text>[0] & { statusCode: number }];
+      const [reply] = (await once(asked, "response")) as [IncomingMessage];
       await text(reply);
       if (reply.statusCode !== 200) return false;
       // The first namespace is made a moment after that.
@@ -202,6 +204,7 @@ export interface Answer {
   readonly metadata: {
     readonly name: string;
     readonly resourceVersion: string;
+    readonly deletionTimestamp?: string;
     readonly labels?: Record<string, string>;
   };
   readonly data: Readonly<Record<string, string>>;

@@ -1,0 +1,104 @@
+import { execFileSync } from "node:child_process";
+import { expect } from "chai";
+import { kubernetesNode } from "#actions/kubernetes-node.ts";
+import { kubernetesObject } from "#actions/kubernetes-object.ts";
+import type { Problem } from "#errors/problem.ts";
+import { actionContext } from "#support/action-context.ts";
+import { describeWithKube } from "#support/kube-server.ts";
+import { rejectionOf } from "#support/rejection.ts";
+
+const roles = "/apis/rbac.authorization.k8s.io/v1";
+describeWithKube("who asks a real API server, and whether it answers", (kube) => {
+  before(() => kube().create("/api/v1/nodes", { metadata: { name: "n1" } }));
+
+  const node = async (kubeconfig: string, args: object, context = actionContext()) => {
+    const given = kubernetesNode.args.parse({ kubeconfig, name: "n1", ...args });
+    return kubernetesNode.run(given, context);
+  };
+  const problemOf = async (work: Promise<unknown>): Promise<Problem | undefined> =>
+    (await rejectionOf(work)).problems[0];
+
+  it("a user without the right is told verb and resource, and the rule that is missing", async () => {
+    const nobody = kube().kubeconfig({ user: "nobody" });
+    expect(await problemOf(node(nobody, { cordoned: true }))).to.deep.include({
+      code: "KUBERNETES_FORBIDDEN",
+      message: "the kubeconfig's user may not get nodes n1",
+      detail: 'nodes "n1" is forbidden: User "nobody" cannot get resource "nodes" in API group "" at the cluster scope',
+      hint: 'its role needs: apiGroups: [""], resources: [nodes], verbs: [get]',
+    });
+    const rules = [{ apiGroups: [""], resources: ["nodes"], verbs: ["get"] }];
+    const subjects = [{ kind: "User", name: "nobody" }];
+    await kube().create(`${roles}/clusterroles`, { metadata: { name: "reader" }, rules });
+    const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "reader" };
+    await kube().create(`${roles}/clusterrolebindings`, { metadata: { name: "reader" }, roleRef, subjects });
+    // The authorizer hears of a new role a moment later.
+    while ((await problemOf(node(nobody, { cordoned: true })))?.message.includes("get") === true);
+    const planned = kubernetesNode.args.parse({ kubeconfig: nobody, name: "n1", cordoned: true });
+    const may = [node(nobody, { cordoned: true }), kubernetesNode.plan(planned, actionContext({ dryRun: true }))];
+    for (const work of may)
+      expect(await problemOf(work)).to.include({ message: "the kubeconfig's user may not patch nodes n1" });
+    const manifest = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web" } };
+    const given = kubernetesObject.args.parse({ kubeconfig: nobody, manifest });
+    expect(await problemOf(kubernetesObject.run(given, actionContext()))).to.include({
+      message: "the kubeconfig's user may not get deployments.apps default/web",
+      hint: "its role needs: apiGroups: [apps], resources: [deployments], verbs: [get]",
+    });
+  });
+
+  it("a token that the server does not know is told as that, and not shown", async () => {
+    const problem = await problemOf(node(kube().kubeconfig({ token: "expired-long-ago" }), {}));
+    expect(problem).to.include({ code: "KUBERNETES_UNAUTHORIZED" });
+    expect(JSON.stringify(problem)).not.to.include("expired-long-ago");
+  });
+
+  it("another CA than the server's is a server that is not trusted, and nothing is sent to it", async () => {
+    const problem = await problemOf(node(kube().kubeconfig({ ca: otherCa() }), {}));
+    expect(problem?.code).to.equal("KUBERNETES_UNTRUSTED");
+    expect(problem?.message).to.include(kube().url);
+  });
+
+  it("a server that goes away in the middle of a drain is waited for, and the drain goes on", async () => {
+    const containers = [{ name: "c", image: "i" }];
+    const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "rs", uid: "u", controller: true }];
+    const pods = "/api/v1/namespaces/default/pods";
+    const metadata = { name: "p", ownerReferences, finalizers: ["example.com/hold"] };
+    await kube().create(pods, { metadata, spec: { nodeName: "n1", containers, terminationGracePeriodSeconds: 0 } });
+    let away: Promise<void> | undefined;
+    const context = actionContext({
+      note: (text: string) => {
+        context.notes.push(text);
+        if (text.includes("default/p to end")) away ??= kube().pause();
+        if (text.includes("does not answer")) away = away?.then(() => comeBack());
+      },
+    });
+    let isBack = false;
+    const comeBack = async (): Promise<void> => {
+      if (isBack) return;
+      isBack = true;
+      await kube().resume();
+      await kube().patch(`${pods}/p`, { metadata: { finalizers: null } });
+    };
+    const result = await node(kube().kubeconfig(), { drained: true, drainTimeout: "50s" }, context);
+    await away;
+    expect(result.changed).to.equal(true);
+    expect(context.notes.some((text) => /^waiting: the API server .* does not answer: /.test(text))).to.equal(true);
+    expect(context.notes.at(-1)).to.equal("n1 is drained");
+  });
+
+  it("a server that is not there is told at once", async () => {
+    await kube().pause();
+    try {
+      const problem = await problemOf(node(kube().kubeconfig(), { cordoned: true }));
+      expect(problem).to.include({ code: "KUBERNETES_UNREACHABLE" });
+      expect(problem?.message).to.match(/^the API server https:.* does not answer: connect ECONNREFUSED/);
+    } finally {
+      await kube().resume();
+    }
+  });
+});
+
+/** The certificate of a CA that nobody here has to do with. */
+function otherCa(): string {
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/null"];
+  return execFileSync("openssl", ["req", "-x509", ...key, "-subj", "/CN=other", "-days", "1"], { encoding: "utf8" });
+}

@@ -1,0 +1,136 @@
+import { expect } from "chai";
+import { kubernetesNode } from "#actions/kubernetes-node.ts";
+import { kubernetesObject } from "#actions/kubernetes-object.ts";
+import type { Problem } from "#errors/problem.ts";
+import { actionContext } from "#support/action-context.ts";
+import { KubeStandIn, type Asked, type Said } from "#support/kube-stand-in.ts";
+import { rejectionOf } from "#support/rejection.ts";
+
+/** What no API server of one version does by itself: proxies before it, versions that differ, lines that break. */
+describe("Kubernetes' API as seen through what stands before it", () => {
+  let server: KubeStandIn;
+  beforeEach(async () => (server = await KubeStandIn.start()));
+  afterEach(() => server.stop());
+
+  const node = { apiVersion: "v1", kind: "Node", metadata: { name: "n1" } };
+  const run = (args: object, kubeconfig = server.kubeconfig(), context = actionContext()) =>
+    kubernetesNode.run(kubernetesNode.args.parse({ kubeconfig, name: "n1", ...args }), context);
+  const problemOf = async (said: Said): Promise<Problem | undefined> => {
+    server.answer = () => said;
+    return (await rejectionOf(run({ cordoned: true }))).problems[0];
+  };
+
+  it("sends the credentials, a path below the server's own, and how long a body is, of a DELETE too", async () => {
+    server.answer = ({ method }) => (method === "GET" && server.asked.length > 2 ? gone : { body: node });
+    await run({ absent: true }, server.kubeconfig({ path: "/k8s/clusters/c1" }));
+    const [get, ...others] = server.asked as [Asked, ...Asked[]];
+    const remove = others.find(({ method }) => method === "DELETE") as Asked;
+    expect(get).to.include({ method: "GET", path: "/k8s/clusters/c1/api/v1/nodes/n1" });
+    expect(get.headers).to.include({ authorization: "Bearer stand-in-token", "user-agent": "kcore" });
+    expect(remove.headers["content-length"]).to.equal(String(remove.body.length));
+    expect(JSON.parse(remove.body)).to.deep.include({ propagationPolicy: "Background" });
+  });
+
+  const gone: Said = { status: 404, body: { kind: "Status", code: 404, message: "not found" } };
+
+  it("tells what a proxy says in its own words", async () => {
+    expect(await problemOf({ status: 502, body: "<html>Bad Gateway</html>" })).to.deep.equal({
+      code: "KUBERNETES_REFUSED",
+      message: `${server.url} did not get nodes n1`,
+      detail: "<html>Bad Gateway</html>",
+    });
+    expect(await problemOf({ status: 503, body: "" })).to.include({ detail: "HTTP 503" });
+  });
+
+  it("takes an answer that is no JSON, or breaks off, for no answer", async () => {
+    expect(await problemOf({ body: "welcome" })).to.include({ code: "KUBERNETES_UNREACHABLE" });
+    const cut = await problemOf((response) => {
+      response.writeHead(200, { "content-length": 1000 });
+      response.write('{"kind":', () => response.destroy());
+    });
+    expect(cut).to.include({ code: "KUBERNETES_UNREACHABLE" });
+    expect(cut?.message).to.include("aborted");
+  });
+
+  it("does not follow where it is led", async () => {
+    const led = await problemOf((response) => response.writeHead(302, { location: "https://192.0.2.1/" }).end());
+    expect(led).to.include({ code: "KUBERNETES_REFUSED" });
+    expect(server.asked).to.have.length(1);
+  });
+
+  it("does not trust a certificate of another name, and asks it nothing", async () => {
+    const other = await KubeStandIn.start("DNS:elsewhere.example");
+    try {
+      const { problems } = await rejectionOf(run({ cordoned: true }, other.kubeconfig()));
+      expect(problems[0]).to.include({ code: "KUBERNETES_UNTRUSTED" });
+      expect(other.asked).to.deep.equal([]);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it("names every manager that owns a field, with its fields", async () => {
+    const cause = (manager: string, field: string) => ({
+      reason: "FieldManagerConflict",
+      message: `conflict with "${manager}" using apps/v1`,
+      field,
+    });
+    const causes = [
+      cause("helm", ".spec.replicas"),
+      cause("hpa", ".spec.replicas"),
+      cause("helm", ".metadata.labels.a"),
+    ];
+    server.answer = ({ method, path }) => {
+      if (path === "/api/v1")
+        return { body: { resources: [{ name: "configmaps", kind: "ConfigMap", namespaced: true }] } };
+      return method === "GET" ? gone : { status: 409, body: { code: 409, message: "conflicts", details: { causes } } };
+    };
+    const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
+    const given = kubernetesObject.args.parse({ kubeconfig: server.kubeconfig(), manifest });
+    const { problems } = await rejectionOf(kubernetesObject.run(given, actionContext()));
+    expect(problems[0]).to.include({
+      message: "configmaps default/m has fields that “helm” and “hpa” set otherwise",
+      detail: "helm: .spec.replicas\nhelm: .metadata.labels.a\nhpa: .spec.replicas",
+    });
+  });
+
+  it("reads all pages of a list, evicts by the version that the server has, and waits when it has too much to do", async () => {
+    const pod = (name: string) => ({
+      metadata: {
+        name,
+        namespace: "web",
+        uid: name,
+        ownerReferences: [{ kind: "ReplicaSet", name: "r", controller: true }],
+      },
+    });
+    let pods = ["a", "b"];
+    let isBusy = true;
+    server.answer = ({ method, path, body }) => {
+      const url = new URL(path, server.url);
+      if (url.pathname === "/api/v1/nodes/n1") return { body: { ...node, spec: { unschedulable: true } } };
+      if (url.pathname === "/api/v1")
+        return { body: { resources: [{ name: "pods/eviction", kind: "Eviction", group: "policy", version: "v1" }] } };
+      if (url.pathname === "/api/v1/pods") {
+        const second = url.searchParams.get("continue") === "next";
+        const items = pods.slice(second ? 1 : 0, second ? undefined : 1).map(pod);
+        return { body: { items, metadata: second || pods.length < 2 ? {} : { continue: "next" } } };
+      }
+      if (method !== "POST") return undefined;
+      expect(JSON.parse(body)).to.deep.include({ apiVersion: "policy/v1", kind: "Eviction" });
+      if (isBusy) {
+        isBusy = false;
+        return { status: 429, body: { code: 429, message: "too many requests" } };
+      }
+      pods = pods.filter((name) => !path.includes(`/pods/${name}/`));
+      return { status: 201, body: {} };
+    };
+    const context = actionContext();
+    await run({ drained: true }, server.kubeconfig(), context);
+    expect(context.notes).to.deep.equal([
+      "evicts from n1: web/a, web/b",
+      "waiting: web/a: too many requests; web/b to end",
+      "waiting: web/a to end",
+      "n1 is drained",
+    ]);
+  });
+});
