@@ -1,5 +1,5 @@
 import { access } from "node:fs/promises";
-import { isAbsolute, join, normalize, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { z } from "zod";
 import { $, type ProcessOutput } from "zx/core";
 import { KcoreError } from "#errors/problem.ts";
@@ -8,6 +8,7 @@ import { Text } from "#engine/step/fields.ts";
 import { quote } from "#engine/step/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+import { InProject } from "./in-project.ts";
 
 /** Bytes of output: more end the command; characters of what it printed that are given to later stages. */
 const LIMIT = 2 * 2 ** 20;
@@ -19,11 +20,7 @@ const args = z.strictObject({
   command: z
     .union([z.string().min(1), z.array(z.string()).min(1)])
     .describe("A text for /bin/sh, or a list: a program and its arguments, passed on as they are."),
-  cwd: z
-    .string()
-    .refine((path) => !isAbsolute(path) && !normalize(path).startsWith(".."), "must stay inside the project")
-    .default(".")
-    .describe("Folder to run in, relative to the project."),
+  cwd: InProject.default(".").describe("Folder to run in, relative to the project."),
   env: z.record(z.string(), z.string()).default({}).describe("More environment variables; never put a secret here."),
   stdin: Text.optional().describe("Text for its standard input; may be a secret."),
   creates: z.string().optional().describe("If this file exists (relative to the project) there is nothing to do."),

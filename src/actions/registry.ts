@@ -14,6 +14,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["kubernetes.node", async () => (await import("./kubernetes-node.ts")).kubernetesNode],
   ["kubernetes.object", async () => (await import("./kubernetes-object.ts")).kubernetesObject],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
+  ["local.file", async () => (await import("./local-file.ts")).localFile],
   ["store.export", async () => (await import("./store-export.ts")).storeExport],
   ["nixos.config", async () => (await import("./nixos-config.ts")).nixosConfig],
   ["system.image", async () => (await import("./system-image.ts")).systemImage],

@@ -1,18 +1,8 @@
-import { cpSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync } from "node:fs";
 import { expect } from "chai";
-import type { RunEvent } from "#engine/events/event.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
-
-const examples = join(import.meta.dirname, "../../examples");
-
-/** Steps that are not in order, by title. */
-function moved(events: readonly RunEvent[]): readonly string[] {
-  return events.flatMap((event) =>
-    event.type === "step.finished" && !["ok", "skipped"].includes(event.outcome) ? [event.title] : [],
-  );
-}
+import { exampleFolder, moved, statesOf } from "#support/examples.ts";
 
 describe("examples/web", function () {
   this.timeout(600_000);
@@ -25,7 +15,7 @@ describe("examples/web", function () {
     await lab.down();
     nodes = await lab.up(["w1", "w2"].map((name) => ({ name, kind: "debian", disks: [] })));
     bastion = await openBastion({});
-    cpSync(join(examples, "web"), bastion.project, { recursive: true });
+    cpSync(exampleFolder("web"), bastion.project, { recursive: true });
     const role = "roles: [web]\n    vars: { site: www.example.net }";
     const roster = (await rosterOf(lab)).replaceAll(/^ +roles: .*\n/gm, "");
     await bastion.write({ "roster/web.yaml": roster.replaceAll(/^( {2}w\d:)$/gm, `$1\n    ${role}`) });
@@ -73,7 +63,6 @@ describe("examples/web", function () {
   });
 
   it("needs no command of its own", () => {
-    for (const name of ["base", "site"])
-      expect(readFileSync(join(examples, `web/states/${name}.yaml`), "utf8")).not.to.match(/(command|script)\.run/);
+    for (const text of statesOf("web")) expect(text).not.to.match(/(command|script)\.run/);
   });
 });

@@ -60,6 +60,8 @@ export async function openBastion(
     LC_ALL: "C.UTF-8",
     HOME: process.env["HOME"] ?? project,
     KCORE_HOME: home,
+    // Its identity for sealed secrets is made there.
+    XDG_CONFIG_HOME: join(home, "config"),
   };
   const started = new Set<ChildProcess>();
   const runs = (): Promise<readonly string[]> => listRunIds(project);

@@ -12,7 +12,8 @@ import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
 /** Where scripts/make-kube-apiserver.sh puts what it made: with what else the lab keeps. */
 const cache = join(process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab", "kube");
-const programs = { apiserver: join(cache, "kube-apiserver"), etcd: join(cache, "etcd") } as const;
+/** The programs of a real API server, where they are in the cache. */
+export const kubePrograms = { apiserver: join(cache, "kube-apiserver"), etcd: join(cache, "etcd") } as const;
 
 /**
  * Tests that ask one real API server, started before and stopped after them. Where its program is not in the cache they are skipped, each of
@@ -36,8 +37,8 @@ export function describeWithKube(title: string, define: (kube: () => KubeServer)
 }
 
 /** Why there is no real API server here; undefined: there is one. */
-function withoutKube(): string | undefined {
-  const missing = Object.values(programs).filter((path) => !existsSync(path));
+export function withoutKube(): string | undefined {
+  const missing = Object.values(kubePrograms).filter((path) => !existsSync(path));
   return missing.length === 0
     ? undefined
     : `${missing.join(", ")} not in the test cache; make it with: sh scripts/make-kube-apiserver.sh`;
@@ -72,7 +73,7 @@ export class KubeServer {
     writeFileSync(join(folder.path, "tokens.csv"), `${Object.values(users).join("\n")}\n`);
     writeFileSync(join(folder.path, "client"), client);
     const etcd = spawn(
-      programs.etcd,
+      kubePrograms.etcd,
       [
         ...["--data-dir", join(folder.path, "etcd"), "--unsafe-no-fsync"],
         ...["--listen-client-urls", client, "--advertise-client-urls", client],
@@ -104,7 +105,7 @@ export class KubeServer {
   async resume(): Promise<void> {
     const key = join(this.#folder.path, "sa.key");
     this.#apiserver = spawn(
-      programs.apiserver,
+      kubePrograms.apiserver,
       [
         ...["--etcd-servers", readFileSync(join(this.#folder.path, "client"), "utf8")],
         ...["--secure-port", String(this.#port), "--bind-address", "127.0.0.1"],

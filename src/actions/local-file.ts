@@ -1,0 +1,56 @@
+import { lstat, mkdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { KcoreError } from "#errors/problem.ts";
+import { FileMode, Text } from "#engine/step/fields.ts";
+import { Secret } from "#engine/step/secret.ts";
+import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+import { replaceFile } from "#pki/private-files.ts";
+import { InProject } from "./in-project.ts";
+
+const args = z.strictObject({
+  path: InProject.describe("The file, relative to the project; folders above it are made."),
+  content: Text.describe("Its content; may be a secret."),
+  mode: FileMode.default("0600").describe("Its mode."),
+});
+type Args = z.output<typeof args>;
+
+/**
+ * Keeps a file of the project, such as what a node told; it is replaced as a whole.
+ * ```yaml
+ * - { id: keys, run: local.file, each: "*", path: "keys/{{node.name}}.pub", content: "{{stages.identity.key.facts.public}}", mode: "0644" }
+ * ```
+ */
+export const localFile = defineAction({
+  name: "local.file",
+  summary: "Keeps a file on the bastion, in the project.",
+  args,
+  run: (given, context) => keep(given, context),
+  plan: (given, context) => keep(given, context),
+});
+
+async function keep(
+  { path, content, mode }: Args,
+  { project, dryRun, note }: Pick<ActionContext, "project" | "dryRun" | "note">,
+): Promise<ActionResult> {
+  const file = join(project, path);
+  const text = content instanceof Secret ? content.reveal() : content;
+  const bits = Number.parseInt(mode, 8);
+  if (await isSo(file, text, bits)) return { changed: false, outputs: {} };
+  note(`${dryRun ? "would write" : "wrote"} ${path}`);
+  if (!dryRun) {
+    await mkdir(dirname(file), { recursive: true });
+    await replaceFile(file, text, { mode: bits });
+  }
+  return { changed: true, outputs: {} };
+}
+
+async function isSo(file: string, text: string, mode: number): Promise<boolean> {
+  const found = await lstat(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (found?.isDirectory() === true)
+    throw new KcoreError({ code: "FILE_IN_THE_WAY", message: `${file} is a folder`, hint: "name a file" });
+  return found?.isFile() === true && (found.mode & 0o7777) === mode && (await readFile(file, "utf8")) === text;
+}

@@ -1,0 +1,186 @@
+import { createHash } from "node:crypto";
+import { cpSync, readdirSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { parse, stringify } from "yaml";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { contradictions, on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
+import { exampleFolder, moved, statesOf } from "#support/examples.ts";
+
+interface Roster {
+  readonly defaults: { readonly vars: { readonly k3s: object } };
+  readonly groups: object;
+  readonly nodes: Readonly<Record<string, object>>;
+}
+
+/** k3s itself cannot be had here: this program does what the example rests on, and is no Kubernetes. */
+const standIn = readFileSync(join(import.meta.dirname, "../fixtures/k3s/stand-in.sh"));
+const token = "what-lets-a-machine-join";
+const sha256 = createHash("sha256").update(standIn).digest("hex");
+
+/** What the lab's machines are in the cluster. */
+const parts: Readonly<Record<string, object>> = {
+  s1: { groups: ["servers"], roles: ["server", "first"] },
+  s2: { groups: ["servers"], roles: ["server"] },
+  a1: { groups: ["workers"] },
+  a2: { groups: ["workers"] },
+};
+
+describe("examples/k3s, with a stand-in for k3s", function () {
+  this.timeout(600_000);
+  let lab: Lab;
+  let bastion: Bastion;
+  let server: Server;
+  let nodes: Readonly<Record<string, LabNode>>;
+  let url: string;
+
+  before(async () => {
+    lab = await openLab({ name: "k3s", packages: ["open-iscsi", "nfs-common", "socat"] });
+    await lab.down();
+    const made = await lab.up(
+      Object.keys(parts).map((name) => ({ name, kind: "debian", disks: name === "a1" ? ["256M"] : [] })),
+    );
+    nodes = Object.fromEntries(made.map((node) => [node.name, node]));
+    // The stand-in's own: a TLS server for a shell.
+    await Promise.all(made.map((node) => on(node, "apt-get -q update && apt-get -q -y install socat")));
+    // No file tells a container what its host's kernel has built in.
+    const builtIn =
+      "mkdir -p /lib/modules/$(uname -r) && echo kernel/fs/overlayfs/overlay.ko >/lib/modules/$(uname -r)/modules.builtin";
+    await Promise.all(made.map((node) => on(node, builtIn)));
+    const gateway = made[0]?.address.replace(/\d+$/, "1");
+    server = createServer((_, response) => response.end(standIn)).listen(0, gateway);
+    await new Promise((resolve) => server.once("listening", resolve));
+    url = `http://${gateway}:${(server.address() as AddressInfo).port}/k3s`;
+    bastion = await openBastion({});
+    cpSync(exampleFolder("k3s"), bastion.project, { recursive: true });
+    await writeFile(join(bastion.project, "token"), `${token}\n`, { mode: 0o600 });
+    const identity = JSON.parse(await bastion.does("secrets", "keygen", "-o", "json")) as { recipient: string };
+    await bastion.does("secrets", "recipients", "add", "me", identity.recipient);
+    await keepRoster(["s1", "s2", "a1"]);
+  });
+  after(async () => {
+    server?.close();
+    await bastion?.remove();
+    await lab.down();
+  });
+
+  /** The example's roster with the lab's machines, and the figures of the lab. */
+  async function keepRoster(names: readonly string[], k3s: object = { sha256 }): Promise<void> {
+    const own = parse(readFileSync(join(exampleFolder("k3s"), "roster/k3s.yaml"), "utf8")) as Roster;
+    const there = parse(await lab.roster()) as Roster;
+    const vars = {
+      ...own.defaults.vars,
+      k3s: { ...own.defaults.vars.k3s, url, ...k3s },
+      // A container has its host's kernel, in which most of the example's settings cannot be changed.
+      machine: { cpus: 1, memory: "512M", space: "1G" },
+      kernel: { modules: ["overlay"], settings: { "net.ipv4.ip_forward": 1 } },
+    };
+    const roster = {
+      defaults: { ...there.defaults, ...own.defaults, vars },
+      groups: own.groups,
+      nodes: Object.fromEntries(
+        names.map((name) => [name, { ...there.nodes[name], roles: undefined, ...parts[name] }]),
+      ),
+    };
+    await bastion.write({ "roster/k3s.yaml": stringify(roster) });
+    await bastion.does("secrets", "set", "roster/k3s.yaml", "defaults.vars.token", "--from-file", "token");
+  }
+
+  const cluster = (...more: readonly string[]): Promise<string> =>
+    bastion.does("orchestrate", "k3s", "--output", "plain", ...more);
+
+  it("is in order as files", async () => {
+    expect(await bastion.does("check")).to.contain("in order");
+  });
+
+  it("makes a cluster of bare machines, and changes nothing the second time", async () => {
+    await cluster("--dry-run");
+    const plan = await bastion.events();
+    await cluster();
+    expect(contradictions(plan, await bastion.events())).to.deep.equal([]);
+    expect(await members()).to.deep.equal(["a1 Ready", "s1 Ready", "s2 Ready"]);
+    expect(await cluster()).to.contain("changed=0");
+    expect(moved(await bastion.events())).to.deep.equal([]);
+  });
+
+  it("brings the kubeconfig to the bastion, and keeps no record of it or of the token", () => {
+    const kubeconfig = readFileSync(join(bastion.project, "kubeconfig"), "utf8");
+    expect(kubeconfig).to.contain(`https://${nodes["s1"]?.address}:6443`);
+    const [, key = ""] = /client-key-data: ([\w+/=]+)/.exec(kubeconfig) ?? [];
+    expect(key.length).to.be.greaterThan(100);
+    const records = readdirSync(join(bastion.project, ".kcore"), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name));
+    expect(records.length).to.be.greaterThan(5);
+    for (const record of records)
+      for (const secret of [key, token]) expect(readFileSync(record, "latin1"), record).not.to.contain(secret);
+  });
+
+  it("names nine kinds of drift exactly, and mends them", async () => {
+    const drifts: Readonly<Record<string, string>> = {
+      "a1 token": "echo other >/etc/rancher/k3s/token && systemctl restart k3s-agent",
+      "a1 neighbours[s2]": "sed -i '/ s2$/d' /etc/hosts",
+      "a1 kernel settings": "echo 0 >/proc/sys/net/ipv4/ip_forward",
+      "a1 mount[a1-disk0]": "umount /mnt/longhorn/a1-disk0",
+      "a1 firewall of an agent": "nft add rule inet kcore input tcp dport 23 accept",
+      "a1 config": "sed -i s/longhorn/none/ /etc/rancher/k3s/config.yaml",
+      "a1 binary": "echo : >>/usr/local/bin/k3s",
+      "a1 unit": "sed -i s/exec/simple/ /etc/systemd/system/k3s-agent.service",
+      "s1 member[a1]": "k3s kubectl label node a1 --overwrite storage=none",
+    };
+    for (const [step, drift] of Object.entries(drifts)) await on(nodes[step.slice(0, 2)] as LabNode, drift);
+    // With another token it was not let in again.
+    expect(await members()).to.include("a1 NotReady");
+    await cluster("--dry-run");
+    const plan = await bastion.events();
+    expect(stepsThat("would-change", plan)).to.have.members(Object.keys(drifts));
+    await cluster();
+    expect(await members()).to.include("a1 Ready");
+    expect(
+      await on(nodes["s1"] as LabNode, "k3s kubectl get node a1 --ignore-not-found --no-headers --show-labels"),
+    ).to.contain("storage=longhorn");
+    await cluster();
+    expect(moved(await bastion.events())).to.deep.equal([]);
+  });
+
+  it("takes no other program than the one with the roster's checksum", async () => {
+    await keepRoster(["s1", "s2", "a1"], { sha256: "1".repeat(64) });
+    const { code, stdout, stderr } = await bastion.kcore(["orchestrate", "k3s", "--output", "plain"]);
+    expect(code).to.equal(1);
+    expect(stdout + stderr).to.contain("DOWNLOAD_DIFFERS");
+    expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
+    expect(await on(nodes["s1"] as LabNode, "sha256sum /usr/local/bin/k3s")).to.contain(sha256);
+    expect(await members()).to.deep.equal(["a1 Ready", "s1 Ready", "s2 Ready"]);
+  });
+
+  it("grows by a machine that the roster has more", async () => {
+    await keepRoster(["s1", "s2", "a1", "a2"]);
+    await cluster("--dry-run");
+    await cluster();
+    expect(await members()).to.deep.equal(["a1 Ready", "a2 Ready", "s1 Ready", "s2 Ready"]);
+    await cluster();
+    expect(moved(await bastion.events())).to.deep.equal([]);
+  });
+
+  it("lets a machine go, and leaves nothing of k3s on it", async () => {
+    await bastion.does("orchestrate", "remove", "a2", "--output", "plain");
+    expect(await members()).to.deep.equal(["a1 Ready", "s1 Ready", "s2 Ready"]);
+    const left = "ls -d /etc/rancher /var/lib/rancher /usr/local/bin/k3s /etc/systemd/system/k3s* 2>/dev/null || :";
+    expect(await on(nodes["a2"] as LabNode, left)).to.equal("");
+    await bastion.does("orchestrate", "remove", "a2", "--output", "plain");
+    expect(moved(await bastion.events())).to.deep.equal([]);
+  });
+
+  it("needs no command of its own", () => {
+    for (const text of statesOf("k3s")) expect(text).not.to.match(/(command|script)\.run/);
+  });
+
+  /** The members as the first server lists them: name and status. */
+  async function members(): Promise<readonly string[]> {
+    const lines = (await on(nodes["s1"] as LabNode, "k3s kubectl get nodes")).split("\n");
+    return lines.map((line) => line.split(/ +/).slice(0, 2).join(" "));
+  }
+});

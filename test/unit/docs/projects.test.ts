@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { actionNames, findAction } from "#actions/registry.ts";
+import { registry } from "#engine/modules/registry.ts";
+import { checkProject } from "#engine/orchestrate/check-project.ts";
+import { openOwnModules } from "#engine/own-modules/open-modules.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { exampleFolder, exampleNames } from "#support/examples.ts";
+
+describe("the projects of examples/", () => {
+  for (const name of exampleNames) {
+    const project = exampleFolder(name);
+
+    it(`${name}: is in order as it stands there`, async () => {
+      const places = { project, shipped: shippedRoot() };
+      const own = openOwnModules(places);
+      for (const one of own.names) own.loadBeside(registry, one);
+      const modules = own.beside(registry);
+      const { problems } = await checkProject({ ...places, actions: findAction, actionNames, modules });
+      expect(problems).to.deep.equal([]);
+    });
+
+    it(`${name}: its README tells each of its files, and no other`, () => {
+      const told = Array.from(
+        readFileSync(join(project, "README.md"), "utf8").matchAll(/^\| `(\w+\/[\w./*-]+)`/gm),
+        ([, path = ""]) => path,
+      );
+      const files = readdirSync(project, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && entry.name !== "README.md")
+        .map((entry) => join(entry.parentPath, entry.name).slice(project.length + 1))
+        // What kcore itself keeps of runs.
+        .filter((path) => !path.startsWith(".kcore/"));
+      const tells = (path: string, file: string): boolean =>
+        path.endsWith("*.hbs") ? file.startsWith(path.slice(0, -"*.hbs".length)) : path === file;
+      expect(files.filter((file) => !told.some((path) => tells(path, file)))).to.deep.equal([]);
+      expect(told.filter((path) => !files.some((file) => tells(path, file)))).to.deep.equal([]);
+    });
+  }
+});
