@@ -187,7 +187,7 @@ describe("CAs of other programs", () => {
     expect(kubernetesKubeconfig.args.safeParse({ ...args(), file: "../admin.conf" }).success).to.equal(false);
   });
 
-  it("refuses a key that did not prove itself for this run and node, and a CA that nobody made", async () => {
+  it("S-14: refuses a key that did not prove itself for this run and node, and a CA that nobody made", async () => {
     expect(await codeOf(pkiIssueCertificate.run(asked(), withPassphrase()))).to.equal("PKI_AUTHORITY_UNKNOWN");
     await makeCa();
     const stolen = asked({ key: keyOf("kcore proof of possession another challenge") });
