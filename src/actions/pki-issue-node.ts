@@ -16,32 +16,20 @@ import type { KeyProof } from "#pki/issue.ts";
 import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
 import { isController, nodeOf, placeOf } from "./cluster-place.ts";
+import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
+import { onceARun } from "./once-a-run.ts";
 import { revokedKeys } from "./revoked-keys.ts";
 
-const Key = z.object({
-  facts: z
-    .object({
-      spki: z.string().optional().describe("The public key, base64 of its SubjectPublicKeyInfo"),
-      proof: z.string().optional().describe("The challenge signed by the key, base64"),
-      certificate: z.string().optional().describe("The certificate that lies beside the key, base64 of PEM"),
-    })
-    .prefault({})
-    .describe("Of key.generated"),
-});
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
   identity: z
     .object({
-      nodeKey: Key.describe("The node's own"),
-      controllerKey: Key.optional().describe("Of a controller: that of its API"),
-      subCaKey: Key.optional().describe("Of a controller: that of its sub-CA"),
+      nodeKey: GeneratedKey.describe("The node's own"),
+      controllerKey: GeneratedKey.optional().describe("Of a controller: that of its API"),
+      subCaKey: GeneratedKey.optional().describe("Of a controller: that of its sub-CA"),
     })
     .describe("What the state kcore/key registered: nodeKey, and of a controller controllerKey and subCaKey"),
-  challenge: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("What the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, by run.challenge"),
+  challenge: Challenge,
   hosts: z.array(z.string()).default([]).describe("Further names and addresses for the certificates"),
 });
 type Args = z.output<typeof Args>;
@@ -90,8 +78,7 @@ export const pkiIssueNode = defineAction({
     if (await renewOperatorIfNeeded(folder, authority, now)) context.note("renewed the operator's certificate");
     const issued = new Map<Kind, string>();
     for (const item of due) {
-      // Random for each run, and for one node only, so that nobody can have made the proof before, nor use one seen elsewhere (S-14).
-      const challenge = args.challenge ?? `kcore proof of possession ${context.challenge} ${node.id}`;
+      const challenge = args.challenge ?? challengeFor(node, context);
       const pem = await issue(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
       await mkdir(dirname(item.file), { recursive: true, mode: 0o700 });
       await replaceFile(item.file, pem, { mode: 0o644 });
@@ -133,22 +120,15 @@ function describe({ kind, reason = "new" }: Wanted, pem: string, name: string): 
 }
 
 const open = { authority: openAuthority, root: openRoot } as const;
-type Opened<What extends keyof typeof open> = ReturnType<(typeof open)[What]>;
-const opened = new Map<string, Promise<unknown>>();
 
-/** Opening a CA's key takes 0.2 s of pure CPU on purpose (ADR 0111): once a run is enough for any number of nodes. */
 function openOnce<What extends keyof typeof open>(
   what: What,
   folder: string,
-  { runId, passphrase }: ActionContext,
-): Opened<What> {
-  const key = `${runId} ${what} ${folder}`;
-  const present = opened.get(key);
-  if (present) return present as Opened<What>;
-  const opening = passphrase().then((phrase) => open[what](folder, phrase)) as Opened<What>;
-  opened.set(key, opening);
-  opening.catch(() => opened.delete(key));
-  return opening;
+  context: ActionContext,
+): ReturnType<(typeof open)[What]> {
+  return onceARun(`${what} ${folder}`, context, async () =>
+    open[what](folder, await context.passphrase()),
+  ) as ReturnType<(typeof open)[What]>;
 }
 
 /** Finds out, without the passphrase, which certificates have to be issued. */

@@ -7,6 +7,8 @@ import { publicDer } from "./keys.ts";
 /** What a certificate is to say; every name and flag is decided by the issuer (S-14). */
 export interface CertificatePlan {
   readonly commonName: string;
+  /** Before the common name, each as an attribute of its own. */
+  readonly organizations?: readonly string[];
   readonly publicKey: KeyObject;
   /** Absent: self-signed with `signer`. */
   readonly issuer?: X509Certificate;
@@ -50,7 +52,11 @@ function unsigned(plan: CertificatePlan): Asn1 {
   draft.validity.notBefore = plan.notBefore;
   draft.validity.notAfter = plan.notAfter;
   // forge's default string type is PrintableString, even for names it cannot hold.
-  const name = [{ name: "commonName", value: plan.commonName, valueTagClass: asn1.Type.UTF8 as never }];
+  const utf8 = { valueTagClass: asn1.Type.UTF8 as never };
+  const name = [
+    ...(plan.organizations ?? []).map((value) => ({ name: "organizationName", value, ...utf8 })),
+    { name: "commonName", value: plan.commonName, ...utf8 },
+  ];
   draft.setSubject(name);
   draft.setIssuer(name);
   draft.setExtensions(extensionsOf(plan));

@@ -1,4 +1,4 @@
-import { X509Certificate } from "node:crypto";
+import { randomBytes, sign, verify, X509Certificate, type KeyObject } from "node:crypto";
 import type { DetailedPeerCertificate, PeerCertificate } from "node:tls";
 
 /** All certificates of a PEM text, in its order. Throws what node:crypto throws when one cannot be read. */
@@ -21,6 +21,12 @@ export function issuerOf(peer: PeerCertificate): X509Certificate | undefined {
 /** Whether a certificate names this issuer and carries its signature. */
 export function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+}
+
+/** Whether they belong together, by what the key signs: a key file tells its public half as well, which need not be that of the private one beside it. */
+export function isPairOf(certificate: X509Certificate, key: KeyObject): boolean {
+  const text = randomBytes(32);
+  return certificate.checkPrivateKey(key) && verify("sha256", text, certificate.publicKey, sign("sha256", text, key));
 }
 
 /** Whether a CA is the bastion's own sub-CA, or the root: a controller's carries its controller's URI (ADR 0120). */

@@ -1,10 +1,10 @@
-import { createPublicKey, randomBytes, sign, verify, type KeyObject, type X509Certificate } from "node:crypto";
+import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
-import { firstCertificate } from "./chain.ts";
+import { firstCertificate, isPairOf } from "./chain.ts";
 import {
   changeConfig,
   configFile,
@@ -15,6 +15,7 @@ import {
   type ContextHome,
 } from "./contexts.ts";
 import { checkPassphrase, decryptKey, encryptKey, isSealed, type ScryptCost } from "./encrypted-key.ts";
+import { foreignFolder } from "./foreign-ca.ts";
 import { createFile, ensurePrivateFolder, replaceFile, syncFolder, readText } from "./private-files.ts";
 import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
 import { backdateMs, endOfLeaf, type Authority } from "./issue.ts";
@@ -59,10 +60,11 @@ export interface CreatedCluster {
 export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
   const { home, context, passphrase } = plan;
   checkPassphrase(passphrase);
-  if (join(home, context) === configFile(home)) {
+  const taken = [configFile(home), foreignFolder(home)].find((path) => path === join(home, context));
+  if (taken !== undefined) {
     throw new KcoreError({
       code: "PKI_NAME_INVALID",
-      message: `a context cannot be named “${context}”: the configuration has that name`,
+      message: `a context cannot be named “${context}”: ${taken} is something else`,
     });
   }
   const files = makeFiles(plan);
@@ -197,7 +199,7 @@ async function openCa(
   ]);
   const key = decryptKey(keyPem, passphrase, keyFile);
   const certificate = firstCertificate(pem);
-  if (!belongsTo(certificate, key) || !certificate.verify(firstCertificate(rootPem).publicKey)) {
+  if (!isPairOf(certificate, key) || !certificate.verify(firstCertificate(rootPem).publicKey)) {
     const files = name === "ca" ? "ca.crt and ca.key" : "sub-ca.crt, sub-ca.key and ca.crt";
     throw new KcoreError({
       code: "PKI_CERT_INVALID",
@@ -209,12 +211,6 @@ async function openCa(
   if (!isSealed(keyPem)) await replaceFile(keyFile, encryptKey(key, passphrase));
   const { cluster } = identityOf(firstCertificate(operatorPem), "client");
   return { certificate, pem, key, rootPem, cluster };
-}
-
-/** By what it signs: a key file tells its public half as well, which need not be that of the private one beside it. */
-function belongsTo(certificate: X509Certificate, key: KeyObject): boolean {
-  const text = randomBytes(32);
-  return certificate.checkPrivateKey(key) && verify("sha256", text, certificate.publicKey, sign("sha256", text, key));
 }
 
 /** Days that are left of a certificate. */

@@ -65,14 +65,7 @@ export interface IssuedLeaf {
  * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID
  */
 export function issueLeaf(request: LeafRequest, { authority, now }: { authority: Authority; now: number }): IssuedLeaf {
-  const publicKey = readPublicKey(request.spki);
-  if (!isKeyProven(publicKey, request.proof.challenge, request.proof.signature)) {
-    throw new KcoreError({
-      code: "PKI_PROOF_INVALID",
-      message: `${request.host} did not prove that it holds the private key of the certificate it asks for`,
-      hint: "remove the key file on the node and run again: a new key is made there",
-    });
-  }
+  const publicKey = provenKey(request.spki, request.proof, request.host);
   const hosts = namesOf(request);
   const identity = { cluster: authority.cluster, role: request.role, id: request.id };
   const notAfter = new Date(Math.min(endOfLeaf(now).getTime(), authority.certificate.validToDate.getTime()));
@@ -93,6 +86,17 @@ export function issueLeaf(request: LeafRequest, { authority, now }: { authority:
     serial: firstCertificate(leaf).serialNumber.toLowerCase(),
     notAfter,
   };
+}
+
+/** The public key that a request for a certificate is for. @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND */
+export function provenKey(spki: string, { challenge, signature }: KeyProof, who: string): KeyObject {
+  const publicKey = readPublicKey(spki);
+  if (isKeyProven(publicKey, challenge, signature)) return publicKey;
+  throw new KcoreError({
+    code: "PKI_PROOF_INVALID",
+    message: `${who} did not prove that it holds the private key of the certificate it asks for`,
+    hint: "remove the key file on the node and run again: a new key is made there",
+  });
 }
 
 /** The alternative names of a leaf, each once, in lower case. @throws KcoreError PKI_NAME_INVALID */

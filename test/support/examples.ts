@@ -14,7 +14,9 @@ export function exampleFolder(name: string): string {
 /** The states of an example, each as its file's text. */
 export function statesOf(name: string): readonly string[] {
   const folder = join(exampleFolder(name), "states");
-  return readdirSync(folder).map((file) => readFileSync(join(folder, file), "utf8"));
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".yaml"))
+    .map((file) => readFileSync(join(folder, file), "utf8"));
 }
 
 /** Steps that are not in order, by title. */

@@ -12,7 +12,8 @@ import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
 /** Where scripts/make-kube-apiserver.sh puts what it made: with what else the lab keeps. */
 const cache = join(process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab", "kube");
-const programs = { apiserver: join(cache, "kube-apiserver"), etcd: join(cache, "etcd") } as const;
+/** The programs of a real API server, where they are in the cache. */
+export const kubePrograms = { apiserver: join(cache, "kube-apiserver"), etcd: join(cache, "etcd") } as const;
 
 /**
  * Tests that ask one real API server, started before and stopped after them. Where its program is not in the cache they are skipped, each of
@@ -36,8 +37,8 @@ export function describeWithKube(title: string, define: (kube: () => KubeServer)
 }
 
 /** Why there is no real API server here; undefined: there is one. */
-function withoutKube(): string | undefined {
-  const missing = Object.values(programs).filter((path) => !existsSync(path));
+export function withoutKube(): string | undefined {
+  const missing = Object.values(kubePrograms).filter((path) => !existsSync(path));
   return missing.length === 0
     ? undefined
     : `${missing.join(", ")} not in the test cache; make it with: sh scripts/make-kube-apiserver.sh`;
@@ -219,7 +220,7 @@ export interface Answer {
 function start({ path }: TempDir, name: keyof typeof programs, flags: Readonly<Record<string, string>>): ChildProcess {
   const file = openSync(join(path, `${name}.log`), "a");
   const words = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
-  const child = spawn(programs[name], words, { stdio: ["ignore", file, file] });
+  const child = spawn(kubePrograms[name], words, { stdio: ["ignore", file, file] });
   closeSync(file);
   return child;
 }

@@ -513,6 +513,8 @@ k_go() {
     done
     k_batch
   done
+  # The first step that the next segment declares must have nothing of the one that was loaded last.
+  k_clear
 }
 
 # k_ask: everything that the segment is sure or likely to need is asked for at once, before its first step: the blobs of steps

@@ -66,6 +66,32 @@ describe("a node's session, on this machine", () => {
     expect(second.events.some(({ type }) => type === "step.started")).to.equal(false);
   });
 
+  it("begins each segment with nothing of the last step before it", async () => {
+    const marker = (name: string, react?: string): Step => ({
+      want: { there: "yes" },
+      probe: sh`[ -e ${join(folder, name)} ] && fact there yes || fact there no`,
+      apply: sh`: >${join(folder, name)}`,
+      ...(react !== undefined && { react: sh`: >${join(folder, react)}` }),
+    });
+    const { session, outcomes } = sessionOn(state);
+    // Two of the same module: what they have in common is sent once.
+    const drafts = [
+      draftOf("config", marker("config")),
+      draftOf("first service", marker("one", "reaction")),
+      draftOf("service", marker("two", "reaction"), { restartOn: ["test/config"] }),
+    ];
+    await session.perform([{ stage: "s", drafts }]);
+    rmSync(join(folder, "reaction"));
+    await session.perform([{ stage: "t", drafts: [draftOf("alone", marker("alone"))] }]);
+    rmSync(join(folder, "two"));
+    const watching = draftOf("watching", marker("two", "reaction"), { onChanges: ["test/nothing"] });
+    await session.perform([{ stage: "u", drafts: [watching] }]);
+    await session.perform([{ stage: "v", drafts: [draftOf("last", marker("last"))] }], { isLast: true });
+    await session.finish("done");
+    expect(existsSync(join(folder, "reaction"))).to.equal(false);
+    expect(outcomes().slice(3)).to.deep.equal(["alone changed", "watching skipped", "last changed"]);
+  });
+
   it("leaves no lock, no blob and no process behind", async () => {
     const { session } = sessionOn(state, { runId: "r1" });
     await session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);

@@ -118,6 +118,21 @@ Signed-By: /etc/apt/keyrings/example.asc
         expect([problem?.code, problem?.detail?.includes("Signed-By")]).to.deep.equal(["REPOSITORY_UNUSABLE", true]);
       });
 
+      it("takes one without a signature that is believed all the same, when apt finds its lists in the end", async () => {
+        // Else apt says “Ign” of what it asks for in vain, as long as there are translations to come.
+        writeFileSync(at("etc/apt.conf"), 'Acquire::Languages "none";\n');
+        const { key: _, ...unsigned } = { ...args, uris: "file:/srv/plain", trusted: true };
+        const step = stepOf(packageRepository, unsigned);
+        const done = await runStepOn(on(`sh -c 'mkdir /srv/plain && : >/srv/plain/Packages && exec ${shell}'`), step);
+
+        expect(done.outcome, JSON.stringify(done)).to.equal("changed");
+        const none = await runStepOn(
+          on(shell),
+          stepOf(packageRepository, { ...unsigned, name: "none", uris: "file:/srv/none" }),
+        );
+        expect(none.problem?.code).to.equal("REPOSITORY_UNUSABLE");
+      });
+
       it("takes it away with its key", async () => {
         await run();
         const gone = await runStepOn(on(shell), stepOf(packageRepository, { name: "example", state: "absent" }));

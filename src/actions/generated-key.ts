@@ -1,0 +1,27 @@
+import { z } from "zod";
+import type { ActionContext } from "#engine/orchestrate/action.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+
+/** What a step `key.generated` registered. */
+export const GeneratedKey = z.object({
+  facts: z
+    .object({
+      spki: z.string().optional().describe("The public key, base64 of its SubjectPublicKeyInfo"),
+      proof: z.string().optional().describe("The challenge signed by the key, base64"),
+      certificate: z.string().optional().describe("The certificate that lies beside the key, base64 of PEM"),
+    })
+    .prefault({})
+    .describe("Of key.generated"),
+});
+
+/** An argument of actions that issue certificates. */
+export const Challenge = z
+  .string()
+  .min(1)
+  .optional()
+  .describe("What the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, by run.challenge");
+
+/** Random for each run, and for one node only, so that nobody can have made the proof before, nor use one seen elsewhere (S-14). */
+export function challengeFor({ id }: NodeEntry, { challenge }: Pick<ActionContext, "challenge">): string {
+  return `kcore proof of possession ${challenge} ${id}`;
+}

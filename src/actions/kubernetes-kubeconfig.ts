@@ -1,0 +1,123 @@
+import { createPublicKey, type KeyObject } from "node:crypto";
+import { mkdir, readFile } from "node:fs/promises";
+import { dirname, isAbsolute, normalize, resolve } from "node:path";
+import { z } from "zod";
+import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
+import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import {
+  foreignRenewalReason,
+  issueForeign,
+  openForeignCa,
+  readForeignCa,
+  readForeignCaIfAny,
+  type ForeignLeaf,
+} from "#pki/foreign-ca.ts";
+import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
+import { replaceFile } from "#pki/private-files.ts";
+import { AuthorityName, CertificateName } from "./authority-name.ts";
+import { onceARun } from "./once-a-run.ts";
+
+const Args = z.strictObject({
+  file: z
+    .string()
+    .refine((path) => !isAbsolute(path) && !normalize(path).startsWith(".."), "must stay inside the project")
+    .describe("The kubeconfig's file in the project, such as .kcore/admin.conf; only its owner may read it"),
+  server: z.url({ protocol: /^https$/ }).describe("Where the API server is reached from this machine"),
+  authority: AuthorityName.default("kubernetes").describe("The cluster's CA, as pki.createAuthority made it"),
+  user: CertificateName.default("kubernetes-admin").describe("The user's name in the cluster"),
+  groups: z.array(CertificateName).default(["system:masters"]).describe("The user's groups in the cluster"),
+  days: z.int().min(1).max(3650).default(365).describe("How long its certificate lasts; renewed in the last third"),
+});
+type Args = z.output<typeof Args>;
+
+/**
+ * Gives the operator a way into a cluster whose CA is on this machine: a kubeconfig with a key and a certificate of its own. One that is there
+ * stays while it says what is asked for. Gives `kubeconfig`, its path, for the other actions of Kubernetes.
+ * ```yaml
+ * - { id: admin, run: kubernetes.kubeconfig, file: .kcore/admin.conf, server: "https://192.0.2.31:6443", once: true }
+ * ```
+ */
+export const kubernetesKubeconfig = defineAction({
+  name: "kubernetes.kubeconfig",
+  summary: "Keeps a kubeconfig on this machine, with a certificate of a CA that pki.createAuthority made.",
+  args: Args,
+  async run(args, context) {
+    const outputs = { kubeconfig: args.file };
+    const ca = await readForeignCa(context.home, args.authority);
+    const path = resolve(context.project, args.file);
+    const { key, reason } = await look(path, args, ca);
+    if (reason === undefined) return { changed: false, outputs };
+    const used = key ?? generateKey();
+    const authority = await onceARun(`${context.home} ${args.authority}`, context, async () =>
+      openForeignCa(context.home, args.authority, await context.passphrase()),
+    );
+    const proof = { challenge: context.challenge, signature: proveKey(used, context.challenge) };
+    const certificate = issueForeign(leafOf(args, used), { ca: authority, proof, now: Date.now() });
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await replaceFile(path, textOf(args, { ca, certificate, key: used }));
+    const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
+    context.note(`wrote ${args.file} for ${args.user} until ${until}: ${reason}`);
+    return { changed: true, outputs };
+  },
+  async plan(args, { home, project }: ActionContext) {
+    const ca = await readForeignCaIfAny(home, args.authority);
+    if (ca === undefined) return "unknown";
+    const { reason } = await look(resolve(project, args.file), args, ca);
+    return reason === undefined ? { changed: false, outputs: { kubeconfig: args.file } } : "unknown";
+  },
+});
+
+/** What lies there, and why it has to be written. */
+async function look(
+  path: string,
+  args: Args,
+  ca: string,
+): Promise<{ readonly key?: KeyObject; readonly reason?: string }> {
+  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (text === undefined) return { reason: "new" };
+  try {
+    const { users } = parsePlainYaml(text) as { users: [{ user: Record<string, string> }] };
+    const { "client-key-data": keyData = "", "client-certificate-data": data = "" } = users[0].user;
+    const key = readPrivateKey(Buffer.from(keyData, "base64").toString("utf8"), path);
+    const certificate = Buffer.from(data, "base64").toString("utf8");
+    const reason =
+      foreignRenewalReason(certificate, leafOf(args, key), ca, Date.now()) ??
+      (text === textOf(args, { ca, certificate, key }) ? undefined : "it says something else");
+    return { key, ...(reason !== undefined && { reason }) };
+  } catch {
+    return { reason: "it cannot be read" };
+  }
+}
+
+function leafOf({ user, groups, days }: Args, key: KeyObject): ForeignLeaf {
+  const spki = publicDer(createPublicKey(key)).toString("base64");
+  return { commonName: user, organizations: groups, hosts: [], usages: ["client"], days, spki };
+}
+
+function textOf(
+  { server, authority, user }: Args,
+  { ca, certificate, key }: { readonly ca: string; readonly certificate: string; readonly key: KeyObject },
+): string {
+  const data = (text: string): string => Buffer.from(text).toString("base64");
+  const context = `${user}@${authority}`;
+  return printYaml({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: authority, cluster: { server, "certificate-authority-data": data(ca) } }],
+    users: [
+      {
+        name: user,
+        user: {
+          "client-certificate-data": data(certificate),
+          "client-key-data": data(key.export({ type: "pkcs8", format: "pem" }) as string),
+        },
+      },
+    ],
+    contexts: [{ name: context, context: { cluster: authority, user } }],
+    "current-context": context,
+  });
+}

@@ -1,0 +1,18 @@
+import type { ActionContext } from "#engine/orchestrate/action.ts";
+
+const opened = new Map<string, Promise<unknown>>();
+
+/** Opening a CA's key takes 0.2 s of pure CPU on purpose (ADR 0111): once a run is enough for any number of nodes. One that failed is tried again. */
+export function onceARun<Opened>(
+  what: string,
+  { runId }: Pick<ActionContext, "runId">,
+  open: () => Promise<Opened>,
+): Promise<Opened> {
+  const key = `${runId} ${what}`;
+  const present = opened.get(key);
+  if (present) return present as Promise<Opened>;
+  const opening = open();
+  opened.set(key, opening);
+  opening.catch(() => opened.delete(key));
+  return opening;
+}

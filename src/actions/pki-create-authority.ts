@@ -1,0 +1,35 @@
+import { z } from "zod";
+import { defineAction } from "#engine/orchestrate/action.ts";
+import { createForeignCa, foreignFolder, readForeignCaIfAny } from "#pki/foreign-ca.ts";
+import { AuthorityName, CertificateName } from "./authority-name.ts";
+
+const Args = z.strictObject({
+  name: AuthorityName.describe("What it is called on this machine"),
+  commonName: CertificateName.optional().describe("The common name in its certificate; else its name"),
+  days: z.int().min(1).max(36_500).default(3650).describe("How long it lasts"),
+});
+
+/**
+ * Makes a CA for another program, such as Kubernetes or etcd, on this machine, encrypted with the passphrase of the run; one that is there
+ * stays as it is. kcore's own clusters believe none of it.
+ * ```yaml
+ * - { id: ca, run: pki.createAuthority, name: kubernetes, once: true }
+ * ```
+ */
+export const pkiCreateAuthority = defineAction({
+  name: "pki.createAuthority",
+  summary: "Makes a CA for another program, such as Kubernetes or etcd, on this machine, if it is not there yet.",
+  args: Args,
+  async run({ name, commonName = name, days }, context) {
+    const present = await readForeignCaIfAny(context.home, name);
+    if (present !== undefined) return { changed: false, outputs: { ca: present } };
+    const passphrase = await context.passphrase();
+    const ca = await createForeignCa(context.home, name, { commonName, days, passphrase, now: Date.now() });
+    context.note(`made the CA “${name}” in ${foreignFolder(context.home)}; keep its passphrase, and back it up`);
+    return { changed: true, outputs: { ca } };
+  },
+  async plan({ name }, { home }) {
+    const present = await readForeignCaIfAny(home, name);
+    return present === undefined ? "unknown" : { changed: false, outputs: { ca: present } };
+  },
+});

@@ -1,0 +1,187 @@
+import { createPublicKey, type KeyObject, type X509Certificate } from "node:crypto";
+import { mkdtemp, rename, rm } from "node:fs/promises";
+import { isIP } from "node:net";
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import { issueCertificate } from "./certificate.ts";
+import { firstCertificate, isIssuedBy, isPairOf } from "./chain.ts";
+import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encrypted-key.ts";
+import { backdateMs, namesOf, provenKey, type KeyProof } from "./issue.ts";
+import { generateKey, publicDer, readPublicKey } from "./keys.ts";
+import { createFile, ensurePrivateFolder, readText, syncFolder } from "./private-files.ts";
+
+const dayMs = 86_400_000;
+const usageOids = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" } as const;
+
+/** What a certificate of a foreign CA is for. */
+export type Usage = keyof typeof usageOids;
+
+/** A CA of another program's, such as Kubernetes or etcd, that this machine keeps; kcore's own clusters believe none of it. */
+export interface ForeignCa {
+  readonly certificate: X509Certificate;
+  readonly pem: string;
+  readonly key: KeyObject;
+}
+
+/** The holder of a certificate, all of it decided here. */
+export interface ForeignLeaf {
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  /** Host names and addresses. */
+  readonly hosts: readonly string[];
+  readonly usages: readonly Usage[];
+  readonly days: number;
+  /** The public key, made where it will be used: base64 DER. */
+  readonly spki: string;
+}
+
+/** Where all of them lie. */
+export function foreignFolder(home: string): string {
+  return join(home, "authorities");
+}
+
+function filesOf(folder: string): { readonly certificate: string; readonly key: string } {
+  return { certificate: join(folder, "ca.crt"), key: join(folder, "ca.key") };
+}
+
+/** The certificate of a foreign CA in PEM. @throws KcoreError PKI_AUTHORITY_UNKNOWN */
+export async function readForeignCa(home: string, name: string): Promise<string> {
+  const pem = await readForeignCaIfAny(home, name);
+  if (pem !== undefined) return pem;
+  throw new KcoreError({
+    code: "PKI_AUTHORITY_UNKNOWN",
+    message: `there is no CA “${name}” in ${foreignFolder(home)}`,
+    hint: `a stage before makes it: { id: ca, run: pki.createAuthority, name: ${name}, once: true }`,
+  });
+}
+
+/** The certificate of a foreign CA in PEM; undefined if there is none. */
+export async function readForeignCaIfAny(home: string, name: string): Promise<string | undefined> {
+  try {
+    return await readText(filesOf(join(foreignFolder(home), name)).certificate);
+  } catch (error) {
+    if (error instanceof KcoreError && (error.cause as NodeJS.ErrnoException | undefined)?.code === "ENOENT")
+      return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Makes a CA and gives its certificate in PEM. Either all of it is there afterwards or nothing; one that is there is never replaced.
+ * @throws KcoreError PKI_PASSPHRASE_WEAK, FILE_UNTRUSTED
+ */
+export async function createForeignCa(
+  home: string,
+  name: string,
+  plan: {
+    readonly commonName: string;
+    readonly days: number;
+    readonly passphrase: string;
+    readonly now: number;
+    readonly cost?: ScryptCost;
+  },
+): Promise<string> {
+  checkPassphrase(plan.passphrase);
+  const key = generateKey();
+  const pem = issueCertificate({
+    commonName: plan.commonName,
+    publicKey: createPublicKey(key),
+    signer: key,
+    notBefore: new Date(plan.now - backdateMs),
+    notAfter: new Date(plan.now + plan.days * dayMs),
+    pathLength: 0,
+  });
+  const folder = foreignFolder(home);
+  await ensurePrivateFolder(home);
+  await ensurePrivateFolder(folder);
+  const fresh = await mkdtemp(join(folder, ".new-"));
+  const files = filesOf(fresh);
+  try {
+    await createFile(files.key, encryptKey(key, plan.passphrase, plan.cost));
+    await createFile(files.certificate, pem, { mode: 0o644 });
+    await syncFolder(fresh);
+    // Fails where another run made one meanwhile: a folder that holds something is not replaced.
+    await rename(fresh, join(folder, name));
+    await syncFolder(folder);
+  } catch (error) {
+    await rm(fresh, { recursive: true, force: true });
+    throw error;
+  }
+  return pem;
+}
+
+/** Opens a CA. @throws KcoreError PKI_AUTHORITY_UNKNOWN, PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID */
+export async function openForeignCa(home: string, name: string, passphrase: string): Promise<ForeignCa> {
+  const files = filesOf(join(foreignFolder(home), name));
+  const pem = await readForeignCa(home, name);
+  const key = decryptKey(await readText(files.key), passphrase, files.key);
+  const certificate = firstCertificate(pem);
+  if (isPairOf(certificate, key)) return { certificate, pem, key };
+  throw new KcoreError({
+    code: "PKI_CERT_INVALID",
+    message: `${files.certificate} and ${files.key} do not belong together`,
+    hint: "restore both from one backup",
+  });
+}
+
+/**
+ * Issues a certificate for a key that proved itself; it ends with its CA at the latest.
+ * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID
+ */
+export function issueForeign(
+  leaf: ForeignLeaf,
+  { ca, proof, now }: { readonly ca: ForeignCa; readonly proof: KeyProof; readonly now: number },
+): string {
+  const end = Math.min(now + leaf.days * dayMs, ca.certificate.validToDate.getTime());
+  return issueCertificate({
+    commonName: leaf.commonName,
+    organizations: leaf.organizations,
+    publicKey: provenKey(leaf.spki, proof, leaf.commonName),
+    issuer: ca.certificate,
+    signer: ca.key,
+    notBefore: new Date(now - backdateMs),
+    notAfter: new Date(end),
+    usages: leaf.usages,
+    hosts: hostsOf(leaf),
+  });
+}
+
+/** Why a certificate has to be issued anew, in words; undefined: it is kept. A third of its life must be left. */
+export function foreignRenewalReason(pem: string, leaf: ForeignLeaf, caPem: string, now: number): string | undefined {
+  const certificate = tryRead(pem);
+  if (!certificate) return "it cannot be read";
+  if (!isIssuedBy(certificate, firstCertificate(caPem))) return "another CA issued it";
+  if (!publicDer(certificate.publicKey).equals(publicDer(readPublicKey(leaf.spki)))) return "the key changed";
+  const { CN: names = [], O: organizations = [] } = certificate.toLegacyObject().subject as Partial<
+    Record<"CN" | "O", string | string[]>
+  >;
+  if (!isSame([names].flat(), [leaf.commonName]) || !isSame([organizations].flat(), leaf.organizations))
+    return "its subject changed";
+  const hosts = (certificate.subjectAltName ?? "").split(", ").filter((name) => name !== "");
+  const isNamed = (host: string): boolean =>
+    (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" })) !== undefined;
+  if (hosts.length !== hostsOf(leaf).length || !hostsOf(leaf).every(isNamed)) return "its names changed";
+  const usages = leaf.usages.map((usage) => usageOids[usage]);
+  if (!isSame([...certificate.keyUsage].toSorted(), usages.toSorted())) return "its usages changed";
+  const from = certificate.validFromDate.getTime();
+  const left = certificate.validToDate.getTime() - now;
+  if (left <= 0) return "it expired";
+  if (left * 3 <= certificate.validToDate.getTime() - from) return `it expires in ${Math.floor(left / dayMs)} days`;
+  return from > now ? "it is not valid yet" : undefined;
+}
+
+function hostsOf({ hosts: [host, ...addresses] }: ForeignLeaf): readonly string[] {
+  return host === undefined ? [] : namesOf({ host, addresses });
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((text, index) => text === b[index]);
+}
+
+function tryRead(pem: string): X509Certificate | undefined {
+  try {
+    return firstCertificate(pem);
+  } catch {
+    return undefined;
+  }
+}

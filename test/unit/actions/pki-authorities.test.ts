@@ -1,0 +1,204 @@
+import { execFileSync } from "node:child_process";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { kubernetesKubeconfig } from "#actions/kubernetes-kubeconfig.ts";
+import { pkiCreateAuthority } from "#actions/pki-create-authority.ts";
+import { pkiIssueCertificate } from "#actions/pki-issue-certificate.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { createForeignCa, foreignRenewalReason, readForeignCa, type ForeignLeaf } from "#pki/foreign-ca.ts";
+import { createCluster } from "#pki/cluster.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { placeOf } from "#actions/cluster-place.ts";
+import { actionContext } from "#support/action-context.ts";
+import { cheapCost, passphrase } from "#support/cluster.ts";
+import { codeOf } from "#support/rejection.ts";
+import { nodeEntry } from "#support/runs.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const day = 86_400_000;
+
+describe("CAs of other programs", () => {
+  let dir: TempDir;
+  beforeEach(async () => {
+    dir = await makeTempDir("authorities");
+  });
+  afterEach(() => dir.remove());
+
+  const n1 = nodeEntry("n1");
+  const contextOf = (fields: Parameters<typeof actionContext>[0] = {}) =>
+    actionContext({ home: dir.path, node: n1, nodes: new Map([["n1", n1]]), ...fields });
+  const withPassphrase = () => contextOf({ passphrase: () => Promise.resolve(passphrase) });
+  const makeCa = (name = "kubernetes", now = Date.now()) =>
+    createForeignCa(dir.path, name, { commonName: name, days: 3650, passphrase, now, cost: cheapCost });
+  const keyOf = (challenge = `kcore proof of possession a challenge ${n1.id}`, key = generateKey()) => ({
+    facts: { spki: publicDer(key).toString("base64"), proof: proveKey(key, challenge) },
+  });
+  const asked = (more: object = {}) =>
+    pkiIssueCertificate.args.parse({
+      authority: "kubernetes",
+      key: keyOf(),
+      commonName: "system:node:n1",
+      organizations: ["system:nodes"],
+      hosts: ["n1", "192.0.2.11"],
+      usages: ["client", "server"],
+      ...more,
+    }) as Parameters<typeof pkiIssueCertificate.run>[0];
+  const beside = (args: ReturnType<typeof asked>, pem: unknown) => ({
+    ...args,
+    key: { facts: { ...args.key.facts, certificate: Buffer.from(String(pem)).toString("base64") } },
+  });
+
+  it("makes a CA once, and says in a dry run that it is to come", async () => {
+    const args = pkiCreateAuthority.args.parse({ name: "kubernetes" }) as { name: string; days: number };
+    expect(await pkiCreateAuthority.plan(args, contextOf())).to.equal("unknown");
+    const made = await pkiCreateAuthority.run(args, withPassphrase());
+    expect(made.changed).to.equal(true);
+    const present = { changed: false, outputs: made.outputs };
+    expect(await pkiCreateAuthority.run(args, contextOf())).to.deep.equal(present);
+    expect(await pkiCreateAuthority.plan(args, contextOf())).to.deep.equal(present);
+    const [file, key] = ["ca.crt", "ca.key"].map((name) => join(dir.path, "authorities/kubernetes", name));
+    expect(
+      execFileSync("openssl", ["verify", "-x509_strict", "-CAfile", file ?? "", file ?? ""], { encoding: "utf8" }),
+    ).to.contain("OK");
+    execFileSync("openssl", ["pkey", "-in", key ?? "", "-passin", `pass:${passphrase}`, "-noout"]);
+  });
+
+  it("replaces no CA that another run made meanwhile, and leaves nothing of its own", async () => {
+    const first = await makeCa();
+    await makeCa().then(
+      () => expect.fail("a second CA was made"),
+      (error: NodeJS.ErrnoException) => expect(error.code).to.be.oneOf(["ENOTEMPTY", "EEXIST"]),
+    );
+    expect(await readForeignCa(dir.path, "kubernetes")).to.equal(first);
+    expect(await readdir(join(dir.path, "authorities"))).to.deep.equal(["kubernetes"]);
+  });
+
+  it("refuses a context that would lie among the CAs", async () => {
+    const plan = { ...placeOf({ home: dir.path }), context: "authorities", controllers: [], operator: "ops" };
+    expect(await codeOf(createCluster({ ...plan, passphrase, now: 0, cost: cheapCost }))).to.equal("PKI_NAME_INVALID");
+  });
+
+  it("issues what a kubelet needs, which openssl verifies, and keeps it without the passphrase", async () => {
+    await makeCa();
+    const args = asked();
+    expect(await pkiIssueCertificate.plan(args, contextOf())).to.equal("unknown");
+    const { changed, outputs } = await pkiIssueCertificate.run(args, withPassphrase());
+    expect(changed).to.equal(true);
+    await mkdir(join(dir.path, "out"));
+    for (const name of ["ca", "certificate"]) await writeFile(join(dir.path, "out", name), String(outputs[name]));
+    const files = ["-CAfile", join(dir.path, "out/ca"), join(dir.path, "out/certificate")];
+    for (const purpose of ["sslclient", "sslserver"])
+      expect(
+        execFileSync("openssl", ["verify", "-x509_strict", "-purpose", purpose, ...files], { encoding: "utf8" }),
+      ).to.contain("OK");
+    const certificate = firstCertificate(String(outputs["certificate"]));
+    expect(certificate.subject).to.equal("O=system:nodes\nCN=system:node:n1");
+    expect(certificate.subjectAltName).to.equal("DNS:n1, IP Address:192.0.2.11");
+    const again = beside(args, outputs["certificate"]);
+    for (const answer of [
+      await pkiIssueCertificate.run(again, contextOf()),
+      await pkiIssueCertificate.plan(again, contextOf()),
+    ])
+      expect(answer).to.deep.equal({ changed: false, outputs });
+  });
+
+  it("issues anew what says something else than is asked for, and tells why", async () => {
+    const caPem = await makeCa();
+    const otherCa = await makeCa("etcd");
+    const args = asked();
+    const { outputs } = await pkiIssueCertificate.run(args, withPassphrase());
+    const pem = String(outputs["certificate"]);
+    const leaf: ForeignLeaf = { ...args, spki: args.key.facts.spki ?? "" };
+    const now = Date.now();
+    const reasons = [
+      foreignRenewalReason(pem, leaf, caPem, now),
+      foreignRenewalReason("nonsense", leaf, caPem, now),
+      foreignRenewalReason(pem, leaf, otherCa, now),
+      foreignRenewalReason(pem, { ...leaf, spki: keyOf().facts.spki }, caPem, now),
+      foreignRenewalReason(pem, { ...leaf, commonName: "system:node:n2" }, caPem, now),
+      foreignRenewalReason(pem, { ...leaf, organizations: ["system:masters"] }, caPem, now),
+      foreignRenewalReason(pem, { ...leaf, organizations: [] }, caPem, now),
+      foreignRenewalReason(pem, { ...leaf, hosts: ["n1"] }, caPem, now),
+      foreignRenewalReason(pem, { ...leaf, hosts: ["n1", "192.0.2.12"] }, caPem, now),
+      foreignRenewalReason(pem, { ...leaf, usages: ["client"] }, caPem, now),
+      foreignRenewalReason(pem, leaf, caPem, now + 240 * day),
+      foreignRenewalReason(pem, leaf, caPem, now + 300 * day),
+      foreignRenewalReason(pem, leaf, caPem, now + 366 * day),
+      foreignRenewalReason(pem, leaf, caPem, now - day),
+    ];
+    expect(reasons).to.deep.equal([
+      undefined,
+      "it cannot be read",
+      "another CA issued it",
+      "the key changed",
+      "its subject changed",
+      "its subject changed",
+      "its subject changed",
+      "its names changed",
+      "its names changed",
+      "its usages changed",
+      undefined,
+      "it expires in 64 days",
+      "it expired",
+      "it is not valid yet",
+    ]);
+    const changed = beside(asked({ key: args.key, hosts: ["n1"] }), pem);
+    expect(await pkiIssueCertificate.plan(changed, contextOf())).to.equal("unknown");
+    const context = withPassphrase();
+    expect((await pkiIssueCertificate.run(changed, context)).changed).to.equal(true);
+    expect(context.notes.join()).to.contain("its names changed");
+  });
+
+  it("keeps a kubeconfig that only its owner may read, with a key that stays when it is written anew", async () => {
+    const args = (more: object = {}) =>
+      kubernetesKubeconfig.args.parse({
+        file: ".kcore/admin.conf",
+        server: "https://192.0.2.31:6443",
+        ...more,
+      }) as Parameters<typeof kubernetesKubeconfig.run>[0];
+    const context = { ...contextOf(), project: dir.path };
+    const opened = () => ({ ...withPassphrase(), project: dir.path });
+    expect(await kubernetesKubeconfig.plan(args(), context)).to.equal("unknown");
+    const ca = await makeCa();
+    expect(await kubernetesKubeconfig.plan(args(), context)).to.equal("unknown");
+    expect((await kubernetesKubeconfig.run(args(), opened())).changed).to.equal(true);
+    const path = join(dir.path, ".kcore/admin.conf");
+    expect((await stat(path)).mode & 0o777).to.equal(0o600);
+    const kept = { changed: false, outputs: { kubeconfig: ".kcore/admin.conf" } };
+    expect(await kubernetesKubeconfig.run(args(), context)).to.deep.equal(kept);
+    expect(await kubernetesKubeconfig.plan(args(), context)).to.deep.equal(kept);
+    const dataOf = async (name: string): Promise<string> => {
+      const [, data = ""] = new RegExp(`${name}: (.*)`).exec(await readFile(path, "utf8")) ?? [];
+      return Buffer.from(data, "base64").toString("utf8");
+    };
+    expect(await dataOf("certificate-authority-data")).to.equal(ca);
+    const certificate = firstCertificate(await dataOf("client-certificate-data"));
+    expect(certificate.subject).to.equal("O=system:masters\nCN=kubernetes-admin");
+    const key = await dataOf("client-key-data");
+    for (const more of [{ server: "https://192.0.2.32:6443" }, { groups: ["ops"] }]) {
+      expect(await kubernetesKubeconfig.plan(args(more), context)).to.equal("unknown");
+      expect((await kubernetesKubeconfig.run(args(more), opened())).changed).to.equal(true);
+      expect(await dataOf("client-key-data")).to.equal(key);
+    }
+    await writeFile(path, "broken");
+    expect((await kubernetesKubeconfig.run(args(), opened())).changed).to.equal(true);
+    expect(await dataOf("client-key-data")).not.to.equal(key);
+    expect(kubernetesKubeconfig.args.safeParse({ ...args(), file: "../admin.conf" }).success).to.equal(false);
+  });
+
+  it("S-14: refuses a key that did not prove itself for this run and node, and a CA that nobody made", async () => {
+    expect(await codeOf(pkiIssueCertificate.run(asked(), withPassphrase()))).to.equal("PKI_AUTHORITY_UNKNOWN");
+    await makeCa();
+    const stolen = asked({ key: keyOf("kcore proof of possession another challenge") });
+    expect(await codeOf(pkiIssueCertificate.run(stolen, withPassphrase()))).to.equal("PKI_PROOF_INVALID");
+  });
+
+  it("lets no certificate outlive its CA", async () => {
+    const now = Date.now();
+    await createForeignCa(dir.path, "kubernetes", { commonName: "k", days: 30, passphrase, now, cost: cheapCost });
+    const { outputs } = await pkiIssueCertificate.run(asked(), withPassphrase());
+    const left = firstCertificate(String(outputs["certificate"])).validToDate.getTime() - now;
+    expect(left).to.be.within(29 * day, 30 * day);
+  });
+});
