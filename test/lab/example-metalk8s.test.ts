@@ -122,7 +122,12 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
   }
 
   const args = (what: string, more: readonly string[]): readonly string[] => [
-    ...["orchestrate", what, "--passphrase-file", "passphrase", "--output", "plain"],
+    "orchestrate",
+    what,
+    "--passphrase-file",
+    "passphrase",
+    "--output",
+    "plain",
     ...more,
   ];
   const run = (what: string, ...more: readonly string[]): Promise<string> => bastion.does(...args(what, more));
