@@ -158,8 +158,10 @@ describe("examples/k3s, with a stand-in for k3s", function () {
 
   it("grows by a machine that the roster has more", async () => {
     await keepRoster(["s1", "s2", "a1", "a2"]);
-    await cluster("--dry-run");
     await cluster();
+    const events = await bastion.events();
+    expect(stepsThat("changed", events, "s2")).to.deep.equal(["neighbours[a2]", "firewall of a server"]);
+    expect(stepsThat("changed", events, "a1")).to.deep.equal(["neighbours[a2]", "firewall of an agent"]);
     expect(await members()).to.deep.equal(["a1 Ready", "a2 Ready", "s1 Ready", "s2 Ready"]);
     await cluster();
     expect(moved(await bastion.events())).to.deep.equal([]);
