@@ -57,7 +57,7 @@ export class KubeApi {
   async #send<Answer>(path: string, call: Call, target?: Target): Promise<Answer> {
     this.#signal.throwIfAborted();
     const { server } = this.cluster;
-    const url = new URL(`${server}${path}${call.query ? `?${new URLSearchParams(call.query)}` : ""}`);
+    const url = new URL(`${server}${path}${call.query ? `?${new URLSearchParams(call.query).toString()}` : ""}`);
     const { headers, ...options } = await this.cluster.requestOptions();
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();

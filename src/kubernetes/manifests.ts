@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isSealed } from "#engine/step/sealed.ts";
 import { Secret, secret } from "#engine/step/secret.ts";
 import { plainOf, type SourceNode } from "#engine/yaml/node.ts";
 import { parseDocuments } from "#engine/yaml/parse.ts";
@@ -33,7 +34,10 @@ const List = z.looseObject({ kind: z.literal("List"), items: z.array(z.unknown()
 export function readManifests(name: string, text: string | Uint8Array, { conceal = false } = {}): readonly Wanted[] {
   const problems: Problem[] = [];
   const wanted = attempt(problems, () => parseDocuments(name, text))?.flatMap((node) =>
-    itemsOf(node).flatMap((item) => attempt(problems, () => wantedOf(validate(item, Manifest))) ?? []),
+    itemsOf(node).flatMap((item) => {
+      problems.push(...sealedIn(item));
+      return attempt(problems, () => wantedOf(validate(item, Manifest))) ?? [];
+    }),
   );
   if (problems.length > 0) throw new KcoreError(problems.map((each) => (conceal ? { ...each, conceal: true } : each)));
   return wanted ?? [];
@@ -52,6 +56,16 @@ function attempt<T>(problems: Problem[], work: () => T): T | undefined {
 function itemsOf(node: SourceNode): readonly SourceNode[] {
   const items = node.kind === "map" && List.safeParse(plainOf(node)).success ? node.get("items") : undefined;
   return items?.kind === "list" ? items.items : [node];
+}
+
+/** What is sealed in a file of manifests would be written into the cluster as it is. */
+function sealedIn(node: SourceNode): readonly Problem[] {
+  if (node.kind === "list") return node.items.flatMap(sealedIn);
+  if (node.kind === "map") return [...node.entries.values()].flatMap(({ value }) => sealedIn(value));
+  if (!isSealed(node.value)) return [];
+  const message = "a sealed value is not opened in a file of manifests";
+  const hint = "write it into the stage itself, as its manifest, or give it to a template by vars";
+  return [{ code: "SECRET_MISPLACED", message, at: node.at, hint }];
 }
 
 /** A manifest that was given as a value, secrets in it revealed. */

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { join } from "node:path";
@@ -55,33 +55,34 @@ const tokens = { admin: "tok", nobody: "tok2" } as const;
 export class KubeServer {
   readonly #folder: TempDir;
   readonly #port: number;
+  readonly #store: string;
   readonly #etcd: ChildProcess;
   #apiserver: ChildProcess | undefined;
 
-  private constructor(folder: TempDir, port: number, etcd: ChildProcess) {
+  private constructor(folder: TempDir, port: number, store: { readonly url: string; readonly etcd: ChildProcess }) {
     this.#folder = folder;
     this.#port = port;
-    this.#etcd = etcd;
+    this.#store = store.url;
+    this.#etcd = store.etcd;
   }
 
   static async start(): Promise<KubeServer> {
     const folder = await makeTempDir("kube");
     const [port, clients, peers] = [await freePort(), await freePort(), await freePort()];
-    const [client, peer] = [`http://127.0.0.1:${clients}`, `http://127.0.0.1:${peers}`];
+    const [url, peer] = [`http://127.0.0.1:${clients}`, `http://127.0.0.1:${peers}`];
     const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
     writeFileSync(join(folder.path, "sa.key"), privateKey.export({ type: "pkcs1", format: "pem" }));
     writeFileSync(join(folder.path, "tokens.csv"), `${Object.values(users).join("\n")}\n`);
-    writeFileSync(join(folder.path, "client"), client);
-    const etcd = spawn(
-      kubePrograms.etcd,
-      [
-        ...["--data-dir", join(folder.path, "etcd"), "--unsafe-no-fsync"],
-        ...["--listen-client-urls", client, "--advertise-client-urls", client],
-        ...["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", `default=${peer}`],
-      ],
-      { stdio: ["ignore", ...log(folder, "etcd")] },
-    );
-    const server = new KubeServer(folder, port, etcd);
+    const etcd = start(folder, "etcd", {
+      "data-dir": join(folder.path, "etcd"),
+      "unsafe-no-fsync": "true",
+      "listen-client-urls": url,
+      "advertise-client-urls": url,
+      "listen-peer-urls": peer,
+      "initial-advertise-peer-urls": peer,
+      "initial-cluster": `default=${peer}`,
+    });
+    const server = new KubeServer(folder, port, { url, etcd });
     try {
       await server.resume();
       return server;
@@ -103,21 +104,21 @@ export class KubeServer {
 
   /** Starts the API server (again), and waits until it is ready. */
   async resume(): Promise<void> {
-    const key = join(this.#folder.path, "sa.key");
-    this.#apiserver = spawn(
-      kubePrograms.apiserver,
-      [
-        ...["--etcd-servers", readFileSync(join(this.#folder.path, "client"), "utf8")],
-        ...["--secure-port", String(this.#port), "--bind-address", "127.0.0.1"],
-        ...["--cert-dir", join(this.#folder.path, "certs"), "--authorization-mode", "RBAC"],
-        ...["--token-auth-file", join(this.#folder.path, "tokens.csv"), "--service-cluster-ip-range", "10.96.0.0/16"],
-        // Pods of a test have no service account.
-        ...["--disable-admission-plugins", "ServiceAccount"],
-        ...["--service-account-issuer", "https://kubernetes.default.svc"],
-        ...["--service-account-key-file", key, "--service-account-signing-key-file", key],
-      ],
-      { stdio: ["ignore", ...log(this.#folder, "apiserver")] },
-    );
+    const { path } = this.#folder;
+    this.#apiserver = start(this.#folder, "apiserver", {
+      "etcd-servers": this.#store,
+      "secure-port": String(this.#port),
+      "bind-address": "127.0.0.1",
+      "cert-dir": join(path, "certs"),
+      "authorization-mode": "RBAC",
+      "token-auth-file": join(path, "tokens.csv"),
+      "service-cluster-ip-range": "10.96.0.0/16",
+      // Pods of a test have no service account.
+      "disable-admission-plugins": "ServiceAccount",
+      "service-account-issuer": "https://kubernetes.default.svc",
+      "service-account-key-file": join(path, "sa.key"),
+      "service-account-signing-key-file": join(path, "sa.key"),
+    });
     for (let tries = 0; ; tries++) {
       if (this.#apiserver.exitCode !== null || tries === 300) throw new Error("it ended, or took a minute");
       if (await this.#isReady()) return;
@@ -216,9 +217,12 @@ export interface Answer {
   readonly items: readonly Answer[];
 }
 
-function log({ path }: TempDir, name: string): [number, number] {
+function start({ path }: TempDir, name: keyof typeof kubePrograms, flags: Readonly<Record<string, string>>): ChildProcess {
   const file = openSync(join(path, `${name}.log`), "a");
-  return [file, file];
+  const words = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
+  const child = spawn(kubePrograms[name], words, { stdio: ["ignore", file, file] });
+  closeSync(file);
+  return child;
 }
 
 async function end(child: ChildProcess | undefined): Promise<void> {

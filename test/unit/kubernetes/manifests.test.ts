@@ -23,6 +23,14 @@ describe("manifests", () => {
     ]);
   });
 
+  it("with a sealed value in a file are refused: it would go into the cluster as it is", async () => {
+    const text = `${map("a")}data:\n  key: age:YWdlLWVuY3J5cHRpb24ub3JnL3YxCg==\n`;
+    const { problems } = await rejectionOf(Promise.resolve().then(() => readManifests("m.yaml", text)));
+    expect(problems.map(formatProblem)).to.deep.equal([
+      "m.yaml:5:8  a sealed value is not opened in a file of manifests  [SECRET_MISPLACED]",
+    ]);
+  });
+
   it("of a Secret have their texts in data, and the record masks both forms", () => {
     const manifest = {
       apiVersion: "v1",
