@@ -217,7 +217,11 @@ export interface Answer {
   readonly items: readonly Answer[];
 }
 
-function start({ path }: TempDir, name: keyof typeof kubePrograms, flags: Readonly<Record<string, string>>): ChildProcess {
+function start(
+  { path }: TempDir,
+  name: keyof typeof kubePrograms,
+  flags: Readonly<Record<string, string>>,
+): ChildProcess {
   const file = openSync(join(path, `${name}.log`), "a");
   const words = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
   const child = spawn(kubePrograms[name], words, { stdio: ["ignore", file, file] });
