@@ -10,7 +10,7 @@ describe("the catalogue of modules, as far as they need a kernel of their own", 
   before(async () => {
     catalogue = await Catalogue.open({
       name: "vmcatalogue",
-      nodes: [{ name: "v1", kind: "vm", zfs: true, disks: ["128M", "64M", "64M", "128M"] }],
+      nodes: [{ name: "v1", kind: "vm", disks: ["160M", "64M"] }],
       samples: { v1: samples },
     });
   });

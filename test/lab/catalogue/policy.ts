@@ -55,6 +55,7 @@ export const samples: readonly Sample[] = [
       onBootSec: "2d",
       persistent: true,
       randomizedDelay: "10min",
+      user: "ops",
       environment: { NAME: "it's 5%" },
     },
     busybox: { refuses: "TOOL_MISSING", forWantOf: "systemctl" },
@@ -64,7 +65,7 @@ export const samples: readonly Sample[] = [
   {
     id: "cron.managed",
     module: "cron.managed",
-    args: { name: "policy", schedule: "*/5 * * * mon", user: "ops", command: "date +%F", environment: { MAILTO: "" } },
+    args: { name: "policy", schedule: "*/5 * * * mon", command: "date +%F", environment: { MAILTO: "" } },
     busybox: { refuses: "FILE_NO_PARENT", forWantOf: "/etc/cron.d" },
     drift: { by: "rm /etc/cron.d/policy", finds: { kind: "absent" } },
   },

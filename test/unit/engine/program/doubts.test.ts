@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { commandRun } from "#engine/modules/command-run.ts";
+import { cronManaged } from "#engine/modules/cron-managed.ts";
 import { directoryManaged } from "#engine/modules/directory-managed.ts";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { fileAbsent } from "#engine/modules/file-absent.ts";
@@ -7,6 +8,8 @@ import { fileManaged } from "#engine/modules/file-managed.ts";
 import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
 import { groupManaged } from "#engine/modules/group-managed.ts";
 import { httpReady } from "#engine/modules/http-ready.ts";
+import { kernelModuleLoaded } from "#engine/modules/kernel-module-loaded.ts";
+import { limitsSet } from "#engine/modules/limits-set.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
 import { nixInstalled } from "#engine/modules/nix-installed.ts";
 import { nixProfile } from "#engine/modules/nix-profile.ts";
@@ -16,6 +19,7 @@ import { registry } from "#engine/modules/registry.ts";
 import { serviceRunning } from "#engine/modules/service-running.ts";
 import { serviceStopped } from "#engine/modules/service-stopped.ts";
 import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
+import { sysctlSet } from "#engine/modules/sysctl-set.ts";
 import { unitManaged } from "#engine/modules/unit-managed.ts";
 import { userManaged } from "#engine/modules/user-managed.ts";
 import { waitFor } from "#engine/modules/wait-for.ts";
@@ -49,11 +53,29 @@ const folder = (path: string, more: object = {}): Written => [directoryManaged, 
 const absent = (path: string, more: object = {}): Written => [fileAbsent, { path, ...more }];
 const packages: Written = [packageInstalled, { name: "nginx" }];
 const command = (cmd: string, keys: Partial<PlannedStep> = {}): Written => [commandRun, { cmd }, keys];
+const module = (options: object): Written => [kernelModuleLoaded, { name: "loop", options }];
+const job: Written = [cronManaged, { name: "a", schedule: "@daily", command: "true", user: "ops" }];
 const disk = { serial: "S1" };
 
 /** What of a verdict survives the earlier step's change: 0 nothing, 1 in order, 2 would change, 3 both; `-`: it does not stand on it. */
 const table: readonly (readonly [string, Written, Written, number | "-"])[] = [
   ["the same file", file("/srv/a"), file("/srv/a"), 0],
+  [
+    "a setting of the kernel's, a limit below it",
+    [sysctlSet, { name: "fs.nr_open", value: 2_000_000 }],
+    [limitsSet, { name: "a", limits: [{ domain: "a", item: "nofile", value: 2_000_000 }] }],
+    0,
+  ],
+  [
+    "a setting of the kernel's, a limit of another kind",
+    [sysctlSet, { name: "fs.nr_open", value: 2_000_000 }],
+    [limitsSet, { name: "a", limits: [{ domain: "a", item: "nproc", value: 2_000_000 }] }],
+    "-",
+  ],
+  ["a file of modprobe's, a module's options", file("/etc/modprobe.d/a.conf"), module({ x: 1 }), 0],
+  ["a file of modprobe's, a module without options", file("/etc/modprobe.d/a.conf"), module({}), "-"],
+  ["a user, a job in the user's name", [userManaged, { name: "ops" }], job, 3],
+  ["another user, a job", [userManaged, { name: "ann" }], job, "-"],
   ["another file", file("/srv/a"), file("/srv/ab"), "-"],
   ["a file removed", absent("/srv/a"), file("/srv/a"), 0],
   ["a tree removed, a file in it", absent("/srv/a", { recurse: true }), file("/srv/a/b/c"), 0],
