@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { packsFolder } from "#engine/project/folders.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { validate } from "#engine/yaml/validate.ts";
+import { makeFolder } from "#pki/make-folder.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import type { FetchedPack, PackSource } from "./fetch-pack.ts";
 import { hashPack } from "./pack-files.ts";
@@ -37,11 +38,11 @@ export function readPins(project: string): Pins {
 /** Puts a pack into the project in the place of what was there, and pins it. */
 export async function keepPack(project: string, source: PackSource, pack: FetchedPack): Promise<Pin> {
   const folder = join(project, packsFolder);
-  await mkdir(folder, { recursive: true });
+  await makeFolder(folder);
   const aside = await mkdtemp(join(folder, ".new-"));
   try {
     for (const { name, bytes, isProgram } of pack.files) {
-      await mkdir(dirname(join(aside, "pack", name)), { recursive: true });
+      await makeFolder(dirname(join(aside, "pack", name)));
       await writeFile(join(aside, "pack", name), bytes, { mode: isProgram ? 0o755 : 0o644 });
     }
     const place = join(folder, pack.name);
