@@ -9,6 +9,7 @@ import { addFactOptions, addProjectOption, collect, type CommonFlags, type FactF
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
+import { grantOption } from "./grant-option.ts";
 import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
 import { runMain } from "../process/spare-process.ts";
 import { whoAmI } from "../process/who.ts";
@@ -63,11 +64,7 @@ function addPlanOptions(command: Command): Command {
 export function addChangeOptions(command: Command): Command {
   return command
     .option("--dry-run", "show what would change; change nothing")
-    .option(
-      "--grant <disk:contents>",
-      "allow wiping this disk while it holds this, as a refusal says it; with @NODE behind it, of that node alone (repeatable)",
-      collect,
-    )
+    .addOption(grantOption())
     .addOption(
       new Option(
         "--feed <who>",
