@@ -74,6 +74,7 @@ export type ErrorCode =
   | "STATE_INCLUDE_CYCLE"
   | "MODULE_INVALID"
   | "MODULE_REFUSED"
+  | "PACK_BUSY"
   | "PACK_CHANGED"
   | "PACK_INVALID"
   | "PACK_UNREACHABLE"
