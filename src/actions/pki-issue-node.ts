@@ -1,9 +1,10 @@
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
+import { makeFolder } from "#pki/make-folder.ts";
 import { certificatesOf, firstCertificate, isOfBastion } from "#pki/chain.ts";
 import { daysLeft, openAuthority, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
@@ -80,7 +81,7 @@ export const pkiIssueNode = defineAction({
     for (const item of due) {
       const challenge = args.challenge ?? challengeFor(node, context);
       const pem = await issue(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
-      await mkdir(dirname(item.file), { recursive: true, mode: 0o700 });
+      await makeFolder(dirname(item.file), { mode: 0o700 });
       await replaceFile(item.file, pem, { mode: 0o644 });
       issued.set(item.kind, pem);
       context.note(describe(item, pem, node.name));
@@ -192,7 +193,7 @@ function subCaReason(
 async function remember(wanted: readonly Wanted[]): Promise<void> {
   for (const { kept, file } of wanted) {
     if (kept === undefined || kept === (await readFile(file, "utf8").catch(() => ""))) continue;
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await makeFolder(dirname(file), { mode: 0o700 });
     await replaceFile(file, kept, { mode: 0o644 });
   }
 }

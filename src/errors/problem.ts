@@ -25,7 +25,15 @@ export interface Problem {
 }
 
 /** How a command ends (docs/reading-a-run.md, For scripts). */
-export const exitCodes = { done: 0, failed: 1, usage: 2, unreachable: 3, bug: 70, interrupted: 130 } as const;
+export const exitCodes = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  unreachable: 3,
+  differs: 4,
+  bug: 70,
+  interrupted: 130,
+} as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 /** An expected failure: one or more problems a user can act on. Anything else thrown is a bug. */

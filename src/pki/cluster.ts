@@ -1,8 +1,9 @@
 import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
-import { mkdir, rename, rm } from "node:fs/promises";
+import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { makeFolder } from "./make-folder.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate, isPairOf } from "./chain.ts";
 import {
@@ -82,7 +83,7 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
   const fresh = join(home, `.new-${randomBytes(6).toString("hex")}`);
   let aside: string | undefined;
   try {
-    await mkdir(join(fresh, "issued"), { recursive: true, mode: 0o700 });
+    await makeFolder(join(fresh, "issued"), { mode: 0o700 });
     await ensurePrivateFolder(fresh);
     for (const [name, { text, mode }] of files) await createFile(join(fresh, name), text, { mode });
     await syncFolder(fresh);

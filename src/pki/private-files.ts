@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { chmod, lstat, mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
+import { chmod, lstat, open, readFile, rename, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
+import { makeFolder } from "./make-folder.ts";
 
 export interface FileOptions {
   /** The file's mode whatever the umask; 0600 unless told otherwise. */
@@ -64,7 +65,7 @@ export async function syncFolder(path: string): Promise<void> {
  * @throws KcoreError FILE_UNTRUSTED when the path is a link, no folder, or another user's.
  */
 export async function ensurePrivateFolder(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o700 });
+  await makeFolder(path, { mode: 0o700 });
   const found = await lstat(path);
   const owner = process.getuid?.() ?? found.uid;
   if (!found.isDirectory() || found.uid !== owner) {

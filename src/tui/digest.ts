@@ -216,7 +216,8 @@ function nextOf(
   failures: readonly FailureDigest[],
 ): readonly NextCommand[] {
   if (!isOver(state)) return [{ command: `kcore runs attach ${id}`, why: "watch it" }];
-  if (state === "done") return dryRun ? [{ command: command.replace(" --dry-run", ""), why: "do it" }] : [];
+  if (state === "done")
+    return dryRun ? [{ command: command.replaceAll(/ --(dry-run|fail-on-change)(?= |$)/g, ""), why: "do it" }] : [];
   if (runId === "") return [{ command, why: "try again, when that is mended" }];
   const replay = { command: `kcore runs replay ${id}`, why: "see how it came" };
   const repeat = failures[0]?.repeat;

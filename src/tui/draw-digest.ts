@@ -36,7 +36,8 @@ export function drawDigest(digest: RunDigest, options: DigestOptions = {}): stri
     ...(isEnd
       ? [strong(endLine(digest))]
       : headLines(digest).map((line, index) => (index === 0 ? strong(line) : line))),
-    ...nodeLines(digest, columns).slice(isEnd ? 1 : 0),
+    ...(isEnd || digest.nodes.length === 0 ? [] : [""]),
+    ...countLines(digest, columns),
     ...(digest.foresight && !isEnd
       ? foresightLines(digest.foresight, strong)
       : block(strong(digest.dryRun ? "Would change:" : "Changed:"), changeLines(changes, columns, room))),
@@ -51,7 +52,8 @@ function block(title: string, lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? [] : ["", title, ...lines];
 }
 
-function headLine({ title, state, milliseconds, dryRun, resumed }: RunDigest): string {
+/** What ran, how it ended and how long it took. */
+export function headLine({ title, state, milliseconds, dryRun, resumed }: RunDigest): string {
   const took = state === "running" ? `for ${formatDuration(milliseconds)}` : `after ${formatDuration(milliseconds)}`;
   const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
   return cleanText(`${title}  ${state} ${took}${kind}`).replaceAll("\n", " ");
@@ -75,8 +77,8 @@ function headLines(digest: RunDigest): readonly string[] {
   ];
 }
 
-/** “3 nodes: 1 done, 1 failed (n1)”: names where somebody must look. */
-function nodeLines({ nodes, tally, dryRun }: RunDigest, columns: number): readonly string[] {
+/** “3 nodes: 1 done, 1 failed (n1)”: names where somebody must look; and how the steps ended. */
+export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): readonly string[] {
   if (nodes.length === 0) return [];
   const { done = [], ...others } = Object.groupBy(nodes, ({ outcome }) => outcome);
   const who = (some: readonly NodeDigest[]) =>
@@ -105,7 +107,6 @@ function nodeLines({ nodes, tally, dryRun }: RunDigest, columns: number): readon
     ...(tally.notStarted > 0 ? [`${tally.notStarted} not started`] : []),
   ];
   return [
-    "",
     cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}: ${told.join(", ")}`),
     `Steps: ${counts.join(", ")}`,
   ];

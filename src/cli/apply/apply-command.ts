@@ -8,6 +8,7 @@ import { planManifest, readFiles, titleOf } from "./plan-manifest.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
+import { grantOption } from "../watch/grant-option.ts";
 import { addClusterOptions, addResultOption, collect } from "../options.ts";
 
 interface Flags extends Omit<ApplyFlags, "output" | "result"> {
@@ -53,11 +54,7 @@ export function diffCommand(): Command {
 function withFiles(command: Command): Command {
   return addResultOption(addClusterOptions(command), ["table", "json", "yaml"])
     .option("-f, --filename <file>", "a file of manifests, or - for what comes in (repeatable)", collect)
-    .option(
-      "--grant <disk:contents>",
-      "allow wiping this disk while it holds this, as a refusal says it (repeatable)",
-      collect,
-    )
+    .addOption(grantOption())
     .option("--wait", "wait for a node that another run holds instead of refusing");
 }
 

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, rename } from "node:fs/promises";
+import { rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KcoreError } from "#errors/problem.ts";
+import { makeFolder } from "#pki/make-folder.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
@@ -57,7 +58,7 @@ export async function rotateController(
   }
   const issued = issuedFile(cluster.folder, controllerId, "controller");
   const next = nextIssuedFile(cluster.folder, controllerId);
-  await mkdir(dirname(next), { recursive: true, mode: 0o700 });
+  await makeFolder(dirname(next), { mode: 0o700 });
   await replaceFile(next, chain, { mode: 0o644 });
   const installed = await askController(one, cluster, (client) =>
     client.call("certificateInstall", { certificate: chain }),

@@ -16,11 +16,12 @@ import { packProblems } from "../pack/changed-packs.ts";
 import { findProject } from "../project/find-project.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { githubLine } from "./github.ts";
+import { gitlabReport } from "./gitlab.ts";
 import { selectionOf } from "./selection.ts";
 
 interface Flags extends CommonFlags {
   readonly on?: string;
-  readonly output: "text" | "json" | "github";
+  readonly output: "text" | "json" | "github" | "gitlab";
 }
 
 /** `kcore check [FILE…]`: what is wrong with a project, all at once, without a connection. */
@@ -32,8 +33,11 @@ export function checkCommand(): Command {
     .argument("[file...]", "check only these files and what uses them; else all of the project")
     .option("--on <target>", "the nodes that the orchestrations' targets are to be; else any of the roster")
     .addOption(
-      new Option("-o, --output <format>", "how to print what is wrong; github: as annotations of a workflow")
-        .choices(["text", "json", "github"])
+      new Option(
+        "-o, --output <format>",
+        "how to print what is wrong; github: as annotations of a workflow, gitlab: as a Code Quality report",
+      )
+        .choices(["text", "json", "github", "gitlab"])
         .default("text"),
     )
     .addHelpText(
@@ -44,8 +48,9 @@ Examples:
   kcore check states/web.yaml
   kcore check --on 'role:worker'
   kcore check -o github                     in a workflow of GitHub Actions
+  kcore check -o gitlab >gl-code-quality-report.json
 
-docs/checking.md tells how git runs it before each commit.
+docs/checking.md tells how git runs it before each commit, docs/ci.md how a CI does.
 Exit codes: 0 all is in order, 2 something is wrong.`,
     )
     .action(run);
@@ -89,6 +94,9 @@ function print(
   else if (output === "github") {
     const workspace = process.env["GITHUB_WORKSPACE"] ?? process.cwd();
     for (const problem of checked.problems) process.stdout.write(`${githubLine(problem, project, workspace)}\n`);
+  } else if (output === "gitlab") {
+    const workspace = process.env["CI_PROJECT_DIR"] ?? process.cwd();
+    process.stdout.write(gitlabReport(checked.problems, project, workspace));
   } else {
     const { nodes, states, orchestrations } = checked;
     const counts = [count(states, "state"), count(orchestrations, "orchestration")];

@@ -1,6 +1,6 @@
-import { isAbsolute, join, relative } from "node:path";
 import { visible } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
+import { fileInRepository } from "./file-in-repository.ts";
 
 /**
  * A problem as a workflow command of GitHub Actions, which shows it at its line
@@ -8,7 +8,7 @@ import type { Problem } from "#errors/problem.ts";
  */
 export function githubLine({ code, message, at, hint }: Problem, project: string, workspace: string): string {
   const place = at && {
-    file: relative(workspace, isAbsolute(at.file) ? at.file : join(project, at.file)),
+    file: fileInRepository(at, project, workspace),
     line: at.line,
     col: at.column,
     ...(at.length !== undefined && { endColumn: at.column + at.length }),

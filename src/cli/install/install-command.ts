@@ -3,6 +3,7 @@ import type { InstallRequest } from "./request.ts";
 import { addMachineOptions, addProjectOption, addResultOption, addViewOptions, collect } from "../options.ts";
 import type { MachineFlags, ResultFormat } from "../options.ts";
 import type { InstallFlags } from "./install-node.ts";
+import { grantOption } from "../watch/grant-option.ts";
 import { printRows } from "../terminal/format-result.ts";
 
 type NodeInstallFlags = InstallFlags &
@@ -46,11 +47,7 @@ export function addNodeInstall(node: Command): void {
     .option("--hostname <name>", "its name (default: kvm-node-ADDRESS-WITH-DASHES)")
     .option("--node-id <uuid>", "its id (default: a new one)")
     .option("--disable-vxlan", "no VXLAN overlay on this node")
-    .option(
-      "--grant <disk:contents>",
-      "allow wiping this disk while it holds this, as a refusal says it (repeatable)",
-      collect,
-    )
+    .addOption(grantOption())
     .option("--set <name=value>", "a parameter of deploy_node, such as os_kernel or memory (repeatable)", collect)
     .option(
       "--dry-run",

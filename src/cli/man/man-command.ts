@@ -1,9 +1,9 @@
-import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Command } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { pathOf } from "../inherit-options.ts";
+import { writeAskedInto } from "../project/write-asked.ts";
 import { kcoreVersion } from "../version.ts";
 import { manPage, pageName } from "./man-page.ts";
 
@@ -27,11 +27,11 @@ Examples:
         return;
       }
       const folder = join(out, "man1");
-      await mkdir(folder, { recursive: true });
-      const commands = [...allOf(program)];
-      for (const command of commands)
-        await writeFile(join(folder, `${pageName(command)}.1`), manPage(command, kcoreVersion()));
-      process.stderr.write(`${commands.length} pages in ${folder}\n`);
+      const pages = [...allOf(program)].map(
+        (command) => [`${pageName(command)}.1`, manPage(command, kcoreVersion())] as const,
+      );
+      await writeAskedInto(folder, pages);
+      process.stderr.write(`${pages.length} pages in ${folder}\n`);
     });
 }
 

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Problem } from "#errors/problem.ts";
 import { packNames, packsFolder } from "#engine/project/folders.ts";
+import { otherLineEnds } from "./line-ends.ts";
 import { hashPack, readPack } from "./pack-files.ts";
 import { readPins, type Pins } from "./pinned-packs.ts";
 
@@ -23,8 +24,12 @@ export async function packProblems(project: string): Promise<readonly Problem[]>
 export async function changedPacks(project: string, pins: Pins): Promise<readonly Problem[]> {
   const problems: Problem[] = [];
   for (const [name, { hash }] of Object.entries(pins)) {
-    const found = await readPack(join(project, packsFolder, name)).then(hashPack, () => undefined);
-    if (found === hash) continue;
+    const files = await readPack(join(project, packsFolder, name)).catch(() => undefined);
+    if (files && hashPack(files) === hash) continue;
+    if (files && otherLineEnds(files).some((others) => hashPack(others) === hash)) {
+      problems.push(convertedLineEnds(name));
+      continue;
+    }
     const isGone = !existsSync(join(project, packsFolder, name));
     problems.push({
       code: "PACK_CHANGED",
@@ -35,4 +40,12 @@ export async function changedPacks(project: string, pins: Pins): Promise<readonl
     });
   }
   return problems;
+}
+
+function convertedLineEnds(name: string): Problem {
+  return {
+    code: "PACK_CHANGED",
+    message: `packs/${name} differs from what packs.yaml pins only in its line ends: git converted them`,
+    hint: `put the line “* -text” into packs/.gitattributes, then: rm -r packs/${name} && git checkout packs/${name}`,
+  };
 }

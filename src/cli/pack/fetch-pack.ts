@@ -41,6 +41,7 @@ export async function fetchPack(project: string, { source, path = ".", ref }: Pa
   const folder = resolve(project, source);
   const isFolder = !source.includes("://") && (await stat(folder).catch(() => undefined))?.isDirectory() === true;
   if (isFolder && ref === undefined) return read(folder, path, source);
+  if (!isFolder && !source.includes(":")) throw noFolder(folder, project);
   const clone = await mkdtemp(join(tmpdir(), "kcore-pack-"));
   try {
     await git(clone, "init", "-q");
@@ -51,6 +52,15 @@ export async function fetchPack(project: string, { source, path = ".", ref }: Pa
   } finally {
     await rm(clone, { recursive: true, force: true });
   }
+}
+
+/** What has no colon is no address of git's (git-fetch(1), GIT URLS: a URL, or HOST:PATH). */
+function noFolder(folder: string, project: string): KcoreError {
+  return new KcoreError({
+    code: "PACK_UNREACHABLE",
+    message: `there is no folder ${folder}`,
+    hint: `a relative source is looked up from the project (${project}); a git repository is named by its URL`,
+  });
 }
 
 /** packs.yaml is for everybody to read. @throws KcoreError SECRET_LITERAL */

@@ -9,6 +9,7 @@ import { addProjectOption, addResultOption, type CommonFlags } from "../options.
 import { hashPack } from "./pack-files.ts";
 import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
+import { alone } from "./alone.ts";
 import { fetchPack, type PackSource } from "./fetch-pack.ts";
 import { changedPacks, packProblems } from "./changed-packs.ts";
 import { dropPin, keepPack, readPins, type Pin, type Pins } from "./pinned-packs.ts";
@@ -26,7 +27,7 @@ export function packCommand(): Command {
       .addHelpText("after", `\nExamples:\n${examples.map((one) => `  kcore pack ${one}`).join("\n")}`);
   add(
     "add <source>",
-    "Put a pack into the project, and pin it",
+    "Put a pack into the project, and pin it; SOURCE is a git repository or a folder, a relative one from the project's folder",
     "add https://git.example.net/packs.git --path web --ref v1.2",
     "add ../packs/web",
   )
@@ -54,20 +55,27 @@ async function addPack(
   const folder = findProject(project);
   const from = { source, ...(path !== undefined && { path }), ...(ref !== undefined && { ref }) };
   const fetched = await fetchPack(folder, from);
-  const pins = readPins(folder);
-  if (pins[fetched.name] !== undefined)
+  const { name } = fetched;
+  const pin = await alone(folder, async () => {
+    refuseWhatIsThere(folder, name);
+    return keepPack(folder, from, fetched);
+  });
+  print({ [name]: pin }, output);
+}
+
+function refuseWhatIsThere(project: string, name: string): void {
+  if (readPins(project)[name] !== undefined)
     throw new KcoreError({
       code: "USAGE",
-      message: `the project has a pack “${fetched.name}” already`,
-      hint: `kcore pack update ${fetched.name}, or kcore pack remove ${fetched.name} first`,
+      message: `the project has a pack “${name}” already`,
+      hint: `kcore pack update ${name}, or kcore pack remove ${name} first`,
     });
-  if (existsSync(join(folder, packsFolder, fetched.name)))
+  if (existsSync(join(project, packsFolder, name)))
     throw new KcoreError({
       code: "USAGE",
-      message: `packs/${fetched.name} is there already, and pinned nowhere`,
+      message: `packs/${name} is there already, and pinned nowhere`,
       hint: "what lies there would be lost: move it away first",
     });
-  print({ [fetched.name]: await keepPack(folder, from, fetched) }, output);
 }
 
 async function updatePacks(
@@ -89,9 +97,11 @@ async function updatePacks(
       });
     // What was changed by hand would be lost; what came already, before an update was killed, would not.
     const came = { ...(chosen[name] as Pin), hash: hashPack(fetched.files) };
-    if ((await changedPacks(folder, { [name]: came })).length > 0)
-      await requireSame(folder, { [name]: chosen[name] as Pin });
-    updated[name] = await keepPack(folder, from, fetched);
+    updated[name] = await alone(folder, async () => {
+      if ((await changedPacks(folder, { [name]: came })).length > 0)
+        await requireSame(folder, { [name]: chosen[name] as Pin });
+      return keepPack(folder, from, fetched);
+    });
   }
   print(updated, output);
 }
@@ -106,9 +116,11 @@ async function verify(names: readonly string[], { project, output }: Flags): Pro
 async function removePack(name: string, { project, output }: Flags): Promise<void> {
   const folder = findProject(project);
   const chosen = choose(readPins(folder), [name]);
-  await requireSame(folder, chosen);
-  await rm(join(folder, packsFolder, name), { recursive: true, force: true });
-  await dropPin(folder, name);
+  await alone(folder, async () => {
+    await requireSame(folder, chosen);
+    await rm(join(folder, packsFolder, name), { recursive: true, force: true });
+    await dropPin(folder, name);
+  });
   print(chosen, output);
 }
 

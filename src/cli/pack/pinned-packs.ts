@@ -1,13 +1,15 @@
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { packsFolder } from "#engine/project/folders.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { validate } from "#engine/yaml/validate.ts";
+import { makeFolder } from "#pki/make-folder.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import type { FetchedPack, PackSource } from "./fetch-pack.ts";
+import { keepBytes } from "./line-ends.ts";
 import { hashPack } from "./pack-files.ts";
 
 const file = "packs.yaml";
@@ -34,14 +36,18 @@ export function readPins(project: string): Pins {
   return existsSync(path) ? validate(readSource(path, { name: file }), z.record(z.string(), Pin)) : {};
 }
 
-/** Puts a pack into the project in the place of what was there, and pins it. */
+/** Puts a pack into the project in the place of what was there, and pins it; for one command at a time. */
 export async function keepPack(project: string, source: PackSource, pack: FetchedPack): Promise<Pin> {
   const folder = join(project, packsFolder);
-  await mkdir(folder, { recursive: true });
+  await makeFolder(folder);
+  // What a command left that was killed: no other one is at work.
+  for (const name of await readdir(folder))
+    if (name.startsWith(".new-")) await rm(join(folder, name), { recursive: true, force: true });
+  await keepBytes(project);
   const aside = await mkdtemp(join(folder, ".new-"));
   try {
     for (const { name, bytes, isProgram } of pack.files) {
-      await mkdir(dirname(join(aside, "pack", name)), { recursive: true });
+      await makeFolder(dirname(join(aside, "pack", name)));
       await writeFile(join(aside, "pack", name), bytes, { mode: isProgram ? 0o755 : 0o644 });
     }
     const place = join(folder, pack.name);
@@ -59,7 +65,7 @@ export async function keepPack(project: string, source: PackSource, pack: Fetche
   return pin;
 }
 
-/** Takes a pack out of packs.yaml. */
+/** Takes a pack out of packs.yaml; for one command at a time. */
 export async function dropPin(project: string, name: string): Promise<void> {
   const { [name]: _, ...others } = readPins(project);
   await writePins(project, others);

@@ -1,12 +1,13 @@
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { Command } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
+import { makeFolder } from "#pki/make-folder.ts";
 import { skeletonOf, type SkeletonFile } from "./skeleton.ts";
 
 /** `kcore init`: a project that `kcore roster check` accepts, in git. */
@@ -30,7 +31,7 @@ async function initProject(dir: string, { empty = false }: CommonFlags & { reado
   for (const [path, { text, mode = 0o644 }] of files) {
     const place = join(project, path);
     if (isIgnoreOfOurs(path, place)) continue;
-    await mkdir(dirname(place), { recursive: true });
+    await makeFolder(dirname(place));
     // `wx`: what came there a moment ago is not written over either.
     await writeFile(place, text, { flag: "wx", mode });
   }

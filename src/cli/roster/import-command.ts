@@ -1,5 +1,5 @@
 import { globSync, statSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { Command, Option } from "commander";
@@ -13,6 +13,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { printJson } from "../terminal/print-json.ts";
+import { makeFolder } from "#pki/make-folder.ts";
 import { namedFile } from "./edit-roster-file.ts";
 import { groupNames, ownRoster, rosterIfAny } from "./own-roster.ts";
 
@@ -134,7 +135,7 @@ async function write(root: string, file: string, { text, draft }: Imported): Pro
       hint: "name another one: --file NAME.yaml",
     });
   ownRoster(root, { instead: { file, text } });
-  await mkdir(join(root, "roster"), { recursive: true });
+  await makeFolder(join(root, "roster"));
   await writeFile(join(root, file), text, { flag: "wx", mode: 0o644 });
 }
 

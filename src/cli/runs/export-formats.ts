@@ -1,7 +1,7 @@
 import type { CommonFlags } from "../options.ts";
 
 /** What `kcore runs export` writes. */
-export const exportFormats = ["ndjson", "json", "text", "junit", "html", "cast", "tar"] as const;
+export const exportFormats = ["ndjson", "json", "text", "markdown", "junit", "html", "cast", "tar"] as const;
 
 export type ExportFormat = (typeof exportFormats)[number];
 

@@ -10,8 +10,6 @@ import { findProject } from "../project/find-project.ts";
 import { drawReport } from "./write-reports.ts";
 import { exportFormats, type ExportFlags, type ExportFormat } from "./export-formats.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
-import { digestOf } from "./print-digest.ts";
-import { printJson } from "../terminal/print-json.ts";
 
 /** `kcore runs export`: a run in the form that another program wants, to a file or to the output. */
 export async function exportRun(id: string, { project, format, file }: ExportFlags): Promise<void> {
@@ -31,7 +29,14 @@ export async function exportRun(id: string, { project, format, file }: ExportFla
 
 function formatOf(file: string | undefined): ExportFormat {
   if (file === undefined || file.endsWith(".ndjson")) return "ndjson";
-  const known = { ".json": "json", ".txt": "text", ".xml": "junit", ".html": "html", ".cast": "cast" } as const;
+  const known = {
+    ".json": "json",
+    ".txt": "text",
+    ".md": "markdown",
+    ".xml": "junit",
+    ".html": "html",
+    ".cast": "cast",
+  } as const;
   const extension = /\.[a-z]+$/.exec(file)?.[0] ?? "";
   if (/\.(tar\.gz|tgz)$/.test(file)) return "tar";
   if (Object.hasOwn(known, extension)) return known[extension as keyof typeof known];
@@ -43,16 +48,17 @@ function formatOf(file: string | undefined): ExportFormat {
 }
 
 async function textOf(run: KnownRun, format: Exclude<ExportFormat, "tar">): Promise<string> {
-  const { events, folder } = run;
   switch (format) {
     case "ndjson":
-      return events.map(formatEvent).join("");
+      return run.events.map(formatEvent).join("");
     case "json":
-      return `${printJson(await digestOf(run), 2)}\n`;
+      return drawReport("json", run);
     case "junit":
-      return drawReport("xml", events, folder.project);
+      return drawReport("xml", run);
     case "html":
-      return drawReport("html", events, folder.project);
+      return drawReport("html", run);
+    case "markdown":
+      return drawReport("md", run);
     case "text":
       return (await drawPlain(run)).map(({ text }) => text).join("");
     case "cast": {

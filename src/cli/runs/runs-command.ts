@@ -34,7 +34,7 @@ Examples:
   kcore runs resume 20261121-061500-a1b2    go on where it stopped
   kcore runs replay last --speed 4          see it again; Space pauses
   kcore runs diff 20261121-061500-a1b2 last
-  kcore runs export last --file run.xml     JUnit; also .ndjson .json .txt .html .cast .tar.gz
+  kcore runs export last --file run.xml     JUnit; also .ndjson .json .txt .md .html .cast .tar.gz
   kcore runs prune --keep 20 --older-than 30d`,
   );
   const add = (words: string, description: string, ...examples: string[]) =>

@@ -1,28 +1,35 @@
 import { statSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { dirname, extname, join, resolve } from "node:path";
-import type { RunEvent } from "#engine/events/event.ts";
-import { parseRecording } from "#engine/events/recording.ts";
-import { reduceEvents } from "#engine/events/reduce.ts";
 import { logName, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { replaceFile } from "#pki/private-files.ts";
+import { printJson } from "../terminal/print-json.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
 import { kcoreVersion } from "../version.ts";
+import { readRun, type KnownRun } from "./known-run.ts";
+import { digestOf } from "./print-digest.ts";
 
-const kinds = [".html", ".xml"] as const;
+const kinds = [".html", ".xml", ".md", ".json"] as const;
 type Kind = (typeof kinds)[number] extends `.${infer Name}` ? Name : never;
 
-/** A report of a recorded run: a page for a browser, or JUnit XML for a CI. */
-export async function drawReport(kind: Kind, events: readonly RunEvent[], project: string): Promise<string> {
-  if (kind === "xml") return (await import("#tui/junit.ts")).drawJunit(events);
-  const { drawReport: drawPage } = await import("#tui/html/report.ts");
-  const model = reduceEvents(events);
-  return drawPage(model, {
-    version: kcoreVersion(),
-    sourceLine: sourceLines(project),
-    logOf: (node) => join(".kcore", "runs", model.runId, logName(node)),
-  });
+/** A report of a recorded run: a page for a browser, JUnit XML for a CI, Markdown for a comment, or JSON for programs. */
+export async function drawReport(kind: Kind, run: KnownRun): Promise<string> {
+  switch (kind) {
+    case "xml":
+      return (await import("#tui/junit.ts")).drawJunit(run.events);
+    case "md":
+      return (await import("#tui/markdown.ts")).drawMarkdown(await digestOf(run));
+    case "json":
+      return `${printJson(await digestOf(run), 2)}\n`;
+    case "html": {
+      const { drawReport: drawPage } = await import("#tui/html/report.ts");
+      return drawPage(run.model, {
+        version: kcoreVersion(),
+        sourceLine: sourceLines(run.folder.project),
+        logOf: (node) => join(".kcore", "runs", run.model.runId, logName(node)),
+      });
+    }
+  }
 }
 
 /**
@@ -36,6 +43,8 @@ export async function prepareReports(files: readonly string[]): Promise<void> {
   const wanted = new Set(files.map(kindOf));
   if (wanted.has("html")) await import("#tui/html/report.ts");
   if (wanted.has("xml")) await import("#tui/junit.ts");
+  if (wanted.has("md")) await import("#tui/markdown.ts");
+  if (wanted.has("md") || wanted.has("json")) await import("#tui/digest.ts");
 }
 
 function problemOf(file: string): Problem | undefined {
@@ -43,7 +52,7 @@ function problemOf(file: string): Problem | undefined {
     return {
       code: "REPORT_KIND_UNKNOWN",
       message: `the name “${file}” does not tell which kind of report is wanted`,
-      hint: `end it with ${kinds.join(" or ")}`,
+      hint: `end it with ${kinds.slice(0, -1).join(", ")} or ${kinds.at(-1)}`,
     };
   const folder = dirname(resolve(file));
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return undefined;
@@ -65,9 +74,9 @@ function kindOf(file: string): Kind | undefined {
 export async function writeReports(files: readonly string[], folder: RunFolder): Promise<void> {
   if (files.length === 0) return;
   await prepareReports(files);
-  const { events } = parseRecording(await readFile(folder.events).catch(() => Buffer.alloc(0)), folder.events);
+  const run = await readRun(folder.project, folder.id);
   for (const file of files) {
-    const text = await drawReport(kindOf(file) ?? "html", events, folder.project);
+    const text = await drawReport(kindOf(file) ?? "html", run);
     try {
       await replaceFile(resolve(file), text);
     } catch (cause) {

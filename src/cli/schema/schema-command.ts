@@ -1,8 +1,7 @@
-import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { Argument, Command } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
+import { writeAsked, writeAskedInto } from "../project/write-asked.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { jsonSchemaOf, schemaKinds, type SchemaKind } from "./schemas.ts";
 
@@ -39,28 +38,16 @@ async function run(kind: SchemaKind | undefined, { out }: Flags): Promise<void> 
         message: "which schema is wanted, or where all of them go, is missing",
         hint: `kcore schema ${schemaKinds.join("|")}, or kcore schema --out FOLDER`,
       });
-    await writing(out, async () => {
-      await mkdir(out, { recursive: true });
-      for (const one of schemaKinds) await writeFile(join(out, `${one}.schema.json`), await textOf(one));
-    });
-    process.stdout.write(`${schemaKinds.map((one) => join(out, `${one}.schema.json`)).join("\n")}\n`);
+    const files = schemaKinds.map(async (one) => [`${one}.schema.json`, await textOf(one)] as const);
+    const paths = await writeAskedInto(out, await Promise.all(files));
+    process.stdout.write(`${paths.join("\n")}\n`);
     return;
   }
   const text = await textOf(kind);
   if (out === undefined) process.stdout.write(text);
-  else await writing(out, () => writeFile(out, text));
+  else await writeAsked(out, text);
 }
 
 async function textOf(kind: SchemaKind): Promise<string> {
   return `${printJson(await jsonSchemaOf(kind), 2)}\n`;
-}
-
-async function writing(path: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    const { code = "", message } = error as NodeJS.ErrnoException;
-    if (code === "") throw error;
-    throw new KcoreError({ code: "USAGE", message: `${path} cannot be written: ${message}` }, { cause: error });
-  }
 }

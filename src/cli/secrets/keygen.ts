@@ -1,9 +1,9 @@
-import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname } from "node:path";
 import { identityFile } from "#engine/sealed/identities.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { makeFolder } from "#pki/make-folder.ts";
 import { createFile } from "#pki/private-files.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { askSecret } from "./ask.ts";
@@ -28,7 +28,7 @@ export async function makeIdentity({
   const recipient = (await recipientOf(identity.reveal())) ?? "";
   const content = `# created: ${new Date().toISOString()}\n# public key: ${recipient}\n${identity.reveal()}\n`;
   const written = passphrase ? await lock(content, await newPassphrase()) : content;
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await makeFolder(dirname(file), { mode: 0o700 });
   try {
     await createFile(file, written);
   } catch (cause) {

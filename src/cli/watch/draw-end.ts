@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, type SourcePosition } from "#errors/problem.ts";
+import { fileInRepository } from "../check/file-in-repository.ts";
 import { digestOf, drawForOutput } from "../runs/print-digest.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
@@ -33,12 +34,12 @@ export async function drawEnd(model: RunModel, { output, style, folder }: End): 
   const { detectCi, drawCiErrors, escapeForCi } = await import("#tui/ci.ts");
   const ci = output === "plain" ? detectCi(process.env) : undefined;
   process.stdout.write(`\n${escapeForCi(ci, text)}`);
-  const errors = ci === "github" ? drawCiErrors(digest, (at) => fileInRepository(at, project)) : "";
+  const errors = ci === "github" ? drawCiErrors(digest, (at) => ownFile(at, project)) : "";
   if (errors !== "") process.stdout.write(`${errors}\n`);
 }
 
 /** A file of the project as the repository that GitHub checked out names it; what kcore ships is not there. */
-function fileInRepository({ file }: SourcePosition, project: string): string | undefined {
-  const path = join(project, file);
-  return existsSync(path) ? relative(process.env["GITHUB_WORKSPACE"] || project, path) : undefined;
+function ownFile(at: SourcePosition, project: string): string | undefined {
+  if (!existsSync(join(project, at.file))) return undefined;
+  return fileInRepository(at, project, process.env["GITHUB_WORKSPACE"] || project);
 }

@@ -3,12 +3,13 @@ import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { launchRun, type Launched } from "#engine/run/launch-run.ts";
 import { createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
-import { exitCodes } from "#errors/problem.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { addFactOptions, addProjectOption, collect, type CommonFlags, type FactFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
+import { grantOption } from "./grant-option.ts";
 import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
 import { runMain } from "../process/spare-process.ts";
 import { whoAmI } from "../process/who.ts";
@@ -28,6 +29,8 @@ export interface RunFlags extends CommonFlags, FactFlags {
   readonly detach?: boolean;
   readonly passphraseFile?: string;
   readonly report?: readonly string[];
+  readonly failOnChange?: boolean;
+  readonly plan?: string;
 }
 
 /** The options that a run over nodes has; `full` adds those that only matter where something is changed. */
@@ -42,18 +45,26 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(countOf));
   addFactOptions(command);
-  return full ? addChangeOptions(command) : command;
+  return full ? addPlanOptions(addChangeOptions(command)) : command;
+}
+
+/** The options that tell whether a dry run says what is wanted. */
+function addPlanOptions(command: Command): Command {
+  return command
+    .option("--fail-on-change", "with --dry-run: end with 4 where something would change or cannot be told")
+    .addOption(
+      new Option(
+        "--plan <file>",
+        "do just what this plan says: the --report FILE.json of a dry run of this at this commit; else nothing",
+      ).conflicts(["dryRun", "failOnChange"]),
+    );
 }
 
 /** The options of a run that may change something. */
 export function addChangeOptions(command: Command): Command {
   return command
     .option("--dry-run", "show what would change; change nothing")
-    .option(
-      "--grant <disk:contents>",
-      "allow wiping this disk while it holds this, as a refusal says it; with @NODE behind it, of that node alone (repeatable)",
-      collect,
-    )
+    .addOption(grantOption())
     .addOption(
       new Option(
         "--feed <who>",
@@ -65,7 +76,7 @@ export function addChangeOptions(command: Command): Command {
     .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
     .option(
       "--report <file>",
-      "write a report at the end: FILE.html for a browser, FILE.xml for a CI (repeatable)",
+      "write a report at the end: FILE.html for a browser, FILE.xml for a CI, FILE.md for a comment, FILE.json for --plan and programs (repeatable)",
       collect,
     );
 }
@@ -119,10 +130,17 @@ export async function startRun(
   watch: Pick<WatchOptions, "output" | "style" | "onEvent" | "noStay">,
 ): Promise<Watched & { readonly folder: RunFolder }> {
   const project = findProject(flags.project);
-  const { detach = false, report = [] } = flags;
+  const { detach = false, report = [], failOnChange = false } = flags;
+  if (failOnChange && (!request.dryRun || detach))
+    throw new KcoreError({
+      code: "USAGE",
+      message: `--fail-on-change tells what a dry run ended with${detach ? ", and with --detach nobody waits for that" : ""}`,
+      hint: detach ? "leave --detach out" : "--dry-run --fail-on-change",
+    });
   if (flags.refreshFacts)
     return startRun({ ...flags, refreshFacts: false }, await refreshFacts(project, flags, request), watch);
   await prepareReports(report);
+  if (flags.plan !== undefined) await assertPlanned(flags.plan, flags, request);
   const passphrase = await givenPassphrase(flags.passphraseFile);
   const { folder, header } = await createRun({
     project,
@@ -138,6 +156,8 @@ export async function startRun(
     if (watch.style?.detail !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
   } else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
+  if (failOnChange && watched.exitCode === exitCodes.done && (await differs(watched.model)))
+    return { ...watched, exitCode: exitCodes.differs, folder };
   if (!mayAsk(watched, request, watch)) return { ...watched, folder };
   const { askForGrants } = await import("./typed-grants.ts");
   const grants = await askForGrants(watched.model);
@@ -165,6 +185,29 @@ async function refreshFacts(project: string, flags: RunFlags, request: RunReques
     await startRun(own, requestOf(own, { kind: "facts" }, { command }), { output: "quiet", onEvent: tellWait });
   }
   return { ...request, factsSince };
+}
+
+/** A dry run that says that something would change, or that it cannot be told. */
+async function differs(model: Watched["model"]): Promise<boolean> {
+  const { tallyOfRun } = await import("#tui/tally.ts");
+  const { wouldChange, unknown } = tallyOfRun(model);
+  return wouldChange + unknown > 0;
+}
+
+/**
+ * Makes a dry run of its own before the run, and lets that begin only if it says what the plan does.
+ * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED, and what stopped the dry run
+ */
+async function assertPlanned(file: string, given: RunFlags, request: RunRequest): Promise<void> {
+  const { readPlan, holdToPlan } = await import("./hold-to-plan.ts");
+  const { digestOf } = await import("../runs/print-digest.ts");
+  const { readRun } = await import("../runs/known-run.ts");
+  const { plan: _, report: __, detach: ___, ...flags } = given;
+  const project = findProject(flags.project);
+  const plan = await readPlan(file, project);
+  const command = `${request.command} --dry-run`;
+  const { folder } = await startRun(flags, { ...request, dryRun: true, command }, { output: "quiet" });
+  holdToPlan(plan, await digestOf(await readRun(project, folder.id)));
 }
 
 /** A plan only tells; and who reads events or a result of their own types nothing. */

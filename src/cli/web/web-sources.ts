@@ -27,7 +27,7 @@ export function webSources(project: string, cluster: Cluster | undefined): WebSo
       const logOf = (node?: string) => join(".kcore", "runs", id, logName(node));
       return RunFeed.open(folder, { by: whoAmI(), isAlive: alive, sourceLine: sourceLines(project), logOf });
     },
-    report: async (id) => drawReport("html", (await readRun(project, id)).events, project),
+    report: async (id) => drawReport("html", await readRun(project, id)),
     ...(cluster && { openFleet: () => openFleet(cluster) }),
   };
 }

@@ -85,7 +85,7 @@ export class Interpreter {
       case "CommentStatement":
         return;
       case "MustacheStatement":
-        this.#located(statement.loc, () => output.value(this.#call(statement, frame)));
+        this.#located(statement.loc, () => output.value(this.#call(statement, frame), statement));
         return;
       case "BlockStatement":
         this.#block(statement, frame, output);
@@ -178,7 +178,7 @@ export class Interpreter {
       this.#template = outer;
       this.#partials--;
     }
-    output.value(part.result(indent));
+    output.value(part.result(indent), { path: name, params, loc });
   }
 
   /** A mustache or a sub-expression: a helper with arguments, or the value of a path. */
@@ -326,8 +326,8 @@ function printable(value: unknown): string | Secret {
 export interface Sink {
   /** What stands in the template itself. */
   text(part: string): void;
-  /** What an expression gave. @throws Fault for what cannot stand there. */
-  value(value: unknown): void;
+  /** What an expression gave, and the expression. @throws Fault for what cannot stand there. */
+  value(value: unknown, call: Call): void;
 }
 
 /** Collects text; remembers whether a secret went in. */

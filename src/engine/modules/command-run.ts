@@ -40,6 +40,7 @@ export const commandRun = defineModule({
     })
     .refine(isWholeCheck, wholeCheck)
     .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
+  shellTexts: () => ["cmd", "revert"],
   step: ({ cmd, argv = [], ...given }) =>
     stepOfProcess(cmd === undefined ? sh`${argv}` : sh`sh -c ${cmd}`, given, {
       text: cmd ?? argv.join(" "),

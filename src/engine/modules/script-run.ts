@@ -52,6 +52,9 @@ export const scriptRun = defineModule({
     })
     .refine(isWholeCheck, wholeCheck)
     .refine(({ text, source }) => (text === undefined) !== (source === undefined), "give either text or source"),
+  // Another interpreter has other quotes.
+  shellTexts: ({ interpreter }) =>
+    interpreter === undefined || isShell(interpreter) ? ["text", "revert"] : ["revert"],
   refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...given }, context) => {
     const blob = source === undefined ? undefined : context.readFile(source);
@@ -74,6 +77,10 @@ ${
     };
   },
 });
+
+function isShell(interpreter: unknown): boolean {
+  return Array.isArray(interpreter) && interpreter.some((word) => /(?:^|\/)(?:a|ba|da|k|mk|z)?sh$/.test(String(word)));
+}
 
 /** What can be read of a script without a secret. */
 function textOf(text: string | Secret | undefined, blob: Blob | undefined): string {

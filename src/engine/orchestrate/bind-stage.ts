@@ -5,6 +5,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
+import { refuseSyntax } from "#engine/expressions/shell-values.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
@@ -174,8 +175,10 @@ async function bindRun({ action: name, at, args }: RunSource, context: BindConte
     kind: "action",
     action,
     args: (late) => {
-      const value = evaluate(args, scopeWith(scope, late));
+      const known = scopeWith(scope, late);
+      const value = evaluate(args, known);
       needOpen(value);
+      refuseSyntax(args, action.shellTexts ?? [], known);
       return validateValue(value, args, action.args);
     },
   };

@@ -156,7 +156,16 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
 }
 
 function finishedWith(exitCode: ExitCode): Extract<RunEventBody, { type: "run.finished" }> {
-  const outcomes = { 0: "done", 1: "failed", 2: "failed", 3: "unreachable", 70: "failed", 130: "interrupted" } as const;
+  const outcomes = {
+    0: "done",
+    1: "failed",
+    2: "failed",
+    3: "unreachable",
+    // Said of a dry run by the command that started it (--fail-on-change).
+    4: "done",
+    70: "failed",
+    130: "interrupted",
+  } as const;
   return { type: "run.finished", outcome: outcomes[exitCode], exitCode };
 }
 

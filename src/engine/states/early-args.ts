@@ -1,6 +1,7 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
+import { refuseSyntax } from "#engine/expressions/shell-values.ts";
 import type { SourceEntry, SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
@@ -15,16 +16,23 @@ export function knownArgProblems(module: ModuleDefinition, args: SourceNode, sco
   const known = new Map<string, SourceEntry>();
   const values = Object.create(null) as Record<string, unknown>;
   const problems: Problem[] = [];
-  for (const entry of args.entries.values()) {
+  const attempt = (work: () => void): void => {
     try {
-      values[entry.key] = evaluate(entry.value, scope);
-      known.set(entry.key, entry);
+      work();
     } catch (error) {
       if (error instanceof KcoreError) problems.push(...error.problems);
       else if (!(error instanceof UnknownValue)) throw error;
-      values[entry.key] = undefined;
     }
+  };
+  for (const entry of args.entries.values()) {
+    values[entry.key] = undefined;
+    attempt(() => {
+      values[entry.key] = evaluate(entry.value, scope);
+      known.set(entry.key, entry);
+    });
   }
+  const shellTexts = (module.shellTexts?.(values) ?? []).filter((key) => known.has(key));
+  attempt(() => refuseSyntax(args, shellTexts, scope));
   return [...problems, ...problemsOf(values, args, module.args).filter((problem) => isCertain(problem, args, known))];
 }
 

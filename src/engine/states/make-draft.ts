@@ -8,6 +8,7 @@ import { openReferred } from "#engine/expressions/open-referred.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { restsOn } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
+import { refuseSyntax } from "#engine/expressions/shell-values.ts";
 import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { mergeReferences, referencesOf, type References } from "#engine/expressions/references.ts";
@@ -174,6 +175,7 @@ function refuseTrial(
 function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { readonly value: unknown } {
   const value = evaluate(node, scope) ?? {};
   needOpen(value);
+  refuseSyntax(node, module.shellTexts?.(value as Readonly<Record<string, unknown>>) ?? [], scope);
   return { value: validateValue(value, node, module.args as z.ZodType) };
 }
 

@@ -1,6 +1,8 @@
 import type { Problem } from "#errors/problem.ts";
 import type { Program, Statement } from "#engine/expressions/ast.ts";
 import { mayHoldExpression, type Template, templateOfScalar, wholeExpression } from "#engine/expressions/expression.ts";
+import { isQuoted, unquoted } from "#engine/expressions/shell-values.ts";
+import { defined } from "#optional/defined.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
 
 /**
@@ -23,15 +25,7 @@ function unquotedInStatement(statement: Statement, template: Template): Problem[
       program === undefined ? [] : unquotedInProgram(program, template),
     );
   if (statement.type !== "MustacheStatement") return [];
-  const { path, loc } = statement;
-  if (path.type === "PathExpression" && path.original === "shell") return [];
-  const name = path.type === "PathExpression" ? path.original : "…";
-  return [
-    {
-      code: "EXPRESSION_UNQUOTED",
-      message: "this value would stand unquoted in a shell text",
-      at: template.place(loc),
-      hint: `write {{shell ${statement.params.length > 0 ? `(${name} …)` : name}}}`,
-    },
-  ];
+  if (isQuoted(statement)) return [];
+  const { code, message, hint } = unquoted(statement);
+  return [{ code, message, at: template.place(statement.loc), ...defined({ hint }) }];
 }

@@ -144,6 +144,8 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
    * `.meta({ examples })` that show each of its fields.
    */
   readonly args: Schema;
+  /** Of these arguments, as far as they are known, those that a shell reads: what expressions put into them has to be quoted. */
+  readonly shellTexts?: (args: Readonly<Record<string, unknown>>) => readonly string[];
   /** Codes that its texts may `refuse` with, those of the library and of fragments included. */
   readonly refusals?: readonly ErrorCode[];
   /** Pure: the same arguments and context give the same step. Throws KcoreError for arguments that cannot work. */

@@ -5,11 +5,16 @@
  */
 export function quote(value: string): string {
   if (value.includes("\0")) throw new RangeError("a shell word cannot hold a NUL byte");
-  if (/^[A-Za-z0-9_@%+:,./-]+$/.test(value)) return value;
+  if (isPlainWord(value)) return value;
   return `'${value.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** The same for bytes of any kind but NUL. */
+/** Whether a text is one word of sh as it stands. */
+export function isPlainWord(text: string): boolean {
+  return /^[A-Za-z0-9_@%+:,./-]+$/.test(text);
+}
+
+/** {@link quote} for bytes of any kind but NUL. */
 export function quoteBytes(value: Uint8Array): Uint8Array {
   return Buffer.from(quote(Buffer.from(value).toString("latin1")), "latin1");
 }

@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
@@ -63,6 +72,68 @@ describe("packs", () => {
   const add = (...more: readonly string[]) => project.kcore("pack", "add", repository, "--path", "web", ...more);
   const apply = (state: string) =>
     project.kcore("state", "apply", state, "--on", "here", "--set", `folder=${folder}`, "--output", "plain");
+
+  it("are what was pinned in a clone whose attributes convert line ends, and where they are not the error says that", async () => {
+    project.write({ "project/.gitattributes": "* text=auto eol=crlf\n" });
+    await add();
+    const clone = join(project.path, "clone");
+    const inProject = (...words: readonly string[]): string =>
+      execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.net", ...words], {
+        cwd: project.project,
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+      });
+    inProject("init", "-q");
+    inProject("add", "-A");
+    inProject("commit", "-q", "-m", "all");
+    inProject("clone", "-q", ".", clone);
+    expect(readFileSync(join(clone, "packs.yaml"), "utf8"), "git does convert").to.contain("\r\n");
+    const verified = await project.kcore("pack", "verify", "--project", clone);
+    expect(verified.code, verified.stderr).to.equal(0);
+
+    inProject("rm", "-q", "packs/.gitattributes");
+    inProject("commit", "-q", "-m", "without");
+    rmSync(clone, { recursive: true });
+    inProject("clone", "-q", ".", clone);
+    const { code, stderr } = await project.kcore("pack", "verify", "--project", clone);
+    expect(code).to.equal(2);
+    expect(stderr).to.contain("PACK_CHANGED").and.contain("only in its line ends").and.contain("packs/.gitattributes");
+  });
+
+  it("keep what stands in packs/.gitattributes, and add their line once", async () => {
+    project.write({ "project/packs/.gitattributes": "*.bin -diff" });
+    await add();
+    await project.kcore("pack", "update");
+    expect(readFileSync(join(project.project, "packs/.gitattributes"), "utf8")).to.match(
+      /^\*\.bin -diff\n# .*\n\* -text .*\n$/,
+    );
+  });
+
+  it("clear what a killed command left, and lose no pin when several are added at once", async () => {
+    project.write({ "project/packs/.new-abc123/pack/pack.yaml": "name: half\n" });
+    const names = ["one", "two", "three", "four"];
+    for (const name of names) project.write({ [`${name}/pack.yaml`]: `name: ${name}\n` });
+    const ended = await Promise.all(names.map((name) => project.kcore("pack", "add", `../${name}`)));
+    for (const { code, stderr } of ended) expect(code, stderr).to.equal(0);
+    const listed = JSON.parse((await project.kcore("pack", "list", "-o", "json")).stdout) as { name: string }[];
+    expect(listed.map(({ name }) => name)).to.have.members(names);
+    expect(readdirSync(join(project.project, "packs")).toSorted()).to.deep.equal([
+      ".gitattributes",
+      ...names.toSorted(),
+    ]);
+  });
+
+  it("are looked for from the project where their source is relative, and the error says so", async () => {
+    const { code, stderr } = await project.kcore("pack", "add", "packs.git/web", "--project", project.project);
+    expect(code).to.equal(2);
+    expect(stderr)
+      .to.contain("PACK_UNREACHABLE")
+      .and.contain(`there is no folder ${join(project.project, "packs.git/web")}`)
+      .and.contain("from the project");
+    expect((await project.kcore("pack", "add", "--help")).stdout.replaceAll(/\s+/g, " ")).to.contain(
+      "from the project's folder",
+    );
+  });
 
   it("bring states, templates, modules and files under their name, pinned by revision and hash", async () => {
     const added = await add("--ref", "v1", "-o", "json");

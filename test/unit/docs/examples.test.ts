@@ -19,7 +19,9 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { fakeNodes } from "#support/fake-session.ts";
-import { readPages } from "#support/pages.ts";
+import { workflowFile } from "#support/github-jobs.ts";
+import { pipelineFile } from "#support/gitlab-jobs.ts";
+import { readPages, root } from "#support/pages.ts";
 import { makeProject } from "#support/project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
 import { contextOf } from "#support/steps.ts";
@@ -42,6 +44,7 @@ const ownModules = Object.fromEntries(
 function kindOf(example: unknown): string {
   if (Array.isArray(example)) return "steps";
   const keys = Object.keys(example as object);
+  if (keys.includes("jobs") || keys.includes("workflow")) return "pipeline";
   if (keys.includes("kind")) return "manifest";
   if (keys.includes("stages")) return "orchestration";
   if (keys.includes("probe")) return "module";
@@ -61,6 +64,11 @@ function paramsOf(text: string): readonly string[] {
 /** Checks an example as kcore would before it connects to anything: every step of it is made for every node. */
 const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   manifest: async (text) => void (await Promise.resolve(readManifests("manifest.yaml", text))),
+  // Its commands are run by test/integration/cli/ci.test.ts, from the file that it shows.
+  pipeline: async (text) => {
+    const shown = [workflowFile, pipelineFile].map((name) => readFileSync(join(root, name), "utf8"));
+    await Promise.resolve(expect(shown).to.include(text));
+  },
   module: async (text) => {
     const { module, example } = readOwnModule("site.example", parseSource("module.yaml", text));
     const { want } = await Promise.resolve(module.step(example, contextOf()));
@@ -196,6 +204,7 @@ describe("the examples of README and docs", () => {
       ["manifest", "kind: Nodes\n"],
       ["step", "package.installed: {}\n"],
       ["module", "summary: x\nprobe: fact a 1\n"],
+      ["pipeline", "jobs: {}\n"],
     ];
     expect(await planTemplate("{{paramz.x}}").catch((error: unknown) => error)).to.be.instanceOf(Error);
     for (const [kind, text] of wrong) {

@@ -13,7 +13,10 @@ import { registry } from "#engine/modules/registry.ts";
 import { readPages, root, type Page } from "#support/pages.ts";
 
 const pages = readPages();
-const source = globSync(["src/**/*", "templates/*", "bin/*", "scripts/*", "bench/**/*", "test/**/*.ts"], { cwd: root })
+const source = globSync(
+  ["src/**/*", "templates/*", "bin/*", "scripts/*", "bench/**/*", "test/**/*.ts", "examples/**/*.sh"],
+  { cwd: root },
+)
   // What is installed for a bench is no source of ours.
   .filter((name) => /\.(ts|cjs|js|sh|hbs)$|^bin\//.test(name) && !/^test\/unit\/docs\/|\/node_modules\//.test(name))
   .map((name) => readFileSync(join(root, name), "utf8"))

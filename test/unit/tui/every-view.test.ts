@@ -10,6 +10,7 @@ import { describeEvent } from "#tui/describe-event.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
+import { drawMarkdown } from "#tui/markdown.ts";
 import { drawJunit } from "#tui/junit.ts";
 import { formatDuration } from "#tui/line.ts";
 import { shortDuration } from "#tui/short-duration.ts";
@@ -31,6 +32,7 @@ const views = {
   web: (events: readonly RunEvent[]) =>
     decoded(new RunParts({ logOf }).drawPage(reduceEvents(events), { base: "/runs/ID", isLive: false }).source),
   junit: (events: readonly RunEvent[]) => decoded(drawJunit(events)),
+  markdown: (events: readonly RunEvent[]) => drawMarkdown(digest(events)).replaceAll("`", ""),
   ink: (events: readonly RunEvent[]) => linesOf(sceneOf(events, screen), screen).join("\n"),
 } as const;
 const pages = ["html", "web"] as const;
@@ -91,8 +93,8 @@ for (const [name, events] of Object.entries(endedRuns))
     const differs = tally.changed + tally.wouldChange;
 
     it("counts alike", () => {
-      for (const view of ["plain", "show"] as const) {
-        const steps = /^Steps: (.*)$/m.exec(views[view](events))?.[1] ?? "";
+      for (const view of ["plain", "show", "markdown"] as const) {
+        const steps = /^ ?Steps: (.*)$/m.exec(views[view](events))?.[1] ?? "";
         const told = [...steps.matchAll(/(\d+) ([a-z ]+[a-z])/g)].map(
           ([, count, word = ""]) => [word, Number(count)] as const,
         );
@@ -191,7 +193,7 @@ for (const [name, events] of Object.entries(endedRuns))
 
     it("tells the same causes", () => {
       for (const { problem } of digest(events).failures) {
-        for (const view of ["plain", "show", "html", "web", "junit"] as const)
+        for (const view of ["plain", "show", "html", "web", "junit", "markdown"] as const)
           expect(views[view](events), view).to.contain(problem.message);
         // A row of the live view has room for its beginning.
         if (model.state === "finished") expect(views.ink(events)).to.contain(problem.message.slice(0, 24));

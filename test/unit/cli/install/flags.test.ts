@@ -169,7 +169,7 @@ describe("kcore node install", () => {
     { flag: "--ask-password", words: ["--ask-password"], effect: /"askPassword":true/ },
     { flag: "--password-file", words: ["--password-file", "pw"], effect: /"passwordFile":"pw"/ },
     { flag: "--host-key", words: ["--host-key", "SHA256:abc"], effect: /"hostKey":"SHA256:abc"/ },
-    { flag: "--grant", words: ["--grant", "SERIAL-sdb"], effect: /"grants":\["SERIAL-sdb"\]/ },
+    { flag: "--grant", words: ["--grant", `SERIAL-sdb:${"0".repeat(16)}`], effect: /"grants":\["SERIAL-sdb:0{16}"\]/ },
     { flag: "--set", words: ["--set", "memory=8G"], effect: /"memory":"8G"/ },
     { flag: "--dry-run", words: ["--dry-run"], effect: /"dryRun":true/ },
     { flag: "--skip-health", words: ["--skip-health"], effect: /"skipHealth":true/ },

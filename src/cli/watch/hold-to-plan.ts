@@ -1,0 +1,139 @@
+import { readFile } from "node:fs/promises";
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
+import type { RunDigest } from "#tui/digest.ts";
+import type { Foreseen, Foresight } from "#tui/foreseen.ts";
+import { gitState } from "../process/git-state.ts";
+
+/** Differences that are told one by one. */
+const TOLD = 10;
+
+const foreseen = z.object({
+  stage: z.string(),
+  title: z.string(),
+  module: z.string(),
+  nodes: z.array(z.string()),
+  changes: z.array(z.object({ name: z.string(), have: z.string().optional(), want: z.string() })),
+  diff: z.string().optional(),
+  reason: z.string().optional(),
+});
+
+/** What counts of a plan: a dry run in short, as `--report FILE.json` writes it. */
+const Plan = z.object({
+  id: z.string(),
+  title: z.string(),
+  state: z.literal("done"),
+  dryRun: z.literal(true),
+  revision: z.string(),
+  dirty: z.literal(false),
+  nodes: z.array(z.object({ name: z.string() })),
+  foresight: z.object({ changes: z.array(foreseen), unknown: z.array(foreseen) }),
+});
+export type Plan = z.infer<typeof Plan>;
+
+/**
+ * Reads the plan that a run is held to, and compares its commit with the project's.
+ * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED
+ */
+export async function readPlan(file: string, project: string): Promise<Plan> {
+  const plan = parsePlan(file, await textOf(file));
+  const { revision, dirty = true } = await gitState(project);
+  if (revision !== plan.revision || dirty) {
+    const now = revision === undefined ? "not at a commit" : `at ${revision.slice(0, 12)}`;
+    throw outdated([
+      `the plan ${file} was made at commit ${plan.revision.slice(0, 12)}, and the project is ${now}${dirty ? " with uncommitted changes" : ""}`,
+    ]);
+  }
+  return plan;
+}
+
+async function textOf(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    const message = `cannot read the plan ${file}: ${(cause as Error).message}`;
+    throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause });
+  }
+}
+
+function parsePlan(file: string, text: string): Plan {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new KcoreError(noPlan(file, "it is no JSON"), { cause });
+  }
+  const { data, error } = Plan.safeParse(value);
+  if (data) return data;
+  const key = error.issues[0]?.path[0];
+  const reasons: Readonly<Record<string, string>> = {
+    state: "its dry run did not come to a good end",
+    dryRun: "it is that of a run, not of a dry run",
+    revision: "its project is not under git, so it says of no commit what would be done",
+    dirty: "files were not committed when it was made, so it says of no commit what would be done",
+  };
+  throw new KcoreError(noPlan(file, reasons[String(key)] ?? `“${String(key)}” is missing or wrong in it`));
+}
+
+function noPlan(file: string, why: string): Problem {
+  return {
+    code: "PLAN_INVALID",
+    message: `${file} is no plan: ${why}`,
+    hint: "make one of all that is committed: the same command with --dry-run --report plan.json",
+  };
+}
+
+/** Compares a plan with what a dry run says now. @throws KcoreError PLAN_OUTDATED, or the reasons why the dry run failed */
+export function holdToPlan(plan: Plan, now: RunDigest): void {
+  if (now.state !== "done") {
+    // What stopped the run itself was told when it did.
+    const problems = now.failures.filter(({ nodes }) => nodes.length > 0).map(({ problem }) => problem);
+    const exitCode = now.state === "unreachable" ? exitCodes.unreachable : exitCodes.failed;
+    throw new KcoreError([problemOf(["the dry run before the run failed"]), ...problems], { exitCode });
+  }
+  const names = (nodes: readonly { readonly name: string }[]) => nodes.map(({ name }) => name).join(", ");
+  const heads = [
+    ...(now.title === plan.title ? [] : [`it is a plan for “${plan.title}”, not for “${now.title}”`]),
+    ...(names(now.nodes) === names(plan.nodes) ? [] : [`it is for ${names(plan.nodes)}, not for ${names(now.nodes)}`]),
+  ];
+  const differences = heads.length > 0 ? heads : differencesOf(plan.foresight, now.foresight);
+  if (differences.length > 0) throw outdated(differences);
+}
+
+/** A step by its name and nodes, with all that is foreseen of it. */
+function differencesOf(then: Plan["foresight"], now: Foresight | undefined): readonly string[] {
+  const [before, after] = [allOf(then), allOf(now)];
+  const gone = [...before].filter(([key]) => !after.has(key)).map(([key]) => `${key}: no longer`);
+  const other = [...after].flatMap(([key, one]) => {
+    const known = before.get(key);
+    if (known === undefined) return [`${key}: not in the plan`];
+    // What is left out of JSON is not there.
+    return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), known) ? [] : [`${key}: otherwise than planned`];
+  });
+  return [...gone, ...other];
+}
+
+function allOf(foresight: Plan["foresight"] | Foresight | undefined): ReadonlyMap<string, unknown> {
+  const { changes = [], unknown = [] } = foresight ?? {};
+  const nameOf = ({ stage, title, nodes }: Pick<Foreseen, "stage" | "title" | "nodes">): string =>
+    `${stage === title ? title : `${stage}: ${title}`} on ${nodes.join(", ")}`;
+  return new Map([
+    ...changes.map((one) => [`would change ${nameOf(one)}`, one] as const),
+    ...unknown.map((one) => [`cannot tell ${nameOf(one)}`, one] as const),
+  ]);
+}
+
+function outdated(differences: readonly string[]): KcoreError {
+  return new KcoreError(problemOf(differences));
+}
+
+function problemOf(differences: readonly string[]): Problem {
+  const rest = differences.length - TOLD;
+  const told = [...differences.slice(0, TOLD), ...(rest > 0 ? [`and ${rest} more`] : [])];
+  return {
+    code: "PLAN_OUTDATED",
+    message: `the plan does not hold any more, and nothing was changed: ${told.join("; ")}`,
+    hint: "make a new plan and have it looked at: the same command with --dry-run --report plan.json",
+  };
+}

@@ -1,0 +1,128 @@
+import { cleanText } from "#engine/events/clean.ts";
+import type { Change } from "#engine/events/event.ts";
+import type { ChangeDigest, FailureDigest, RunDigest } from "./digest.ts";
+import { countLines, headLine } from "./draw-digest.ts";
+import { foldNames } from "./fold-names.ts";
+import type { Foreseen } from "./foreseen.ts";
+
+/** A comment of GitHub takes 65,536 characters, a summary and GitLab's notes more: what is beyond is counted. */
+const ROOM = 60_000;
+/** Lines of one diff, and of what a failed step printed. */
+const DIFF = 120;
+const OUTPUT = 20;
+
+/**
+ * A run in short as Markdown, for a comment or the summary of a job in GitHub, GitLab and their like. What nodes and files say
+ * stands in code alone: it makes no link, calls nobody by @ and is no HTML (S-4). Pure; ends with a line break.
+ */
+export function drawMarkdown(digest: RunDigest, { room = ROOM }: { readonly room?: number } = {}): string {
+  const { changes, failures, foresight, warnings, nodes } = digest;
+  const counts = countLines(digest);
+  const blocks = [
+    `### ${markOf(digest)} ${code(headLine(digest))}`,
+    aboutRun(digest),
+    ...(nodes.length === 0 ? [] : [counts.map(code).join("  \n")]),
+    ...section("First cause of each failure", failures.map(failureBlock)),
+    ...(foresight
+      ? [
+          ...section("Would change", foresight.changes.map(foreseenBlock)),
+          ...section("Unknown until earlier steps are applied", foresight.unknown.map(unknownLine)),
+        ]
+      : section("Changed", changes.map(changeLine))),
+    ...section(
+      "Warnings",
+      warnings.map(({ node, text }) => `- ${node === undefined ? "" : `${code(node)} `}${code(text)}`),
+    ),
+  ];
+  return `${fitting(blocks, room).join("\n\n")}\n`;
+}
+
+function markOf({ state, foresight }: RunDigest): string {
+  if (state !== "done") return "✗";
+  return foresight && foresight.changes.length + foresight.unknown.length > 0 ? "◇" : "✓";
+}
+
+function aboutRun({ id, who, command, revision, dirty }: RunDigest): string {
+  const at = revision === undefined ? "" : `, commit ${code(revision.slice(0, 12))}`;
+  return `Run ${code(id)} by ${code(who)}${at}${dirty ? " **with uncommitted changes**" : ""}: ${code(command)}`;
+}
+
+function section(title: string, blocks: readonly string[]): readonly string[] {
+  return blocks.length === 0 ? [] : [`#### ${title}`, ...blocks];
+}
+
+/** As many blocks as there is room for; how many are left out stands at the end. */
+function fitting(blocks: readonly string[], room: number): readonly string[] {
+  let length = 0;
+  const count = blocks.findIndex((block) => (length += block.length + 2) > room);
+  if (count === -1) return blocks;
+  return [...blocks.slice(0, count), `… and ${blocks.length - count} more: the run's report or record tells them.`];
+}
+
+function whatOf({ stage, title, module }: Pick<ChangeDigest, "stage" | "title" | "module">): string {
+  return `${stage === title ? "" : `${stage}: `}${title}${module === title ? "" : `  (${module})`}`;
+}
+
+function namesOf(nodes: readonly string[]): string {
+  return foldNames(nodes)
+    .map(({ text }) => text)
+    .join(", ");
+}
+
+function changeLine(change: ChangeDigest): string {
+  return `- ${code(whatOf(change))} on ${code(namesOf(change.nodes))}`;
+}
+
+function unknownLine({ reason, ...one }: Foreseen): string {
+  return `${changeLine({ ...one, outcome: "unknown" })}${reason === undefined ? "" : `: ${code(reason)}`}`;
+}
+
+function foreseenBlock(one: Foreseen): string {
+  const { diff = "", changes } = one;
+  const head = changeLine({ ...one, outcome: "would-change" });
+  return [head, ...changes.map(factLine), ...(diff === "" ? [] : [indent(fence("diff", diff, DIFF))])].join("\n");
+}
+
+function factLine({ name, have, want }: Change): string {
+  return `  - ${code(name)}: ${have === undefined ? "(absent)" : code(have)} → ${code(want)}`;
+}
+
+function failureBlock({ nodes, stage, title, module, problem, at, output }: FailureDigest): string {
+  const what = whatOf({ stage: stage ?? title, title, module: module ?? title });
+  const { message, code: kind, hint, detail } = problem;
+  const place = at ? ` at ${code(`${at.file}:${at.line}:${at.column}`)}` : "";
+  const printed = detail ?? output.join("\n");
+  const told = `${message}  [${kind}]${hint === undefined ? "" : `\nhint: ${hint}`}`;
+  return [
+    `- ${code(what)}${nodes.length === 0 ? "" : ` on ${code(namesOf(nodes))}`}${place}`,
+    indent(fence("text", told, OUTPUT)),
+    ...(printed === "" ? [] : [indent(fence("text", printed, OUTPUT))]),
+  ].join("\n");
+}
+
+/** A span of code: its fence is longer than any within, and it is one line. */
+function code(text: string): string {
+  const plain = cleanText(text).replaceAll(/\s+/g, " ").trim();
+  const mark = "`".repeat(longestRun(plain) + 1);
+  return plain === "" ? "(empty)" : `${mark} ${plain} ${mark}`;
+}
+
+/** A block of code with at most so many lines, the first of a diff and the last of what was printed. */
+function fence(language: "diff" | "text", text: string, most: number): string {
+  const lines = cleanText(text).replace(/\n$/, "").split("\n");
+  const left = lines.length - most;
+  const kept = language === "diff" ? lines.slice(0, most) : lines.slice(-most);
+  const said = left > 0 ? [`… ${left} more lines`] : [];
+  const body = (language === "diff" ? [...kept, ...said] : [...said, ...kept]).join("\n");
+  const mark = "`".repeat(Math.max(3, longestRun(body) + 1));
+  return `${mark}${language}\n${body}\n${mark}`;
+}
+
+function longestRun(text: string): number {
+  return Math.max(0, ...(text.match(/`+/g) ?? []).map(({ length }) => length));
+}
+
+/** Belongs to the item of the list above it. */
+function indent(block: string): string {
+  return `\n${block.replaceAll(/^(?=.)/gm, "  ")}`;
+}

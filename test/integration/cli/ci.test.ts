@@ -1,0 +1,179 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { CiWorld, type Ci, type JobEnd } from "#support/ci-world.ts";
+import { githubCi } from "#support/github-jobs.ts";
+import { gitlabCi } from "#support/gitlab-jobs.ts";
+import { root } from "#support/pages.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+const token = "the-token-of-the-service";
+/** docs.github.com, “Workflow commands for GitHub Actions”: parameters with their separators written as %2C and %3A. */
+const workflowCommand = /^::(?:error|warning|notice)(?: \w+=[^,:\n]*(?:,\w+=[^,:\n]*)*)?::[^\r\n]*$/;
+
+/** The pipelines of docs/ci.md, each job's own commands run in a clean checkout against two machines behind real SSH. */
+for (const open of [githubCi, gitlabCi])
+  describe(`the example of docs/ci.md: ${open === githubCi ? "GitHub" : "GitLab"}`, function () {
+    this.timeout(120_000);
+    let world: CiWorld;
+    let ci: Ci;
+    let servers: readonly SshServer[];
+    let identity: string;
+    const file = (node: string, name: string): string => world.path("machines", node, "www", name);
+    const page = (node: string): string | undefined =>
+      existsSync(file(node, "index.html")) ? readFileSync(file(node, "index.html"), "utf8") : undefined;
+    const goodState = readFileSync(join(root, "examples/ci/states/page.yaml"), "utf8");
+    /** Another page than at any commit before. */
+    let turn = 0;
+    const change = (): string =>
+      world.commit({ "states/page.yaml": goodState.replace("{{vars.site}},", `{{vars.site}}, release ${++turn},`) });
+
+    before(async () => {
+      world = await CiWorld.make();
+      servers = [await startSshd(), await startSshd()];
+      const key = readFileSync(servers[0]?.identityFile ?? "", "utf8");
+      const lines = servers.map(({ port, hostKey }, index) => {
+        const folder = world.path("machines", `w${index + 1}`);
+        mkdirSync(join(folder, "state"), { recursive: true, mode: 0o700 });
+        return `  w${index + 1}: { address: 127.0.0.1, port: ${port}, hostKeys: [${hostKey}], stateDir: ${folder}/state, vars: { folder: ${folder}/www } }\n`;
+      });
+      for (const server of servers)
+        writeFileSync(
+          join(server.home("root"), ".ssh/authorized_keys"),
+          execFileSync("ssh-keygen", ["-y", "-f", servers[0]?.identityFile ?? ""], { encoding: "utf8" }),
+        );
+      const head = "defaults: { user: root, roles: [web], vars: { site: www.example.net } }\n";
+      world.commit({ "roster/nodes.yaml": `${head}nodes:\n${lines.join("")}` });
+      const home = world.path("operator");
+      mkdirSync(home, { mode: 0o700 });
+      const kcore = (words: readonly string[], input = ""): string =>
+        execFileSync(join(root, "bin/kcore"), [...words], {
+          cwd: world.origin,
+          env: { PATH: "/usr/bin:/bin", HOME: home },
+          encoding: "utf8",
+          stdio: ["pipe", "pipe", "ignore"],
+          input,
+        });
+      const recipient = /age1\w+/.exec(kcore(["secrets", "keygen"]))?.[0] ?? "";
+      kcore(["secrets", "recipients", "add", "ci", recipient]);
+      kcore(["secrets", "set", "roster/nodes.yaml", "defaults.vars.token"], token);
+      identity = readFileSync(join(home, ".config/kcore/age-identity.txt"), "utf8");
+      ci = await open(world, { KCORE_SSH_KEY: key, KCORE_AGE_KEY: identity });
+    });
+    after(async () => {
+      await ci?.close();
+      for (const server of servers ?? []) await server.stop();
+      await world?.remove();
+    });
+
+    const endOf = (ends: ReadonlyMap<string, JobEnd>, name: string): JobEnd => {
+      const end = ends.get(name);
+      if (!end) throw new Error(`the job ${name} did not run, but ${[...ends.keys()].join(", ")}`);
+      return end;
+    };
+    const codesOf = (ends: ReadonlyMap<string, JobEnd>): Readonly<Record<string, number>> =>
+      Object.fromEntries([...ends].map(([name, { code }]) => [name, code]));
+    const logsOf = (ends: ReadonlyMap<string, JobEnd>): string =>
+      [...ends].map(([name, { log }]) => `--- ${name}\n${log}`).join("\n");
+
+    it("tells of a mistake at its line, and goes no further", async () => {
+      const ends = await ci.pipeline(
+        "proposal",
+        world.commit({ "states/page.yaml": goodState.replace("mode:", "mdoe:") }),
+      );
+      expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 2 });
+      const { log, artifact } = endOf(ends, "check");
+      const at = goodState.split("\n").findIndex((line) => line.includes("mode:")) + 1;
+      if (ci.name === "GitHub") {
+        const commands = log.split("\n").filter((line) => line.startsWith("::"));
+        expect(commands).to.have.length(1);
+        expect(commands[0])
+          .to.match(workflowCommand)
+          .and.match(
+            new RegExp(`^::error file=states/page\\.yaml,line=${at},col=\\d+,endColumn=\\d+,title=YAML_KEY_UNKNOWN::`),
+          )
+          .and.contain("did you mean “mode”?");
+      } else {
+        const [problem, ...more] = JSON.parse(artifact("gl-code-quality-report.json")) as Record<string, unknown>[];
+        expect(more).to.deep.equal([]);
+        expect(problem).to.deep.include({
+          check_name: "YAML_KEY_UNKNOWN",
+          severity: "major",
+          location: { path: "states/page.yaml", lines: { begin: at } },
+        });
+        expect(problem?.["fingerprint"]).to.match(/^[0-9a-f]{64}$/);
+        expect(log).to.contain(`states/page.yaml:${at}:`).and.contain("did you mean “mode”?");
+      }
+    });
+
+    it("shows what a proposal would do, and does nothing", async () => {
+      const before = page("w1");
+      const ends = await ci.pipeline("proposal", change());
+      expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 0, plan: 0 });
+      const { said, artifacts, artifact } = endOf(ends, "plan");
+      expect(said).to.contain("#### Would change").and.contain(`+www.example.net, release ${turn}, from w1`);
+      expect(artifacts).to.include.members(["report/plan.html", "report/plan.json", "report/plan.md"]);
+      if (ci.name === "GitLab") expect(artifact("report/plan.xml")).to.match(/<testsuites [^>]*failures="0"/);
+      expect(JSON.parse(artifact("report/plan.json"))).to.include({ dryRun: true, dirty: false, state: "done" });
+      expect(page("w1")).to.equal(before);
+    });
+
+    it("deploys what was approved, and keeps its record; no secret is in what it tells", async () => {
+      const commit = change();
+      const ends = await ci.pipeline("push", commit);
+      expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 0, plan: 0, deploy: 0 });
+      for (const node of ["w1", "w2"]) expect(page(node)).to.equal(`www.example.net, release ${turn}, from ${node}\n`);
+      expect(readFileSync(file("w1", ".token"), "utf8")).to.equal(`${token}\n`);
+      const { artifacts, artifact, said } = endOf(ends, "deploy");
+      expect(artifacts).to.include.members(["report/deploy.html", "report/deploy.md", "report/deploy.tar.gz"]);
+      expect(artifact("report/deploy.md")).to.contain("#### Changed").and.contain(commit.slice(0, 12));
+      if (ci.name === "GitHub") expect(said).to.equal(artifact("report/deploy.md"));
+      const told = [...ends.values()].flatMap((end) => [
+        end.log,
+        end.said,
+        ...end.artifacts.filter((name) => /\.\w+$/.test(name)).map((name) => end.artifact(name)),
+      ]);
+      for (const secret of [token, identity.split("\n").at(-2) ?? "", "OPENSSH PRIVATE KEY"])
+        expect(told.filter((text) => text.includes(secret))).to.deep.equal([]);
+    });
+
+    it("installs kcore once: the cache has it from then on", () => {
+      expect(world.installs).to.equal(1);
+    });
+
+    it("finds no drift where there is none, and names it where there is", async () => {
+      const commit = change();
+      await ci.pipeline("push", commit);
+      const quiet = await ci.pipeline("schedule", commit);
+      expect(codesOf(quiet), logsOf(quiet)).to.deep.equal({ drift: 0 });
+      expect(endOf(quiet, "drift").artifact("report/drift.md")).not.to.contain("Would change");
+      writeFileSync(file("w2", "index.html"), "defaced\n");
+      const drifted = await ci.pipeline("schedule", commit);
+      expect(codesOf(drifted), logsOf(drifted)).to.deep.equal({ drift: 4 });
+      expect(endOf(drifted, "drift").artifact("report/drift.md")).to.contain("-defaced").and.contain("on ` w2 `");
+      expect(page("w2")).to.equal("defaced\n");
+    });
+
+    it("does nothing when a machine is not what it was when the plan was approved", async () => {
+      const before = page("w1");
+      const ends = await ci.pipeline("push", change(), () => {
+        writeFileSync(file("w2", "index.html"), "somebody else was here\n");
+      });
+      expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 0, plan: 0, deploy: 2 });
+      expect(endOf(ends, "deploy").log)
+        .to.contain("PLAN_OUTDATED")
+        .and.contain("would change page on w2: otherwise than planned");
+      expect([page("w1"), page("w2")]).to.deep.equal([before, "somebody else was here\n"]);
+    });
+
+    it("leaves no key readable for others", () => {
+      const homes = readdirSync(world.path("jobs"))
+        .map((name) => world.path("jobs", name, "home"))
+        .filter((home) => existsSync(join(home, ".ssh")));
+      expect(homes.length).to.be.greaterThan(2);
+      const modes = execFileSync("find", [...homes, "-type", "f", "-perm", "/077"], { encoding: "utf8" });
+      expect(modes).to.equal("");
+    });
+  });

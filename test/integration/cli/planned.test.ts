@@ -1,0 +1,117 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { TestProject, type Ended } from "#support/kcore.ts";
+
+describe("a run that is held to its plan", function () {
+  this.timeout(60_000);
+  let project: TestProject;
+  const file = (): string => join(project.path, "issue");
+  const apply = (...words: readonly string[]): Promise<Ended> =>
+    project.kcore("state", "apply", "issue", "--on", "here", ...words);
+  const git = (...words: readonly string[]): string =>
+    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", "-C", project.project, ...words], {
+      encoding: "utf8",
+    });
+  const state = (text: string): Readonly<Record<string, string>> => ({
+    "project/states/issue.yaml": `steps: [{ id: issue, file.managed: { path: ${file()}, content: "${text}" } }]\n`,
+  });
+  const refused = async (...words: readonly string[]): Promise<string> => {
+    const { code, stderr } = await apply(...words);
+    expect(code, stderr).to.equal(2);
+    expect(existsSync(file()), "nothing was changed").to.equal(false);
+    return stderr;
+  };
+
+  beforeEach(async () => {
+    project = new TestProject({ ".gitignore": ".kcore/\n*.json\n*.md\n" });
+    project.write(state("one"));
+    git("init", "--quiet");
+    git("add", "--all");
+    git("commit", "--quiet", "--message", "one");
+    const { code, stderr } = await apply("--dry-run", "--report", "plan.json", "--report", "plan.md");
+    expect(code, stderr).to.equal(0);
+  });
+  afterEach(() => project.remove());
+
+  it("does what the plan says, and records the dry run before it", async () => {
+    const { code, stderr } = await apply("--plan", "plan.json");
+    expect(code, stderr).to.equal(0);
+    expect(readFileSync(file(), "utf8")).to.equal("one");
+    const runs = JSON.parse((await project.kcore("runs", "list", "-o", "json")).stdout) as { dryRun: boolean }[];
+    expect(runs.map(({ dryRun }) => dryRun)).to.deep.equal([true, true, false]);
+  });
+
+  it("does nothing at another commit, nor with a file that differs", async () => {
+    project.write(state("two"));
+    expect(await refused("--plan", "plan.json"))
+      .to.contain("PLAN_OUTDATED")
+      .and.contain("with uncommitted changes");
+    git("commit", "--quiet", "--all", "--message", "two");
+    expect(await refused("--plan", "plan.json")).to.match(/was made at commit \w{12}, and the project is at \w{12}/);
+  });
+
+  it("does nothing where the node is not as it was, and names the steps", async () => {
+    writeFileSync(file(), "by hand");
+    const { code, stderr } = await apply("--plan", "plan.json");
+    expect([code, stderr.includes("would change issue on here: otherwise than planned")], stderr).to.deep.equal([
+      2,
+      true,
+    ]);
+    expect(readFileSync(file(), "utf8")).to.equal("by hand");
+    writeFileSync(file(), "one");
+    expect((await apply("--plan", "plan.json")).stderr).to.contain("would change issue on here: no longer");
+  });
+
+  it("does nothing for other nodes or something else than the plan was made for", async () => {
+    const plan = JSON.parse(readFileSync(join(project.project, "plan.json"), "utf8")) as object;
+    const put = (more: object): void =>
+      writeFileSync(join(project.project, "plan.json"), JSON.stringify({ ...plan, ...more }));
+    put({ nodes: [{ name: "elsewhere" }] });
+    expect(await refused("--plan", "plan.json")).to.contain("it is for elsewhere, not for here");
+    put({ title: "state apply other" });
+    expect(await refused("--plan", "plan.json")).to.contain("for “state apply other”, not for “state apply issue”");
+  });
+
+  it("tells what is no plan: no JSON, a run, a failed dry run, files that were not committed", async () => {
+    const none = async (text: string): Promise<string> => {
+      writeFileSync(join(project.project, "plan.json"), text);
+      return refused("--plan", "plan.json");
+    };
+    const plan = JSON.parse(readFileSync(join(project.project, "plan.json"), "utf8")) as object;
+    expect(await none("# a plan\n"))
+      .to.contain("PLAN_INVALID")
+      .and.contain("it is no JSON");
+    expect(await none("{}")).to.contain("“id” is missing or wrong");
+    expect(await none(JSON.stringify({ ...plan, dryRun: false }))).to.contain("not of a dry run");
+    expect(await none(JSON.stringify({ ...plan, state: "failed" }))).to.contain("did not come to a good end");
+    expect(await none(JSON.stringify({ ...plan, dirty: true }))).to.contain("not committed");
+    expect(await none(JSON.stringify({ ...plan, revision: undefined }))).to.contain("not under git");
+    rmSync(join(project.project, "plan.json"));
+    expect(await refused("--plan", "plan.json")).to.contain("FILE_UNREADABLE");
+  });
+
+  it("tells why the dry run before it failed", async () => {
+    const { code, stderr } = await project.kcore("state", "apply", "issue", "--on", "gone", "--plan", "plan.json");
+    expect(code, stderr).to.equal(3);
+    expect(stderr).to.contain("the dry run before the run failed").and.contain("HOST_UNREACHABLE");
+  });
+
+  it("answers by its exit code whether something would change, with --fail-on-change", async () => {
+    const asked = await apply("--dry-run", "--fail-on-change");
+    expect(asked.code, asked.stderr).to.equal(4);
+    expect(asked.stdout).to.contain("kcore state apply issue --on here   do it");
+    expect((await apply()).code).to.equal(0);
+    expect((await apply("--dry-run", "--fail-on-change")).code).to.equal(0);
+    for (const words of [[], ["--dry-run", "--detach"]])
+      expect((await apply("--fail-on-change", ...words)).stderr).to.contain("USAGE");
+    expect((await apply("--plan", "plan.json", "--dry-run")).code).to.equal(2);
+  });
+
+  it("writes the run as Markdown, at its end or later", async () => {
+    const text = readFileSync(join(project.project, "plan.md"), "utf8");
+    expect(text).to.contain("#### Would change").and.contain("+one");
+    expect((await project.kcore("runs", "export", "last", "--format", "markdown")).stdout).to.equal(text);
+  });
+});

@@ -1,0 +1,39 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { root } from "#support/pages.ts";
+import { kcoreEnvironment } from "#support/program.ts";
+
+/** /proc is a folder in which nobody can make one, and says that it is not there. */
+describe("a folder that cannot be made", function () {
+  this.timeout(60_000);
+
+  for (const words of [
+    ["schema", "--out", "/proc/kcore/x"],
+    ["man", "--out", "/proc/kcore/x"],
+    ["init", "/proc/kcore/x"],
+    ["secrets", "keygen", "--file", "/proc/kcore/x/identity.txt"],
+    ["create", "cluster", "--context", "x"],
+  ])
+    it(`is told of at once: kcore ${words.join(" ")}`, async () => {
+      const env = {
+        ...process.env,
+        ...kcoreEnvironment,
+        KCORE_HOME: "/proc/kcore/x",
+        KCORE_CA_PASSPHRASE: "a passphrase",
+      };
+      const given = promisify(execFile)(join(root, "bin/kcore"), words, {
+        env,
+        timeout: 20_000,
+        killSignal: "SIGKILL",
+      });
+      const { code, stderr } = await given.then(
+        () => expect.fail("nothing was refused"),
+        (error: unknown) => error as { readonly code: number; readonly stderr: string },
+      );
+      expect(code, stderr).to.equal(2);
+      expect(stderr).to.match(/^the folder \/proc\/kcore cannot be made: /);
+      expect(stderr).to.contain("[USAGE]").and.contain("hint: ");
+    });
+});

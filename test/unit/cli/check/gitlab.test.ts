@@ -1,0 +1,41 @@
+import { expect } from "chai";
+import { gitlabReport } from "#cli/check/gitlab.ts";
+
+interface Entry {
+  readonly description: string;
+  readonly fingerprint: string;
+  readonly location: { readonly path: string; readonly lines: { readonly begin: number } };
+}
+
+const problem = { code: "YAML_TYPE", message: "“a” is wrong" } as const;
+const at = (line: number) => ({ file: "states/web.yaml", line, column: 7 });
+const read = (...given: Parameters<typeof gitlabReport>): readonly Entry[] =>
+  JSON.parse(gitlabReport(...given)) as readonly Entry[];
+
+describe("kcore check -o gitlab", () => {
+  it("names the file from the repository's root, the line, the code and the hint", () => {
+    const [entry] = read([{ ...problem, at: at(3), hint: "write b" }], "/repo/dc1", "/repo");
+    expect(entry).to.deep.include({
+      description: "“a” is wrong (write b)",
+      check_name: "YAML_TYPE",
+      severity: "major",
+      location: { path: "dc1/states/web.yaml", lines: { begin: 3 } },
+    });
+  });
+
+  it("calls a problem the same where only its line moved, and two alike in a file two", () => {
+    const prints = (lines: readonly number[]): readonly string[] =>
+      read(
+        lines.map((line) => ({ ...problem, at: at(line) })),
+        "/p",
+        "/p",
+      ).map(({ fingerprint }) => fingerprint);
+    expect(prints([3, 9])).to.deep.equal(prints([5, 11]));
+    expect(new Set(prints([3, 9]))).to.have.length(2);
+  });
+
+  it("is a list in any case; what has no place stands at the roster", () => {
+    expect(read([], "/p", "/p")).to.deep.equal([]);
+    expect(read([problem], "/p", "/p")[0]?.location).to.deep.equal({ path: "roster", lines: { begin: 1 } });
+  });
+});

@@ -1,0 +1,103 @@
+import { expect } from "chai";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { digestRun, type RunDigest } from "#tui/digest.ts";
+import { drawMarkdown } from "#tui/markdown.ts";
+import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
+
+function digest(name: string, state: string): RunDigest {
+  const events = recordedRun(name);
+  const model = reduceEvents(events);
+  const { command } = model;
+  return digestRun(model, {
+    id: "20261121-061500-a1b2",
+    state,
+    who: "ops",
+    command,
+    created: 0,
+    logOf: () => undefined,
+  });
+}
+
+const change = {
+  stage: "site",
+  title: "page",
+  module: "file.managed",
+  nodes: ["w1"],
+  changes: [{ name: "mode", have: "0600", want: "0644" }],
+  diff: "-old\n+new\n",
+};
+
+describe("a run as Markdown", () => {
+  const failed = digest("failed", "failed");
+  const planned: RunDigest = {
+    ...failed,
+    state: "done",
+    dryRun: true,
+    failures: [],
+    foresight: { changes: [change], unknown: [{ ...change, title: "later", reason: "after page", diff: "" }] },
+  };
+
+  it("is one for each run that was ever recorded, and ends with one line break", () => {
+    for (const name of recordedRunNames) {
+      const text = drawMarkdown(digest(name, "done"));
+      expect(text, name).to.match(/^### [✓◇] ` .+ `\n/);
+      expect(text.endsWith("\n") && !text.endsWith("\n\n")).to.equal(true);
+    }
+  });
+
+  it("says of a dry run what would change, with its diff, and what cannot be told", () => {
+    expect(drawMarkdown(planned)).to.contain(`#### Would change
+
+- \` site: page (file.managed) \` on \` w1 \`
+  - \` mode \`: \` 0600 \` → \` 0644 \`
+
+  \`\`\`diff
+  -old
+  +new
+  \`\`\`
+
+#### Unknown until earlier steps are applied
+
+- \` site: later (file.managed) \` on \` w1 \`: \` after page \`
+`);
+    expect(drawMarkdown(planned)).to.match(/^### ◇/);
+    expect(drawMarkdown({ ...planned, foresight: { changes: [], unknown: [] } }))
+      .to.match(/^### ✓/)
+      .and.not.contain("####");
+  });
+
+  it("says of a failure the step, the place, the cause and what was printed", () => {
+    expect(drawMarkdown(failed))
+      .to.match(/^### ✗/)
+      .and.contain("- ` disks: install tool (command.run) ` on ` n1 ` at ` states/disks.yaml:2:5 `")
+      .and.contain("  E: Unable to locate package nope\n");
+  });
+
+  it("lets nothing that a machine says out of its code: no fence, no mention, no HTML, no terminal sequence", () => {
+    const evil = "``` ` @all <img src=x> [a](http://b) \u001b[31m";
+    const text = drawMarkdown({
+      ...planned,
+      title: evil,
+      foresight: { changes: [{ ...change, title: evil, diff: `+${evil}\n+\`\`\`\n+# head\n` }], unknown: [] },
+    });
+    expect(text).not.to.contain("\u001b");
+    const withoutCode = text
+      .replaceAll(/^( *)(`{3,})\w+\n[^]*?\n\1\2$/gm, "")
+      .replaceAll(/(?<!`)(`+) [^\n]*? \1(?!`)/g, "");
+    expect(withoutCode).not.to.match(/@all|<img|http|# head/);
+    expect(withoutCode).to.contain("#### Would change");
+  });
+
+  it("stays within what a comment takes, and says how much is left out", () => {
+    const many = Array.from({ length: 400 }, (_, index) => ({
+      ...change,
+      title: `page ${index}`,
+      diff: `+${"x".repeat(100)}\n`.repeat(500),
+    }));
+    const text = drawMarkdown({ ...planned, foresight: { changes: many, unknown: [] } });
+    expect(text.length).to.be.within(40_000, 60_100);
+    expect(text)
+      .to.match(/… 380 more lines/)
+      .and.match(/… and \d+ more: the run's report or record tells them\.\n$/);
+  });
+});
