@@ -91,6 +91,7 @@ not_nixos "$bundle"`,
       foresee: sh`foresee_place "$file" 8 1 root root`,
       timeout: 300,
     } as const;
+    const newer = sh`find "\${file%/*}" -prune -newer "$bundle" 2>/dev/null`;
     if (state === "absent")
       return {
         ...common,
@@ -98,13 +99,13 @@ not_nixos "$bundle"`,
         // Debian's link goes with the bundle: one that is left tells that nobody made that anew. On Fedora the folder is newer than the bundle then.
         probe: sh`${probe}
 if [ "$(readlink ${link})" = ${debian} ] && [ ! -e ${link} ]; then fact trusted still
-elif [ "$kind:$file" = ${`absent:${fedora}`} ] && [ "\${file%/*}" -nt "$bundle" ]; then fact trusted still
+elif [ "$kind:$file" = ${`absent:${fedora}`} ] && [ -n "$(${newer})" ]; then fact trusted still
 elif [ "$kind" = absent ]; then fact trusted no
 else fact trusted yes; fi`,
         apply: sh`${place}
 remove_path "$file" 0 && "$update" && rm -f ${link} || exit 1
 # A tool that finds nothing new may leave the bundle as it is.
-[ ! "\${file%/*}" -nt "$bundle" ] || touch "$bundle"`,
+[ -z "$(${newer})" ] || touch "$bundle"`,
       };
     const { blob, body, from, to } = certificateOf(given, context);
     return {
