@@ -140,7 +140,15 @@ describe("kcore disk restore-table, on this machine (F-18)", function () {
     disk?.write(Buffer.alloc(4 << 20));
     disk?.write(header);
     const before = content();
-    const granted = await project.kcore("state", "apply", "nothing", "--on", "here", "--grant", `${name()}:${"0".repeat(16)}`);
+    const granted = await project.kcore(
+      "state",
+      "apply",
+      "nothing",
+      "--on",
+      "here",
+      "--grant",
+      `${name()}:${"0".repeat(16)}`,
+    );
     const [, save = ""] = /saved the table of .* \(([0-9a-f]{12})\)/.exec(granted.stdout) ?? [];
     disk?.write(Buffer.alloc(4 << 20));
     const back = await restore(name(), "--save", save);
