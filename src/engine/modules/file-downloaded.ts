@@ -21,7 +21,6 @@ function isOneLine(text: string | Secret): boolean {
  *   url: https://downloads.example.org/example-1.2.3
  *   sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *   mode: "0755"
- *   via: bastion
  * ```
  * The node fetches the file itself, by curl, GNU wget or BusyBox wget; one that was cut off is gone on with by the next run. With `via: bastion`
  * nothing but SSH need reach the node: the bastion fetches the content when the first node lacks it, once for all nodes, keeps it in
@@ -73,8 +72,9 @@ export const fileDownloaded = defineModule({
   ],
   step: ({ path, mode, owner, group, makeDirs, via, ...download }, context) => {
     const above: readonly Thing[] = makeDirs ? [{ is: "parents", path }] : [];
+    const label = context.sensitive ? "contents" : basename(path);
     const wanted = `sha256:${download.sha256}`;
-    const way = via === "node" ? byNode(download) : byBastion(context.remote({ ...download, label: basename(path) }));
+    const way = via === "node" ? byNode(download) : byBastion(context.remote({ ...download, label }));
     return {
       ...(/\/s?bin\//.test(path) && { brings: true }),
       reach: {
@@ -141,7 +141,7 @@ function byBastion(blob: Blob): Way {
 if [ -e "$why" ]; then
   read -r code <"$why"
   text=$(sed 1d "$why")
-  # Who tries again asks again.
+  # A run that is resumed asks again.
   rm -f "$part" "$why"
   case $code in
     DOWNLOAD_DIFFERS) refuse DOWNLOAD_DIFFERS "$text" ;;
