@@ -1,7 +1,8 @@
 /**
  * A server of its own process for tests that wait without turning the event loop: `node download-server.ts PORT LOG`. `/file` gives `body`, with ranges; `/cut`
  * ends its first answer halfway; `/plain` knows no ranges; `/private` wants `X-Token: it's "secret"`; `/moved` leads to `/file` for who has that
- * header, `/away` for everybody, `/round` to itself; `/endless` never ends, `/half` stands still in the middle. LOG gets a line for each request: path, range, token.
+ * header, `/away` for everybody, `/round` to itself; `/endless` never ends, `/half` stands still in the middle, `/slow` for
+ * three seconds; `/large` gives `large`. LOG gets a line for each request: path, range, token.
  */
 import { appendFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
@@ -9,6 +10,7 @@ import { fileURLToPath } from "node:url";
 
 /** What it serves. */
 export const body = Buffer.from(Array.from({ length: 20_000 }, (_, index) => `line ${index}\n`).join(""));
+export const large = Buffer.alloc(3_000_000, body);
 export const token = `it's "secret" \\n`;
 
 function main(port: number, log: string): void {
@@ -22,6 +24,11 @@ function main(port: number, log: string): void {
     if (url === "/round") return response.writeHead(302, { location: url }).end();
     if (url === "/half")
       return response.writeHead(200, { "content-length": body.length }).write(body.subarray(0, body.length / 2));
+    if (url === "/large") return response.end(large);
+    if (url === "/slow") {
+      response.writeHead(200, { "content-length": body.length }).write(body.subarray(0, body.length / 2));
+      return setTimeout(() => response.end(body.subarray(body.length / 2)), 3000);
+    }
     if (url === "/endless") return goOn(response);
     if (!["/file", "/cut", "/plain", "/private"].includes(url)) return response.writeHead(404).end("none\n");
     const from = url === "/plain" ? 0 : Number(/^bytes=(\d+)-/.exec(headers.range ?? "")?.[1] ?? 0);

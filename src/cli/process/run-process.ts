@@ -9,6 +9,7 @@ import { openTables, tablesFolder } from "#engine/tables/saved-tables.ts";
 import { changeHeader, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
+import type { Fetch } from "#engine/step/remote.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
@@ -58,6 +59,12 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   });
 }
 
+/** Few runs fetch anything: what asks by HTTP is loaded for those. */
+async function loadDownloads(): Promise<Fetch> {
+  const { openDownloads } = await import("#engine/downloads/downloads.ts");
+  return openDownloads({ folder: join(kcoreHome(), "cache", "downloads"), env: process.env });
+}
+
 interface Given {
   readonly stage: RunStage;
   readonly project: string;
@@ -71,7 +78,6 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
     { executeRun },
     { createTransport },
     { openSession },
-    { openDownloads },
     { readSecret },
     { openerOf },
     { findAction, actionNames },
@@ -79,7 +85,6 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
     import("#engine/orchestrate/execute-run.ts"),
     import("#engine/transport/connect.ts"),
     import("#engine/session/open-session.ts"),
-    import("#engine/downloads/downloads.ts"),
     import("#engine/roster/resolve-secret.ts"),
     import("#engine/sealed/opener.ts"),
     import("#actions/registry.ts"),
@@ -96,6 +101,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
     let opener: ReturnType<typeof unlocker> | undefined;
     const unlock: ReturnType<typeof unlocker> = async (asked) =>
       (opener ??= (await import("./unlock-node.ts")).unlocker(header.who))(asked);
+    let downloads: Promise<Fetch> | undefined;
     const deps: RunDependencies = {
       runId: header.id,
       nonce: header.nonce,
@@ -111,7 +117,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       actions: findAction,
       actionNames,
       trust: trustOfProcess(process.env),
-      fetch: openDownloads({ folder: join(kcoreHome(), "cache", "downloads"), env: process.env }),
+      fetch: async (...asked) => (await (downloads ??= loadDownloads()))(...asked),
       sources: { stale: process.env["KCORE_ROSTER_STALE"] === "1" },
       facts: keptFacts({
         project,

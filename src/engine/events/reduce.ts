@@ -142,7 +142,7 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
     case "step.output":
     case "step.finished":
       return changeNode(model, event.node, own, (node) => ({
-        ...node,
+        ...goingOn(node),
         steps: changeStep(own.steps(node.steps), event),
       }));
     case "node.connecting":
@@ -236,6 +236,13 @@ function newNode(name: string): NodeModel {
   return { name, state: "pending", exchanges: 0, steps: [] };
 }
 
+/** What it waited for in a step, such as a content that others had to bring, is there. */
+function goingOn(node: NodeModel): NodeModel {
+  if (node.state !== "waiting") return node;
+  const { reason: _, ...rest } = node;
+  return { ...rest, state: "connected" };
+}
+
 function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
   // What was on its way when the connection went, or the node's run ended, comes anew or never.
   const { reason: _, sending: _sending, ...rest } = node;
@@ -266,10 +273,10 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
       const { name, sent, total, rate, from } = event;
       const { name: before, since } = node.sending ?? {};
       const begun = since !== undefined && before === name ? since : event.at;
-      return { ...node, sending: { name, sent, total, since: begun, ...defined({ rate, from }) } };
+      return { ...goingOn(node), sending: { name, sent, total, since: begun, ...defined({ rate, from }) } };
     }
     case "node.sent": {
-      const { sending: __, ...arrived } = node;
+      const { sending: __, ...arrived } = goingOn(node);
       const { name, bytes, duration, from } = event;
       return { ...arrived, sent: [...(node.sent ?? []), { name, bytes, duration, ...defined({ from }) }] };
     }

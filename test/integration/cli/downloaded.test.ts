@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { blobOf } from "#engine/step/blob.ts";
-import { body } from "#support/download-server.ts";
+import { body, large } from "#support/download-server.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import { freePort } from "#support/ports.ts";
 import { serveDownloads, type DownloadServer } from "#support/serve-downloads.ts";
@@ -83,6 +83,30 @@ ${more}`,
     writeFileSync(file(1), "drifted");
     await done(1, "--feed", "nodes");
     expect([server.asked().length, isThere(1)]).to.deep.equal([2, true]);
+  });
+
+  it("is fetched once, and sent once, where nodes feed one another", async () => {
+    write(`url: "${server.url}/large"`, { wanted: blobOf(large).sha256 });
+    const { code, stdout } = await apply("--feed", "nodes", "-o", "json");
+    expect(code, stdout).to.equal(0);
+    expect(server.asked()).to.deep.equal(["GET /large - -"]);
+    expect(names.map((_, index) => readFileSync(file(index)).equals(large))).to.deep.equal([true, true]);
+    const sent = stdout
+      .split("\n")
+      .flatMap((line) => (line.includes('"node.sent"') ? [JSON.parse(line) as { from?: string; bytes: number }] : []));
+    expect(sent.map(({ bytes }) => bytes)).to.deep.equal([large.length, large.length]);
+    expect(sent.filter(({ from }) => from === undefined)).to.have.length(1);
+  });
+
+  it("is given to a node whose connection breaks while it waits", async () => {
+    write(`url: "${server.url}/slow"`);
+    const { ended } = project.start(["state", "apply", "tool", "--on", "n1,n2", "--verbose"]);
+    while (kept().length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(await nodes[0]?.dropSessions()).to.be.greaterThan(0);
+    const { code, stdout, stderr } = await ended;
+    expect([code, isThere(0), isThere(1)], stdout + stderr).to.deep.equal([0, true, true]);
+    expect(stdout).to.contain("waiting: for tool, which the bastion fetches").and.contain("connection lost");
+    expect(server.asked()).to.deep.equal(["GET /slow - -"]);
   });
 
   it("changes nothing where the hash differs, and tells both", async () => {

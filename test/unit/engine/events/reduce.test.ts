@@ -48,6 +48,22 @@ describe("reduceRun", () => {
     expect(reduceRun(model, later)).to.deep.equal({ ...model, lastSeq: later.seq, lastAt: later.at });
   });
 
+  it("takes a node that waited in a step for one that goes on, when something of it is told", () => {
+    const bodies = [
+      { type: "node.sending", name: "tool", sent: 1, total: 2 },
+      { type: "node.sent", name: "tool", bytes: 2, duration: 1 },
+      { type: "step.finished", step: "s/tool", title: "tool", outcome: "changed", duration: 1 },
+    ] as const;
+    for (const body of bodies) {
+      const told = [{ type: "node.waiting", reason: "for tool" } as const, body].map(
+        (one, index) => ({ seq: index + 1, at: index, node: "n1", stage: "s", ...one }) as unknown as RunEvent,
+      );
+      expect(reduceEvents(told.slice(0, 1)).nodes.get("n1")).to.include({ state: "waiting", reason: "for tool" });
+      const after = reduceEvents(told).nodes.get("n1");
+      expect([after?.state, after?.reason], body.type).to.deep.equal(["connected", undefined]);
+    }
+  });
+
   it("never changes a model in place", () => {
     const events = recordedRun("failed");
     let model = emptyRun;
