@@ -106,15 +106,15 @@ async function ensure(given: Args, context: ActionContext, mode: Mode): Promise<
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
   const progress: Progress = { changed: false, open: false, fresh: [] };
   const work = given.absent ? remove : apply;
+  const targets = new Map<Wanted, Target | undefined>();
   // What stands last rests on what stands before it, and goes first.
   for (const each of given.absent ? wanted.toReversed() : wanted)
-    await work(each, given, context, { ...place, ...mode, progress });
-  const objects = wanted.map(({ object: { apiVersion, kind, metadata } }) => ({
-    apiVersion,
-    kind,
-    name: metadata.name,
-    namespace: metadata.namespace ?? place.namespace,
-  }));
+    targets.set(each, await work(each, given, context, { ...place, ...mode, progress }));
+  const objects = wanted.map((each) => {
+    const { apiVersion, kind, metadata } = each.object;
+    const { namespace } = targets.get(each) ?? metadata;
+    return { apiVersion, kind, name: metadata.name, ...(namespace !== undefined && { namespace }) };
+  });
   const { changed, open } = progress;
   return { changed, open, outputs: { objects } };
 }
@@ -126,7 +126,13 @@ interface Place extends Mode {
   readonly progress: Progress;
 }
 
-async function apply(wanted: Wanted, { force, wait }: Args, context: ActionContext, place: Place): Promise<void> {
+/** Gives where the object lies; undefined: the cluster does not know its kind yet. */
+async function apply(
+  wanted: Wanted,
+  { force, wait }: Args,
+  context: ActionContext,
+  place: Place,
+): Promise<Target | undefined> {
   const { api, progress, dryRun } = place;
   const { note, signal } = context;
   const { object } = wanted;
@@ -138,7 +144,8 @@ async function apply(wanted: Wanted, { force, wait }: Args, context: ActionConte
   if (target === undefined || (dryRun && before !== undefined)) {
     progress.changed = true;
     progress.fresh.push(object);
-    return note(`would create ${titleIn(object, target)}${before ? ` (after ${titleOf(before)})` : ""}`);
+    note(`would create ${titleIn(object, target)}${before ? ` (after ${titleOf(before)})` : ""}`);
+    return target;
   }
   const title = titleIn(object, target);
   const compared = await compareObject(api, target, wanted, { force });
@@ -151,43 +158,39 @@ async function apply(wanted: Wanted, { force, wait }: Args, context: ActionConte
     if (!dryRun) await applyObject(api, target, object, { dryRun, force });
   }
   const awaited = wait && awaitedOf(wait);
-  if (awaited === undefined) return;
-  if (!dryRun) return awaitObject(api, target, awaited, { seconds: wait?.timeout ?? PATIENCE, signal, note });
+  if (awaited === undefined) return target;
+  if (!dryRun) {
+    await awaitObject(api, target, awaited, { seconds: wait?.timeout ?? PATIENCE, signal, note });
+    return target;
+  }
   const live = await api.find<KubeObject>(target);
   const missing = live ? missingOf(live, awaited) : "it is not there yet";
-  if (missing === undefined && compared.fate === "unchanged") return;
+  if (missing === undefined && compared.fate === "unchanged") return target;
   progress.open = true;
   note(`would wait for ${title}${missing === undefined ? "" : `: ${missing}`}`);
+  return target;
 }
 
 async function remove(
   { object }: Wanted,
   { propagation, wait }: Args,
-  context: ActionContext,
-  place: Place,
-): Promise<void> {
-  const { api, progress, dryRun } = place;
-  const target = await place.resources.targetOf(object, place.namespace).catch((error: unknown) => {
+  { note, signal }: ActionContext,
+  { api, resources, namespace, progress, dryRun }: Place,
+): Promise<Target | undefined> {
+  const target = await resources.targetOf(object, namespace).catch((error: unknown) => {
     // Of a kind that the cluster does not have there is no object.
     if (isKindUnknown(error)) return undefined;
     throw error;
   });
+  if (target === undefined) return undefined;
   const title = titleIn(object, target);
-  const fate = target === undefined ? "none" : await deleteObject(api, target, { propagation, dryRun });
-  if (target === undefined || fate === "none") return;
-  if (fate === "deleted") {
-    progress.changed = true;
-    context.note(`${dryRun ? "would delete" : "deletes"} ${title}`);
-  }
-  if (dryRun) {
-    progress.open ||= fate === "going";
-    return;
-  }
-  await awaitGone(api, target, title, {
-    seconds: wait?.timeout ?? PATIENCE,
-    signal: context.signal,
-    note: context.note,
-  });
+  const fate = await deleteObject(api, target, { propagation, dryRun });
+  if (fate === "deleted") note(`${dryRun ? "would delete" : "deletes"} ${title}`);
+  progress.changed ||= fate === "deleted";
+  progress.open ||= fate === "going";
+  if (fate !== "none" && !dryRun)
+    await awaitGone(api, target, title, { seconds: wait?.timeout ?? PATIENCE, signal, note });
+  return target;
 }
 
 /** Whether the API has the object's kind by this definition. */

@@ -14,6 +14,9 @@ export type Propagation = "Background" | "Foreground" | "Orphan";
 export type Comparison =
   { readonly fate: "unchanged" | "new" } | { readonly fate: "differs"; readonly lines: readonly string[] };
 
+/** Times that an object is compared anew which somebody else wrote meanwhile. */
+const TRIES = 5;
+
 interface Way {
   readonly dryRun: boolean;
   /** Takes fields over that another manager set otherwise. */
@@ -48,8 +51,14 @@ export async function compareObject(
   { object, secrets }: Wanted,
   { force }: Pick<Way, "force">,
 ): Promise<Comparison> {
-  const live = await api.find<KubeObject>(target);
-  const next = await applyObject(api, target, object, { dryRun: true, force });
+  let live: KubeObject | undefined;
+  let next: KubeObject;
+  let tries = 0;
+  // Both must be of one version: what somebody wrote in between would be taken for a change.
+  do {
+    live = await api.find<KubeObject>(target);
+    next = await applyObject(api, target, object, { dryRun: true, force });
+  } while (live && live.metadata.resourceVersion !== next.metadata.resourceVersion && ++tries < TRIES);
   if (live === undefined) return { fate: "new" };
   const isHidden = (path: readonly string[]): boolean =>
     (isSecret(object) && path[0] === "data") || [...secrets].some((given) => isAbove(path, given, object));

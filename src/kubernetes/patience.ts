@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Unreachable } from "./refusals.ts";
+import { Refusal, Unreachable } from "./refusals.ts";
 
 /** Seconds between two looks, and until what is waited for is told again. */
 const PAUSE = 1;
@@ -15,7 +15,7 @@ export interface Patience {
 }
 
 /**
- * Looks until it is so. A server that does not answer meanwhile is waited for like all else: API servers restart.
+ * Looks until it is so. A server that does not answer meanwhile, or is too busy, is waited for like all else: API servers restart.
  * @throws what `tooLong` makes of the last answer, once the time is up; what `look` throws
  */
 export async function until<Found>(
@@ -44,6 +44,9 @@ async function tolerant<Found>(look: () => Promise<Look<Found>>): Promise<Look<F
     return await look();
   } catch (error) {
     if (error instanceof Unreachable) return { waitingFor: error.message };
+    // What stands before a server that restarts, or has too much to do, says so.
+    if (error instanceof Refusal && (error.status === 429 || error.status >= 500))
+      return { waitingFor: `${error.message}: ${error.said.message}` };
     throw error;
   }
 }

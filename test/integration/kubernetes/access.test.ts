@@ -100,5 +100,8 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
 /** The certificate of a CA that nobody here has to do with. */
 function otherCa(): string {
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/null"];
-  return execFileSync("openssl", ["req", "-x509", ...key, "-subj", "/CN=other", "-days", "1"], { encoding: "utf8" });
+  return execFileSync("openssl", ["req", "-x509", ...key, "-subj", "/CN=other", "-days", "1"], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  });
 }

@@ -168,6 +168,24 @@ spec:
     expect((await plan(bigger)).notes).to.deep.equal(["would change Widget team/w", "  spec.size: 3 → 4"]);
   });
 
+  it("gives later stages where each object lies, in a dry run too", async () => {
+    const manifest = [
+      { apiVersion: "v1", kind: "Namespace", metadata: { name: "own" } },
+      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } },
+      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "b", namespace: "own" } },
+    ];
+    const given = kubernetesObject.args.parse({ kubeconfig: kube().kubeconfig(), manifest });
+    const objects = [
+      { apiVersion: "v1", kind: "Namespace", name: "own" },
+      { apiVersion: "v1", kind: "ConfigMap", name: "a", namespace: "default" },
+      { apiVersion: "v1", kind: "ConfigMap", name: "b", namespace: "own" },
+    ];
+    for (const how of ["plan", "run", "run"] as const) {
+      const result = await kubernetesObject[how](given, actionContext());
+      expect(result).to.have.nested.property("outputs.objects").that.deep.equals(objects);
+    }
+  });
+
   it("waits for a condition or a field, with the controller's words, and not for ever", async () => {
     const labels = { app: "web" };
     const template = { metadata: { labels }, spec: { containers: [{ name: "web", image: "web:1" }] } };

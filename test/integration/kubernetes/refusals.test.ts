@@ -1,3 +1,7 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { connect, type AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import { expect } from "chai";
 import { kubernetesNode } from "#actions/kubernetes-node.ts";
 import { kubernetesObject } from "#actions/kubernetes-object.ts";
@@ -92,6 +96,54 @@ describe("Kubernetes' API as seen through what stands before it", () => {
       message: "configmaps default/m has fields that “helm” and “hpa” set otherwise",
       detail: "helm: .spec.replicas\nhelm: .metadata.labels.a\nhpa: .spec.replicas",
     });
+  });
+
+  it("waits on while what stands before it says that it is not there", async () => {
+    const ready = { ...node, status: { conditions: [{ type: "Ready", status: "True" }] } };
+    const answers: Said[] = [{ body: node }, { status: 503, body: "no endpoints" }, { body: ready }, { body: ready }];
+    server.answer = () => answers.shift();
+    const context = actionContext();
+    expect(await run({ ready: true }, server.kubeconfig(), context)).to.deep.include({ changed: false });
+    expect(context.notes).to.deep.equal([`waiting: ${server.url} did not get nodes n1: no endpoints`]);
+  });
+
+  it("goes through the proxy that the kubeconfig names", async () => {
+    const asked: string[] = [];
+    const proxy = createServer();
+    proxy.on("connect", ({ url = "" }, socket: Duplex) => {
+      asked.push(url);
+      const onward = connect(Number(url.split(":")[1]), "127.0.0.1", () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        onward.pipe(socket).pipe(onward);
+      });
+      for (const end of [onward, socket]) end.on("error", () => undefined);
+    });
+    proxy.listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    try {
+      server.answer = () => ({ body: node });
+      const { port } = proxy.address() as AddressInfo;
+      const proxyUrl = `"server":"${server.url}","proxy-url":"http://127.0.0.1:${port}"`;
+      await run({ cordoned: false }, server.kubeconfig().replace(`"server":"${server.url}"`, proxyUrl));
+      expect(asked[0]).to.equal(server.url.replace("https://", ""));
+    } finally {
+      proxy.close();
+    }
+  });
+
+  it("takes nothing for a change that somebody else wrote while it compared", async () => {
+    const versions = ["1", "2", "2", "2"];
+    const map = () => {
+      const resourceVersion = versions.shift() ?? "";
+      const metadata = { name: "m", resourceVersion };
+      return { apiVersion: "v1", kind: "ConfigMap", metadata, data: { at: resourceVersion } };
+    };
+    const resources = [{ name: "configmaps", kind: "ConfigMap", namespaced: true }];
+    server.answer = ({ path }) => ({ body: path === "/api/v1" ? { resources } : map() });
+    const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
+    const given = kubernetesObject.args.parse({ kubeconfig: server.kubeconfig(), manifest });
+    expect(await kubernetesObject.run(given, actionContext())).to.include({ changed: false });
+    expect(versions).to.deep.equal([]);
   });
 
   it("reads all pages of a list, evicts by the version that the server has, and waits when it has too much to do", async () => {
