@@ -1,5 +1,6 @@
 import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
+import { orAborted } from "#engine/transport/deadline.ts";
 import type { Cluster } from "./kubeconfig.ts";
 import { Refusal, Status, unreachable } from "./refusals.ts";
 import { pathOf, type Call, type Target } from "./target.ts";
@@ -58,7 +59,8 @@ export class KubeApi {
     this.#signal.throwIfAborted();
     const { server } = this.cluster;
     const url = new URL(`${server}${path}${call.query ? `?${new URLSearchParams(call.query).toString()}` : ""}`);
-    const { headers, ...options } = await this.cluster.requestOptions();
+    // A program that gives credentials may never end.
+    const { headers, ...options } = await orAborted(this.cluster.requestOptions(), this.#signal);
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const asked = (url.protocol === "https:" ? requestHttps : requestHttp)(

@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { writeFile } from "node:fs/promises";
 import { connect, type AddressInfo } from "node:net";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { expect } from "chai";
 import { kubernetesNode } from "#actions/kubernetes-node.ts";
@@ -9,6 +11,7 @@ import type { Problem } from "#errors/problem.ts";
 import { actionContext } from "#support/action-context.ts";
 import { KubeStandIn, type Asked, type Said } from "#support/kube-stand-in.ts";
 import { rejectionOf } from "#support/rejection.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
 
 /** What no API server of one version does by itself: proxies before it, versions that differ, lines that break. */
 describe("Kubernetes' API as seen through what stands before it", () => {
@@ -105,6 +108,20 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     const context = actionContext();
     expect(await run({ ready: true }, server.kubeconfig(), context)).to.deep.include({ changed: false });
     expect(context.notes).to.deep.equal([`waiting: ${server.url} did not get nodes n1: no endpoints`]);
+  });
+
+  it("ends when it is stopped, also while a program that gives the credentials does not", async () => {
+    const folder = await makeTempDir("endless");
+    try {
+      const path = join(folder.path, "config");
+      const exec = { apiVersion: "client.authentication.k8s.io/v1", command: "sleep", args: ["5"] };
+      await writeFile(path, server.kubeconfig().replace('{"token":"stand-in-token"}', JSON.stringify({ exec })));
+      const signal = AbortSignal.timeout(200);
+      const stopped: unknown = await run({ cordoned: true }, path, actionContext({ signal })).catch((e: unknown) => e);
+      expect(stopped).to.equal(signal.reason);
+    } finally {
+      await folder.remove();
+    }
   });
 
   it("goes through the proxy that the kubeconfig names", async () => {
