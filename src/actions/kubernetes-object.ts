@@ -8,11 +8,11 @@ import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "#kubernetes/api.ts";
-import type { Target } from "#kubernetes/target.ts";
+import { PathPart, type Target } from "#kubernetes/target.ts";
 import { applyObject, awaitGone, awaitObject, compareObject, deleteObject } from "#kubernetes/apply.ts";
 import { missingOf, type Awaited } from "#kubernetes/conditions.ts";
 import { Manifest, readManifests, wantedOf, type Wanted } from "#kubernetes/manifests.ts";
-import { titleOf, type KubeObject } from "#kubernetes/objects.ts";
+import { ObjectShape, titleOf, type KubeObject } from "#kubernetes/objects.ts";
 import { until } from "#kubernetes/patience.ts";
 import { Resources } from "#kubernetes/resources.ts";
 import { clusterArgs, openApi } from "./kubernetes-place.ts";
@@ -43,7 +43,7 @@ const Wait = z
 const args = z
   .strictObject({
     ...clusterArgs,
-    namespace: z.string().min(1).optional().describe("For objects that name none; the context's unless given."),
+    namespace: PathPart.optional().describe("For objects that name none; the context's unless given."),
     manifest: z
       .union([Manifest, z.array(Manifest).min(1), z.string().min(1), z.instanceof(Secret)])
       .optional()
@@ -163,7 +163,7 @@ async function apply(
     await awaitObject(api, target, awaited, { seconds: wait?.timeout ?? PATIENCE, signal, note });
     return target;
   }
-  const live = await api.find<KubeObject>(target);
+  const live = await api.find<KubeObject>(target, ObjectShape);
   const missing = live ? missingOf(live, awaited) : "it is not there yet";
   if (missing === undefined && compared.fate === "unchanged") return target;
   progress.open = true;

@@ -10,6 +10,7 @@ import { Secret, secret } from "#engine/step/secret.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { Access } from "./kubeconfig-access.ts";
+import { PathPart } from "./target.ts";
 
 /** How a kubeconfig is named by an action. */
 export interface KubeconfigPlace {
@@ -45,7 +46,7 @@ const Kubeconfig = z.looseObject({
     }),
   }),
   contexts: Named({
-    context: z.looseObject({ cluster: Text, user: Text.nullish(), namespace: Text.nullish() }),
+    context: z.looseObject({ cluster: Text, user: Text.nullish(), namespace: PathPart.nullish() }),
   }).nullish(),
   users: Named({
     user: z

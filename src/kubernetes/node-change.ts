@@ -1,3 +1,4 @@
+import { defined } from "#optional/defined.ts";
 import type { KubeNode, Taint } from "./objects.ts";
 
 /** What is wanted of a node; null takes away, what is not named is left alone. */
@@ -40,9 +41,11 @@ export function nodeChange(node: KubeNode, wanted: WantedNode): NodeChange | und
   };
 }
 
-/** The node as it will be. */
+/** The node as it will be, still of the version that it has. */
 export function changedNode(node: KubeNode, { patch }: NodeChange): KubeNode {
-  return merge(node, patch) as KubeNode;
+  const changed = merge(node, patch) as KubeNode;
+  const { resourceVersion: _, ...metadata } = changed.metadata;
+  return { ...changed, metadata: { ...metadata, ...defined({ resourceVersion: node.metadata.resourceVersion }) } };
 }
 
 /** RFC 7396. */
