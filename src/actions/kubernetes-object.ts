@@ -95,8 +95,18 @@ interface Progress {
   changed: boolean;
   /** Something is waited for of which a dry run cannot tell how it ends. */
   open: boolean;
-  /** Objects that a dry run found new: others may rest on them. */
+  /** Objects that this run made, or would make: others may rest on them, in later stages too. */
   readonly fresh: KubeObject[];
+}
+
+/** By run and cluster. */
+const made = new Map<string, KubeObject[]>();
+
+function madeBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): KubeObject[] {
+  const key = `${runId} ${server}`;
+  const present = made.get(key) ?? [];
+  made.set(key, present);
+  return present;
 }
 
 async function ensure(given: Args, context: ActionContext, mode: Mode): Promise<ActionResult & Pick<Progress, "open">> {
@@ -104,7 +114,7 @@ async function ensure(given: Args, context: ActionContext, mode: Mode): Promise<
   if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "there is no object in it" });
   const { api, namespace } = await openApi(given, context);
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
-  const progress: Progress = { changed: false, open: false, fresh: [] };
+  const progress: Progress = { changed: false, open: false, fresh: madeBy(context, api) };
   const work = given.absent ? remove : apply;
   const targets = new Map<Wanted, Target | undefined>();
   // What stands last rests on what stands before it, and goes first.
