@@ -3,6 +3,7 @@ import { request as requestHttps } from "node:https";
 import type { z } from "zod";
 import { orAborted } from "#engine/transport/deadline.ts";
 import type { Cluster } from "./kubeconfig.ts";
+import { clip } from "./clip.ts";
 import { pageOf } from "./objects.ts";
 import { Refusal, Status, unreachable } from "./refusals.ts";
 import { pathOf, type Call, type Target } from "./target.ts";
@@ -110,7 +111,7 @@ export class KubeApi {
 function checked(answer: unknown, shape: z.ZodType | undefined): unknown {
   const problem = shape?.safeParse(answer).error?.issues[0];
   if (problem === undefined) return answer;
-  throw new Error(`it says what no API server says: ${[...problem.path, problem.message].join(": ")}`);
+  throw new Error(clip(`it says what no API server says: ${[...problem.path, problem.message].join(": ")}`));
 }
 
 async function textOf(reply: IncomingMessage): Promise<string> {

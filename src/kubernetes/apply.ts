@@ -1,5 +1,6 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "./api.ts";
+import { clip } from "./clip.ts";
 import { manager, type Target } from "./target.ts";
 import { missingOf, type Awaited } from "./conditions.ts";
 import { differences } from "./difference.ts";
@@ -110,7 +111,7 @@ export async function awaitGone(api: KubeApi, target: Target, title: string, pat
       if (live === undefined || (uid !== undefined && live.metadata.uid !== uid)) return { found: true };
       ({ uid } = live.metadata);
       const { finalizers = [] } = live.metadata;
-      const held = finalizers.length > 0 ? `, held by its finalizers ${finalizers.join(", ")}` : "";
+      const held = finalizers.length > 0 ? clip(`, held by its finalizers ${finalizers.join(", ")}`) : "";
       return { waitingFor: `${title} is still there${held}` };
     },
     (waitingFor) => notReady(`after ${patience.seconds} s ${waitingFor}`, "wait longer: wait: { timeout: … }"),

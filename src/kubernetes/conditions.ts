@@ -1,3 +1,5 @@
+import { clip } from "./clip.ts";
+import { shown } from "./difference.ts";
 import type { Condition, KubeObject } from "./objects.ts";
 
 /** What is waited for: a condition, or a field that has a value. */
@@ -24,14 +26,14 @@ export function missingOf(object: KubeObject, awaited: Awaited): string | undefi
   if (found === undefined) return `it has no condition ${awaited.condition} yet`;
   if (found.status === awaited.status) return undefined;
   const why = [found.reason, found.message].filter((text) => text !== undefined && text !== "").join(": ");
-  return `${awaited.condition} is ${String(found.status)}${why === "" ? "" : ` (${why})`}`;
+  return `${awaited.condition} is ${clip(String(found.status))}${why === "" ? "" : ` (${clip(why)})`}`;
 }
 
 function missingField(object: KubeObject, { field, value }: Extract<Awaited, { field: string }>): string | undefined {
   let found: unknown = object;
   for (const key of field.split("."))
     found = typeof found === "object" && found !== null ? (found as Record<string, unknown>)[key] : undefined;
-  const text = found === undefined ? "not there" : JSON.stringify(found);
+  const text = found === undefined ? "not there" : shown(found);
   if (value === undefined)
     return found === undefined || found === null || found === "" ? `${field} is ${text}` : undefined;
   return found === value ? undefined : `${field} is ${text}, not ${JSON.stringify(value)}`;

@@ -68,22 +68,22 @@ export function titleOf({ kind, metadata: { name, namespace } }: Pick<KubeObject
 
 const Texts = z.record(z.string(), z.string()).optional();
 const Text = z.string().optional();
+/** Of names, keys and short values the API takes 253 characters at most, and a slash between two of them. */
+const Name = z.string().max(512);
 
 /** What is read of an object: a server in wrong hands may say anything. */
 export const ObjectShape = z.looseObject({
   metadata: z.looseObject({
-    name: z.string(),
-    namespace: Text,
+    name: Name,
+    namespace: Name.optional(),
     uid: Text,
     generation: z.number().optional(),
     resourceVersion: Text,
     labels: Texts,
     annotations: Texts,
     finalizers: z.array(z.string()).optional(),
-    deletionTimestamp: Text,
-    ownerReferences: z
-      .array(z.looseObject({ kind: z.string(), name: z.string(), controller: z.boolean().optional() }))
-      .optional(),
+    deletionTimestamp: Name.optional(),
+    ownerReferences: z.array(z.looseObject({ kind: Name, name: Name, controller: z.boolean().optional() })).optional(),
     managedFields: z.array(z.looseObject({ manager: Text, operation: Text })).optional(),
   }),
 });
@@ -92,13 +92,13 @@ export const NodeShape = ObjectShape.extend({
   spec: z
     .looseObject({
       unschedulable: z.boolean().optional(),
-      taints: z.array(z.looseObject({ key: z.string(), value: Text, effect: z.string() })).optional(),
+      taints: z.array(z.looseObject({ key: Name, value: Text, effect: Name })).optional(),
     })
     .optional(),
   status: z
     .looseObject({
       conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).optional(),
-      nodeInfo: z.looseObject({ kubeletVersion: Text }).optional(),
+      nodeInfo: z.looseObject({ kubeletVersion: Name.optional() }).optional(),
     })
     .optional(),
 });

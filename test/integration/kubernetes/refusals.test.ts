@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { expect } from "chai";
 import { kubernetesNode } from "#actions/kubernetes-node.ts";
 import { kubernetesObject } from "#actions/kubernetes-object.ts";
-import type { Problem } from "#errors/problem.ts";
+import type { KcoreError, Problem } from "#errors/problem.ts";
 import { actionContext } from "#support/action-context.ts";
 import { KubeStandIn, type Asked, type Said } from "#support/kube-stand-in.ts";
 import { rejectionOf } from "#support/rejection.ts";
@@ -125,6 +125,40 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     server.answer = () => ({ body: { resources: [{ name: 1 }] } });
     const { problems } = await rejectionOf(kubernetesObject.run(given, actionContext()));
     expect(problems[0]).to.include({ code: "KUBERNETES_UNREACHABLE" });
+  });
+
+  it("is not flooded by what a server says", async () => {
+    const flood = "x".repeat(4 << 20);
+    const causes = Array.from({ length: 5000 }, () => ({
+      reason: "FieldManagerConflict",
+      message: flood.slice(0, 900),
+      field: flood.slice(0, 900),
+    }));
+    const pods = Array.from({ length: 20_000 }, (_, i) => ({
+      metadata: { name: `pod-${i}`, namespace: "x".repeat(200) },
+    }));
+    const answers: readonly Said[] = [
+      { status: 500, body: { code: 500, message: flood } },
+      { status: 409, body: { code: 409, message: flood, details: { causes } } },
+      { body: { ...node, metadata: { name: "n1", labels: { [flood]: 1 } } } },
+      { body: { ...node, metadata: { name: flood } } },
+      { body: { ...node, status: { conditions: [{ type: "Ready", status: "False", message: flood }] } } },
+      { body: { ...node, metadata: { name: "n1", annotations: { a: flood } } } },
+    ];
+    const said: string[] = [];
+    const asked = async (answer: KubeStandIn["answer"], args: object): Promise<void> => {
+      server.answer = answer;
+      const context = actionContext();
+      const result: unknown = await run(args, server.kubeconfig(), context).catch((error: unknown) => error);
+      said.push(JSON.stringify([context.notes, (result as Partial<KcoreError>).problems]));
+    };
+    for (const answer of answers)
+      await asked(() => answer, { ready: true, readyTimeout: "1s", annotations: { a: "b" } });
+    const withPods =
+      (items: unknown) =>
+      ({ path }: Asked) => ({ body: path.startsWith("/api/v1/pods") ? { items } : node });
+    await asked(withPods(pods), { drained: true });
+    for (const text of said) expect(text.length, text.slice(0, 200)).to.be.below(64 << 10);
   });
 
   it("evicts what came to a node between the look and the cordon", async () => {
