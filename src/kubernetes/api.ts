@@ -1,7 +1,6 @@
 import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { z } from "zod";
-import { orAborted } from "#engine/transport/deadline.ts";
 import type { Cluster } from "./kubeconfig.ts";
 import { clip } from "./clip.ts";
 import { pageOf } from "./objects.ts";
@@ -70,8 +69,7 @@ export class KubeApi {
     this.#signal.throwIfAborted();
     const { server } = this.cluster;
     const url = new URL(`${server}${path}${call.query ? `?${new URLSearchParams(call.query).toString()}` : ""}`);
-    // A program that gives credentials may never end.
-    const { headers, ...options } = await orAborted(this.cluster.requestOptions(), this.#signal);
+    const { headers, ...options } = await this.cluster.requestOptions();
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const asked = (url.protocol === "https:" ? requestHttps : requestHttp)(

@@ -145,7 +145,8 @@ function maskSecrets({ users }: Kubeconfig): void {
 function maskCredentials(options: RequestOptions): RequestOptions {
   const { Authorization = "" } = (options.headers ?? {}) as Partial<Record<string, string>>;
   const { auth, key } = options;
-  const sent = [Authorization.replace(/^\S+ /, ""), auth && Buffer.from(auth).toString("base64"), key?.toString()];
+  const text = typeof key === "string" || Buffer.isBuffer(key) ? key.toString() : "";
+  const sent = [Authorization.replace(/^\S+ /, ""), auth && Buffer.from(auth).toString("base64"), text];
   for (const value of sent) if (value) secret(value);
   return options;
 }

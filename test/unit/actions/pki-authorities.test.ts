@@ -75,7 +75,7 @@ describe("CAs of other programs", () => {
   it("gives two runs that make it at once the same CA", async () => {
     const args = pkiCreateAuthority.args.parse({ name: "kubernetes" }) as { name: string; days: number };
     const both = await Promise.all([1, 2].map(() => pkiCreateAuthority.run(args, withPassphrase())));
-    expect(both.map(({ changed }) => changed).toSorted()).to.deep.equal([false, true]);
+    expect(both.map(({ changed }) => changed)).to.have.members([false, true]);
     expect(both[0]?.outputs).to.deep.equal(both[1]?.outputs);
   });
 
