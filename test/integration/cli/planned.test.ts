@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject, type Ended } from "#support/kcore.ts";
@@ -107,6 +108,33 @@ describe("a run that is held to its plan", function () {
     for (const words of [[], ["--dry-run", "--detach"]])
       expect((await apply("--fail-on-change", ...words)).stderr).to.contain("USAGE");
     expect((await apply("--plan", "plan.json", "--dry-run")).code).to.equal(2);
+  });
+
+  it("has no good answer with --fail-on-change where the view left before the end", async () => {
+    const gate = join(project.path, "gate");
+    execFileSync("mkfifo", [gate]);
+    project.write({
+      "project/states/issue.yaml": `steps: [{ id: issue, unless: "cat ${gate}", command.run: { cmd: "true" } }]\n`,
+    });
+    const { child, ended } = project.start([
+      "state",
+      "apply",
+      "issue",
+      "--on",
+      "here",
+      "--dry-run",
+      "--fail-on-change",
+    ]);
+    child.stdout?.destroy();
+    const { code, stderr } = await ended;
+    await writeFile(gate, "");
+    expect(code, stderr).to.equal(130);
+  });
+
+  it("says nothing on stderr that GitHub's runner would obey", async () => {
+    const { stderr } = await project.start(["state", "apply", "##[error]x", "--on", "here"], { GITHUB_ACTIONS: "true" })
+      .ended;
+    expect(stderr).to.contain("## [error]x");
   });
 
   it("writes the run as Markdown, at its end or later", async () => {
