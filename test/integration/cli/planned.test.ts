@@ -71,8 +71,23 @@ describe("a run that is held to its plan", function () {
       writeFileSync(join(project.project, "plan.json"), JSON.stringify({ ...plan, ...more }));
     put({ nodes: [{ name: "elsewhere" }] });
     expect(await refused("--plan", "plan.json")).to.contain("it is for elsewhere, not for here");
+    put({ asked: { params: {}, skipHealth: true, context: "lab" } });
+    expect(await refused("--plan", "plan.json")).to.contain(
+      "made for another --context; it was made with --skip-health",
+    );
     put({ title: "state apply other" });
     expect(await refused("--plan", "plan.json")).to.contain("for “state apply other”, not for “state apply issue”");
+  });
+
+  it("does nothing with other parameters, though the steps are told alike", async () => {
+    project.write({
+      "project/states/issue.yaml": `params: { a: { type: string } }\nsteps: [{ id: issue, command.run: { cmd: "echo {{params.a}} >${file()}" } }]\n`,
+    });
+    git("commit", "--quiet", "--all", "--message", "a");
+    expect((await apply("--set", "a=1", "--dry-run", "--report", "plan.json")).code).to.equal(0);
+    expect(await refused("--set", "a=2", "--plan", "plan.json")).to.contain("it was made with other parameters: a");
+    expect((await apply("--params", '{"a":"1"}', "--plan", "plan.json")).code).to.equal(0);
+    expect(readFileSync(file(), "utf8")).to.equal("1\n");
   });
 
   it("tells what is no plan: no JSON, a run, a failed dry run, files that were not committed", async () => {
