@@ -185,6 +185,12 @@ module.exports = {
       "A session drives one node; it knows nothing of the others, of stages or of records.",
     ),
     only(
+      "downloads-know-step",
+      "engine/downloads",
+      ["errors", "engine/step"],
+      "What the bastion fetches by its URL: whom it is for, the session knows.",
+    ),
+    only(
       "feed-knows-session",
       "engine/feed",
       ["errors", "engine/events", "engine/program", "engine/session", "engine/step", "engine/transport"],

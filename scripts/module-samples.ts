@@ -77,6 +77,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "file.downloaded": [
     { path: "/a", url: "https://a/b", sha256, headers: { A: new Secret("b") }, proxy: "http://c:1" },
     { path: "/a", url: "https://a/b", sha256, caFile: "/a.crt" },
+    { path: "/a", url: "https://a/b", sha256, via: "bastion" },
   ],
   "file.managed": [
     { path: "/etc/a", content: "a", backup: true, validate: "visudo -cf %s" },

@@ -45,6 +45,7 @@ const context: StepContext = {
   nodeId: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11",
   stateDir: "/var/lib/kcore",
   readFile: () => blobOf(SAMPLE),
+  remote: () => blobOf(SAMPLE),
   renderTemplate: () => SAMPLE,
 };
 

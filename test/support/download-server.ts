@@ -1,10 +1,10 @@
 /**
  * A server of its own process for tests that wait without turning the event loop: `node download-server.ts PORT LOG`. `/file` gives `body`, with ranges; `/cut`
  * ends its first answer halfway; `/plain` knows no ranges; `/private` wants `X-Token: it's "secret"`; `/moved` leads to `/file` for who has that
- * header. LOG gets a line for each request: path, range, token.
+ * header, `/away` for everybody, `/round` to itself; `/endless` never ends, `/half` stands still in the middle. LOG gets a line for each request: path, range, token.
  */
 import { appendFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 
 /** What it serves. */
@@ -18,7 +18,11 @@ function main(port: number, log: string): void {
     const given = headers["x-token"];
     appendFileSync(log, `${request.method} ${url} ${headers.range ?? "-"} ${given === undefined ? "-" : "token"}\n`);
     if ((url === "/private" || url === "/moved") && given !== token) return response.writeHead(403).end("no\n");
-    if (url === "/moved") return response.writeHead(302, { location: "/file" }).end();
+    if (url === "/moved" || url === "/away") return response.writeHead(302, { location: "/file" }).end();
+    if (url === "/round") return response.writeHead(302, { location: url }).end();
+    if (url === "/half")
+      return response.writeHead(200, { "content-length": body.length }).write(body.subarray(0, body.length / 2));
+    if (url === "/endless") return goOn(response);
     if (!["/file", "/cut", "/plain", "/private"].includes(url)) return response.writeHead(404).end("none\n");
     const from = url === "/plain" ? 0 : Number(/^bytes=(\d+)-/.exec(headers.range ?? "")?.[1] ?? 0);
     if (from >= body.length) return response.writeHead(416).end();
@@ -29,6 +33,11 @@ function main(port: number, log: string): void {
       return response.write(part.subarray(0, body.length / 2), () => setTimeout(() => response.destroy(), 50));
     return response.end(request.method === "HEAD" ? undefined : part);
   }).listen(port, "127.0.0.1");
+}
+
+/** As fast as it is taken, until nobody takes it any more. */
+function goOn(response: ServerResponse): void {
+  if (!response.destroyed) response.write(body, () => goOn(response));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main(Number(process.argv[2]), process.argv[3] ?? "/dev/null");

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { blobOf } from "#engine/step/blob.ts";
+import { remoteBlob } from "#engine/step/remote.ts";
 import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
 import { compileAlone, standaloneText } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
@@ -27,6 +28,7 @@ export function contextOf(
       if (text === undefined) throw new Error(`the test gave no file ${path}`);
       return blobOf(text);
     },
+    remote: (content) => remoteBlob(content, () => Promise.reject(new Error(`the test fetches no ${content.label}`))),
     renderTemplate: (name) => {
       throw new Error(`the test gave no template ${name}`);
     },

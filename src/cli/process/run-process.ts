@@ -71,6 +71,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
     { executeRun },
     { createTransport },
     { openSession },
+    { openDownloads },
     { readSecret },
     { openerOf },
     { findAction, actionNames },
@@ -78,6 +79,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
     import("#engine/orchestrate/execute-run.ts"),
     import("#engine/transport/connect.ts"),
     import("#engine/session/open-session.ts"),
+    import("#engine/downloads/downloads.ts"),
     import("#engine/roster/resolve-secret.ts"),
     import("#engine/sealed/opener.ts"),
     import("#actions/registry.ts"),
@@ -109,6 +111,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       actions: findAction,
       actionNames,
       trust: trustOfProcess(process.env),
+      fetch: openDownloads({ folder: join(kcoreHome(), "cache", "downloads"), env: process.env }),
       sources: { stale: process.env["KCORE_ROSTER_STALE"] === "1" },
       facts: keptFacts({
         project,

@@ -1,11 +1,14 @@
+import { basename } from "node:path";
 import { z } from "zod";
+import { type Blob, blobName } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, HttpUrl, Sha256, Text, UserName } from "../step/fields.ts";
 import { fetchTo, foreseeDownload, type Download } from "../step/fragments/download.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
 import { ownersOf, type Thing } from "../step/reach.ts";
+import { refusalName } from "../step/remote.ts";
 import { Secret } from "../step/secret.ts";
-import { sh } from "../step/sh.ts";
+import { sh, type Sh } from "../step/sh.ts";
 
 function isOneLine(text: string | Secret): boolean {
   return !/[\0\r\n]/.test(text instanceof Secret ? text.reveal() : text);
@@ -19,14 +22,18 @@ function isOneLine(text: string | Secret): boolean {
  *   sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *   mode: "0755"
  * ```
- * The node fetches the file itself, by curl, GNU wget or BusyBox wget; a file that the bastion shall send is `file.managed` with `source:`. It
- * takes its place only when its hash is right, as a whole; what is there with the right hash costs no download. One that was cut off
- * is gone on with by the next run. Headers and a URL that is secret need curl, which reads them from its stdin; they do not follow a redirect
- * to another place. The step key `timeout` limits it; a download that stands still for five minutes has failed.
+ * The node fetches the file itself, by curl, GNU wget or BusyBox wget; one that was cut off is gone on with by the next run. With `via: bastion`
+ * nothing but SSH need reach the node: the bastion fetches the content when the first node lacks it, once for all nodes, keeps it in
+ * `~/.kcore/cache/downloads` for 30 days after its last use, and sends it to those that lack it (2 GB at most; with `--feed nodes` they give it to
+ * one another). A dry run asks no server that way. A file of the project is `file.managed` with `source:`.
+ *
+ * The file takes its place only when its hash is right, as a whole; what is there with the right hash costs no download. Headers and a URL that is
+ * secret need curl where the node fetches, which reads them from its stdin; headers do not follow a redirect to another place. The step key
+ * `timeout` limits what the node does; a download that stands still for five minutes has failed.
  */
 export const fileDownloaded = defineModule({
   name: "file.downloaded",
-  summary: "Keeps a file that the node fetches by its URL, pinned by its hash.",
+  summary: "Keeps a file that the node, or the bastion for it, fetches by its URL, pinned by its hash.",
   alsoKnownAs: ["get_url", "files.download", "file.managed", "curl", "wget"],
   args: z.strictObject({
     path: AbsolutePath.describe("The file on the node."),
@@ -45,8 +52,14 @@ export const fileDownloaded = defineModule({
       )
       .default({})
       .describe("Headers of the request; they may be secret."),
-    caFile: AbsolutePath.optional().describe("The CA to trust, a file on the node."),
-    proxy: HttpUrl.optional().describe("A proxy; else what the node's environment names (http_proxy, https_proxy)."),
+    via: z
+      .enum(["node", "bastion"])
+      .default("node")
+      .describe("Who fetches it: the node, or the bastion, which sends it to nodes that lack it."),
+    caFile: AbsolutePath.optional().describe("The CA to trust, a file on the machine that fetches."),
+    proxy: HttpUrl.optional().describe(
+      "A proxy; else what the environment of the machine that fetches names (http_proxy, https_proxy).",
+    ),
   }),
   refusals: [
     "DOWNLOAD_DIFFERS",
@@ -57,16 +70,18 @@ export const fileDownloaded = defineModule({
     "NIXOS_MANAGED",
     "TOOL_MISSING",
   ],
-  step: ({ path, mode, owner, group, makeDirs, ...download }) => {
+  step: ({ path, mode, owner, group, makeDirs, via, ...download }, context) => {
     const above: readonly Thing[] = makeDirs ? [{ is: "parents", path }] : [];
-    const needs: readonly Thing[] = ["curl", "wget"].map((name) => ({ is: "program", name }));
+    const label = context.sensitive ? "contents" : basename(path);
+    const wanted = `sha256:${download.sha256}`;
+    const way = via === "node" ? byNode(download) : byBastion(context.remote({ ...download, label }));
     return {
       ...(/\/s?bin\//.test(path) && { brings: true }),
       reach: {
         changes: [{ is: "path", path }, ...above],
-        restsOn: [{ is: "path", path, owner }, ...ownersOf({ owner, group }), ...needs],
+        restsOn: [{ is: "path", path, owner }, ...ownersOf({ owner, group }), ...way.restsOn],
       },
-      want: { kind: "file", content: `sha256:${download.sha256}`, ...wantOwnership({ mode, owner, group }) },
+      want: { kind: "file", content: wanted, ...wantOwnership({ mode, owner, group }) },
       probe: sh`kind_of ${path}
 fact kind "$kind"
 [ "$kind" = file ] || exit 0
@@ -76,15 +91,19 @@ ${probeOwnership(path, { owner, group })}`,
       guard: sh`guard_file ${path}`,
       keep: sh`keep_path ${path}`,
       foresee: sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}
-[ "$(had content)" = ${`sha256:${download.sha256}`} ] || {
-${foreseeDownload(download satisfies Download)}
+[ "$(had content)" = ${wanted} ] || {
+${way.foresee}
 }`,
+      ...(way.blob && {
+        asks: sh`[ "$(had kind):$(had content)" = ${`file:${wanted}`} ] || echo ${`${blobName(way.blob)} 0`}`,
+        offers: [way.blob],
+      }),
       // What is there by now may be a link to what is not its owner's to read: a copy of what was opened counts, by its hash.
       apply: sh`part=$K_TMP/same
-[ "$(had kind):$(had content)" = ${`file:sha256:${download.sha256}`} ] &&
+[ "$(had kind):$(had content)" = ${`file:${wanted}`} ] &&
   (umask 077; open_file ${path} && cat <&9 >"$part") && sum=$(sha256sum <"$part") && [ "\${sum%% *}" = ${download.sha256} ] || {
 parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
-${fetchTo(download)}
+${way.take}
 }
 put_file "$part" ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"} || exit 1
 rm -f "$part" "$K_TMP/same"`,
@@ -93,3 +112,45 @@ rm -f "$part" "$K_TMP/same"`,
     };
   },
 });
+
+/** How the content comes to the node. */
+interface Way {
+  readonly restsOn: readonly Thing[];
+  readonly foresee: Sh;
+  /** What the node asks the bastion for where it lacks the content. */
+  readonly blob?: Blob;
+  /** Has it in the file `$part`, or refuses. */
+  readonly take: Sh;
+}
+
+function byNode(download: Download): Way {
+  return {
+    restsOn: ["curl", "wget"].map((name) => ({ is: "program", name })),
+    foresee: foreseeDownload(download),
+    take: fetchTo(download),
+  };
+}
+
+function byBastion(blob: Blob): Way {
+  const name = blobName(blob);
+  return {
+    restsOn: [],
+    foresee: sh`:`,
+    blob,
+    take: sh`part=$K_RUN/blobs/${name} why=$K_RUN/blobs/${refusalName(name)}
+if [ -e "$why" ]; then
+  read -r code <"$why"
+  text=$(sed 1d "$why")
+  # A run that is resumed asks again.
+  rm -f "$part" "$why"
+  case $code in
+    DOWNLOAD_DIFFERS) refuse DOWNLOAD_DIFFERS "$text" ;;
+    *) refuse DOWNLOAD_FAILED "$text" ;;
+  esac
+fi
+[ -e "$part" ] || {
+  echo "it changed between the look and the change; run again" >&2
+  exit 1
+}`,
+  };
+}

@@ -1,4 +1,5 @@
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { secret } from "#engine/step/secret.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
@@ -14,18 +15,18 @@ import type { RunDependencies } from "./execute.ts";
 /** What of a run's dependencies it rests on; a check reads no secret, so that each is Unknown. */
 export type CatalogueDependencies = Pick<
   RunDependencies,
-  "project" | "shipped" | "trust" | "actions" | "actionNames"
+  "project" | "shipped" | "trust" | "fetch" | "actions" | "actionNames"
 > & {
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string | Unknown>;
 };
 
 /** States of the project and the shipped ones, with the modules that their steps use, and the actions. */
 export function openCatalogue(
-  { project, shipped, trust, actions, actionNames, readSecret }: CatalogueDependencies,
+  { project, shipped, trust, fetch, actions, actionNames, readSecret }: CatalogueDependencies,
   { roster, run }: { readonly roster: Roster; readonly run: Readonly<Record<string, unknown>> },
   modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>,
 ): Catalogue {
-  const states = statesOf({ project, shipped, ...(trust && { trust }) });
+  const states = statesOf({ project, shipped, ...defined({ trust, fetch }) });
   const loaded = new Map<string, Promise<Awaited<ReturnType<typeof actions>>>>();
   const known = new Map<string, Promise<ModuleDefinition>>();
   const moduleOf = (name: string) => {

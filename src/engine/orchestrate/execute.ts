@@ -6,6 +6,7 @@ import type { Trust } from "#engine/project/project.ts";
 import type { SourceOptions } from "#engine/roster/sources.ts";
 import type { NodeEntry, TargetFacts } from "#engine/roster/roster.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
+import type { Fetch } from "#engine/step/remote.ts";
 import type { ExitCode, SourcePosition } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
 
@@ -71,6 +72,8 @@ export interface RunDependencies {
   readonly actionNames: readonly string[];
   /** Whose files of the project are believed (S-20); absent: everybody's. */
   readonly trust?: Trust;
+  /** How the bastion fetches contents by their URLs, when a node asks for one; absent: it does not. */
+  readonly fetch?: Fetch;
   /** How programs and addresses in `roster/` are asked. */
   readonly sources?: SourceOptions;
   /** Reads a secret that a file refers to, at this place. @throws KcoreError when it cannot be read. */

@@ -1,5 +1,6 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { Blob } from "#engine/step/blob.ts";
+import { formatBytes, formatSending } from "#engine/events/bytes.ts";
+import type { Asker, Blob } from "#engine/step/blob.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import type { Link } from "./link.ts";
@@ -95,13 +96,27 @@ export class Line {
       try {
         const { run } = this.#options;
         const isOpen = (): boolean => link === this.#link;
-        await sendBlobs(link, names, { run, offered, sending: this.#watch(link), isOpen, ...this.#fed() });
+        const askerFor = (label: string): Asker => this.#askerFor(label);
+        await sendBlobs(link, names, { run, offered, sending: this.#watch(link), isOpen, askerFor, ...this.#fed() });
       } catch (error) {
+        const { stopping } = this.#options;
+        // A fetch that nobody waits for any more: the runner was told.
+        if (stopping.aborted && error === stopping.reason) return;
         // The runner waits for what never comes: a file of the project that changed while the run went on.
         this.say("stop\n");
         this.#options.onBug(error);
       }
     });
+  }
+
+  #askerFor(label: string): Asker {
+    const { session, stopping } = this.#options;
+    const { emit, node } = session;
+    const tell: Asker["tell"] = ({ got, total }) => {
+      const far = got === 0 ? "" : `: ${total === undefined ? formatBytes(got) : formatSending({ sent: got, total })}`;
+      emit({ type: "node.waiting", node: node.name, reason: `for ${label}, which the bastion fetches${far}` });
+    };
+    return { signal: stopping, tell };
   }
 
   /** Where others may feed the node. */

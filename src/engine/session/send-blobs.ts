@@ -1,4 +1,7 @@
-import type { Blob } from "#engine/step/blob.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { Asker, Blob } from "#engine/step/blob.ts";
+import { blobOf } from "#engine/step/blob.ts";
+import { refusalName } from "#engine/step/remote.ts";
 import { blobCommands, inPlace } from "#engine/program/blob-commands.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { BlobFeed, FedNode } from "./blob-feed.ts";
@@ -11,6 +14,8 @@ export interface BlobAnswer {
   readonly sending: Sending;
   /** False: the line was lost, and who comes back asks anew. */
   readonly isOpen: () => boolean;
+  /** Who waits for what the bastion has yet to fetch. */
+  readonly askerFor: (label: string) => Asker;
   /** Where others may feed the node. */
   readonly fed?: { readonly feed: BlobFeed; readonly party: FedNode };
 }
@@ -21,7 +26,8 @@ export async function sendBlobs(link: Link, names: readonly string[], answer: Bl
   const asked = new Map<string, Blob>();
   const large: (readonly [name: string, blob: Blob])[] = [];
   for (const name of names) {
-    const blob = offered.get(name);
+    const known = offered.get(name);
+    const blob = known?.fetch ? await fetched(name, known, asked, answer) : known;
     if (blob && fed?.feed.takes(fed.party, blob)) large.push([name, blob]);
     else if (blob) asked.set(name, blob);
   }
@@ -29,6 +35,25 @@ export async function sendBlobs(link: Link, names: readonly string[], answer: Bl
   // Each gets its place, and others can have it from here, before the next one is waited for.
   for (const [name, blob] of large) await giveLarge(link, name, blob, answer);
   answer.sending.end();
+}
+
+/** The content that the bastion fetches; without it the step is given why, and what it asked for with nothing in it. */
+async function fetched(
+  name: string,
+  { fetch, label = "contents" }: Blob,
+  asked: Map<string, Blob>,
+  { askerFor }: BlobAnswer,
+): Promise<Blob | undefined> {
+  try {
+    return await fetch?.(askerFor(label));
+  } catch (error) {
+    const [problem] = error instanceof KcoreError ? error.problems : [];
+    if (!problem) throw error;
+    const { code, message, detail, hint } = problem;
+    const text = [message, ...(detail === undefined ? [] : [detail]), ...(hint === undefined ? [] : [`hint: ${hint}`])];
+    asked.set(refusalName(name), blobOf(`${code}\n${text.join("\n")}\n`));
+    return blobOf("");
+  }
 }
 
 async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswer): Promise<void> {

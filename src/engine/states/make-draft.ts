@@ -133,12 +133,8 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
 
 /** What the bastion sends for a step lies in the run's folder, which no other user may enter (docs/runner.md, The state folder). */
 function refuseFiles(step: Step, { module, source }: DraftParts, user: string): void {
-  if (
-    [step.probe, step.guard, step.asks, step.apply, step.react].every(
-      (text) => text === undefined || text.blobs.length === 0,
-    )
-  )
-    return;
+  const texts = [step.probe, step.guard, step.asks, step.apply, step.react];
+  if (step.offers === undefined && texts.every((text) => text === undefined || text.blobs.length === 0)) return;
   throw new KcoreError({
     code: "RUN_AS_FILES",
     message: `this use of ${module.name} needs a file from the bastion, which ${user} could not read on the node`,
@@ -201,6 +197,7 @@ function contextOf(
     stateDir: node.stateDir,
     ...step,
     readFile: (path) => files.blob(path),
+    remote: (content) => files.remote(content),
     renderTemplate: (name, vars = {}) => {
       const at = nodeAt(source.args, ["template"])?.at ?? source.moduleAt;
       const text = templates.render(name, { ...scope, ...vars }, at);

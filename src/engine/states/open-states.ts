@@ -2,6 +2,7 @@ import type { Stats } from "node:fs";
 import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { Trust } from "#engine/project/project.ts";
+import type { Fetch } from "#engine/step/remote.ts";
 import { findIn, type Folder, foldersOf, type FoundFile, listIn } from "#engine/project/folders.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { checkPlaces } from "#engine/sealed/places.ts";
@@ -35,19 +36,23 @@ export interface States {
   partly(name: string, at?: SourcePosition): ReadState;
 }
 
-/** The states of a project first, then the shipped ones. `trust`: whose files of the project are believed (S-20). */
+/**
+ * The states of a project first, then the shipped ones. `trust`: whose files of the project are believed (S-20). `fetch`: how contents are got
+ * by their URLs; absent: nothing is sent to nodes.
+ */
 export function statesOf(places: {
   readonly project?: string | undefined;
   /** The package's own folder. */
   readonly shipped: string;
   readonly trust?: Trust;
+  readonly fetch?: Fetch;
 }): States {
   const [states, templates, files] = [
     foldersOf("states", places),
     foldersOf("templates", places),
     foldersOf(".", places),
   ];
-  return new OpenStates(states, openTemplates(templates), readFiles(files));
+  return new OpenStates(states, openTemplates(templates), readFiles(files, places.fetch));
 }
 
 const ENDING = ".yaml";

@@ -5,10 +5,11 @@ import { isAbsolute } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { Blob } from "#engine/step/blob.ts";
+import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.ts";
 import { findIn, type Folder } from "#engine/project/folders.ts";
 import { withRegularFile } from "#engine/yaml/read.ts";
 
-/** Files of the project or the shipped ones, as blobs. */
+/** Files of the project or the shipped ones, and what is fetched by its URL, as blobs. */
 export interface Files {
   /**
    * The bytes of a file, relative to the project (then to the shipped files), or absolute. Read once for its hash,
@@ -16,10 +17,12 @@ export interface Files {
    * @throws KcoreError FILE_UNREADABLE, PROJECT_NOT_TRUSTED
    */
   blob(path: string): Blob;
+  /** A content that is fetched when a node asks for it. */
+  remote(content: RemoteContent): Blob;
 }
 
-/** Looks files up in the given folders, the first one first; each file is hashed once. */
-export function readFiles(folders: readonly Folder[]): Files {
+/** Looks files up in the given folders, the first one first; each file is hashed once. `fetch` is for who sends to nodes. */
+export function readFiles(folders: readonly Folder[], fetch: Fetch = fetchNothing): Files {
   const known = new Map<string, Blob>();
   return {
     blob: (path) => {
@@ -27,7 +30,12 @@ export function readFiles(folders: readonly Folder[]): Files {
       known.set(path, blob);
       return blob;
     },
+    remote: (content) => remoteBlob(content, fetch),
   };
+}
+
+function fetchNothing({ label }: RemoteContent): Promise<never> {
+  return Promise.reject(new Error(`nobody fetches ${label} here`));
 }
 
 function blobOfFile(folders: readonly Folder[], name: string): Blob {

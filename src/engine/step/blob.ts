@@ -4,6 +4,14 @@ import { basename } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 
+/** A node that waits for a content which the bastion has yet to fetch. */
+export interface Asker {
+  /** Aborted: it waits no more. */
+  readonly signal: AbortSignal;
+  /** Hears that a fetch goes on, and now and then how far it is; `total` where the server says it. */
+  readonly tell: (progress: { readonly got: number; readonly total?: number }) => void;
+}
+
 /**
  * Bytes that a step needs on the node; sent only when the node lacks them, checked by SHA-256 there. In an `sh` text
  * `${blob}` becomes the quoted path of the bytes on the node.
@@ -11,12 +19,14 @@ import { defined } from "#optional/defined.ts";
 export class Blob {
   /** Lower-case hex SHA-256 of the bytes; the blob's name on the node unless it is sensitive. */
   readonly sha256: string;
-  /** Bytes. */
+  /** Bytes; 0 while that is not known, of what has `fetch`. */
   readonly size: number;
   /** Sensitive bytes get a random name on the node, so that not even their hash is seen. */
   readonly sensitive: boolean;
   /** Reads the bytes; called only if the node asks for them. */
   readonly read: () => Promise<Uint8Array>;
+  /** Of a content that the bastion may not have yet: fetches it, and gives the blob to be sent. Rejects with what the step is to refuse with. */
+  readonly fetch: ((asker: Asker) => Promise<Blob>) | undefined;
   /** The bytes, when they are in memory already. */
   readonly bytes: Uint8Array | undefined;
   /** What views call it while it travels; none for what is sensitive. */
@@ -25,12 +35,14 @@ export class Blob {
   readonly form: "bytes" | "assignment";
 
   constructor(
-    fields: Pick<Blob, "sha256" | "size" | "sensitive" | "read"> & Partial<Pick<Blob, "bytes" | "form" | "label">>,
+    fields: Pick<Blob, "sha256" | "size" | "sensitive" | "read"> &
+      Partial<Pick<Blob, "bytes" | "fetch" | "form" | "label">>,
   ) {
     this.sha256 = fields.sha256;
     this.size = fields.size;
     this.sensitive = fields.sensitive;
     this.read = fields.read;
+    this.fetch = fields.fetch;
     this.bytes = fields.bytes;
     this.form = fields.form ?? "bytes";
     this.label = fields.sensitive ? undefined : fields.label;

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Blob } from "./blob.ts";
+import type { RemoteContent } from "./remote.ts";
 import type { Reach } from "./reach.ts";
 import type { Sh } from "./sh.ts";
 
@@ -128,6 +129,8 @@ export interface StepContext {
   readonly onTrial?: boolean;
   /** Reads a file of the project or the shipped ones (`source:` arguments), as a blob. Relative to the project. */
   readonly readFile: (path: string) => Blob;
+  /** A content that the bastion fetches when a node asks for it, as a blob to be offered (`offers`): see {@link remoteBlob}. */
+  readonly remote: (content: RemoteContent) => Blob;
   /** Renders a template under `templates/` with the step's scope; `vars` are added as names of their own. */
   readonly renderTemplate: (name: string, vars?: Readonly<Record<string, unknown>>) => string;
 }

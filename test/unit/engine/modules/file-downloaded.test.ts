@@ -1,4 +1,3 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import {
   chownSync,
   existsSync,
@@ -10,54 +9,44 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { blobOf } from "#engine/step/blob.ts";
+import { type Blob, blobOf } from "#engine/step/blob.ts";
+import type { RemoteContent } from "#engine/step/remote.ts";
 import { secret } from "#engine/step/secret.ts";
 import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
 import { body, token } from "#support/download-server.ts";
-import { freePort } from "#support/ports.ts";
-import { runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { serveDownloads, type DownloadServer } from "#support/serve-downloads.ts";
+import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const { sha256 } = blobOf(body);
 
 describe("file.downloaded", () => {
   let folder: TempDir;
-  let server: ChildProcess;
-  let port: number;
+  let server: DownloadServer;
   const at = (...names: string[]): string => join(folder.path, ...names);
   beforeEach(async () => {
     folder = await makeTempDir("download");
-    port = await freePort();
-    server = spawn(
-      process.execPath,
-      [join(import.meta.dirname, "../../../support/download-server.ts"), String(port), at("log")],
-      {
-        stdio: "ignore",
-      },
-    );
-    for (;;) {
-      try {
-        await fetch(`http://127.0.0.1:${port}/none`);
-        break;
-      } catch {
-        await sleep(20);
-      }
-    }
-    writeFileSync(at("log"), "");
+    server = await serveDownloads(folder.path);
   });
   afterEach(async () => {
-    server.kill();
+    server.stop();
     await folder.remove();
   });
   const run = (shell: string, path: string, args: object = {}, options: object = {}): Promise<StepRun> =>
-    runStepOn(
-      shell,
-      stepOf(fileDownloaded, { path: at("it's here"), url: `http://127.0.0.1:${port}${path}`, sha256, ...args }),
-      { stateDir: folder.path, ...options },
-    );
+    runStepOn(shell, stepOf(fileDownloaded, { path: at("it's here"), url: `${server.url}${path}`, sha256, ...args }), {
+      stateDir: folder.path,
+      ...options,
+    });
   const asked = (): string[] => readFileSync(at("log"), "utf8").trimEnd().split("\n").filter(Boolean);
+  /** By way of a bastion that has it. */
+  const sent = (shell: string, args: object = {}, options: object = {}): Promise<StepRun> => {
+    const given = { path: at("it's here"), url: "https://nowhere.invalid/a", sha256, via: "bastion", ...args };
+    return runStepOn(shell, stepOf(fileDownloaded, given, contextOf({ remote: () => blobOf(body) })), {
+      stateDir: folder.path,
+      ...options,
+    });
+  };
 
   it("wants these bytes, and what of mode and owner is given", () => {
     const { want } = stepOf(fileDownloaded, { path: "/a", url: "https://a/b", sha256, mode: "0755" });
@@ -70,6 +59,7 @@ describe("file.downloaded", () => {
       { url: "https://u:p@a/b" },
       { sha256: "9F86" },
       { sha256: undefined },
+      { via: "nobody" },
       { headers: { "A: b\r\nC": "d" } },
       { headers: { A: "b\nC: d" } },
       { headers: { A: secret("b\r\nC: d") } },
@@ -81,8 +71,46 @@ describe("file.downloaded", () => {
       ).to.equal(false);
   });
 
+  it("offers the content by way of the bastion, and rests on no program for it", () => {
+    const given = { path: "/opt/tool", url: "https://a/b", sha256, headers: { A: secret("b") }, caFile: "/ca" };
+    const remotes: RemoteContent[] = [];
+    const remote = (content: RemoteContent): Blob => (remotes.push(content), blobOf(body));
+    const step = stepOf(fileDownloaded, { ...given, via: "bastion" }, contextOf({ remote }));
+    expect(remotes).to.deep.equal([
+      { url: "https://a/b", sha256, headers: given.headers, caFile: "/ca", label: "tool" },
+    ]);
+    expect(step.offers?.map((blob) => blob.sha256)).to.deep.equal([sha256]);
+    expect(step.want).to.deep.equal(stepOf(fileDownloaded, given).want);
+    expect(JSON.stringify(step.reach)).not.to.contain("curl");
+    stepOf(fileDownloaded, { ...given, via: "bastion" }, contextOf({ remote, sensitive: true }));
+    stepOf(fileDownloaded, given, contextOf({ remote }));
+    expect(remotes.map(({ label }) => label)).to.deep.equal(["tool", "contents"]);
+  });
+
   for (const shell of shells)
     describe(`on ${shell}`, () => {
+      it("takes what the bastion sends, and asks for nothing where only the mode differs", async () => {
+        const dry = await sent(shell, { mode: "0750" }, { dryRun: true });
+        expect([dry.outcome, existsSync(at("it's here"))], JSON.stringify(dry)).to.deep.equal(["would-change", false]);
+        const done = await sent(shell, { mode: "0750" });
+        expect(done.outcome, JSON.stringify(done)).to.equal("changed");
+        expect(readFileSync(at("it's here")).equals(body)).to.equal(true);
+        expect((await sent(shell, { mode: "0750" })).outcome).to.equal("ok");
+        const step = stepOf(
+          fileDownloaded,
+          { path: at("it's here"), url: "https://a/b", sha256, via: "bastion", mode: "0644" },
+          contextOf({ remote: () => blobOf(body) }),
+        );
+        // Without the content it would be missed.
+        const mode = await runStepOn(shell, { ...step, offers: [] }, { stateDir: folder.path });
+        expect(mode.outcome, JSON.stringify(mode)).to.equal("changed");
+        expect(statSync(at("it's here")).mode & 0o777).to.equal(0o644);
+        writeFileSync(at("it's here"), "old");
+        // 20: the runner asks for it.
+        expect((await runStepOn(shell, { ...step, offers: [] }, { stateDir: folder.path })).status).to.equal(20);
+        expect(readFileSync(at("it's here"), "utf8")).to.equal("old");
+      });
+
       it("brings the file, whole and with its mode, and asks nobody for what is there", async () => {
         const args = { mode: "0750" };
         const dry = await run(shell, "/file", args, { dryRun: true });
@@ -167,7 +195,7 @@ describe("file.downloaded", () => {
         expect((await run(shell, "/moved", { ...args, path: at("moved") }, { bin })).outcome).to.equal("changed");
         expect(asked().filter((line) => line.includes("/file"))).to.deep.equal(["GET /file - -"]);
         expect(readFileSync(log, "utf8")).not.to.contain("secret").and.not.to.contain("X-Token");
-        const url = secret(`http://127.0.0.1:${port}/file`);
+        const url = secret(`${server.url}/file`);
         expect((await run(shell, "/", { url, path: at("third") }, { bin })).outcome).to.equal("changed");
         expect(readFileSync(log, "utf8")).not.to.contain("/file");
       });

@@ -3,21 +3,23 @@ import type { BlobFeed, FedNode } from "#engine/session/blob-feed.ts";
 import type { Link } from "#engine/session/link.ts";
 import { sendBlobs } from "#engine/session/send-blobs.ts";
 import { Sending } from "#engine/session/sending.ts";
-import { blobOf } from "#engine/step/blob.ts";
+import { blobOf, type Asker } from "#engine/step/blob.ts";
+import { remoteBlob, type Fetch } from "#engine/step/remote.ts";
+import { KcoreError } from "#errors/problem.ts";
 
 describe("the answer to a question for blobs, where nodes feed one another", () => {
-  const offered = new Map([
+  const both = new Map([
     ["one.b", blobOf(Buffer.alloc(2_000_000, 1))],
     ["two.b", blobOf(Buffer.alloc(2_000_000, 2))],
   ]);
 
   /** What the feed was asked, and what went over the line, which ends while `lostAt` is waited for. */
-  async function answer(ends: readonly ("there" | "left")[], lostAt?: string) {
+  async function answer(ends: readonly ("there" | "left")[], { lostAt = "", offered = both } = {}) {
     const asked: string[] = [];
     const sent: string[] = [];
     let isOpen = true;
     const feed: BlobFeed = {
-      takes: () => true,
+      takes: (_, { size }) => size > 1_000_000,
       bring: (_, name) => {
         asked.push(name);
         if (name === lostAt) isOpen = false;
@@ -42,7 +44,8 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
       login: "root",
     };
     const fed = { feed, party: {} as FedNode };
-    await sendBlobs(link, [...offered.keys()], { run, offered, sending, fed, isOpen: () => isOpen });
+    const askerFor = (): Asker => ({ signal: new AbortController().signal, tell: () => undefined });
+    await sendBlobs(link, [...offered.keys()], { run, offered, sending, fed, askerFor, isOpen: () => isOpen });
     return { asked, sent };
   }
 
@@ -51,7 +54,33 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
   });
 
   it("waits for nothing more over a line that was lost", async () => {
-    expect(await answer(["left"], "one.b")).to.deep.equal({ asked: ["one.b"], sent: [] });
-    expect((await answer(["there"], "one.b")).asked).to.deep.equal(["one.b"]);
+    expect(await answer(["left"], { lostAt: "one.b" })).to.deep.equal({ asked: ["one.b"], sent: [] });
+    expect((await answer(["there"], { lostAt: "one.b" })).asked).to.deep.equal(["one.b"]);
+  });
+
+  const remote = (fetch: Fetch): typeof both => {
+    const content = { url: "https://a/b", sha256: "0".repeat(64), label: "b", headers: {} };
+    return new Map([["one.b", remoteBlob(content, fetch)]]);
+  };
+
+  it("has what the bastion fetches before it asks who brings it, and knows its size then", async () => {
+    const here = { file: "/cache/b", sha256: "0".repeat(64), size: 2_000_000 };
+    const offered = remote(() => Promise.resolve(here));
+    expect(await answer([], { offered })).to.deep.equal({ asked: ["one.b"], sent: ["blobs\n"] });
+  });
+
+  it("tells the step why there is none, beside nothing", async () => {
+    const problem = { code: "DOWNLOAD_DIFFERS", message: "it's another", detail: "wanted", hint: "compare" } as const;
+    const offered = remote(() => Promise.reject(new KcoreError(problem)));
+    const { asked, sent } = await answer([], { offered });
+    expect(asked).to.deep.equal([]);
+    expect(sent.join("")).to.contain(`k_put one.b.refused 'DOWNLOAD_DIFFERS
+it'\\''s another
+wanted
+hint: compare
+'
+k_put one.b ''
+`);
+    expect(sent.at(-1)).to.equal("blobs\n");
   });
 });

@@ -1,0 +1,152 @@
+import { createHash, randomUUID } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { KcoreError } from "#errors/problem.ts";
+import type { Asker } from "#engine/step/blob.ts";
+import type { RemoteContent } from "#engine/step/remote.ts";
+import { Secret } from "#engine/step/secret.ts";
+import { NotFetched, openUrl } from "./open-url.ts";
+
+export interface Limits {
+  /** Bytes of a content: it is held in memory while nodes are given it. */
+  readonly bytes: number;
+  /** Milliseconds for all of it. */
+  readonly whole: number;
+  /** Milliseconds without an answer. */
+  readonly answer: number;
+  /** Milliseconds without a byte. */
+  readonly stall: number;
+}
+
+export const usualLimits: Limits = { bytes: 2 ** 31 - 1, whole: 7_200_000, answer: 60_000, stall: 300_000 };
+
+export interface FetchOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly limits: Limits;
+  /** Aborted: nobody wants it any more. */
+  readonly signal: AbortSignal;
+  readonly tell: Asker["tell"];
+}
+
+/**
+ * Fetches a content to this file, which has its name only as a whole and with the right hash.
+ * @throws KcoreError DOWNLOAD_FAILED, DOWNLOAD_DIFFERS; what `signal` says when it is aborted
+ */
+export async function fetchFile(content: RemoteContent, file: string, options: FetchOptions): Promise<void> {
+  const { limits, signal } = options;
+  const patience = new Patience(limits);
+  const aside = `${file}.${randomUUID()}.tmp`;
+  let found: string;
+  try {
+    found = await write(content, aside, { ...options, patience, signal: AbortSignal.any([signal, patience.signal]) });
+    if (found === content.sha256) await rename(aside, file);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw failed(content, patience.signal.aborted ? patience.signal.reason : error);
+  } finally {
+    patience.end();
+    await rm(aside, { force: true });
+  }
+  if (found !== content.sha256) throw differs(content, found);
+}
+
+/** Writes what the URL gives, and tells its hash. */
+async function write(
+  content: RemoteContent,
+  aside: string,
+  { limits, patience, tell, ...options }: FetchOptions & { readonly patience: Patience },
+): Promise<string> {
+  const body = await openUrl(content, options);
+  const length = Number(body.headers["content-length"] ?? Number.NaN);
+  const total = Number.isSafeInteger(length) ? { total: length } : {};
+  const hash = createHash("sha256");
+  let got = 0;
+  const tooLarge = (): NotFetched => new NotFetched(`it is larger than ${limits.bytes} bytes, more than can be sent`);
+  if (length > limits.bytes) {
+    body.destroy();
+    throw tooLarge();
+  }
+  const count = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      patience.renew();
+      hash.update(chunk);
+      if ((got += chunk.length) > limits.bytes) return done(tooLarge());
+      tell({ got, ...total });
+      done(null, chunk);
+    },
+  });
+  patience.renew();
+  await pipeline(body, count, createWriteStream(aside, { mode: 0o600, flags: "wx", flush: true }), options);
+  return hash.digest("hex");
+}
+
+/** Ends what takes too long: at all, to answer, or between two bytes. */
+class Patience {
+  readonly #limits: Limits;
+  readonly #end = new AbortController();
+  readonly #whole: NodeJS.Timeout;
+  #next: NodeJS.Timeout;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+    this.#whole = this.#timer(limits.whole, `it took longer than ${seconds(limits.whole)}`);
+    this.#next = this.#timer(limits.answer, `no answer came in ${seconds(limits.answer)}`);
+  }
+
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  /** Something came. */
+  renew(): void {
+    clearTimeout(this.#next);
+    this.#next = this.#timer(this.#limits.stall, `nothing came for ${seconds(this.#limits.stall)}`);
+  }
+
+  end(): void {
+    clearTimeout(this.#next);
+    clearTimeout(this.#whole);
+  }
+
+  #timer(milliseconds: number, why: string): NodeJS.Timeout {
+    return setTimeout(() => this.#end.abort(new NotFetched(why)), milliseconds);
+  }
+}
+
+function seconds(milliseconds: number): string {
+  return `${milliseconds / 1000} s`;
+}
+
+function failed(content: RemoteContent, error: unknown): KcoreError {
+  return new KcoreError(
+    {
+      code: "DOWNLOAD_FAILED",
+      message: `the bastion cannot fetch ${nameOf(content)}: ${whyOf(content, error)}`,
+      hint: "look whether this machine reaches it, and its proxies (http_proxy, https_proxy, no_proxy)",
+    },
+    { cause: error },
+  );
+}
+
+/** Node's words may name the address, which may be secret; its codes do not. */
+function whyOf({ url }: RemoteContent, error: unknown): string {
+  if (error instanceof NotFetched) return error.message;
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ERR_STREAM_PREMATURE_CLOSE" || message === "aborted") return "the connection was cut before its end";
+  return url instanceof Secret || message === "" ? (code ?? "unknown reason") : message;
+}
+
+function differs(content: RemoteContent, found: string): KcoreError {
+  return new KcoreError({
+    code: "DOWNLOAD_DIFFERS",
+    message: `what ${nameOf(content)} gives has another SHA-256`,
+    detail: `wanted ${content.sha256}\nfound  ${found}`,
+    hint: "compare both with what its publisher gives",
+  });
+}
+
+function nameOf({ url }: RemoteContent): string {
+  return url instanceof Secret ? "the URL" : url;
+}

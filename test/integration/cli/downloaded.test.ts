@@ -1,0 +1,133 @@
+import { expect } from "chai";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { blobOf } from "#engine/step/blob.ts";
+import { body } from "#support/download-server.ts";
+import { TestProject, type Ended } from "#support/kcore.ts";
+import { freePort } from "#support/ports.ts";
+import { serveDownloads, type DownloadServer } from "#support/serve-downloads.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+const { sha256 } = blobOf(body);
+const names = ["n1", "n2"] as const;
+
+describe("file.downloaded by way of the bastion", function () {
+  this.timeout(120_000);
+  let nodes: SshServer[];
+  let server: DownloadServer;
+  let project: TestProject;
+  before(async () => {
+    nodes = await Promise.all(names.map(() => startSshd()));
+    project = new TestProject({
+      "roster/far.yaml": `nodes:\n${nodes
+        .map(
+          ({ port, identityFile, hostKey, folder }, index) => `  ${names[index]}:
+    { address: 127.0.0.1, port: ${port}, identityFile: ${identityFile}, hostKeys: [${hostKey}], stateDir: ${folder}/state, vars: { at: ${folder} } }
+`,
+        )
+        .join("")}`,
+    });
+    server = await serveDownloads(project.path);
+  });
+  after(async () => {
+    server?.stop();
+    await project?.remove();
+    for (const node of nodes ?? []) await node.stop();
+  });
+  beforeEach(() => {
+    rmSync(cache(), { recursive: true, force: true });
+    for (const index of names.keys()) rmSync(file(index), { force: true });
+    server.asked();
+  });
+
+  const cache = (): string => join(project.path, "home/cache/downloads");
+  const file = (index: number): string => join((nodes[index] as SshServer).folder, "tool");
+  const isThere = (index: number): boolean => existsSync(file(index)) && readFileSync(file(index)).equals(body);
+  const kept = (): string[] => (existsSync(cache()) ? readdirSync(cache()) : []);
+  /** What is left of contents in the nodes' state folders. */
+  const left = (): string[] =>
+    nodes.flatMap(({ folder }) =>
+      readdirSync(join(folder, "state"), { recursive: true, encoding: "utf8" }).filter((name) => /blobs/.test(name)),
+    );
+  function write(args: string, { wanted = sha256, more = "" } = {}): void {
+    project.write({
+      "project/states/tool.yaml": `steps:
+  - id: tool
+    file.downloaded: { path: "{{node.vars.at}}/tool", via: bastion, sha256: ${wanted}, ${args} }
+${more}`,
+    });
+  }
+  const apply = (...words: readonly string[]): Promise<Ended> =>
+    project.kcore("state", "apply", "tool", "--on", "n1,n2", ...words);
+  async function done(changed: number, ...words: readonly string[]): Promise<void> {
+    const { code, stdout, stderr } = await apply(...words);
+    expect([code, /^Steps: .*$/m.exec(stdout)?.[0]], stdout + stderr).to.deep.equal([
+      0,
+      `Steps: 2 succeeded (changed=${changed}), 0 failed`,
+    ]);
+  }
+
+  it("asks once for both, nobody in a dry run or when they have it, and then changes nothing", async () => {
+    write(`url: "${server.url}/away", mode: "0750"`);
+    const dry = await apply("--dry-run", "--fail-on-change");
+    expect([dry.code, server.asked(), kept()], dry.stdout).to.deep.equal([4, [], []]);
+    await done(2);
+    expect(server.asked()).to.deep.equal(["GET /away - -", "GET /file - -"]);
+    expect([isThere(0), isThere(1), kept(), left()]).to.deep.equal([true, true, [sha256], []]);
+    rmSync(cache(), { recursive: true });
+    await done(0);
+    write(`url: "${server.url}/away", mode: "0700"`);
+    await done(2);
+    expect([server.asked(), kept()]).to.deep.equal([[], []]);
+    writeFileSync(file(1), "drifted");
+    await done(1, "--feed", "nodes");
+    expect([server.asked().length, isThere(1)]).to.deep.equal([2, true]);
+  });
+
+  it("changes nothing where the hash differs, and tells both", async () => {
+    for (const index of names.keys()) writeFileSync(file(index), "old");
+    write(`url: "${server.url}/file"`, { wanted: blobOf("a").sha256 });
+    const { code, stdout, stderr } = await apply();
+    expect(code, stdout + stderr).to.equal(1);
+    expect(stdout + stderr)
+      .to.contain("DOWNLOAD_DIFFERS")
+      .and.contain(`wanted ${blobOf("a").sha256}`)
+      .and.contain(`found  ${sha256}`);
+    expect(names.map((_, index) => readFileSync(file(index), "utf8"))).to.deep.equal(["old", "old"]);
+    expect([kept(), left()]).to.deep.equal([[], []]);
+  });
+
+  it("fails with a hint where the URL gives nothing, and lets another step answer", async () => {
+    const answer = `  - id: answer\n    onFailure: [tool]\n    file.managed: { path: "{{node.vars.at}}/answer", content: a }\n`;
+    write(`url: "http://127.0.0.1:${await freePort()}/file"`, { more: answer });
+    const { code, stdout, stderr } = await apply();
+    expect(code, stdout + stderr).to.equal(1);
+    expect(stdout + stderr)
+      .to.contain("DOWNLOAD_FAILED")
+      .and.contain("ECONNREFUSED")
+      .and.contain("hint: look whether this machine reaches it, and its proxies");
+    expect(nodes.map(({ folder }) => existsSync(join(folder, "answer")))).to.deep.equal([true, true]);
+  });
+
+  it("fails at a cut, and fetches anew in the next run", async () => {
+    write(`url: "${server.url}/cut"`);
+    const cut = await project.kcore("state", "apply", "tool", "--on", "n1");
+    expect([cut.code, isThere(0), kept()], cut.stdout).to.deep.equal([1, false, []]);
+    await done(2);
+    expect(server.asked()).to.deep.equal(["GET /cut - -", "GET /cut - -"]);
+  });
+
+  it("ends at once when the run is stopped, and leaves nothing", async () => {
+    write(`url: "${server.url}/half"`);
+    const { child, ended } = project.start(["state", "apply", "tool", "--on", "n1,n2"]);
+    while (kept().length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    child.kill("SIGINT");
+    const { code, stdout, stderr } = await ended;
+    expect(code, stdout + stderr).to.equal(130);
+    expect([kept(), left(), isThere(0), isThere(1)]).to.deep.equal([[], [], false, false]);
+    expect(stdout + stderr).not.to.contain("INTERNAL");
+    write(`url: "${server.url}/file"`);
+    await done(2);
+  });
+});

@@ -1,0 +1,237 @@
+import { expect } from "chai";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { createServer as createHttp, type Server } from "node:http";
+import { createServer as createHttps } from "node:https";
+import { type AddressInfo, connect } from "node:net";
+import { join } from "node:path";
+import { openDownloads } from "#engine/downloads/downloads.ts";
+import { usualLimits, type Limits } from "#engine/downloads/fetch-file.ts";
+import { blobOf, type Asker } from "#engine/step/blob.ts";
+import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.ts";
+import { secret } from "#engine/step/secret.ts";
+import { body, token } from "#support/download-server.ts";
+import { freePort } from "#support/ports.ts";
+import { serveDownloads, type DownloadServer } from "#support/serve-downloads.ts";
+import { problemsOf } from "#support/steps.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const { sha256 } = blobOf(body);
+
+describe("downloads of the bastion", function () {
+  this.timeout(30_000);
+  let folder: TempDir;
+  let server: DownloadServer;
+  before(async () => {
+    folder = await makeTempDir("downloads");
+    server = await serveDownloads(folder.path);
+  });
+  after(async () => {
+    server.stop();
+    await folder.remove();
+  });
+  let cache: string;
+  let count = 0;
+  beforeEach(() => {
+    cache = join(folder.path, `cache-${(count += 1)}`);
+    server.asked();
+  });
+
+  const open = (limits: Partial<Limits> = {}, env: NodeJS.ProcessEnv = {}): Fetch =>
+    openDownloads({ folder: cache, env, limits: { ...usualLimits, ...limits } });
+  const content = (path: string, more: Partial<RemoteContent> = {}): RemoteContent => ({
+    url: `${server.url}${path}`,
+    sha256,
+    label: "tool",
+    headers: {},
+    ...more,
+  });
+  const asker = (signal = new AbortController().signal): Asker & { readonly told: number[] } => {
+    const told: number[] = [];
+    return { signal, told, tell: ({ got }) => told.push(got) };
+  };
+  const kept = (): string[] => (existsSync(cache) ? readdirSync(cache) : []);
+  /** Code and message, of what must fail and leave nothing. */
+  async function refused(fetch: Fetch, what: RemoteContent): Promise<string> {
+    const problems = await problemsOf(() => fetch(what, asker()));
+    expect(problems).to.have.length(1);
+    expect(problems[0]?.hint).to.be.a("string");
+    expect(kept()).to.deep.equal([]);
+    return `${problems[0]?.code} ${problems[0]?.message.replaceAll(server.url, "URL")} ${problems[0]?.detail ?? ""}`.trim();
+  }
+
+  it("fetches once for all who ask, and not again in this process or another", async () => {
+    const fetch = open();
+    const [one, two] = [asker(), asker()];
+    const ends = await Promise.all([fetch(content("/file"), one), fetch(content("/file"), two)]);
+    const file = join(cache, sha256);
+    expect(ends).to.deep.equal([1, 2].map(() => ({ file, sha256, size: body.length })));
+    expect(readFileSync(file).equals(body)).to.equal(true);
+    expect([one.told, two.told].map((told) => told[0])).to.deep.equal([0, 0]);
+    expect([statSync(file).mode & 0o777, statSync(cache).mode & 0o777]).to.deep.equal([0o600, 0o700]);
+    await fetch(content("/file"), asker());
+    const later = asker();
+    await open()(content("/none"), later);
+    expect([server.asked(), later.told]).to.deep.equal([["GET /file - -"], []]);
+  });
+
+  it("gives the bytes as a blob, and has them again when the file was damaged", async () => {
+    await open()(content("/file"), asker());
+    writeFileSync(join(cache, sha256), "damaged");
+    const blob = remoteBlob(content("/file"), open());
+    expect([blob.size, blob.sha256]).to.deep.equal([0, sha256]);
+    const here = await blob.fetch?.(asker());
+    expect([here?.size, here?.label, Buffer.from((await here?.read()) ?? []).equals(body)]).to.deep.equal([
+      body.length,
+      "tool",
+      true,
+    ]);
+    expect(server.asked()).to.have.length(2);
+  });
+
+  it("refuses other bytes, a cut, what is not there, and nobody who listens", async () => {
+    const other = blobOf("a").sha256;
+    expect(await refused(open(), content("/file", { sha256: other }))).to.equal(
+      `DOWNLOAD_DIFFERS what URL/file gives has another SHA-256 wanted ${other}\nfound  ${sha256}`,
+    );
+    expect(await refused(open(), content("/cut"))).to.equal(
+      "DOWNLOAD_FAILED the bastion cannot fetch URL/cut: the connection was cut before its end",
+    );
+    expect(await refused(open(), content("/none"))).to.equal(
+      "DOWNLOAD_FAILED the bastion cannot fetch URL/none: the server answers 404 Not Found",
+    );
+    const url = `http://127.0.0.1:${await freePort()}/`;
+    expect(await refused(open(), content("/", { url }))).to.contain("ECONNREFUSED");
+  });
+
+  it("bounds size, time and redirects", async () => {
+    expect(await refused(open({ bytes: 100_000 }), content("/file"))).to.contain("larger than 100000 bytes");
+    expect(await refused(open({ bytes: 5_000_000 }), content("/endless"))).to.contain("larger than 5000000 bytes");
+    expect(await refused(open({ whole: 300 }), content("/endless"))).to.contain("it took longer than 0.3 s");
+    expect(await refused(open({ stall: 200 }), content("/half"))).to.contain("nothing came for 0.2 s");
+    const silent = createHttp(() => undefined).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`;
+    expect(await refused(open({ answer: 200 }), content("/", { url }))).to.contain("no answer came in 0.2 s");
+    silent.closeAllConnections();
+    silent.close();
+    server.asked();
+    expect(await refused(open(), content("/round"))).to.contain("leads on more than 10 times");
+    expect(server.asked()).to.have.length(11);
+  });
+
+  it("gives headers to the URL's own server alone, and names no secret URL", async () => {
+    const headers = { "X-Token": secret(token) };
+    await open()(content("/moved", { headers }), asker());
+    expect(server.asked()).to.deep.equal(["GET /moved - token", "GET /file - -"]);
+    const url = secret(`http://127.0.0.1:${await freePort()}/hidden`);
+    cache = `${cache}-secret`;
+    expect(await refused(open(), content("/", { url }))).to.equal(
+      "DOWNLOAD_FAILED the bastion cannot fetch the URL: ECONNREFUSED",
+    );
+  });
+
+  it("ends when nobody waits for it any more, and not before", async () => {
+    const fetch = open();
+    const [one, two] = [new AbortController(), new AbortController()];
+    const first = asker(one.signal);
+    const ends = Promise.allSettled([fetch(content("/half"), first), fetch(content("/half"), asker(two.signal))]);
+    while (!kept().some((name) => name.endsWith(".tmp"))) await new Promise((resolve) => setTimeout(resolve, 10));
+    one.abort(new Error("left"));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(kept()).to.have.length(1);
+    two.abort(new Error("left too"));
+    // Who asks now does not join what is being ended.
+    const last = new AbortController();
+    const anew = fetch(content("/half"), asker(last.signal));
+    last.abort(new Error("left last"));
+    expect(await anew.catch(String)).to.equal("Error: left last");
+    expect((await ends).map((end) => (end.status === "rejected" ? String(end.reason) : "there"))).to.deep.equal([
+      "Error: left",
+      "Error: left too",
+    ]);
+    while (kept().length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await fetch(content("/file"), asker());
+    expect(kept()).to.deep.equal([sha256]);
+  });
+
+  it("lets go what nobody asked for in thirty days, and what a killed process left", async () => {
+    await open()(content("/file"), asker());
+    const old = (name: string, days: number): void => {
+      writeFileSync(join(cache, name), "old");
+      utimesSync(join(cache, name), Date.now() / 1000 - days * 86_400, Date.now() / 1000 - days * 86_400);
+    };
+    old("a", 31);
+    old("b", 29);
+    old("c.tmp", 2);
+    writeFileSync(join(cache, sha256), "damaged");
+    await open()(content("/file"), asker());
+    expect(kept().toSorted()).to.deep.equal([sha256, "b"].toSorted());
+  });
+
+  describe("over https", () => {
+    let https: Server;
+    let proxy: Server;
+    let url: string;
+    const proxied: string[] = [];
+    const ca = (): string => join(folder.path, "cert.pem");
+    before(async () => {
+      const key = join(folder.path, "key.pem");
+      const words = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+      const names = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"];
+      execFileSync("openssl", ["req", ...words, ...names, "-keyout", key, "-out", ca()], { stdio: "ignore" });
+      https = createHttps({ key: readFileSync(key), cert: readFileSync(ca()) }, (_request, response) =>
+        response.end(body),
+      ).listen(0, "127.0.0.1");
+      proxy = createHttp((request, response) => {
+        proxied.push(`${request.method} ${request.url}`);
+        response.end(body);
+      });
+      proxy.on("connect", (request, socket) => {
+        proxied.push(`${request.method} ${request.url}`);
+        const [host = "", port = ""] = (request.url ?? "").split(":");
+        const there = connect(Number(port), host, () => {
+          socket.write("HTTP/1.1 200 OK\r\n\r\n");
+          there.pipe(socket).pipe(there);
+        });
+        there.on("error", () => socket.destroy());
+        socket.on("error", () => there.destroy());
+      });
+      proxy.listen(0, "127.0.0.1");
+      await Promise.all([once(https, "listening"), once(proxy, "listening")]);
+      url = `https://127.0.0.1:${(https.address() as AddressInfo).port}/file`;
+    });
+    after(() => {
+      for (const one of [https, proxy]) {
+        one.closeAllConnections();
+        one.close();
+      }
+    });
+    beforeEach(() => void proxied.splice(0));
+    const proxyUrl = (): string => `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+
+    it("checks the certificate, by a CA that is given", async () => {
+      expect(await refused(open(), content("/", { url }))).to.contain("self-signed certificate");
+      const caFile = join(folder.path, "none.pem");
+      expect(await refused(open(), content("/", { url, caFile }))).to.contain(`cannot read caFile ${caFile}`);
+      await open()(content("/", { url, caFile: ca() }), asker());
+      expect(kept()).to.deep.equal([sha256]);
+    });
+
+    it("goes by the proxies that the environment or the step names", async () => {
+      const env = { http_proxy: proxyUrl(), https_proxy: proxyUrl() };
+      await open({}, env)(content("/", { url, caFile: ca() }), asker());
+      expect(proxied).to.deep.equal([`CONNECT ${new URL(url).host}`]);
+      cache = `${cache}-plain`;
+      await open({}, env)(content("/", { url: "http://nowhere.invalid/file" }), asker());
+      expect(proxied.at(-1)).to.equal("GET http://nowhere.invalid/file");
+      cache = `${cache}-given`;
+      await open()(content("/", { url: "http://nowhere.invalid/given", proxy: proxyUrl() }), asker());
+      expect(proxied.at(-1)).to.equal("GET http://nowhere.invalid/given");
+      cache = `${cache}-direct`;
+      await open({}, { ...env, no_proxy: "127.0.0.1" })(content("/file"), asker());
+      expect(proxied).to.have.length(3);
+    });
+  });
+});
