@@ -235,7 +235,7 @@ k_once() {
         k_have=$k_facts
         [ -n "$kt_react$kt_apply" ] || exit 0
         k_what=${kt_react:+react}
-        k_change ${k_what:-apply} || exit 13
+        k_change "${k_what:-apply}" || exit 13
         ;;
       1)
         k_have=$k_facts
