@@ -21,6 +21,7 @@ function isOneLine(text: string | Secret): boolean {
  *   url: https://downloads.example.org/example-1.2.3
  *   sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *   mode: "0755"
+ *   via: node # bastion: for nodes that do not reach it
  * ```
  * The node fetches the file itself, by curl, GNU wget or BusyBox wget; one that was cut off is gone on with by the next run. With `via: bastion`
  * nothing but SSH need reach the node: the bastion fetches the content when the first node lacks it, once for all nodes, keeps it in

@@ -38,7 +38,7 @@ fi`;
 }
 
 function missing(download: Download): Sh {
-  return sh`{ nothing_done; refuse TOOL_MISSING ${`this needs ${needs(download)} on the node (package curl); file.managed with source: sends a file from here`}; }`;
+  return sh`{ nothing_done; refuse TOOL_MISSING ${`this needs ${needs(download)} on the node (package curl); with via: bastion it is sent from here`}; }`;
 }
 
 function failed({ url }: Download, why: Sh): Sh {
