@@ -1,7 +1,44 @@
-import { isAbsolute, normalize } from "node:path";
+import { realpath, stat } from "node:fs/promises";
+import { dirname, isAbsolute, join, normalize, sep } from "node:path";
 import { z } from "zod";
+import type { ActionContext } from "#engine/orchestrate/action.ts";
+import { assertTrusted } from "#engine/project/project.ts";
+import { KcoreError } from "#errors/problem.ts";
 
 /** A path relative to the project that stays inside it. */
 export const InProject = z
   .string()
   .refine((path) => !isAbsolute(path) && !normalize(path).startsWith(".."), "must stay inside the project");
+
+/**
+ * Where a file is to be written: no folder on the way may lead out of the project, or be one that others may write (S-20).
+ * @throws KcoreError FILE_IN_THE_WAY, FILE_PARENT_UNSAFE, PROJECT_NOT_TRUSTED
+ */
+export async function placeInProject(
+  path: string,
+  { project, trust }: Pick<ActionContext, "project" | "trust">,
+): Promise<string> {
+  const file = join(project, path);
+  for (let below = dirname(normalize(path)); below !== "."; below = dirname(below)) {
+    const folder = join(project, below);
+    const stats = await stat(folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+      throw error;
+    });
+    if (stats === undefined) continue;
+    if (!stats.isDirectory())
+      throw new KcoreError({
+        code: "FILE_IN_THE_WAY",
+        message: `${folder} is no folder, so ${file} cannot be in it`,
+        hint: "name another path, or move it away",
+      });
+    if (!(await realpath(folder)).startsWith((await realpath(project)) + sep))
+      throw new KcoreError({
+        code: "FILE_PARENT_UNSAFE",
+        message: `${folder} leads out of the project`,
+        hint: "name a path in the project, without a link out of it",
+      });
+    if (trust) assertTrusted(folder, stats, trust);
+  }
+  return file;
+}

@@ -1,9 +1,11 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
-import { dirname, isAbsolute, normalize, resolve } from "node:path";
+import { lstat, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { z } from "zod";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
+import type { Trust } from "#engine/project/project.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import {
   foreignRenewalReason,
@@ -14,15 +16,16 @@ import {
   type ForeignLeaf,
 } from "#pki/foreign-ca.ts";
 import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
+import { makeFolder } from "#pki/make-folder.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import { AuthorityName, CertificateName } from "./authority-name.ts";
+import { InProject, placeInProject } from "./in-project.ts";
 import { onceARun } from "./once-a-run.ts";
 
 const Args = z.strictObject({
-  file: z
-    .string()
-    .refine((path) => !isAbsolute(path) && !normalize(path).startsWith(".."), "must stay inside the project")
-    .describe("The kubeconfig's file in the project, such as .kcore/admin.conf; only its owner may read it"),
+  file: InProject.describe(
+    "The kubeconfig's file in the project, such as .kcore/admin.conf; only its owner may read it",
+  ),
   server: z.url({ protocol: /^https$/ }).describe("Where the API server is reached from this machine"),
   authority: AuthorityName.default("kubernetes").describe("The cluster's CA, as pki.createAuthority made it"),
   user: CertificateName.default("kubernetes-admin").describe("The user's name in the cluster"),
@@ -45,8 +48,8 @@ export const kubernetesKubeconfig = defineAction({
   async run(args, context) {
     const outputs = { kubeconfig: args.file };
     const ca = await readForeignCa(context.home, args.authority);
-    const path = resolve(context.project, args.file);
-    const { key, reason } = await look(path, args, ca);
+    const path = await placeInProject(args.file, context);
+    const { key, reason } = await look(path, args, ca, context.trust);
     if (reason === undefined) return { changed: false, outputs };
     const used = key ?? generateKey();
     const authority = await onceARun(`${context.home} ${args.authority}`, context, async () =>
@@ -54,16 +57,16 @@ export const kubernetesKubeconfig = defineAction({
     );
     const proof = { challenge: context.challenge, signature: proveKey(used, context.challenge) };
     const certificate = issueForeign(leafOf(args, used), { ca: authority, proof, now: Date.now() });
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await makeFolder(dirname(path), { mode: 0o700 });
     await replaceFile(path, textOf(args, { ca, certificate, key: used }));
     const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
     context.note(`wrote ${args.file} for ${args.user} until ${until}: ${reason}`);
     return { changed: true, outputs };
   },
-  async plan(args, { home, project }: ActionContext) {
-    const ca = await readForeignCaIfAny(home, args.authority);
+  async plan(args, context: ActionContext) {
+    const ca = await readForeignCaIfAny(context.home, args.authority);
     if (ca === undefined) return "unknown";
-    const { reason } = await look(resolve(project, args.file), args, ca);
+    const { reason } = await look(await placeInProject(args.file, context), args, ca, context.trust);
     return reason === undefined ? { changed: false, outputs: { kubeconfig: args.file } } : "unknown";
   },
 });
@@ -73,13 +76,21 @@ async function look(
   path: string,
   args: Args,
   ca: string,
+  trust: Trust | undefined,
 ): Promise<{ readonly key?: KeyObject; readonly reason?: string }> {
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+  const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
-  if (text === undefined) return { reason: "new" };
+  if (found === undefined) return { reason: "new" };
+  if (found.isDirectory())
+    throw new KcoreError({ code: "FILE_IN_THE_WAY", message: `${path} is a folder`, hint: "name a file" });
+  // Its key may be another's by now, or always was.
+  const owners = trust?.uids ?? [process.getuid?.()];
+  if (!found.isFile() || !owners.includes(found.uid) || (found.mode & 0o077) !== 0)
+    return { reason: "others may have read or written it" };
   try {
+    const text = await readFile(path, "utf8");
     const { users } = parsePlainYaml(text) as { users: [{ user: Record<string, string> }] };
     const { "client-key-data": keyData = "", "client-certificate-data": data = "" } = users[0].user;
     const key = readPrivateKey(Buffer.from(keyData, "base64").toString("utf8"), path);

@@ -3,13 +3,13 @@ import { type ActionContext, type ActionResult, defineAction } from "#engine/orc
 import { Duration } from "#engine/step/fields.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "#kubernetes/api.ts";
-import { manager, type Target } from "#kubernetes/target.ts";
+import { manager, PathPart, type Target } from "#kubernetes/target.ts";
 import { awaitGone, deleteObject } from "#kubernetes/apply.ts";
 import { missingOf } from "#kubernetes/conditions.ts";
 import { Drain, some } from "#kubernetes/drain.ts";
 import { podName, type PodChoice } from "#kubernetes/drained-pods.ts";
-import { changedNode, nodeChange, splitTaint, type WantedNode } from "#kubernetes/node-change.ts";
-import type { KubeNode } from "#kubernetes/objects.ts";
+import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedNode } from "#kubernetes/node-change.ts";
+import { NodeShape, type KubeNode } from "#kubernetes/objects.ts";
 import { until } from "#kubernetes/patience.ts";
 import { Refusal } from "#kubernetes/refusals.ts";
 import { clusterArgs, openApi } from "./kubernetes-place.ts";
@@ -31,11 +31,7 @@ const Taints = Values.refine(
 const args = z
   .strictObject({
     ...clusterArgs,
-    name: z
-      .string()
-      .min(1)
-      .optional()
-      .describe("The node's name in the cluster; that of the stage's node unless given."),
+    name: PathPart.optional().describe("The node's name in the cluster; that of the stage's node unless given."),
     labels: Values.optional().describe("Labels that it has; null takes one away, others stay."),
     annotations: Values.optional().describe("Annotations that it has; null takes one away, others stay."),
     taints: Taints.optional().describe(
@@ -82,8 +78,8 @@ interface Result extends ActionResult {
   readonly open: boolean;
 }
 
-/** What a dry run would have changed so far, by run, cluster and node: the next stage finds the node so. */
-const planned = new Map<string, KubeNode>();
+/** What a dry run would have done so far, by run, cluster and node: the next stage finds the node so. */
+const planned = new Map<string, readonly NodeChange[] | "deleted">();
 
 interface Work {
   readonly given: Args;
@@ -114,9 +110,15 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
   return given.absent ? leave(work, node as KubeNode) : stay(work, node);
 }
 
-async function find({ api, target, context, dryRun, name }: Work): Promise<KubeNode | undefined> {
-  const live = await api.find<KubeNode>(target);
-  return dryRun && live ? (planned.get(`${context.runId} ${api.cluster.server} ${name}`) ?? live) : live;
+function plannedKey({ context, api, name }: Work): string {
+  return `${context.runId} ${api.cluster.server} ${name}`;
+}
+
+async function find(work: Work): Promise<KubeNode | undefined> {
+  const { api, target, dryRun } = work;
+  const live = await api.find<KubeNode>(target, NodeShape);
+  const before = dryRun ? (planned.get(plannedKey(work)) ?? []) : [];
+  return before === "deleted" ? undefined : live && before.reduce(changedNode, live);
 }
 
 /** Deletes the node's object, after a drain where that is asked for. */
@@ -125,6 +127,7 @@ async function leave(work: Work, node: KubeNode): Promise<Result> {
   const drained = await mark(work, node, {});
   const fate = await deleteObject(api, target, { propagation: "Background", dryRun });
   if (fate === "deleted") context.note(`${dryRun ? "would delete" : "deletes"} the node ${name}`);
+  if (dryRun) planned.set(plannedKey(work), "deleted");
   const { signal, note } = context;
   if (!dryRun) await awaitGone(api, target, `the node ${name}`, { seconds: given.readyTimeout, signal, note });
   return resultOf(name, undefined, fate === "deleted" || drained);
@@ -152,7 +155,9 @@ async function mark(work: Work, node: KubeNode, marks: WantedNode): Promise<bool
   // Before anything is touched: is there a pod that nobody gave leave for?
   const choice = await drain.choose();
   const isChanged = await change(work, node, { ...marks, cordoned: true });
-  return (await evict(work, drain, choice)) || isChanged;
+  // Until it was cordoned, pods came to it.
+  const isOld = isChanged && !work.dryRun;
+  return (await evict(work, drain, isOld ? await drain.choose() : choice)) || isChanged;
 }
 
 /** Makes the difference, in a dry run on the server alone; whether there was one. */
@@ -175,7 +180,10 @@ async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<b
       continue;
     }
     context.note(`${dryRun ? "would change" : "changed"} ${name}: ${found.lines.join("; ")}`);
-    if (dryRun) planned.set(`${context.runId} ${api.cluster.server} ${name}`, changedNode(current, found));
+    if (dryRun) {
+      const before = planned.get(plannedKey(work)) ?? [];
+      if (before !== "deleted") planned.set(plannedKey(work), [...before, found]);
+    }
     return true;
   }
 }

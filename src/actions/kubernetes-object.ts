@@ -8,11 +8,11 @@ import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "#kubernetes/api.ts";
-import type { Target } from "#kubernetes/target.ts";
+import { PathPart, type Target } from "#kubernetes/target.ts";
 import { applyObject, awaitGone, awaitObject, compareObject, deleteObject } from "#kubernetes/apply.ts";
 import { missingOf, type Awaited } from "#kubernetes/conditions.ts";
 import { Manifest, readManifests, wantedOf, type Wanted } from "#kubernetes/manifests.ts";
-import { titleOf, type KubeObject } from "#kubernetes/objects.ts";
+import { ObjectShape, titleOf, type KubeObject } from "#kubernetes/objects.ts";
 import { until } from "#kubernetes/patience.ts";
 import { Resources } from "#kubernetes/resources.ts";
 import { clusterArgs, openApi } from "./kubernetes-place.ts";
@@ -43,7 +43,7 @@ const Wait = z
 const args = z
   .strictObject({
     ...clusterArgs,
-    namespace: z.string().min(1).optional().describe("For objects that name none; the context's unless given."),
+    namespace: PathPart.optional().describe("For objects that name none; the context's unless given."),
     manifest: z
       .union([Manifest, z.array(Manifest).min(1), z.string().min(1), z.instanceof(Secret)])
       .optional()
@@ -95,8 +95,18 @@ interface Progress {
   changed: boolean;
   /** Something is waited for of which a dry run cannot tell how it ends. */
   open: boolean;
-  /** Objects that a dry run found new: others may rest on them. */
+  /** Objects that this run made, or would make: others may rest on them, in later stages too. */
   readonly fresh: KubeObject[];
+}
+
+/** By run and cluster. */
+const made = new Map<string, KubeObject[]>();
+
+function madeBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): KubeObject[] {
+  const key = `${runId} ${server}`;
+  const present = made.get(key) ?? [];
+  made.set(key, present);
+  return present;
 }
 
 async function ensure(given: Args, context: ActionContext, mode: Mode): Promise<ActionResult & Pick<Progress, "open">> {
@@ -104,7 +114,7 @@ async function ensure(given: Args, context: ActionContext, mode: Mode): Promise<
   if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "there is no object in it" });
   const { api, namespace } = await openApi(given, context);
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
-  const progress: Progress = { changed: false, open: false, fresh: [] };
+  const progress: Progress = { changed: false, open: false, fresh: madeBy(context, api) };
   const work = given.absent ? remove : apply;
   const targets = new Map<Wanted, Target | undefined>();
   // What stands last rests on what stands before it, and goes first.
@@ -163,7 +173,7 @@ async function apply(
     await awaitObject(api, target, awaited, { seconds: wait?.timeout ?? PATIENCE, signal, note });
     return target;
   }
-  const live = await api.find<KubeObject>(target);
+  const live = await api.find<KubeObject>(target, ObjectShape);
   const missing = live ? missingOf(live, awaited) : "it is not there yet";
   if (missing === undefined && compared.fate === "unchanged") return target;
   progress.open = true;

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import { checkOf } from "#engine/project/project.ts";
 import { Secret } from "#engine/step/secret.ts";
+import { orAborted } from "#engine/transport/deadline.ts";
 import { KubeApi } from "#kubernetes/api.ts";
 import { openCluster } from "#kubernetes/kubeconfig.ts";
 
@@ -28,5 +29,7 @@ export async function openApi(
     home: homedir(),
     ...(trust && { check: checkOf(trust) }),
   });
-  return { api: new KubeApi(cluster, signal), namespace: cluster.namespace };
+  // A program that gives credentials may never end.
+  const requestOptions = () => orAborted(cluster.requestOptions(), signal);
+  return { api: new KubeApi({ ...cluster, requestOptions }, signal), namespace: cluster.namespace };
 }

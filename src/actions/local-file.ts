@@ -1,12 +1,13 @@
-import { lstat, mkdir, readFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { lstat, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { FileMode, Text } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+import { makeFolder } from "#pki/make-folder.ts";
 import { replaceFile } from "#pki/private-files.ts";
-import { InProject } from "./in-project.ts";
+import { InProject, placeInProject } from "./in-project.ts";
 
 const args = z.strictObject({
   path: InProject.describe("The file, relative to the project; folders above it are made."),
@@ -31,15 +32,16 @@ export const localFile = defineAction({
 
 async function keep(
   { path, content, mode }: Args,
-  { project, dryRun, note }: Pick<ActionContext, "project" | "dryRun" | "note">,
+  context: Pick<ActionContext, "project" | "trust" | "dryRun" | "note">,
 ): Promise<ActionResult> {
-  const file = join(project, path);
+  const { dryRun, note } = context;
+  const file = await placeInProject(path, context);
   const text = content instanceof Secret ? content.reveal() : content;
   const bits = Number.parseInt(mode, 8);
   if (await isSo(file, text, bits)) return { changed: false, outputs: {} };
   note(`${dryRun ? "would write" : "wrote"} ${path}`);
   if (!dryRun) {
-    await mkdir(dirname(file), { recursive: true });
+    await makeFolder(dirname(file));
     await replaceFile(file, text, { mode: bits });
   }
   return { changed: true, outputs: {} };

@@ -1,12 +1,17 @@
 import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
+import type { z } from "zod";
 import type { Cluster } from "./kubeconfig.ts";
+import { clip } from "./clip.ts";
+import { pageOf } from "./objects.ts";
 import { Refusal, Status, unreachable } from "./refusals.ts";
 import { pathOf, type Call, type Target } from "./target.ts";
 
 /** Milliseconds without a byte. */
 const SILENCE = 30_000;
 const REPLY_LIMIT = 64 << 20;
+/** Of a list, 500 objects each. */
+const PAGES = 100;
 
 const methods = { get: "GET", list: "GET", create: "POST", patch: "PATCH", delete: "DELETE" } as const;
 
@@ -26,32 +31,38 @@ export class KubeApi {
   }
 
   /** A path that is no resource's, such as what the server can do. */
-  async read<Answer>(path: string): Promise<Answer> {
-    return this.#send<Answer>(path, { verb: "get" });
+  async read<Answer>(path: string, shape: z.ZodType): Promise<Answer> {
+    return this.#send<Answer>(path, { verb: "get", shape });
   }
 
   /** The object, or undefined where there is none. */
-  async find<Answer>(target: Target): Promise<Answer | undefined> {
+  async find<Answer>(target: Target, shape: z.ZodType): Promise<Answer | undefined> {
     try {
-      return await this.call<Answer>(target, { verb: "get" });
+      return await this.call<Answer>(target, { verb: "get", shape });
     } catch (error) {
       if (error instanceof Refusal && error.status === 404) return undefined;
       throw error;
     }
   }
 
-  /** All of a list, however many pages it has. */
-  async list<Item>(target: Target, query: Readonly<Record<string, string>> = {}): Promise<readonly Item[]> {
+  /** All pages of a list; `shape`: of one item. */
+  async list<Item>(
+    target: Target,
+    { query, shape }: { readonly query: Readonly<Record<string, string>>; readonly shape: z.ZodType },
+  ): Promise<readonly Item[]> {
     const items: Item[] = [];
-    for (let token: string | undefined = ""; token !== undefined;) {
+    let token: string | undefined = "";
+    for (let pages = 0; pages < PAGES; pages++) {
       const page: { items?: Item[] | null; metadata?: { continue?: string } } = await this.call(target, {
         verb: "list",
         query: { ...query, limit: "500", ...(token !== "" && { continue: token }) },
+        shape: pageOf(shape),
       });
       items.push(...(page.items ?? []));
       token = page.metadata?.continue || undefined;
+      if (token === undefined) return items;
     }
-    return items;
+    throw unreachable(this.cluster.server, new Error(`a list of more than ${PAGES} pages`));
   }
 
   async #send<Answer>(path: string, call: Call, target?: Target): Promise<Answer> {
@@ -85,13 +96,20 @@ export class KubeApi {
     try {
       const reply = await promise;
       const [status = 0, text] = [reply.statusCode, await textOf(reply)];
-      if (status >= 200 && status < 300) return JSON.parse(text) as Answer;
+      if (status >= 200 && status < 300) return checked(JSON.parse(text), call.shape) as Answer;
       throw new Refusal(statusOf(status, text), { server, verb: call.verb, target });
     } catch (error) {
       this.#signal.throwIfAborted();
       throw error instanceof Refusal ? error : unreachable(server, error);
     }
   }
+}
+
+/** The answer itself: what the shape does not name is kept. */
+function checked(answer: unknown, shape: z.ZodType | undefined): unknown {
+  const problem = shape?.safeParse(answer).error?.issues[0];
+  if (problem === undefined) return answer;
+  throw new Error(clip(`it says what no API server says: ${[...problem.path, problem.message].join(": ")}`));
 }
 
 async function textOf(reply: IncomingMessage): Promise<string> {

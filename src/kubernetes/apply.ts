@@ -1,10 +1,11 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "./api.ts";
+import { clip } from "./clip.ts";
 import { manager, type Target } from "./target.ts";
 import { missingOf, type Awaited } from "./conditions.ts";
 import { differences } from "./difference.ts";
 import { isSecret, type Wanted } from "./manifests.ts";
-import { titleOf, type KubeObject } from "./objects.ts";
+import { ObjectShape, titleOf, type KubeObject } from "./objects.ts";
 import { until, type Patience } from "./patience.ts";
 
 /** How objects go that depend on the one that is deleted. */
@@ -31,6 +32,7 @@ export function applyObject(
   { dryRun, force }: Way,
 ): Promise<KubeObject> {
   return api.call<KubeObject>(target, {
+    shape: ObjectShape,
     verb: "patch",
     contentType: "application/apply-patch+yaml",
     query: {
@@ -56,7 +58,7 @@ export async function compareObject(
   let tries = 0;
   // Both must be of one version: what somebody wrote in between would be taken for a change.
   do {
-    live = await api.find<KubeObject>(target);
+    live = await api.find<KubeObject>(target, ObjectShape);
     next = await applyObject(api, target, object, { dryRun: true, force });
   } while (live && live.metadata.resourceVersion !== next.metadata.resourceVersion && ++tries < TRIES);
   if (live === undefined) return { fate: "new" };
@@ -84,7 +86,7 @@ export async function deleteObject(
   target: Target,
   { propagation, dryRun }: { readonly propagation: Propagation; readonly dryRun: boolean },
 ): Promise<"none" | "going" | "deleted"> {
-  const live = await api.find<KubeObject>(target);
+  const live = await api.find<KubeObject>(target, ObjectShape);
   if (live === undefined) return "none";
   if (live.metadata.deletionTimestamp !== undefined) return "going";
   await api.call(target, {
@@ -105,11 +107,11 @@ export async function awaitGone(api: KubeApi, target: Target, title: string, pat
   let uid: string | undefined;
   await until(
     async () => {
-      const live = await api.find<KubeObject>(target);
+      const live = await api.find<KubeObject>(target, ObjectShape);
       if (live === undefined || (uid !== undefined && live.metadata.uid !== uid)) return { found: true };
       ({ uid } = live.metadata);
       const { finalizers = [] } = live.metadata;
-      const held = finalizers.length > 0 ? `, held by its finalizers ${finalizers.join(", ")}` : "";
+      const held = finalizers.length > 0 ? clip(`, held by its finalizers ${finalizers.join(", ")}`) : "";
       return { waitingFor: `${title} is still there${held}` };
     },
     (waitingFor) => notReady(`after ${patience.seconds} s ${waitingFor}`, "wait longer: wait: { timeout: … }"),
@@ -121,7 +123,7 @@ export async function awaitGone(api: KubeApi, target: Target, title: string, pat
 export async function awaitObject(api: KubeApi, target: Target, awaited: Awaited, patience: Patience): Promise<void> {
   await until(
     async () => {
-      const live = await api.find<KubeObject>(target);
+      const live = await api.find<KubeObject>(target, ObjectShape);
       if (live === undefined) return { waitingFor: `${target.resource} ${target.name ?? ""} is not there any more` };
       const missing = missingOf(live, awaited);
       return missing === undefined ? { found: true } : { waitingFor: `${titleOf(live)}: ${missing}` };

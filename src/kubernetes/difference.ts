@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { MASK } from "#engine/step/secret.ts";
+import { clip } from "./clip.ts";
 import { manager } from "./target.ts";
 import type { KubeObject } from "./objects.ts";
 
@@ -20,7 +21,7 @@ export function differences(
   compare(substance(live), substance(next), [], (path, have, want) => {
     const show = hidden(path) || path.includes(LAST_APPLIED) ? () => MASK : shown;
     found.push(
-      `${written(path)}: ${have === undefined ? "none" : show(have)} → ${want === undefined ? "none" : show(want)}`,
+      `${clip(written(path))}: ${have === undefined ? "none" : show(have)} → ${want === undefined ? "none" : show(want)}`,
     );
   });
   if (found.length === 0 && !isDeepStrictEqual(ownedBy(live), ownedBy(next)))
@@ -71,7 +72,7 @@ function written(path: readonly string[]): string {
     .replace(/^\./, "");
 }
 
-function shown(value: unknown): string {
-  const text = JSON.stringify(value);
-  return text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
+/** A value in short. */
+export function shown(value: unknown): string {
+  return clip(JSON.stringify(value), WIDTH);
 }

@@ -1,7 +1,8 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "./api.ts";
+import { clip, clipLines } from "./clip.ts";
 import { choosePods, podName, type DrainLeave, type PodChoice } from "./drained-pods.ts";
-import type { Pod } from "./objects.ts";
+import { PodShape, ResourcesShape, type Pod, type Resource } from "./objects.ts";
 import { until, type Look, type Patience } from "./patience.ts";
 import { Refusal } from "./refusals.ts";
 
@@ -40,7 +41,7 @@ export class Drain {
   async choose(): Promise<PodChoice> {
     const pods = await this.#api.list<Pod>(
       { apiVersion: "v1", resource: "pods" },
-      { fieldSelector: `spec.nodeName=${this.#node}` },
+      { query: { fieldSelector: `spec.nodeName=${this.#node}` }, shape: PodShape },
     );
     const choice = choosePods(pods, this.#options);
     if (choice.refused.length > 0) throw refused(this.#node, choice);
@@ -104,10 +105,10 @@ export class Drain {
       if (!(error instanceof Refusal)) throw error;
       if (error.status === 404 || error.status === 409) return undefined;
       const isGoing = error.causes.some(({ reason }) => reason === "NamespaceTerminating");
-      if (error.status === 403 && !isGoing) throw error;
-      // 429: the budget allows no disruption now (causes name it), or the server has too much to do.
+      if (error.status < 500 && error.status !== 429 && !isGoing) throw error;
+      // 429: the budget allows no disruption now (causes name it), or the server has too much to do. 500: two budgets for one pod.
       const causes = error.causes.map(({ message }) => message).filter((message) => message !== "");
-      return causes.join("; ") || error.said.message;
+      return clip(causes.join("; ") || error.said.message);
     }
   }
 
@@ -116,7 +117,7 @@ export class Drain {
   /** policy/v1 since 1.22; policy/v1beta1 is gone since 1.25. */
   #evictionVersion(): Promise<string> {
     this.#version ??= this.#api
-      .read<{ readonly resources: readonly { name: string; group?: string; version?: string }[] }>("/api/v1")
+      .read<{ readonly resources: readonly Resource[] }>("/api/v1", ResourcesShape)
       .then(({ resources }) => {
         const { group = "policy", version = "v1" } = resources.find(({ name }) => name === "pods/eviction") ?? {};
         return `${group}/${version}`;
@@ -147,7 +148,7 @@ export class Drain {
       {
         code: "KUBERNETES_DRAIN_TIMEOUT",
         message: `${this.#node} is not drained after ${seconds} s: ${count === 1 ? "one pod is" : `${count} pods are`} left`,
-        detail: this.#remaining.map((pod) => `${podName(pod)}: ${this.#why(pod)}`).join("\n"),
+        detail: clipLines(this.#remaining.map((pod) => `${podName(pod)}: ${this.#why(pod)}`)),
         hint: `${this.#node} stays cordoned; mend what holds the pods up and run again, or give it more time: drainTimeout`,
       },
       { exitCode: exitCodes.failed },
@@ -161,7 +162,7 @@ function refused(node: string, { refused: pods }: PodChoice): KcoreError {
     {
       code: "KUBERNETES_DRAIN_REFUSED",
       message: `${node} cannot be drained without losing something`,
-      detail: pods.map(({ pod, why }) => `${podName(pod)}: ${why}`).join("\n"),
+      detail: clipLines(pods.map(({ pod, why }) => `${podName(pod)}: ${why}`)),
       hint: `move these pods, or give leave: ${leaves.map((leave) => `${leave}: true`).join(", ")}`,
     },
     { exitCode: exitCodes.failed },

@@ -1,3 +1,4 @@
+import { clip } from "./clip.ts";
 import type { Pod } from "./objects.ts";
 
 /** kubectl's words for what may be lost. */
@@ -35,7 +36,7 @@ export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: 
       if (!isFree && !force && owner === undefined)
         refused.push({ pod, leave: "force", why: "no controller would start it elsewhere" });
       else if (!isFree && !deleteEmptyDirData && emptyDirs.length > 0) {
-        const names = emptyDirs.map(({ name }) => name).join(", ");
+        const names = clip(emptyDirs.map(({ name }) => name).join(", "));
         refused.push({ pod, leave: "deleteEmptyDirData", why: `what is in its emptyDir (${names}) would be lost` });
       } else evicted.push(pod);
     }

@@ -1,4 +1,5 @@
 import { existsSync, type Stats } from "node:fs";
+import type { RequestOptions } from "node:https";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { z } from "zod";
 import { type SourceNode, nodeAt } from "#engine/yaml/node.ts";
@@ -9,6 +10,7 @@ import { Secret, secret } from "#engine/step/secret.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { Access } from "./kubeconfig-access.ts";
+import { PathPart } from "./target.ts";
 
 /** How a kubeconfig is named by an action. */
 export interface KubeconfigPlace {
@@ -44,7 +46,7 @@ const Kubeconfig = z.looseObject({
     }),
   }),
   contexts: Named({
-    context: z.looseObject({ cluster: Text, user: Text.nullish(), namespace: Text.nullish() }),
+    context: z.looseObject({ cluster: Text, user: Text.nullish(), namespace: PathPart.nullish() }),
   }).nullish(),
   users: Named({
     user: z
@@ -72,13 +74,18 @@ const Kubeconfig = z.looseObject({
 type Kubeconfig = z.output<typeof Kubeconfig>;
 type User = NonNullable<NonNullable<Kubeconfig["users"]>[number]["user"]>;
 
+/** Fields that name files. */
+const clusterFiles = ["certificate-authority"] as const;
+const userFiles = ["client-certificate", "client-key", "token-file", "tokenFile"] as const;
+
 /** Opens the cluster that a kubeconfig means. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE, YAML_… at their places */
 export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
-  const { node, folder, name } = readKubeconfig(place);
+  const { node, folder, name, isText } = readKubeconfig(place);
   const config = concealed(() => validate(node, Kubeconfig));
   maskSecrets(config);
   const chosen = choose(config, node, place.context, name);
   const { cluster, user } = chosen;
+  if (isText) refuseForeign(chosen, node);
   checkFiles(chosen, node, folder);
   // The library reads this one where the process runs.
   const tokenFile = user?.["token-file"] ?? user?.tokenFile;
@@ -86,14 +93,16 @@ export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
     user["token-file"] = undefined;
     user["auth-provider"] = { name: "tokenFile", config: { tokenFile: resolve(folder, tokenFile) } };
   }
-  if (user?.exec) tellPlugin(user.exec);
+  if (user?.exec) preparePlugin(user.exec, folder);
   const { openAccess } = await import("./kubeconfig-access.ts");
-  const access = openAccess(JSON.stringify(config), { folder, context: chosen.context });
+  // Of all that is given to it the library reads the files.
+  const users = config.users?.filter((each) => each.user === user);
+  const access = openAccess(JSON.stringify({ ...config, users }), { folder, context: chosen.context });
   return {
     server: access.server,
     namespace: chosen.namespace ?? "default",
     requestOptions: () =>
-      access.requestOptions().catch((error: unknown) => {
+      access.requestOptions().then(maskCredentials, (error: unknown) => {
         throw unusable(error, { user, at: nodeAt(node, chosen.userPath) ?? node, server: cluster.server });
       }),
   };
@@ -104,12 +113,12 @@ function readKubeconfig({ kubeconfig, project, home, check }: KubeconfigPlace) {
   const text = kubeconfig instanceof Secret ? kubeconfig.reveal() : kubeconfig;
   if (/\n|^\s*\{/.test(text)) {
     const name = "the given kubeconfig";
-    return { name, folder: project, node: concealed(() => parseSource(name, text)) };
+    return { name, folder: project, isText: true, node: concealed(() => parseSource(name, text)) };
   }
   const path = resolve(project, text.startsWith("~/") ? join(home, text.slice(2)) : text);
   const name = isAbsolute(text) || text.startsWith("~/") ? path : text;
   const bytes = readBytes(path, { name, ...(check && { check }) });
-  return { name, folder: dirname(path), node: concealed(() => parseSource(name, bytes)) };
+  return { name, folder: dirname(path), isText: false, node: concealed(() => parseSource(name, bytes)) };
 }
 
 /** A line of a kubeconfig may hold a token or a key. */
@@ -130,6 +139,16 @@ function concealed<T>(work: () => T): T {
 function maskSecrets({ users }: Kubeconfig): void {
   for (const { user } of users ?? [])
     for (const value of [user?.token, user?.password, user?.["client-key-data"]]) if (value) secret(value);
+}
+
+/** What is sent, too: a program or a file gave it, and a server may say it again in its answer. */
+function maskCredentials(options: RequestOptions): RequestOptions {
+  const { Authorization = "" } = (options.headers ?? {}) as Partial<Record<string, string>>;
+  const { auth, key } = options;
+  const text = typeof key === "string" || Buffer.isBuffer(key) ? key.toString() : "";
+  const sent = [Authorization.replace(/^\S+ /, ""), auth && Buffer.from(auth).toString("base64"), text];
+  for (const value of sent) if (value) secret(value);
+  return options;
 }
 
 function choose(config: Kubeconfig, node: SourceNode, wanted: string | undefined, name: string) {
@@ -167,6 +186,25 @@ function choose(config: Kubeconfig, node: SourceNode, wanted: string | undefined
   };
 }
 
+/** What is given as a text may come from a node: it starts nothing on this machine, and sends no file of it anywhere. */
+function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<typeof choose>, node: SourceNode): void {
+  const given = [
+    [cluster, clusterPath, clusterFiles],
+    [user, userPath, ["exec", "auth-provider", ...userFiles]],
+  ] as const;
+  const problems = given.flatMap(([fields, path, keys]) =>
+    keys
+      .filter((key) => (fields?.[key] ?? undefined) !== undefined)
+      .flatMap((key) => {
+        const message = `the given kubeconfig has “${key}”, which only one in a file may have`;
+        const hint =
+          "write it into a file on the bastion and name that, or give it with its keys inside (…-data, token)";
+        return invalid(message, nodeAt(node, [...path, key]) ?? node, hint).problems.slice();
+      }),
+  );
+  if (problems.length > 0) throw new KcoreError(problems);
+}
+
 /** Files that are named and not there are told at their place, all at once. */
 function checkFiles(
   { cluster, clusterPath, user, userPath }: ReturnType<typeof choose>,
@@ -174,10 +212,8 @@ function checkFiles(
   folder: string,
 ): void {
   const named = [
-    ...(["certificate-authority"] as const).map((key) => [cluster[key], [...clusterPath, key]] as const),
-    ...(["client-certificate", "client-key", "token-file", "tokenFile"] as const).map(
-      (key) => [user?.[key], [...userPath, key]] as const,
-    ),
+    ...clusterFiles.map((key) => [cluster[key], [...clusterPath, key]] as const),
+    ...userFiles.map((key) => [user?.[key], [...userPath, key]] as const),
   ];
   const problems = named.flatMap(([file, path]): Problem[] =>
     file && !existsSync(resolve(folder, file))
@@ -187,8 +223,9 @@ function checkFiles(
   if (problems.length > 0) throw new KcoreError(problems);
 }
 
-/** Plugins ask the environment which version of ExecCredential is wanted (KEP-541); kubectl says so, the library does not. */
-function tellPlugin(exec: NonNullable<User["exec"]>): void {
+/** Plugins ask the environment which version of ExecCredential is wanted (KEP-541), and may lie beside the kubeconfig; the library does neither. */
+function preparePlugin(exec: NonNullable<User["exec"]>, folder: string): void {
+  if (exec.command.includes("/")) exec.command = resolve(folder, exec.command);
   const info = { apiVersion: exec.apiVersion, kind: "ExecCredential", spec: { interactive: false } };
   exec.env = [...(exec.env ?? []), { name: "KUBERNETES_EXEC_INFO", value: JSON.stringify(info) }];
 }

@@ -6,18 +6,34 @@ import { parseDocuments } from "#engine/yaml/parse.ts";
 import { validate } from "#engine/yaml/validate.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { KubeObject } from "./objects.ts";
+import { PathPart } from "./target.ts";
 
 /** What every manifest has; the rest is the API's business. */
 export const Manifest = z
   .looseObject({
-    apiVersion: z.string().min(1).describe("Group and version: v1, apps/v1."),
+    apiVersion: z
+      .string()
+      .regex(/^([a-z0-9][a-z0-9.-]*\/)?[a-z0-9]+$/, "must be GROUP/VERSION, or v1")
+      .describe("Group and version: v1, apps/v1."),
     kind: z.string().min(1).describe("What it is: ConfigMap, Deployment."),
     metadata: z
       .looseObject({
-        name: z.string().min(1).describe("Its name."),
-        namespace: z.string().min(1).optional().describe("Its namespace; the stage's unless given."),
+        name: PathPart.describe("Its name."),
+        namespace: PathPart.optional().describe("Its namespace; the stage's unless given."),
       })
       .describe("Name, namespace, labels, annotations."),
+  })
+  .superRefine((object, context) => {
+    if (!isSecret(object)) return;
+    for (const field of ["data", "stringData"] as const)
+      for (const [key, value] of Object.entries(object[field] ?? {}))
+        if (typeof value !== "string" && !(value instanceof Secret))
+          context.addIssue({
+            code: "custom",
+            path: [field, key],
+            message: "must be a text, in quotes: it is a Secret's",
+            params: { conceal: true },
+          });
   })
   .describe("An object as the API takes it.");
 

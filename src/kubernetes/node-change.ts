@@ -1,3 +1,5 @@
+import { defined } from "#optional/defined.ts";
+import { shown } from "./difference.ts";
 import type { KubeNode, Taint } from "./objects.ts";
 
 /** What is wanted of a node; null takes away, what is not named is left alone. */
@@ -40,9 +42,11 @@ export function nodeChange(node: KubeNode, wanted: WantedNode): NodeChange | und
   };
 }
 
-/** The node as it will be. */
+/** The node as it will be, still of the version that it has. */
 export function changedNode(node: KubeNode, { patch }: NodeChange): KubeNode {
-  return merge(node, patch) as KubeNode;
+  const changed = merge(node, patch) as KubeNode;
+  const { resourceVersion: _, ...metadata } = changed.metadata;
+  return { ...changed, metadata: { ...metadata, ...defined({ resourceVersion: node.metadata.resourceVersion }) } };
 }
 
 /** RFC 7396. */
@@ -71,13 +75,13 @@ function mapChange(
     const present = Object.hasOwn(have, key) ? have[key] : undefined;
     if ((value ?? undefined) === present) continue;
     change[key] = value;
-    lines.push(`${field.slice(0, -1)} ${key}: ${shown(present)} → ${shown(value)}`);
+    lines.push(`${field.slice(0, -1)} ${key}: ${valueOf(present)} → ${valueOf(value)}`);
   }
   return Object.keys(change).length > 0 ? { [field]: change } : {};
 }
 
-function shown(value: string | null | undefined): string {
-  return value === null || value === undefined ? "none" : JSON.stringify(value);
+function valueOf(value: string | null | undefined): string {
+  return value === null || value === undefined ? "none" : shown(value);
 }
 
 function taintsChange(
@@ -91,7 +95,7 @@ function taintsChange(
     const isMeant = (taint: Taint): boolean => taint.key === key && (effect === undefined || taint.effect === effect);
     const present = taints.filter(isMeant);
     if (value === null ? present.length === 0 : (present[0]?.value ?? "") === value && present.length === 1) continue;
-    lines.push(`taint ${name}: ${shown(present[0] && (present[0].value ?? ""))} → ${shown(value)}`);
+    lines.push(`taint ${name}: ${valueOf(present[0] && (present[0].value ?? ""))} → ${valueOf(value)}`);
     const added = value === null || effect === undefined ? [] : [{ key, ...(value !== "" && { value }), effect }];
     taints = [...taints.filter((taint) => !isMeant(taint)), ...added];
   }

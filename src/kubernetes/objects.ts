@@ -1,3 +1,5 @@
+import { z } from "zod";
+
 /** What every object of the API has; the rest is as its kind has it. */
 export interface KubeObject {
   readonly apiVersion: string;
@@ -63,3 +65,68 @@ export interface Pod extends KubeObject {
 export function titleOf({ kind, metadata: { name, namespace } }: Pick<KubeObject, "kind" | "metadata">): string {
   return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
 }
+
+const Texts = z.record(z.string(), z.string()).optional();
+const Text = z.string().optional();
+/** Of names, keys and short values the API takes 253 characters at most, and a slash between two of them. */
+const Name = z.string().max(512);
+
+/** What is read of an object: a server in wrong hands may say anything. */
+export const ObjectShape = z.looseObject({
+  metadata: z.looseObject({
+    name: Name,
+    namespace: Name.optional(),
+    uid: Text,
+    generation: z.number().optional(),
+    resourceVersion: Text,
+    labels: Texts,
+    annotations: Texts,
+    finalizers: z.array(z.string()).optional(),
+    deletionTimestamp: Name.optional(),
+    ownerReferences: z.array(z.looseObject({ kind: Name, name: Name, controller: z.boolean().optional() })).optional(),
+    managedFields: z.array(z.looseObject({ manager: Text, operation: Text })).optional(),
+  }),
+});
+
+export const NodeShape = ObjectShape.extend({
+  spec: z
+    .looseObject({
+      unschedulable: z.boolean().optional(),
+      taints: z.array(z.looseObject({ key: Name, value: Text, effect: Name })).optional(),
+    })
+    .optional(),
+  status: z
+    .looseObject({
+      conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).optional(),
+      nodeInfo: z.looseObject({ kubeletVersion: Name.optional() }).optional(),
+    })
+    .optional(),
+});
+
+export const PodShape = ObjectShape.extend({
+  spec: z.looseObject({ volumes: z.array(z.looseObject({ name: z.string() })).optional() }).optional(),
+  status: z.looseObject({ phase: Text }).optional(),
+});
+
+/** One page of a list. */
+export function pageOf(item: z.ZodType): z.ZodType {
+  return z.looseObject({
+    items: z.array(item).nullish(),
+    metadata: z.looseObject({ continue: Text }).optional(),
+  });
+}
+
+/** One of the resources that a version of a group has. */
+export interface Resource {
+  readonly name: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  readonly group?: string;
+  readonly version?: string;
+}
+
+export const ResourcesShape = z.looseObject({
+  resources: z.array(
+    z.looseObject({ name: z.string(), kind: z.string(), namespaced: z.boolean(), group: Text, version: Text }),
+  ),
+});

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
+import { clip, clipLines } from "./clip.ts";
 import { namedIn, type Call, type Target } from "./target.ts";
 
 /** What an API server says of a request that it does not carry out (meta/v1 Status). */
@@ -34,7 +35,8 @@ export class Refusal extends KcoreError {
   readonly status: number;
   readonly said: Status;
 
-  constructor(said: Status, asked: Asked) {
+  constructor(given: Status, asked: Asked) {
+    const said = { ...given, message: clip(given.message) };
     super(problemOf(said, asked), { exitCode: exitCodes.failed });
     this.status = said.code;
     this.said = said;
@@ -47,6 +49,9 @@ export class Refusal extends KcoreError {
 
 /** No answer came: the server is down, somewhere else, or cannot be reached from here. */
 export class Unreachable extends KcoreError {}
+
+/** Characters that a field manager's name has at most. */
+const NAME = 128;
 
 /** Codes of Node's TLS that say: what answers is not whom the kubeconfig means. */
 const UNTRUSTED = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|HOSTNAME_MISMATCH|EPROTO)/;
@@ -105,13 +110,13 @@ function conflict({ details }: Status, what: string): Problem {
   const owners = new Map<string, string[]>();
   for (const { reason, message, field = "" } of details?.causes ?? [])
     if (reason === "FieldManagerConflict") {
-      const owner = /"([^"]*)"/.exec(message)?.[1] ?? "somebody";
+      const owner = clip(/"([^"]*)"/.exec(message)?.[1] ?? "somebody", NAME);
       owners.set(owner, [...(owners.get(owner) ?? []), field]);
     }
   return {
     code: "KUBERNETES_CONFLICT",
-    message: `${what} has fields that ${[...owners.keys()].map((owner) => `“${owner}”`).join(" and ")} set otherwise`,
-    detail: [...owners].flatMap(([owner, fields]) => fields.map((field) => `${owner}: ${field}`)).join("\n"),
+    message: `${what} has fields that ${clip([...owners.keys()].map((owner) => `“${owner}”`).join(" and "))} set otherwise`,
+    detail: clipLines([...owners].flatMap(([owner, fields]) => fields.map((field) => clip(`${owner}: ${field}`)))),
     hint: "take them out of the manifest, or take them over: force: true",
   };
 }

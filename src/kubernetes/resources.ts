@@ -2,14 +2,8 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { KubeApi } from "./api.ts";
 import { apiRoot, type Target } from "./target.ts";
-import type { KubeObject } from "./objects.ts";
+import { ResourcesShape, type KubeObject, type Resource } from "./objects.ts";
 import { Refusal } from "./refusals.ts";
-
-interface Resource {
-  readonly name: string;
-  readonly kind: string;
-  readonly namespaced: boolean;
-}
 
 /** Which path of the API an object has; each group's version is asked for once. */
 export class Resources {
@@ -53,7 +47,8 @@ export class Resources {
 
   async #ask(apiVersion: string): Promise<readonly Resource[]> {
     try {
-      const { resources } = await this.#api.read<{ readonly resources: readonly Resource[] }>(apiRoot(apiVersion));
+      const path = apiRoot(apiVersion);
+      const { resources } = await this.#api.read<{ readonly resources: readonly Resource[] }>(path, ResourcesShape);
       return resources.filter(({ name }) => !name.includes("/"));
     } catch (error) {
       if (error instanceof Refusal && error.status === 404) return [];

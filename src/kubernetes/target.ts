@@ -1,3 +1,8 @@
+import { z } from "zod";
+
+/** What may be one part of a path: `.` and `..` would lead to another one, such as all objects of a list. */
+export const PathPart = z.string().regex(/^(?!\.{1,2}$)[^/%]+$/, "must not be . or .., nor have / or % in it");
+
 /** What kcore's writes are owned by (`managedFields`). */
 export const manager = "kcore";
 
@@ -18,6 +23,8 @@ export interface Call {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly contentType?: string;
+  /** What the answer has to look like, where it is read. */
+  readonly shape?: z.ZodType;
 }
 
 /** Where it lies on a server. */

@@ -67,7 +67,8 @@ export async function readForeignCaIfAny(home: string, name: string): Promise<st
 }
 
 /**
- * Makes a CA and gives its certificate in PEM. Either all of it is there afterwards or nothing; one that is there is never replaced.
+ * Makes a CA and gives its certificate in PEM; undefined: there is one already, which is never replaced. Either all of it is there
+ * afterwards or nothing.
  * @throws KcoreError PKI_PASSPHRASE_WEAK, FILE_UNTRUSTED
  */
 export async function createForeignCa(
@@ -80,7 +81,7 @@ export async function createForeignCa(
     readonly now: number;
     readonly cost?: ScryptCost;
   },
-): Promise<string> {
+): Promise<string | undefined> {
   checkPassphrase(plan.passphrase);
   const key = generateKey();
   const pem = issueCertificate({
@@ -100,11 +101,12 @@ export async function createForeignCa(
     await createFile(files.key, encryptKey(key, plan.passphrase, plan.cost));
     await createFile(files.certificate, pem, { mode: 0o644 });
     await syncFolder(fresh);
-    // Fails where another run made one meanwhile: a folder that holds something is not replaced.
+    // A folder that holds something is not replaced.
     await rename(fresh, join(folder, name));
     await syncFolder(folder);
   } catch (error) {
     await rm(fresh, { recursive: true, force: true });
+    if (["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
     throw error;
   }
   return pem;
@@ -126,13 +128,20 @@ export async function openForeignCa(home: string, name: string, passphrase: stri
 
 /**
  * Issues a certificate for a key that proved itself; it ends with its CA at the latest.
- * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID
+ * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID; PKI_CERT_INVALID where the CA has ended
  */
 export function issueForeign(
   leaf: ForeignLeaf,
   { ca, proof, now }: { readonly ca: ForeignCa; readonly proof: KeyProof; readonly now: number },
 ): string {
-  const end = Math.min(now + leaf.days * dayMs, ca.certificate.validToDate.getTime());
+  const { subject, validTo, validToDate } = ca.certificate;
+  const end = Math.min(now + leaf.days * dayMs, validToDate.getTime());
+  if (end <= now)
+    throw new KcoreError({
+      code: "PKI_CERT_INVALID",
+      message: `the CA ${subject} has ended: ${validTo}`,
+      hint: "put its folder aside, and pki.createAuthority makes a new one; all that trusts it has to get that",
+    });
   return issueCertificate({
     commonName: leaf.commonName,
     organizations: leaf.organizations,

@@ -1,17 +1,24 @@
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { logName } from "#engine/run/run-folder.ts";
 import { defined } from "#optional/defined.ts";
 import type { RunDigest } from "#tui/digest.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
 import { stateOf, type KnownRun } from "./known-run.ts";
 
+/** A recorded run in short, with what it was asked beside what and where: it decides what is done, and need not show in the steps. */
+export interface RecordedDigest extends RunDigest {
+  readonly asked: Pick<RunRequest, "params" | "skipHealth" | "context">;
+}
+
 /** A recorded run in short. */
-export async function digestOf(run: Omit<KnownRun, "events">): Promise<RunDigest> {
+export async function digestOf(run: Omit<KnownRun, "events">): Promise<RecordedDigest> {
   const { digestRun } = await import("#tui/digest.ts");
   const { folder, header, model } = run;
   const { revision, dirty, who, created, request } = header;
-  return digestRun(model, {
+  const { params, skipHealth, context } = request;
+  const digest = digestRun(model, {
     id: folder.id,
     state: stateOf(run),
     who,
@@ -23,6 +30,7 @@ export async function digestOf(run: Omit<KnownRun, "events">): Promise<RunDigest
     },
     ...defined({ revision, dirty }),
   });
+  return { ...digest, asked: { params, skipHealth, ...defined({ context }) } };
 }
 
 /** A run in short as text for the output. */

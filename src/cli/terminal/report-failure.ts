@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { drawProblems } from "#errors/draw.ts";
-import { exitCodes, KcoreError, type ExitCode, type SourcePosition } from "#errors/problem.ts";
+import { exitCodes, KcoreError, type ExitCode, type Problem, type SourcePosition } from "#errors/problem.ts";
+import { detectCi, escapeForCi } from "#tui/ci.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { isScreen } from "./choose-view.ts";
 import { printJson } from "./print-json.ts";
@@ -18,12 +19,15 @@ export function reportFailure(error: unknown, { debug, json, project = process.c
   if (isClosedPipe(error)) return exitCodes.done;
   if (!(error instanceof KcoreError)) return reportBug(error, json);
   if (json) process.stderr.write(`${printJson({ problems: error.problems })}\n`);
-  else
-    process.stderr.write(
-      `${drawProblems(error.problems, { color: wantsColor(process.stderr), sourceLine: sourceLines(project) })}\n`,
-    );
+  else tellProblems(error.problems, project);
   if (debug && !json) process.stderr.write(`\n${stackOf(error)}\n`);
   return error.exitCode;
+}
+
+/** Writes problems to stderr; what they quote speaks to no CI that reads it. */
+export function tellProblems(problems: readonly Problem[], project: string): void {
+  const text = drawProblems(problems, { color: wantsColor(process.stderr), sourceLine: sourceLines(project) });
+  if (text !== "") process.stderr.write(`${escapeForCi(detectCi(process.env), text)}\n`);
 }
 
 /** Colours only on a terminal that somebody looks at, and never when NO_COLOR is set (no-color.org). */

@@ -3,11 +3,10 @@ import { join } from "node:path";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
-import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, type SourcePosition } from "#errors/problem.ts";
 import { fileInRepository } from "../check/file-in-repository.ts";
 import { digestOf, drawForOutput } from "../runs/print-digest.ts";
-import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
+import { tellProblems } from "../terminal/report-failure.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 
 interface End {
@@ -23,10 +22,7 @@ export async function drawEnd(model: RunModel, { output, style, folder }: End): 
   const { project } = folder;
   if (model.runId === "" || output === "quiet") {
     const { ownProblems } = await import("#tui/own-problems.ts");
-    const options = { color: wantsColor(process.stderr), sourceLine: sourceLines(project) };
-    const drawn = drawProblems(ownProblems(model), options);
-    if (drawn !== "") process.stderr.write(`${drawn}\n`);
-    return;
+    return tellProblems(ownProblems(model), project);
   }
   const header = await readHeader(folder);
   const digest = await digestOf({ folder, header, model, alive: isAlive(header.process) });

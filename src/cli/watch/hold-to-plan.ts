@@ -2,9 +2,9 @@ import { readFile } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import type { RunDigest } from "#tui/digest.ts";
 import type { Foreseen, Foresight } from "#tui/foreseen.ts";
 import { gitState } from "../process/git-state.ts";
+import type { RecordedDigest } from "../runs/print-digest.ts";
 
 /** Differences that are told one by one. */
 const TOLD = 10;
@@ -27,6 +27,11 @@ const Plan = z.object({
   dryRun: z.literal(true),
   revision: z.string(),
   dirty: z.literal(false),
+  asked: z.object({
+    params: z.record(z.string(), z.unknown()),
+    skipHealth: z.boolean(),
+    context: z.string().optional(),
+  }),
   nodes: z.array(z.object({ name: z.string() })),
   foresight: z.object({ changes: z.array(foreseen), unknown: z.array(foreseen) }),
 });
@@ -85,7 +90,7 @@ function noPlan(file: string, why: string): Problem {
 }
 
 /** Compares a plan with what a dry run says now. @throws KcoreError PLAN_OUTDATED, or the reasons why the dry run failed */
-export function holdToPlan(plan: Plan, now: RunDigest): void {
+export function holdToPlan(plan: Plan, now: RecordedDigest): void {
   if (now.state !== "done") {
     // What stopped the run itself was told when it did.
     const problems = now.failures.filter(({ nodes }) => nodes.length > 0).map(({ problem }) => problem);
@@ -96,9 +101,24 @@ export function holdToPlan(plan: Plan, now: RunDigest): void {
   const heads = [
     ...(now.title === plan.title ? [] : [`it is a plan for “${plan.title}”, not for “${now.title}”`]),
     ...(names(now.nodes) === names(plan.nodes) ? [] : [`it is for ${names(plan.nodes)}, not for ${names(now.nodes)}`]),
+    ...askedOtherwise(plan.asked, now.asked),
   ];
   const differences = heads.length > 0 ? heads : differencesOf(plan.foresight, now.foresight);
   if (differences.length > 0) throw outdated(differences);
+}
+
+/** What a command does with another value of a parameter is told alike: so the values are compared themselves. */
+function askedOtherwise(then: Plan["asked"], now: RecordedDigest["asked"]): readonly string[] {
+  const params = [...new Set([...Object.keys(then.params), ...Object.keys(now.params)])].filter(
+    (name) => !isDeepStrictEqual(then.params[name], now.params[name]),
+  );
+  return [
+    ...(params.length === 0 ? [] : [`it was made with other parameters: ${params.join(", ")}`]),
+    ...(then.context === now.context ? [] : ["it was made for another --context"]),
+    ...(then.skipHealth === now.skipHealth
+      ? []
+      : [`it was made ${then.skipHealth ? "with" : "without"} --skip-health`]),
+  ];
 }
 
 /** A step by its name and nodes, with all that is foreseen of it. */

@@ -156,8 +156,11 @@ export async function startRun(
     if (watch.style?.detail !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
   } else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
-  if (failOnChange && watched.exitCode === exitCodes.done && (await differs(watched.model)))
-    return { ...watched, exitCode: exitCodes.differs, folder };
+  if (failOnChange && watched.exitCode === exitCodes.done) {
+    // Whoever leaves before the end has no answer.
+    if (watched.left) return { ...watched, exitCode: exitCodes.interrupted, folder };
+    if (await differs(watched.model)) return { ...watched, exitCode: exitCodes.differs, folder };
+  }
   if (!mayAsk(watched, request, watch)) return { ...watched, folder };
   const { askForGrants } = await import("./typed-grants.ts");
   const grants = await askForGrants(watched.model);

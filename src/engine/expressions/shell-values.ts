@@ -28,8 +28,9 @@ function refuseIn(scalar: SourceScalar, scope: Scope): void {
 }
 
 /** Whether an expression quotes its value itself. */
-export function isQuoted({ path }: Call): boolean {
-  return path.type === "PathExpression" && path.original === "shell";
+export function isQuoted({ path, params }: Call): boolean {
+  // Without arguments it is no helper but a name, as that of a block's parameter.
+  return path.type === "PathExpression" && path.original === "shell" && params.length > 0;
 }
 
 /** What is wrong with an expression whose value stands as it is in a text that a shell reads. */

@@ -91,7 +91,8 @@ not_nixos "$bundle"`,
       foresee: sh`foresee_place "$file" 8 1 root root`,
       timeout: 300,
     } as const;
-    const newer = sh`find "\${file%/*}" -prune -newer "$bundle" 2>/dev/null`;
+    // Fedora's bundle is a link: with -H what it leads to counts.
+    const newer = sh`find -H "\${file%/*}" -prune -newer "$bundle" 2>/dev/null`;
     if (state === "absent")
       return {
         ...common,

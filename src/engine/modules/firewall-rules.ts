@@ -125,6 +125,7 @@ export const firewallRules = defineModule({
     "FILE_PARENT_UNSAFE",
     "FIREWALL_LOCKS_OUT",
     "NIXOS_MANAGED",
+    "TOOL_MISSING",
   ],
   step: ({ table, state, ...given }, { onTrial }) => {
     const text = tableText({ name: table, ...given });
@@ -166,10 +167,12 @@ on_revert "nft -f '$k_t/"${table}".nft'"`,
     if (state === "absent")
       return {
         ...common,
+        // Without nft nothing of it can be there, unless its files are.
+        tools: [systemctl],
         want: { file: "absent", unit: "absent", "drop-in": "absent", enabled: "absent", rules: "absent" },
         probe: sh`${look}
 if nft list table inet ${table} >/dev/null 2>&1; then fact rules present; else fact rules absent; fi`,
-        guard,
+        guard: sh`${guard}have nft || unsure || refuse TOOL_MISSING "nft is not on this node; package nftables has it"`,
         apply: sh`[ ! -e ${service.path} ] || systemctl disable --now -- ${unit} || exit 1
 ${shLines(files.map((file, index) => sh`[ ! -d ${folders[index] ?? ""} ] || remove_path ${file.path} 0 || exit 1`))}rmdir ${folders[0] ?? ""} 2>/dev/null
 systemctl daemon-reload || exit 1

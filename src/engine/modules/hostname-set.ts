@@ -125,7 +125,10 @@ const editLine = rawSh(`'
     address = ENVIRON["address"]; names = ENVIRON["names"]
     split(names, given, " "); for (i in given) ours[given[i]]
     split(tolower(ENVIRON["old"]), given, " ")
-    for (i in given) { sub(/[.].*/, "", given[i]); if (!(given[i] in ours)) old[given[i]] }
+    for (i in given) {
+      if (!(given[i] in ours)) old[given[i]]
+      sub(/[.].*/, "", given[i]); if (!(given[i] in ours)) old[given[i]]
+    }
   }
   {
     text[NR] = $0; note = ""
@@ -135,7 +138,7 @@ const editLine = rawSh(`'
     for (i = 2; i <= NF; i++) {
       name = tolower($i); short = name; sub(/[.].*/, "", short)
       if (name in ours) continue
-      if (short in old) { stale = 1; continue }
+      if (name in old || short in old) { stale = 1; continue }
       if (!(name in kept)) { kept[name]; others = others " " $i }
     }
     if (lines++) { text[NR] = note; gone[NR] = note == "" } else { first = NR; comment = note == "" ? "" : " " note }

@@ -191,6 +191,12 @@ k_is_shared() {
   [ -n "$k_at" ] || [ -n "$(find "$1" -xdev -type d \( ! -user 0 -o -perm -020 -o -perm -002 \) -print | head -n 1)" ]
 }
 
+# nothing_done: before an apply refuses that has changed nothing yet: what it owes the steps that watch it ($k_new), and no change before it does, it owes
+# no more.
+nothing_done() {
+  for k_o in $k_new; do rm -f "$K_STATE/owed/$k_o"; done
+}
+
 # kind_of PATH: kind = what stands there: absent, symlink, file, directory or special. Links are not followed.
 kind_of() {
   if [ -L "$1" ]; then

@@ -163,18 +163,21 @@ k_blobs() {
 }
 
 # k_change TEXT: the guard, then apply or react. Before it a reaction is owed to every step that watches this one: a
-# crash in between must not forget it (docs/runner.md, Owed reactions).
+# crash in between must not forget it (docs/runner.md, Owed reactions). k_new = those to whom nothing was owed before (files.sh, nothing_done).
 k_change() {
   if [ -n "$kt_guard" ] && [ "$1" = apply ]; then
     k_text guard
     k_status=$?
-    k_read '' || exit 13
-    [ "$k_status" = 0 ] || exit 13
+    k_read '' && [ "$k_status" = 0 ] || exit 13
   fi
   [ -z "$K_DRY" ] || exit 11
   k_blobs
   [ -z "$k_owes" ] || [ -d "$K_STATE/owed" ] || mkdir -m 700 "$K_STATE/owed" || exit 13
-  for k_o in $k_owes; do : >"$K_STATE/owed/$k_o" || exit 13; done
+  k_new=
+  for k_o in $k_owes; do
+    [ -e "$K_STATE/owed/$k_o" ] || k_new="$k_new $k_o"
+    : >"$K_STATE/owed/$k_o" || exit 13
+  done
   printf '%s apply %s %s\n' "$k_nonce" "$k_i" "$1" >&5
   k_text "$1"
   k_status=$?
@@ -217,7 +220,7 @@ k_main() {
     k_once
     k_result=$?
     # One more attempt: of a wait that does not hold yet, or of an apply that failed. Never in a dry run.
-    case $k_result in 13 | 15 | 16 | 17) [ "$k_left" -gt 0 ] && [ -z "$K_DRY" ] || exit $k_result ;; *) exit $k_result ;; esac
+    case $k_result:$K_DRY in 1[3567]:) [ "$k_left" -gt 0 ] || exit $k_result ;; *) exit $k_result ;; esac
     printf '%s retry %s %s\n' "$k_nonce" "$k_i" "$k_left" >&5
     sleep "$k_interval"
   done
@@ -230,8 +233,9 @@ k_once() {
       0)
         [ -n "$k_due" ] || exit 0
         k_have=$k_facts
-        if [ -n "$kt_react" ]; then k_what=react; elif [ -n "$kt_apply" ]; then k_what=apply; else exit 0; fi
-        k_change $k_what || exit 13
+        [ -n "$kt_react$kt_apply" ] || exit 0
+        k_what=${kt_react:+react}
+        k_change "${k_what:-apply}" || exit 13
         ;;
       1)
         k_have=$k_facts

@@ -26,6 +26,8 @@ export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
   // The schema of a reference to a secret says so: the line may hold the secret itself.
   if (issue.code === "custom" && issue.params?.["code"] === "SECRET_LITERAL")
     return [{ code: "SECRET_LITERAL", message, at, hint: "then change the secret: it was in a file", conceal: true }];
+  if (issue.code === "custom" && issue.params?.["conceal"] === true)
+    return [{ code: "YAML_TYPE", message, at, conceal: true }];
   // A rule over a whole map or list says all there is to say.
   if (issue.code === "custom" && typeof given === "object") return [{ code: "YAML_TYPE", message: issue.message, at }];
   return [{ code: "YAML_TYPE", message, at, ...hintFor(issue, given, checked) }];

@@ -55,7 +55,7 @@ describe("completion in real shells", function () {
     expect(inBash("kcore config use-context p")).to.deep.equal(["prod"]);
     expect(inBash("kcore --context ")).to.deep.equal(["lab", "prod"]);
     expect(inBash("kcore schema ")).to.deep.equal(["state", "roster", "orchestration", "manifest"]);
-    expect(inBash("kcore check -o g")).to.deep.equal(["github"]);
+    expect(inBash("kcore check -o g")).to.deep.equal(["github", "gitlab"]);
     expect(inBash("kcore modules file.m")).to.deep.equal(["file.managed"]);
     expect(inBash("kcore state show prefl")).to.deep.equal(["preflight"]);
     expect(inBash("kcore ping --on role:w")).to.deep.equal(["worker"]);

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject, type Ended } from "#support/kcore.ts";
@@ -70,8 +71,23 @@ describe("a run that is held to its plan", function () {
       writeFileSync(join(project.project, "plan.json"), JSON.stringify({ ...plan, ...more }));
     put({ nodes: [{ name: "elsewhere" }] });
     expect(await refused("--plan", "plan.json")).to.contain("it is for elsewhere, not for here");
+    put({ asked: { params: {}, skipHealth: true, context: "lab" } });
+    expect(await refused("--plan", "plan.json")).to.contain(
+      "made for another --context; it was made with --skip-health",
+    );
     put({ title: "state apply other" });
     expect(await refused("--plan", "plan.json")).to.contain("for “state apply other”, not for “state apply issue”");
+  });
+
+  it("does nothing with other parameters, though the steps are told alike", async () => {
+    project.write({
+      "project/states/issue.yaml": `params: { a: { type: string } }\nsteps: [{ id: issue, command.run: { cmd: "echo {{params.a}} >${file()}" } }]\n`,
+    });
+    git("commit", "--quiet", "--all", "--message", "a");
+    expect((await apply("--set", "a=1", "--dry-run", "--report", "plan.json")).code).to.equal(0);
+    expect(await refused("--set", "a=2", "--plan", "plan.json")).to.contain("it was made with other parameters: a");
+    expect((await apply("--params", '{"a":"1"}', "--plan", "plan.json")).code).to.equal(0);
+    expect(readFileSync(file(), "utf8")).to.equal("1\n");
   });
 
   it("tells what is no plan: no JSON, a run, a failed dry run, files that were not committed", async () => {
@@ -107,6 +123,33 @@ describe("a run that is held to its plan", function () {
     for (const words of [[], ["--dry-run", "--detach"]])
       expect((await apply("--fail-on-change", ...words)).stderr).to.contain("USAGE");
     expect((await apply("--plan", "plan.json", "--dry-run")).code).to.equal(2);
+  });
+
+  it("has no good answer with --fail-on-change where the view left before the end", async () => {
+    const gate = join(project.path, "gate");
+    execFileSync("mkfifo", [gate]);
+    project.write({
+      "project/states/issue.yaml": `steps: [{ id: issue, unless: "cat ${gate}", command.run: { cmd: "true" } }]\n`,
+    });
+    const { child, ended } = project.start([
+      "state",
+      "apply",
+      "issue",
+      "--on",
+      "here",
+      "--dry-run",
+      "--fail-on-change",
+    ]);
+    child.stdout?.destroy();
+    const { code, stderr } = await ended;
+    await writeFile(gate, "");
+    expect(code, stderr).to.equal(130);
+  });
+
+  it("says nothing on stderr that GitHub's runner would obey", async () => {
+    const { stderr } = await project.start(["state", "apply", "##[error]x", "--on", "here"], { GITHUB_ACTIONS: "true" })
+      .ended;
+    expect(stderr).to.contain("## [error]x");
   });
 
   it("writes the run as Markdown, at its end or later", async () => {

@@ -15,8 +15,9 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
   before(async () => (folder = await makeTempDir("objects")));
   after(() => folder?.remove());
 
-  const ask = async (how: "run" | "plan", args: object) => {
-    const context = actionContext({ project: folder.path, dryRun: how === "plan" });
+  let runs = 0;
+  const ask = async (how: "run" | "plan", args: object, runId = `r${++runs}`) => {
+    const context = actionContext({ project: folder.path, dryRun: how === "plan", runId });
     const given = kubernetesObject.args.parse({ kubeconfig: kube().kubeconfig(), ...args });
     const result = await kubernetesObject[how](given, context);
     return { changed: result === "unknown" ? result : result.changed, notes: context.notes };
@@ -166,6 +167,40 @@ spec:
     expect(await run(template)).to.deep.equal({ changed: false, notes: [] });
     const bigger = { template: "team.yaml.hbs", vars: { size: 4 }, namespace: "team" };
     expect((await plan(bigger)).notes).to.deep.equal(["would change Widget team/w", "  spec.size: 3 → 4"]);
+  });
+
+  it("finds in a dry run, and waits for in a run, what the stages before it make", async () => {
+    const names = { plural: "gears", singular: "gear", kind: "Gear" };
+    const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
+    const versions = [{ name: "v1", served: true, storage: true, schema }];
+    const definition = {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: "gears.example.org" },
+      spec: { group: "example.org", scope: "Namespaced", names, versions },
+    };
+    const stages = [
+      [{ apiVersion: "v1", kind: "Namespace", metadata: { name: "later" } }, definition],
+      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m", namespace: "later" } },
+      { apiVersion: "example.org/v1", kind: "Gear", metadata: { name: "g", namespace: "later" } },
+    ];
+    const notesOf = async (how: "run" | "plan"): Promise<string[]> => {
+      const notes: string[] = [];
+      for (const manifest of stages) notes.push(...(await ask(how, { manifest }, how)).notes);
+      return notes.filter((text) => !text.startsWith("waiting: "));
+    };
+    expect(await notesOf("plan")).to.deep.equal([
+      "would create Namespace later",
+      "would create CustomResourceDefinition gears.example.org",
+      "would create ConfigMap later/m (after Namespace later)",
+      "would create Gear later/g (after CustomResourceDefinition gears.example.org)",
+    ]);
+    expect(await notesOf("run")).to.deep.equal([
+      "creates Namespace later",
+      "creates CustomResourceDefinition gears.example.org",
+      "creates ConfigMap later/m",
+      "creates Gear later/g",
+    ]);
   });
 
   it("gives later stages where each object lies, in a dry run too", async () => {

@@ -1,14 +1,17 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { writeFile } from "node:fs/promises";
 import { connect, type AddressInfo } from "node:net";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { expect } from "chai";
 import { kubernetesNode } from "#actions/kubernetes-node.ts";
 import { kubernetesObject } from "#actions/kubernetes-object.ts";
-import type { Problem } from "#errors/problem.ts";
+import type { KcoreError, Problem } from "#errors/problem.ts";
 import { actionContext } from "#support/action-context.ts";
 import { KubeStandIn, type Asked, type Said } from "#support/kube-stand-in.ts";
 import { rejectionOf } from "#support/rejection.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
 
 /** What no API server of one version does by itself: proxies before it, versions that differ, lines that break. */
 describe("Kubernetes' API as seen through what stands before it", () => {
@@ -73,6 +76,153 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     }
   });
 
+  it("asks for nothing by a name that would be another path, a list's even", () => {
+    const kubeconfig = server.kubeconfig();
+    for (const name of [".", "..", "a/b", "a%2f"]) {
+      expect(kubernetesNode.args.safeParse({ kubeconfig, name, absent: true }).success, name).to.equal(false);
+      for (const manifest of [
+        { apiVersion: "v1", kind: "ConfigMap", metadata: { name } },
+        { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m", namespace: name } },
+        { apiVersion: name, kind: "ConfigMap", metadata: { name: "m" } },
+      ]) {
+        const given = { kubeconfig, manifest, absent: true };
+        // A group's version has a slash.
+        if (manifest.apiVersion !== "a/b") expect(kubernetesObject.args.safeParse(given).success).to.equal(false);
+      }
+      const given = { kubeconfig, namespace: name, file: "m.yaml" };
+      expect(kubernetesObject.args.safeParse(given).success, name).to.equal(false);
+    }
+  });
+
+  it("takes answers of another shape for no answer, and ends a list that has no end", async () => {
+    for (const body of [
+      "null",
+      "7",
+      "[]",
+      '"node"',
+      { kind: "Node" },
+      { ...node, metadata: null },
+      { ...node, metadata: { name: "n1", labels: ["a"] } },
+      { ...node, spec: { taints: {} } },
+      { ...node, status: { conditions: "Ready" } },
+    ])
+      expect(await problemOf({ body }), JSON.stringify(body)).to.include({ code: "KUBERNETES_UNREACHABLE" });
+    const pods = async (body: unknown): Promise<Problem | undefined> => {
+      server.answer = ({ path }) => ({ body: path.startsWith("/api/v1/pods") ? body : node });
+      return (await rejectionOf(run({ drained: true }))).problems[0];
+    };
+    for (const body of [
+      { items: {} },
+      { items: [null] },
+      { items: [{ metadata: { name: "p" }, spec: { volumes: 1 } }] },
+    ])
+      expect(await pods(body), JSON.stringify(body)).to.include({ code: "KUBERNETES_UNREACHABLE" });
+    const endless = await pods({ items: [], metadata: { continue: "more" } });
+    expect(endless).to.include({ code: "KUBERNETES_UNREACHABLE" });
+    expect(endless?.message).to.include("a list of more than 100 pages");
+    const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
+    const given = kubernetesObject.args.parse({ kubeconfig: server.kubeconfig(), manifest });
+    server.answer = () => ({ body: { resources: [{ name: 1 }] } });
+    const { problems } = await rejectionOf(kubernetesObject.run(given, actionContext()));
+    expect(problems[0]).to.include({ code: "KUBERNETES_UNREACHABLE" });
+  });
+
+  it("is not flooded by what a server says", async () => {
+    const flood = "x".repeat(4 << 20);
+    const causes = Array.from({ length: 5000 }, () => ({
+      reason: "FieldManagerConflict",
+      message: flood.slice(0, 900),
+      field: flood.slice(0, 900),
+    }));
+    const pods = Array.from({ length: 20_000 }, (_, i) => ({
+      metadata: { name: `pod-${i}`, namespace: "x".repeat(200) },
+    }));
+    const answers: readonly Said[] = [
+      { status: 500, body: { code: 500, message: flood } },
+      { status: 409, body: { code: 409, message: flood, details: { causes } } },
+      { body: { ...node, metadata: { name: "n1", labels: { [flood]: 1 } } } },
+      { body: { ...node, metadata: { name: flood } } },
+      { body: { ...node, status: { conditions: [{ type: "Ready", status: "False", message: flood }] } } },
+      { body: { ...node, metadata: { name: "n1", annotations: { a: flood } } } },
+    ];
+    const said: string[] = [];
+    const asked = async (answer: KubeStandIn["answer"], args: object): Promise<void> => {
+      server.answer = answer;
+      const context = actionContext();
+      const result: unknown = await run(args, server.kubeconfig(), context).catch((error: unknown) => error);
+      said.push(JSON.stringify([context.notes, (result as Partial<KcoreError>).problems]));
+    };
+    for (const answer of answers)
+      await asked(() => answer, { ready: true, readyTimeout: "1s", annotations: { a: "b" } });
+    const withPods =
+      (items: unknown) =>
+      ({ path }: Asked) => ({ body: path.startsWith("/api/v1/pods") ? { items } : node });
+    await asked(withPods(pods), { drained: true });
+    for (const text of said) expect(text.length, text.slice(0, 200)).to.be.below(64 << 10);
+  });
+
+  it("evicts what came to a node between the look and the cordon", async () => {
+    let pods: string[] = [];
+    server.answer = ({ method, path }) => {
+      if (path === "/api/v1") return { body: { resources: [] } };
+      if (path.startsWith("/api/v1/pods"))
+        return {
+          body: {
+            items: pods.map((name) => ({
+              metadata: {
+                name,
+                namespace: "web",
+                uid: name,
+                ownerReferences: [{ kind: "ReplicaSet", name: "r", controller: true }],
+              },
+            })),
+          },
+        };
+      if (method === "PATCH") pods = ["late"];
+      if (method === "POST") pods = [];
+      return { body: node };
+    };
+    const context = actionContext();
+    await run({ drained: true }, server.kubeconfig(), context);
+    expect(context.notes).to.include("evicts from n1: web/late");
+  });
+
+  it("gives up an eviction that is refused for good at once", async () => {
+    const owned = [{ kind: "ReplicaSet", name: "r", controller: true }];
+    const pod = { metadata: { name: "a", namespace: "web", uid: "a", ownerReferences: owned } };
+    server.answer = ({ method, path }) => {
+      if (path === "/api/v1") return { body: { resources: [] } };
+      if (path.startsWith("/api/v1/pods")) return { body: { items: [pod] } };
+      if (method !== "POST") return { body: { ...node, spec: { unschedulable: true } } };
+      return { status: 422, body: { code: 422, message: "gracePeriodSeconds: must not be negative" } };
+    };
+    const { problems } = await rejectionOf(run({ drained: true, drainTimeout: "3s" }));
+    expect(problems[0]).to.include({ code: "KUBERNETES_REFUSED", detail: "gracePeriodSeconds: must not be negative" });
+  });
+
+  it("in a dry run adds a stage's taints to the node as it is now", async () => {
+    let version = 1;
+    server.answer = ({ method, body }) => {
+      const { metadata = {} } = (method === "PATCH" ? JSON.parse(body) : {}) as {
+        metadata?: { resourceVersion?: string };
+      };
+      if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== String(version))
+        return { status: 409, body: { code: 409, message: "the object has been modified" } };
+      return { body: { ...node, metadata: { name: "n1", resourceVersion: String(version) } } };
+    };
+    const context = actionContext({ dryRun: true, runId: "taints" });
+    const plan = (args: object) =>
+      kubernetesNode.plan(kubernetesNode.args.parse({ kubeconfig: server.kubeconfig(), name: "n1", ...args }), context);
+    await plan({ taints: { "a:NoSchedule": "" } });
+    // The kubelet tells that it is alive.
+    version++;
+    expect(await plan({ taints: { "a:NoSchedule": "", "b:NoSchedule": "" } })).to.include({ changed: true });
+    expect(context.notes.at(-1)).to.equal('would change n1: taint b:NoSchedule: none → ""');
+    expect(await plan({ absent: true })).to.include({ changed: true });
+    expect(await plan({ absent: true })).to.include({ changed: false });
+    expect(await plan({ ready: true })).to.equal("unknown");
+  });
+
   it("names every manager that owns a field, with its fields", async () => {
     const cause = (manager: string, field: string) => ({
       reason: "FieldManagerConflict",
@@ -105,6 +255,20 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     const context = actionContext();
     expect(await run({ ready: true }, server.kubeconfig(), context)).to.deep.include({ changed: false });
     expect(context.notes).to.deep.equal([`waiting: ${server.url} did not get nodes n1: no endpoints`]);
+  });
+
+  it("ends when it is stopped, also while a program that gives the credentials does not", async () => {
+    const folder = await makeTempDir("endless");
+    try {
+      const path = join(folder.path, "config");
+      const exec = { apiVersion: "client.authentication.k8s.io/v1", command: "sleep", args: ["5"] };
+      await writeFile(path, server.kubeconfig().replace('{"token":"stand-in-token"}', JSON.stringify({ exec })));
+      const signal = AbortSignal.timeout(200);
+      const stopped: unknown = await run({ cordoned: true }, path, actionContext({ signal })).catch((e: unknown) => e);
+      expect(stopped).to.equal(signal.reason);
+    } finally {
+      await folder.remove();
+    }
   });
 
   it("goes through the proxy that the kubeconfig names", async () => {
@@ -161,7 +325,11 @@ describe("Kubernetes' API as seen through what stands before it", () => {
       const url = new URL(path, server.url);
       if (url.pathname === "/api/v1/nodes/n1") return { body: { ...node, spec: { unschedulable: true } } };
       if (url.pathname === "/api/v1")
-        return { body: { resources: [{ name: "pods/eviction", kind: "Eviction", group: "policy", version: "v1" }] } };
+        return {
+          body: {
+            resources: [{ name: "pods/eviction", kind: "Eviction", namespaced: true, group: "policy", version: "v1" }],
+          },
+        };
       if (url.pathname === "/api/v1/pods") {
         const second = url.searchParams.get("continue") === "next";
         const items = pods.slice(second ? 1 : 0, second ? undefined : 1).map(pod);

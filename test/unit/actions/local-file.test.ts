@@ -1,11 +1,12 @@
-import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { localFile } from "#actions/local-file.ts";
 import { secret } from "#engine/step/secret.ts";
-import type { KcoreError } from "#errors/problem.ts";
+import type { Trust } from "#engine/project/project.ts";
 import { actionContext } from "#support/action-context.ts";
+import { rejectionOf } from "#support/rejection.ts";
 
 describe("local.file", () => {
   let project: string;
@@ -14,11 +15,13 @@ describe("local.file", () => {
   });
   afterEach(() => rm(project, { recursive: true, force: true }));
 
-  const act = async (kind: "run" | "plan", args: Record<string, unknown>) => {
-    const context = actionContext({ project, dryRun: kind === "plan" });
+  const act = async (kind: "run" | "plan", args: Record<string, unknown>, more: { trust?: Trust } = {}) => {
+    const context = actionContext({ project, dryRun: kind === "plan", ...more });
     const result = await localFile[kind](localFile.args.parse(args), context);
     return { result, notes: context.notes };
   };
+  const refusalOf = async (...given: Parameters<typeof act>): Promise<readonly string[]> =>
+    (await rejectionOf(act(...given))).problems.map(({ code }) => code);
   const file = (): Promise<string> => readFile(join(project, "kept/admin.conf"), "utf8");
   const admin = { path: "kept/admin.conf", content: secret("a key\n") };
 
@@ -56,8 +59,35 @@ describe("local.file", () => {
 
   it("refuses a folder", async () => {
     await mkdir(join(project, "kept"));
-    const refusal: unknown = await act("plan", { path: "kept", content: "" }).catch((error: unknown) => error);
-    expect((refusal as KcoreError).problems.map(({ code }) => code)).to.deep.equal(["FILE_IN_THE_WAY"]);
+    for (const path of ["kept", "."])
+      expect(await refusalOf("plan", { path, content: "" }), path).to.deep.equal(["FILE_IN_THE_WAY"]);
+  });
+
+  it("follows no link out of the project, and writes into no folder that others may write", async () => {
+    const outside = await mkdtemp(join(tmpdir(), "kcore-outside-"));
+    try {
+      await symlink(outside, join(project, "out"));
+      for (const path of ["out/x", "out/deeper/x"])
+        expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_PARENT_UNSAFE"]);
+      expect(await readdir(outside)).to.deep.equal([]);
+    } finally {
+      await rm(outside, { recursive: true });
+    }
+    await mkdir(join(project, "own"));
+    await symlink("own", join(project, "link"));
+    await act("run", { path: "link/x", content: "inside" });
+    expect(await readFile(join(project, "own/x"), "utf8")).to.equal("inside");
+    const uid = process.getuid?.() ?? 0;
+    const trust = { uids: [uid, 0], gids: [process.getgid?.() ?? 0, 0] };
+    await chmod(join(project, "own"), 0o777);
+    for (const kind of ["run", "plan"] as const)
+      expect(await refusalOf(kind, { path: "own/y", content: "" }, { trust })).to.deep.equal(["PROJECT_NOT_TRUSTED"]);
+  });
+
+  it("refuses a file where a folder should be", async () => {
+    await writeFile(join(project, "file"), "");
+    for (const path of ["file/x", "file/x/y"])
+      expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_IN_THE_WAY"]);
   });
 
   it("refuses a path out of the project", () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { kubernetesKubeconfig } from "#actions/kubernetes-kubeconfig.ts";
@@ -29,8 +29,8 @@ describe("CAs of other programs", () => {
   const contextOf = (fields: Parameters<typeof actionContext>[0] = {}) =>
     actionContext({ home: dir.path, node: n1, nodes: new Map([["n1", n1]]), ...fields });
   const withPassphrase = () => contextOf({ passphrase: () => Promise.resolve(passphrase) });
-  const makeCa = (name = "kubernetes", now = Date.now()) =>
-    createForeignCa(dir.path, name, { commonName: name, days: 3650, passphrase, now, cost: cheapCost });
+  const makeCa = async (name = "kubernetes", now = Date.now()) =>
+    (await createForeignCa(dir.path, name, { commonName: name, days: 3650, passphrase, now, cost: cheapCost })) ?? "";
   const keyOf = (challenge = `kcore proof of possession a challenge ${n1.id}`, key = generateKey()) => ({
     facts: { spki: publicDer(key).toString("base64"), proof: proveKey(key, challenge) },
   });
@@ -66,12 +66,17 @@ describe("CAs of other programs", () => {
 
   it("replaces no CA that another run made meanwhile, and leaves nothing of its own", async () => {
     const first = await makeCa();
-    await makeCa().then(
-      () => expect.fail("a second CA was made"),
-      (error: NodeJS.ErrnoException) => expect(error.code).to.be.oneOf(["ENOTEMPTY", "EEXIST"]),
-    );
+    const plan = { commonName: "kubernetes", days: 3650, passphrase, now: Date.now(), cost: cheapCost };
+    expect(await createForeignCa(dir.path, "kubernetes", plan)).to.equal(undefined);
     expect(await readForeignCa(dir.path, "kubernetes")).to.equal(first);
     expect(await readdir(join(dir.path, "authorities"))).to.deep.equal(["kubernetes"]);
+  });
+
+  it("gives two runs that make it at once the same CA", async () => {
+    const args = pkiCreateAuthority.args.parse({ name: "kubernetes" }) as { name: string; days: number };
+    const both = await Promise.all([1, 2].map(() => pkiCreateAuthority.run(args, withPassphrase())));
+    expect(both.map(({ changed }) => changed)).to.have.members([false, true]);
+    expect(both[0]?.outputs).to.deep.equal(both[1]?.outputs);
   });
 
   it("refuses a context that would lie among the CAs", async () => {
@@ -181,6 +186,11 @@ describe("CAs of other programs", () => {
       expect((await kubernetesKubeconfig.run(args(more), opened())).changed).to.equal(true);
       expect(await dataOf("client-key-data")).to.equal(key);
     }
+    await chmod(path, 0o644);
+    expect(await kubernetesKubeconfig.plan(args({ groups: ["ops"] }), context)).to.equal("unknown");
+    expect((await kubernetesKubeconfig.run(args({ groups: ["ops"] }), opened())).changed).to.equal(true);
+    expect((await stat(path)).mode & 0o777).to.equal(0o600);
+    expect(await dataOf("client-key-data"), "others may have read it").not.to.equal(key);
     await writeFile(path, "broken");
     expect((await kubernetesKubeconfig.run(args(), opened())).changed).to.equal(true);
     expect(await dataOf("client-key-data")).not.to.equal(key);
@@ -192,6 +202,12 @@ describe("CAs of other programs", () => {
     await makeCa();
     const stolen = asked({ key: keyOf("kcore proof of possession another challenge") });
     expect(await codeOf(pkiIssueCertificate.run(stolen, withPassphrase()))).to.equal("PKI_PROOF_INVALID");
+  });
+
+  it("issues nothing of a CA that has ended", async () => {
+    const now = Date.now() - 40 * day;
+    await createForeignCa(dir.path, "kubernetes", { commonName: "k", days: 30, passphrase, now, cost: cheapCost });
+    expect(await codeOf(pkiIssueCertificate.run(asked(), withPassphrase()))).to.equal("PKI_CERT_INVALID");
   });
 
   it("lets no certificate outlive its CA", async () => {

@@ -23,7 +23,7 @@ describe("the projects of examples/", () => {
 
     it(`${name}: its README tells each of its files, and no other`, () => {
       const told = Array.from(
-        readFileSync(join(project, "README.md"), "utf8").matchAll(/^\| `(\w+\/[\w./*-]+)`/gm),
+        readFileSync(join(project, "README.md"), "utf8").matchAll(/^\| `([\w.][\w./*-]+)`/gm),
         ([, path = ""]) => path,
       );
       const files = readdirSync(project, { recursive: true, withFileTypes: true })

@@ -31,6 +31,11 @@ describe("what is waited for", () => {
     expect(missingOf(object({ ...available("True"), observedGeneration: 2 }, 2), wanted)).to.equal(undefined);
   });
 
+  it("is not there where the status is of another kind's own making", () => {
+    for (const conditions of [null, "Available", { Available: true }, [null, 7]])
+      expect(missingOf(object({ conditions }), wanted)).to.equal("it has no condition Available yet");
+  });
+
   it("may be a field, in lists by its number", () => {
     const ingress = object({ loadBalancer: { ingress: [{ ip: "192.0.2.1" }] }, phase: "Pending" });
     expect(missingOf(ingress, { field: "status.loadBalancer.ingress.0.ip" })).to.equal(undefined);

@@ -56,6 +56,28 @@ describe("a kubeconfig", function () {
       expect((await openCluster({ ...place, kubeconfig: text })).namespace).to.equal("web");
   });
 
+  it("as a text, which a node may have told, names neither programs nor files of this machine", async () => {
+    for (const user of [
+      "{ exec: { command: /bin/true } }",
+      "{ auth-provider: { name: gcp, config: { cmd-path: /bin/true } } }",
+      "{ client-certificate: /etc/hostname, client-key: /etc/hostname }",
+      "{ tokenFile: /etc/hostname }",
+      "{ token-file: /etc/hostname }",
+    ]) {
+      const text = kubeconfig.replace("{ token: a-secret-token-of-admin }", user);
+      for (const given of [text, secret(text)]) {
+        const { problems } = await rejectionOf(openCluster({ kubeconfig: given, project: folder.path, home: "/" }));
+        expect(problems.map(formatProblem)[0], user).to.match(
+          /^the given kubeconfig:16:\d+ {2}the given kubeconfig has “[\w-]+”, which only one in a file may have {2}\[KUBECONFIG_INVALID\]$/,
+        );
+      }
+    }
+    const text = kubeconfig.replace('6443/" }', '6443/", certificate-authority: /etc/hostname }');
+    expect((await rejectionOf(openCluster({ kubeconfig: text, project: "/", home: "/" }))).message).to.include(
+      "“certificate-authority”",
+    );
+  });
+
   it("is refused where what it names is not there, at the place", async () => {
     expect(await wrong(kubeconfig, "prodd")).to.deep.equal([
       "config.yaml:3:18  config.yaml has no context “prodd”  [KUBECONFIG_INVALID]",
@@ -97,6 +119,20 @@ describe("a kubeconfig", function () {
     writeFileSync(join(folder.path, "token"), "from-a-file");
     const cluster = await open(kubeconfig.replace("token: a-secret-token-of-admin", "tokenFile: token"));
     expect((await cluster.requestOptions()).headers).to.deep.include({ Authorization: "Bearer from-a-file" });
+    expect(knownSecrets()).to.include("from-a-file");
+  });
+
+  it("reads nothing of users that are not meant", async () => {
+    const cluster = await open(`${kubeconfig}  - name: bob\n    user: { token-file: /not/there }\n`);
+    expect((await cluster.requestOptions()).headers).to.include({ Authorization: "Bearer a-secret-token-of-admin" });
+  });
+
+  it("has a password masked in the form in which it is sent", async () => {
+    const cluster = await open(
+      kubeconfig.replace("token: a-secret-token-of-admin", "username: ops, password: opensesame"),
+    );
+    await cluster.requestOptions();
+    expect(knownSecrets()).to.include("opensesame").and.include(Buffer.from("ops:opensesame").toString("base64"));
   });
 
   describe("with a program that gives the credentials", () => {
@@ -116,7 +152,15 @@ describe("a kubeconfig", function () {
       const say = `printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}' "$(printf %s "$KUBERNETES_EXEC_INFO" | cksum | cut -c1-4)x"`;
       const cluster = await open(withProgram(script(say)));
       const { headers } = await cluster.requestOptions();
-      expect((headers as Record<string, string>)["Authorization"]).to.match(/^Bearer \d{4}x$/);
+      const { Authorization = "" } = headers as Record<string, string>;
+      expect(Authorization).to.match(/^Bearer \d{4}x$/);
+      expect(knownSecrets()).to.include(Authorization.replace("Bearer ", ""));
+    });
+
+    it("finds it beside the kubeconfig where its path is relative, as kubectl does", async () => {
+      script(`printf '{"status":{"token":"beside-it"}}'`);
+      const cluster = await open(withProgram("./give"));
+      expect((await cluster.requestOptions()).headers).to.deep.include({ Authorization: "Bearer beside-it" });
     });
 
     it("says that it is missing, at its place, with the kubeconfig's own hint", async () => {

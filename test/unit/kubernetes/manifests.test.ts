@@ -46,6 +46,16 @@ describe("manifests", () => {
       expect(knownSecrets(), value).to.include(value);
   });
 
+  it("of a Secret with a value that is no text are refused at its place", async () => {
+    const text = `${map("a").replace("ConfigMap", "Secret")}stringData: { port: 5432 }\ndata: { a: 1, b: eA== }\n`;
+    const { problems } = await rejectionOf(Promise.resolve().then(() => readManifests("m.yaml", text)));
+    expect(problems.map(formatProblem)).to.deep.equal([
+      "m.yaml:4:21  “stringData.port” must be a text, in quotes: it is a Secret's  [YAML_TYPE]",
+      "m.yaml:5:12  “data.a” must be a text, in quotes: it is a Secret's  [YAML_TYPE]",
+    ]);
+    for (const { conceal } of problems) expect(conceal).to.equal(true);
+  });
+
   it("know which of their values were given as secrets", () => {
     const spec = {
       env: [

@@ -38,11 +38,11 @@ fi`;
 }
 
 function missing(download: Download): Sh {
-  return sh`refuse TOOL_MISSING ${`this needs ${needs(download)} on the node (package curl); with via: bastion it is sent from here`}`;
+  return sh`{ nothing_done; refuse TOOL_MISSING ${`this needs ${needs(download)} on the node (package curl); with via: bastion it is sent from here`}; }`;
 }
 
 function failed({ url }: Download, why: Sh): Sh {
-  return sh`refuse DOWNLOAD_FAILED ${url instanceof Secret ? "the URL" : url}" cannot be fetched: ${why}"`;
+  return sh`{ nothing_done; refuse DOWNLOAD_FAILED ${url instanceof Secret ? "the URL" : url}" cannot be fetched: ${why}"; }`;
 }
 
 function withProxy({ proxy }: Download): Sh {
@@ -77,7 +77,7 @@ function escaped(text: string): string {
 
 /**
  * Fetches it to `$part` and checks its hash, or refuses. What a run that was cut off had brought is gone on from; it lies in the state
- * folder, so that it is nobody else's, and the hash tells whether it fits.
+ * folder, so that it is nobody else's, and the hash tells whether it fits. For the begin of an apply: refusing, it says that nothing was done.
  */
 export function fetchTo(download: Download): Sh {
   const { url, sha256, headers } = download;
@@ -112,6 +112,7 @@ while :; do
   fi
   [ "$status" = 0 ] || ${failed(download, sh`$(sed 's/^curl: ([0-9]*) //' "$K_TMP/err")`)}
   rm -f "$part"
+  nothing_done
   refuse DOWNLOAD_DIFFERS ${`what ${url instanceof Secret ? "the URL" : url} gives has another SHA-256`}"$K_NL""wanted "${sha256}"$K_NL""found  \${sum%% *}"
 done`;
 }

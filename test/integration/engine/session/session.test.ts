@@ -19,6 +19,7 @@ import { commandRun } from "#engine/modules/command-run.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { problemsOf, stepOf } from "#support/steps.ts";
 import type { Step } from "#engine/step/define.ts";
+import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
@@ -551,6 +552,28 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     await third.session.finish("done");
     expect(third.outcomes()).to.deep.equal(["config ok", "service ok"]);
     expect(readFileSync(log, "utf8")).to.equal("restarted\n");
+  });
+
+  it("owes nothing for what was refused before anything was changed, but for what was changed before", async () => {
+    const service: Step = { want: { active: "yes" }, probe: sh`fact active yes`, react: sh`:` };
+    const nowhere = { path: join(folder, "d"), url: "http://127.0.0.1:1/d", sha256: "0".repeat(64) };
+    const picky = draftOf("picky", stepOf(fileDownloaded, nowhere));
+    const config = draftOf("config", fileStep("conf", "v1"));
+    const run = async (...drafts: StepDraft[]): Promise<readonly string[]> => {
+      const restartOn = drafts.map(({ id }) => id);
+      const { session, outcomes } = sessionOn(state);
+      const { outcome } = await session.perform([
+        { stage: "s", drafts: [...drafts, draftOf("service", service, { restartOn })] },
+      ]);
+      await session.finish(outcome);
+      return outcomes();
+    };
+    expect(await run(picky)).to.deep.equal(["picky failed"]);
+    expect(await run(draftOf("other", fileStep("other", "x")))).to.deep.equal(["other changed", "service changed"]);
+    expect(await run(picky)).to.deep.equal(["picky failed"]);
+    expect(await run(draftOf("other", fileStep("other", "x")))).to.deep.equal(["other ok", "service ok"]);
+    expect(await run(config, picky)).to.deep.equal(["config changed", "picky failed"]);
+    expect(await run(config)).to.deep.equal(["config ok", "service changed"]);
   });
 
   it("F-15 refuses a node that another run holds", async () => {

@@ -1,5 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { caTrusted } from "#engine/modules/ca-trusted.ts";
@@ -155,9 +165,13 @@ describe("ca.trusted", () => {
     const folder = await makeTempDir("ca-fedora");
     try {
       const own = join(folder.path, "pki");
-      const [anchors, bundle] = [join(own, "ca-trust/source/anchors"), join(own, "tls/certs/ca-bundle.crt")];
-      mkdirSync(anchors, { recursive: true });
-      mkdirSync(join(own, "tls/certs"), { recursive: true });
+      const [anchors, extracted] = [join(own, "ca-trust/source/anchors"), join(own, "ca-trust/extracted/pem")];
+      const [bundle, link] = [join(extracted, "tls-ca-bundle.pem"), join(own, "tls/certs/ca-bundle.crt")];
+      for (const folder of [anchors, extracted, join(own, "tls/certs")]) mkdirSync(folder, { recursive: true });
+      // As its package has them: the bundle by a link, which is as old as the package.
+      writeFileSync(bundle, "");
+      symlinkSync("../../ca-trust/extracted/pem/tls-ca-bundle.pem", link);
+      lutimesSync(link, 0, 0);
       const shell = `unshare -m sh -c 'mount -t tmpfs none /mnt && mkdir /mnt/u /mnt/w && mount -t overlay none -o lowerdir=/etc,upperdir=/mnt/u,workdir=/mnt/w /etc && mkdir -p /etc/pki && mount --bind ${own} /etc/pki && mount --bind /dev/null ${realpathSync("/usr/sbin/update-ca-certificates")} && exec "$0" "$@"' dash`;
       const bin = {
         "update-ca-trust": "cat /etc/pki/ca-trust/source/anchors/* >/etc/pki/tls/certs/ca-bundle.crt 2>/dev/null; :",

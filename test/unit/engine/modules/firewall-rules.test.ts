@@ -139,6 +139,22 @@ describe("firewall.rules", () => {
         expect(nft("list ruleset")).to.contain("table inet other");
       });
 
+      it("is in order without nft where there is nothing to take away, and asks for it where there is", async () => {
+        // As this machine but for nft, which an overlay hides (overlayfs: a whiteout).
+        for (const name of ["sbin", "sbin-work"]) mkdirSync(join(folder.path, name));
+        expect(spawnSync("mknod", [join(folder.path, "sbin/nft"), "c", "0", "0"]).status).to.equal(0);
+        const over = (lower: string, upper: string, work: string): string =>
+          `mount -t overlay -o lowerdir=${lower},upperdir=${folder.path}/${upper},workdir=${folder.path}/${work} overlay ${lower}`;
+        const mounts = `${over("/etc", "up", "work")} && ${over("/usr/sbin", "sbin", "sbin-work")}`;
+        const without = `unshare -nm sh -c '${mounts} && exec "$0" "$@"' ${shell}`;
+        const absent = (dryRun: boolean): Promise<StepRun> =>
+          runStepOn(without, stepOf(firewallRules, { state: "absent" }), { bin: { systemctl }, dryRun });
+        for (const dryRun of [true, false]) expect((await absent(dryRun)).outcome).to.equal("ok");
+        await run({ allow: [ssh] });
+        for (const dryRun of [true, false]) expect((await absent(dryRun)).problem?.code).to.equal("TOOL_MISSING");
+        expect(existsSync(file())).to.equal(true);
+      });
+
       it("comes back whenever nftables.service starts or reloads, which flushes all tables", async () => {
         const dropIn = (): string => join(folder.path, "up/systemd/system/nftables.service.d/kcore-kcore.conf");
         await run({ allow: [ssh] });

@@ -80,6 +80,13 @@ describe("hostname.set", () => {
         expect((await run({ hosts: true }, named)).outcome).to.equal("ok");
       });
 
+      it("takes the old whole name away where only the domain is another", async () => {
+        places.write("/etc/hostname", "n1.old.example\n");
+        places.write("/etc/hosts", "127.0.1.1 n1.old.example n1 db\n");
+        expect((await run({ hosts: true }, { before: "hostname n1.old.example" })).outcome).to.equal("changed");
+        expect(places.read("/etc/hosts")).to.equal("127.0.1.1 n1.example.org n1 db\n");
+      });
+
       it("leaves hosts alone unless asked, and changes nothing in a dry run", async () => {
         expect((await run({ hosts: true }, { dryRun: true })).outcome).to.equal("would-change");
         expect(places.read("/etc/hostname")).to.contain("old");

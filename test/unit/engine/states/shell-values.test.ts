@@ -56,6 +56,8 @@ describe("an expression in a text that a shell reads", () => {
     await make('command.run: { cmd: "echo{{#each params.x}} {{shell this}}{{/each}}" }', ["a b", "$c"]);
     const each = 'command.run: { cmd: "echo{{#each params.x}} {{this}}{{/each}}" }';
     expect(await refused(each, ["a", "$c"])).to.contain("write {{shell this}}");
+    const named = 'command.run: { cmd: "echo{{#each params.x as |shell|}} {{shell}}{{/each}}" }';
+    expect(await refused(named, ["a", "$c"])).to.contain("[EXPRESSION_UNQUOTED]");
     expect(await refused('command.run: { cmd: "echo {{concat params.x params.x}}" }', "a b")).to.contain(
       "write {{shell (concat …)}}",
     );

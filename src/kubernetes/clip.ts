@@ -1,0 +1,15 @@
+/** Characters of what a server says that are shown and recorded. */
+const LENGTH = 1000;
+/** Lines of a list of pods or fields. */
+const LINES = 50;
+
+/** The beginning of what a server says: one in wrong hands would fill the record. */
+export function clip(text: string, length = LENGTH): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}
+
+/** The first lines, and how many more there are. */
+export function clipLines(lines: readonly string[]): string {
+  const more = lines.length - LINES;
+  return [...lines.slice(0, LINES), ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
+}
