@@ -17,6 +17,11 @@ export class Attempts {
     }
   }
 
+  /** Whether something rests on an Unknown, and nothing was wrong. */
+  get isUnknown(): boolean {
+    return this.#unknown !== undefined && this.problems.list.length === 0;
+  }
+
   /** @throws KcoreError with every problem; else UnknownValue, the first one. */
   end(): void {
     this.problems.throwIfAny();

@@ -32,7 +32,7 @@ export function doneBy(user: string, step: Step): Step {
   return {
     ...rest,
     ...(reach && { reach: { ...reach, restsOn: [...reach.restsOn, ...owners] } }),
-    probe: sh`if [ -n "$K_DRY" ]; then (foresee_owner ${user} - 2>/dev/null); else id -u ${user} >/dev/null 2>&1; fi || unsure ||
+    probe: sh`if [ -n "$K_DRY" ]; then (foresee_owner ${user} - 2>/dev/null); else id -u ${user} >/dev/null 2>&1; fi ||
   refuse USER_MISSING ${`there is no user ${user} on this node, in whose name it would run: user.managed makes one`}
 ${step.probe}`,
   };

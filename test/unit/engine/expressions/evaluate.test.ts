@@ -288,12 +288,21 @@ describe("a list", () => {
 });
 
 describe("what is not known yet", () => {
+  it("changes nothing where and, or have what decides", () => {
+    expect(value("{{and facts.x false (eq steps.key.rc 0)}}")).to.equal(false);
+    expect(value("{{or facts.x true}}")).to.equal(true);
+    expect(value("{{not (and (eq params.late 'x') false)}}")).to.equal(true);
+    expect(() => value("{{and facts.x false (eq nowhere 1)}}")).to.throw("nowhere");
+  });
+
   for (const expression of [
     "{{facts.os}}",
     "x {{steps.key.stdout}}",
     "{{upper params.late}}",
     "{{#if facts.x}}a{{/if}}",
     "{{default facts.os 'x'}}",
+    "{{and true facts.x}}",
+    "{{or facts.x false}}",
   ])
     it(`stops ${expression} with what it waits for`, () => {
       expect(() => value(expression)).to.throw(UnknownValue);
