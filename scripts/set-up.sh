@@ -31,6 +31,8 @@ need /usr/bin/strip binutils
 need /usr/sbin/ip iproute2
 [ -x /usr/sbin/ip ] || [ ! -x /sbin/ip ] || missing=$(echo "$missing" | sed 's/ iproute2//')
 need /usr/sbin/nft nftables
+# Layouts of this machine's own loop disks; a test that finds it missing would install it, and others would see another plan.
+need /usr/sbin/sgdisk gdisk
 need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
 # What kcore seals, age opens, and the other way round.
