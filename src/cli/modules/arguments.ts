@@ -1,4 +1,5 @@
 import type { Plain } from "#engine/roster/flow-yaml.ts";
+import type { Action } from "#engine/orchestrate/action.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { schemaOf, type JsonSchema } from "../schema/json-schema.ts";
 
@@ -15,8 +16,8 @@ export interface Argument {
   readonly examples?: readonly Plain[];
 }
 
-/** What a state may give to a module, at every depth, from its schema. */
-export function argumentsOf({ args }: Pick<ModuleDefinition, "args">): readonly Argument[] {
+/** What a state may give to a module, or a stage to an action, at every depth, from its schema. */
+export function argumentsOf({ args }: Pick<ModuleDefinition | Action, "args">): readonly Argument[] {
   return fieldsOf(mapsIn(schemaOf(args)));
 }
 

@@ -1,9 +1,10 @@
 import { Command } from "commander";
+import { actionNames, findAction } from "#actions/registry.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import { knownModules, type KnownModules } from "./known-modules.ts";
-import { searchModules } from "./search.ts";
+import { searchModules, type Found } from "./search.ts";
 import { showModule } from "./show-module.ts";
 import { testCommand } from "./test-command.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
@@ -15,7 +16,7 @@ type Flags = CommonFlags & { readonly output: "table" | "json"; readonly search?
 export function modulesCommand(): Command {
   return addResultOption(addProjectOption(new Command("modules")))
     .description("The catalogue of what a step can keep in order; with a name, its arguments, refusals and an example")
-    .argument("[name]", "a module, as states name it: service.running")
+    .argument("[name]", "a module, as states name it: service.running; or an action of orchestrations: kubernetes.node")
     .option(
       "--search <word...>",
       "find modules by words of their names, summaries and arguments, or by what others call them",
@@ -54,7 +55,10 @@ async function list(known: KnownModules, output: Flags["output"]): Promise<void>
 
 async function find(catalogue: KnownModules, words: readonly string[], output: Flags["output"]): Promise<void> {
   const modules = await catalogue.all();
-  const found = searchModules(modules, words);
+  const actions = (await Promise.all(actionNames.map((name) => findAction(name)))).filter(
+    (action) => action !== undefined,
+  );
+  const found = [...searchModules(modules, words), ...searchModules(actions, words).map(asAction)];
   const rows = found.map(({ name, summary, found: what }) => [name, summary, what]);
   const known = modules.flatMap(({ name, alsoKnownAs = [] }) => [name, ...alsoKnownAs]);
   const hint = suggestHint(words[0] ?? "", known, "kcore modules lists them all") ?? "";
@@ -65,4 +69,8 @@ async function find(catalogue: KnownModules, words: readonly string[], output: F
     rows,
     `no module speaks of ${words.join(" ")}: ${hint}`,
   );
+}
+
+function asAction({ name, summary, found }: Found): Found {
+  return { name, summary, found: `${found} (an action of orchestrations)` };
 }

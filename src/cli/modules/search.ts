@@ -1,6 +1,9 @@
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { argumentsOf, type Argument } from "./arguments.ts";
 
+/** What is searched: a module, or an action. */
+export type Searched = Pick<ModuleDefinition, "name" | "summary" | "alsoKnownAs"> & Parameters<typeof argumentsOf>[0];
+
 /** A module that was found, and by what. */
 export interface Found {
   readonly name: string;
@@ -17,7 +20,7 @@ interface Text {
 }
 
 /** The modules in which each of the words occurs, those first whose names say it; whole words count for more. */
-export function searchModules(modules: readonly ModuleDefinition[], words: readonly string[]): readonly Found[] {
+export function searchModules(modules: readonly Searched[], words: readonly string[]): readonly Found[] {
   const wanted = words.flatMap((word) => word.toLowerCase().split(/\s+/)).filter((word) => word !== "");
   return modules
     .flatMap((module) => {
@@ -32,7 +35,7 @@ export function searchModules(modules: readonly ModuleDefinition[], words: reado
     .map(({ name, summary, found }) => ({ name, summary, found }));
 }
 
-function textsOf({ name, summary, alsoKnownAs = [], args }: ModuleDefinition): readonly Text[] {
+function textsOf({ name, summary, alsoKnownAs = [], args }: Searched): readonly Text[] {
   return [
     { text: name, weight: 10, what: "name" },
     ...alsoKnownAs.map((text) => ({ text, weight: 8, what: `known as ${text}` })),

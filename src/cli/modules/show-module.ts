@@ -1,3 +1,4 @@
+import { actionNames, findAction } from "#actions/registry.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
@@ -7,11 +8,10 @@ import { searchModules } from "./search.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { printJson } from "../terminal/print-json.ts";
 
-/** Prints one module: its arguments as a tree, what it refuses with, and an example. @throws KcoreError USAGE */
+/** Prints one module: its arguments as a tree, what it refuses with, and an example; or an action. @throws KcoreError USAGE */
 export async function showModule(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   const module = await known.load(name);
-  if (!module)
-    throw new KcoreError({ code: "USAGE", message: `there is no module “${name}”`, hint: await hintFor(known, name) });
+  if (!module) return showAction(known, name, output);
   const args = argumentsOf(module);
   const { summary, refusals = [], alsoKnownAs = [] } = module;
   const example = known.example(name);
@@ -19,11 +19,29 @@ export async function showModule(known: KnownModules, name: string, output: "tab
     process.stdout.write(`${printJson({ name, summary, alsoKnownAs, args, refusals, example }, 2)}\n`);
     return;
   }
-  const rows = args.flatMap((argument) => rowsOf(argument, 1));
-  process.stdout.write(`${name}\n${summary}\n\n${formatTable(["  ARGUMENT", "TYPE", "", "MEANING"], rows)}`);
+  process.stdout.write(`${name}\n${summary}\n\n${tableOf(args)}`);
   if (refusals.length > 0) process.stdout.write(`\nRefuses with (docs/errors.md): ${refusals.join(", ")}\n`);
   if (alsoKnownAs.length > 0) process.stdout.write(`\nElsewhere: ${alsoKnownAs.join(", ")}\n`);
   if (example !== undefined) process.stdout.write(`\nExample:\n${example.replaceAll(/^/gm, "  ")}\n`);
+}
+
+/** What a stage does on the bastion, for who looks for it among the modules. */
+async function showAction(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
+  const action = await findAction(name);
+  if (!action)
+    throw new KcoreError({ code: "USAGE", message: `there is no module “${name}”`, hint: await hintFor(known, name) });
+  const args = argumentsOf(action);
+  const { summary } = action;
+  if (output === "json") process.stdout.write(`${printJson({ name, summary, run: true, args }, 2)}\n`);
+  else
+    process.stdout.write(
+      `${name}\n${summary}\nAn action, done on this machine by a stage of an orchestration: run: ${name} (docs/orchestrations.md)\n\n${tableOf(args)}`,
+    );
+}
+
+function tableOf(args: readonly Argument[]): string {
+  const rows = args.flatMap((argument) => rowsOf(argument, 1));
+  return formatTable(["  ARGUMENT", "TYPE", "", "MEANING"], rows);
 }
 
 /** An argument's line, below it examples of the map that it is, and what that map holds. */
@@ -45,5 +63,5 @@ async function hintFor(known: KnownModules, name: string): Promise<string> {
   const modules = await known.all();
   const [first] = searchModules(modules, [name]).filter(({ found }) => found.startsWith("known as"));
   if (first) return `here it is “${first.name}”; kcore modules --search ${name} finds what else there is`;
-  return suggestHint(name, known.names, "kcore modules lists them") ?? "";
+  return suggestHint(name, [...known.names, ...actionNames], "kcore modules lists them") ?? "";
 }

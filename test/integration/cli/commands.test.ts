@@ -85,6 +85,16 @@ describe("kcore's commands", function () {
     const shown = await project.kcore("modules", "service.running");
     expect(shown.stdout).to.contain("enabled").and.to.contain("Example:\n  service.running: {");
     expect((await project.kcore("modules", "servce.running")).stderr).to.contain("did you mean “service.running”?");
+    const action = await project.kcore("modules", "kubernetes.node");
+    expect(action.stdout)
+      .to.contain("run: kubernetes.node")
+      .and.to.match(/drained +boolean +default false +Cordons it/);
+    const found = await project.kcore("modules", "--search", "drain", "-o", "json");
+    expect(JSON.parse(found.stdout)).to.deep.include({
+      name: "kubernetes.node",
+      summary: "Keeps labels, annotations and taints of a node; cordons, drains, waits for and deletes it.",
+      found: "summary (an action of orchestrations)",
+    });
   });
 
   it("takes an empty KCORE_HOME for none", async () => {
