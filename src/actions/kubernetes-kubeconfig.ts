@@ -6,21 +6,13 @@ import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts"
 import type { Trust } from "#engine/project/project.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { firstCertificate } from "#pki/chain.ts";
-import {
-  foreignRenewalReason,
-  issueForeign,
-  openForeignCa,
-  readForeignCa,
-  readForeignCaIfAny,
-  type ForeignLeaf,
-} from "#pki/foreign-ca.ts";
+import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLeaf } from "#pki/foreign-ca.ts";
 import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
 import { makeFolder } from "#pki/make-folder.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import { AuthorityName, CertificateName } from "./authority-name.ts";
 import { InProject, placeInProject } from "./in-project.ts";
-import { onceARun } from "./once-a-run.ts";
+import { issueOfAuthority } from "./issue-of-authority.ts";
 
 const Args = z.strictObject({
   file: InProject.describe(
@@ -52,14 +44,10 @@ export const kubernetesKubeconfig = defineAction({
     const { key, reason } = await look(path, args, ca, context.trust);
     if (reason === undefined) return { changed: false, outputs };
     const used = key ?? generateKey();
-    const authority = await onceARun(`${context.home} ${args.authority}`, context, async () =>
-      openForeignCa(context.home, args.authority, await context.passphrase()),
-    );
     const proof = { challenge: context.challenge, signature: proveKey(used, context.challenge) };
-    const certificate = issueForeign(leafOf(args, used), { ca: authority, proof, now: Date.now() });
+    const { certificate, until } = await issueOfAuthority(args.authority, leafOf(args, used), proof, context);
     await makeFolder(dirname(path), { mode: 0o700 });
     await replaceFile(path, textOf(args, { ca, certificate, key: used }));
-    const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
     context.note(`wrote ${args.file} for ${args.user} until ${until}: ${reason}`);
     return { changed: true, outputs };
   },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "#kubernetes/api.ts";
@@ -12,7 +12,7 @@ import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedNode }
 import { NodeShape, type KubeNode } from "#kubernetes/objects.ts";
 import { until } from "#kubernetes/patience.ts";
 import { Refusal } from "#kubernetes/refusals.ts";
-import { clusterArgs, openApi } from "./kubernetes-place.ts";
+import { clusterArgs, openApi, runAndPlan, type Ensured } from "./kubernetes-place.ts";
 
 /** Times that a change is tried again when somebody else changed the node meanwhile. */
 const TRIES = 10;
@@ -66,17 +66,8 @@ export const kubernetesNode = defineAction({
   name: "kubernetes.node",
   summary: "Keeps labels, annotations and taints of a node; cordons, drains, waits for and deletes it.",
   args,
-  run: async (given, context) => ensure(given, context, false),
-  async plan(given, context) {
-    const { open, ...result } = await ensure(given, context, true);
-    return open && !result.changed ? "unknown" : result;
-  },
+  ...runAndPlan(ensure),
 });
-
-interface Result extends ActionResult {
-  /** It is waited for something of which a dry run cannot tell how it ends. */
-  readonly open: boolean;
-}
 
 /** What a dry run would have done so far, by run, cluster and node: the next stage finds the node so. */
 const planned = new Map<string, readonly NodeChange[] | "deleted">();
@@ -90,7 +81,7 @@ interface Work {
   readonly dryRun: boolean;
 }
 
-async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<Result> {
+async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<Ensured> {
   const name = given.name ?? context.node?.name;
   if (name === undefined)
     throw new KcoreError({
@@ -122,7 +113,7 @@ async function find(work: Work): Promise<KubeNode | undefined> {
 }
 
 /** Deletes the node's object, after a drain where that is asked for. */
-async function leave(work: Work, node: KubeNode): Promise<Result> {
+async function leave(work: Work, node: KubeNode): Promise<Ensured> {
   const { given, context, api, target, name, dryRun } = work;
   const drained = await mark(work, node, {});
   const fate = await deleteObject(api, target, { propagation: "Background", dryRun });
@@ -133,7 +124,7 @@ async function leave(work: Work, node: KubeNode): Promise<Result> {
   return resultOf(name, undefined, fate === "deleted" || drained);
 }
 
-async function stay(work: Work, found: KubeNode | undefined): Promise<Result> {
+async function stay(work: Work, found: KubeNode | undefined): Promise<Ensured> {
   const { given, context, name, dryRun } = work;
   const { labels, annotations, taints, cordoned, ready } = given;
   const node = found ?? (await joined(work));
@@ -250,7 +241,7 @@ async function waitReady(work: Work): Promise<void> {
   );
 }
 
-function resultOf(name: string, node: KubeNode | undefined, changed: boolean): Result {
+function resultOf(name: string, node: KubeNode | undefined, changed: boolean): Ensured {
   const kubeletVersion = node?.status?.nodeInfo?.kubeletVersion ?? "";
   return { changed, open: false, outputs: { name, exists: node !== undefined, kubeletVersion } };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { openTemplates } from "#engine/expressions/template.ts";
-import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 import { findIn, foldersOf } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { Duration } from "#engine/step/fields.ts";
@@ -15,7 +15,7 @@ import { Manifest, readManifests, wantedOf, type Wanted } from "#kubernetes/mani
 import { ObjectShape, titleOf, type KubeObject } from "#kubernetes/objects.ts";
 import { until } from "#kubernetes/patience.ts";
 import { Resources } from "#kubernetes/resources.ts";
-import { clusterArgs, openApi } from "./kubernetes-place.ts";
+import { clusterArgs, openApi, runAndPlan, type Ensured } from "./kubernetes-place.ts";
 
 /** Seconds that are waited for a condition, or until an object is gone, when nobody says otherwise. */
 const PATIENCE = 300;
@@ -79,16 +79,8 @@ export const kubernetesObject = defineAction({
   name: "kubernetes.object",
   summary: "Keeps objects of a Kubernetes cluster as given, or absent.",
   args,
-  run: async (given, context) => ensure(given, context, { dryRun: false }),
-  async plan(given, context) {
-    const { open, ...result } = await ensure(given, context, { dryRun: true });
-    return open && !result.changed ? "unknown" : result;
-  },
+  ...runAndPlan(ensure),
 });
-
-interface Mode {
-  readonly dryRun: boolean;
-}
 
 /** What has been found of the objects so far. */
 interface Progress {
@@ -109,7 +101,7 @@ function madeBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): Kub
   return present;
 }
 
-async function ensure(given: Args, context: ActionContext, mode: Mode): Promise<ActionResult & Pick<Progress, "open">> {
+async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<Ensured> {
   const wanted = manifestsOf(given, context);
   if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "there is no object in it" });
   const { api, namespace } = await openApi(given, context);
@@ -119,7 +111,7 @@ async function ensure(given: Args, context: ActionContext, mode: Mode): Promise<
   const targets = new Map<Wanted, Target | undefined>();
   // What stands last rests on what stands before it, and goes first.
   for (const each of given.absent ? wanted.toReversed() : wanted)
-    targets.set(each, await work(each, given, context, { ...place, ...mode, progress }));
+    targets.set(each, await work(each, given, context, { ...place, dryRun, progress }));
   const objects = wanted.map((each) => {
     const { apiVersion, kind, metadata } = each.object;
     const { namespace } = targets.get(each) ?? metadata;
@@ -129,7 +121,8 @@ async function ensure(given: Args, context: ActionContext, mode: Mode): Promise<
   return { changed, open, outputs: { objects } };
 }
 
-interface Place extends Mode {
+interface Place {
+  readonly dryRun: boolean;
   readonly api: KubeApi;
   readonly resources: Resources;
   readonly namespace: string;

@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { z } from "zod";
-import type { ActionContext } from "#engine/orchestrate/action.ts";
+import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import { checkOf } from "#engine/project/project.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { orAborted } from "#engine/transport/deadline.ts";
@@ -32,4 +32,25 @@ export async function openApi(
   // A program that gives credentials may never end.
   const requestOptions = () => orAborted(cluster.requestOptions(), signal);
   return { api: new KubeApi({ ...cluster, requestOptions }, signal), namespace: cluster.namespace };
+}
+
+export interface Ensured extends ActionResult {
+  /** Something is waited for of which a dry run cannot tell how it ends. */
+  readonly open: boolean;
+}
+
+/** How an action is run and planned that does both in one way, in a dry run on the server alone. */
+export function runAndPlan<Given>(
+  ensure: (given: Given, context: ActionContext, dryRun: boolean) => Promise<Ensured>,
+): {
+  run(given: Given, context: ActionContext): Promise<ActionResult>;
+  plan(given: Given, context: ActionContext): Promise<ActionResult | "unknown">;
+} {
+  return {
+    run: async (given, context) => ensure(given, context, false),
+    async plan(given, context) {
+      const { open, ...result } = await ensure(given, context, true);
+      return open && !result.changed ? "unknown" : result;
+    },
+  };
 }

@@ -1,18 +1,11 @@
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import {
-  foreignRenewalReason,
-  issueForeign,
-  openForeignCa,
-  readForeignCa,
-  readForeignCaIfAny,
-  type ForeignLeaf,
-} from "#pki/foreign-ca.ts";
+import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLeaf } from "#pki/foreign-ca.ts";
 import { AuthorityName, CertificateName } from "./authority-name.ts";
 import { nodeOf } from "./cluster-place.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
-import { onceARun } from "./once-a-run.ts";
+import { issueOfAuthority } from "./issue-of-authority.ts";
 
 const Args = z.strictObject({
   authority: AuthorityName.describe("The CA, as pki.createAuthority made it"),
@@ -59,15 +52,11 @@ export const pkiIssueCertificate = defineAction({
     const present = Buffer.from(args.key.facts.certificate ?? "", "base64").toString("utf8");
     const reason = present === "" ? "new" : foreignRenewalReason(present, leaf, caPem, Date.now());
     if (reason === undefined) return kept(present, caPem);
-    const ca = await onceARun(`${context.home} ${authority}`, context, async () =>
-      openForeignCa(context.home, authority, await context.passphrase()),
-    );
     const proof = {
       challenge: args.challenge ?? challengeFor(node, context),
       signature: args.key.facts.proof ?? "",
     };
-    const certificate = issueForeign(leaf, { ca, proof, now: Date.now() });
-    const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
+    const { certificate, until } = await issueOfAuthority(authority, leaf, proof, context);
     context.note(`issued a certificate of ${authority} for ${args.commonName} until ${until}: ${reason}`);
     return { changed: true, outputs: { certificate, ca: caPem } };
   },

@@ -1,0 +1,25 @@
+import type { ActionContext } from "#engine/orchestrate/action.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { issueForeign, openForeignCa, type ForeignLeaf } from "#pki/foreign-ca.ts";
+import type { KeyProof } from "#pki/issue.ts";
+import { onceARun } from "./once-a-run.ts";
+
+/** A certificate, and its last day as `2026-11-25`. */
+export interface Issued {
+  readonly certificate: string;
+  readonly until: string;
+}
+
+/** Issues a certificate of a CA that pki.createAuthority made; asks for the passphrase once a run. @throws KcoreError */
+export async function issueOfAuthority(
+  authority: string,
+  leaf: ForeignLeaf,
+  proof: KeyProof,
+  context: ActionContext,
+): Promise<Issued> {
+  const ca = await onceARun(`${context.home} ${authority}`, context, async () =>
+    openForeignCa(context.home, authority, await context.passphrase()),
+  );
+  const certificate = issueForeign(leaf, { ca, proof, now: Date.now() });
+  return { certificate, until: firstCertificate(certificate).validToDate.toISOString().slice(0, 10) };
+}
