@@ -164,3 +164,10 @@ export function jobFolder(world: CiWorld, name: string, workspace: string): { fo
   appendFileSync(join(folder, "summary"), "");
   return { folder, home };
 }
+
+/** A comparison with == or !=, as both write it. @throws Error for anything else */
+export function compares(comparison: string, valueOf: (word: string | undefined) => string | undefined): boolean {
+  const [left, operator, right, ...more] = comparison.split(" ");
+  if (more.length > 0 || !["==", "!="].includes(operator ?? "")) throw new Error(`not understood here: ${comparison}`);
+  return (valueOf(left) === valueOf(right)) === (operator === "==");
+}

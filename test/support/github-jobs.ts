@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import {
+  compares,
   copyIfThere,
   jobFolder,
   keptIn,
@@ -57,11 +58,7 @@ export function githubContext(event: CiEvent, { fork = false } = {}): Readonly<R
 /** Whether a job's condition holds: comparisons of names and texts, one of which has to be true. */
 export function holds(condition: string | undefined, context: Readonly<Record<string, string>>): boolean {
   const valueOf = (word = ""): string => /^'(.*)'$/.exec(word)?.[1] ?? context[word] ?? "";
-  return (condition ?? "'' == ''").split(" || ").some((one) => {
-    const [left, operator, right, ...more] = one.split(" ");
-    if (more.length > 0 || !["==", "!="].includes(operator ?? "")) throw new Error(`not understood here: ${one}`);
-    return (valueOf(left) === valueOf(right)) === (operator === "==");
-  });
+  return (condition ?? "'' == ''").split(" || ").some((one) => compares(one, valueOf));
 }
 
 /** GitHub Actions as its documentation has it, as far as the example needs it; its own actions are played, by their names. */

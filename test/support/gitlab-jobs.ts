@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { parse } from "yaml";
 import {
+  compares,
   copyIfThere,
   jobFolder,
   keptIn,
@@ -74,13 +75,7 @@ export function gitlabVariables(event: CiEvent): Environment {
 /** The first rule that holds: comparisons of variables and texts, all of which have to be true. */
 export function ruleFor(rules: readonly Rule[], variables: Environment): Rule | undefined {
   const valueOf = (word = ""): string | undefined => /^"(.*)"$/.exec(word)?.[1] ?? variables[word.slice(1)];
-  return rules.find(({ if: condition }) =>
-    condition.split(" && ").every((one) => {
-      const [left, operator, right, ...more] = one.split(" ");
-      if (more.length > 0 || !["==", "!="].includes(operator ?? "")) throw new Error(`not understood here: ${one}`);
-      return (valueOf(left) === valueOf(right)) === (operator === "==");
-    }),
-  );
+  return rules.find(({ if: condition }) => condition.split(" && ").every((one) => compares(one, valueOf)));
 }
 
 /** GitLab CI with a runner in a container, as its documentation has it, as far as the example needs it. */
