@@ -73,6 +73,8 @@ export interface Helper {
   readonly named?: readonly string[];
   /** Hands its arguments on as they are, so a secret among them stays one and the others stay plain. */
   readonly passes?: true;
+  /** An argument that is this gives the result, whatever the others are: also one that is not known yet (Kleene's three values). */
+  readonly decides?: boolean;
   readonly run: (args: Arguments) => unknown;
 }
 

@@ -210,8 +210,7 @@ export class Interpreter {
     const named = new Map(
       hash?.pairs.map(({ key, value }) => [key, attempts.run(() => this.#expression(value, frame))]),
     );
-    // Kleene's three values: what is not known yet changes nothing where another argument of `and` or `or` decides.
-    const decides = deciding.get(path.original);
+    const decides = helpers.get(path.original)?.decides;
     if (attempts.isUnknown && decides !== undefined && values.includes(decides)) return decides;
     attempts.end();
     return this.#located(loc, () => callHelper(path.original, values, named), params);
@@ -283,12 +282,6 @@ export class Interpreter {
     throw new KcoreError({ code, message, at: this.#template.place(loc), hint }, { cause: fault });
   }
 }
-
-/** Which argument gives the result of a helper whatever the others are. */
-const deciding: ReadonlyMap<string, boolean> = new Map([
-  ["and", false],
-  ["or", true],
-]);
 
 /** @throws UnknownValue; Fault EXPRESSION_UNDEFINED where it is known already that there will be no such name */
 function lookUp([head = "", ...rest]: readonly string[], frame: Frame): Found | undefined {
