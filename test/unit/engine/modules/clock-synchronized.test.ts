@@ -36,6 +36,7 @@ describe("clock.synchronized", () => {
       let folder: TempDir;
       beforeEach(async () => {
         folder = await makeTempDir("clock");
+        mkdirSync(`${folder.path}/units`);
         places = makePrivatePlaces({ "/etc": { "systemd/timesyncd.conf": "" } });
       });
       afterEach(async () => {
@@ -44,13 +45,12 @@ describe("clock.synchronized", () => {
       });
       /** A unit: whether it runs, and whether it does so from boot. */
       const unit = (name: string, active: string, enabled: string): void => {
-        mkdirSync(`${folder.path}/units`, { recursive: true });
         writeFileSync(`${folder.path}/units/${name}`, `ActiveState=${active}\nUnitFileState=${enabled}\n`);
       };
       const run = (args: object, options: StepRunOptions = {}) =>
         runStepOn(places.shell(shell), stepOf(clockSynchronized, { wait: 1, ...args }), {
           bin: {
-            systemctl: `cd ${folder.path}/units
+            systemctl: `cd ${folder.path}/units || exit
 echo "$*" >>../calls
 set_one() { sed "s/^$1=.*/$1=$2/" "$3" >../new && mv ../new "$3"; }
 case $* in
