@@ -93,6 +93,8 @@ describe("the agent of a node, with real controllers", function () {
     const b = await control({ sponsor: a });
     await startAgent([`127.0.0.1:${dead}`, a.endpoint, b.endpoint]);
     const before = await isReadyAt(a);
+    // Whoever has not heard of it registers it anew, at another time.
+    await eventually(async () => (await detail(b).catch(() => undefined))?.registered === before.registered);
     await a.stop("SIGKILL");
     const lastSeen = before.lastSeen;
     const meanwhile = await eventually(async () => {

@@ -28,8 +28,12 @@ const shells: Readonly<Record<string, string>> = {
 describe("odd logins", function () {
   this.timeout(30_000);
   let sshd: SshServer;
+  // What a login shell started may still make folders for a moment: in this one it cannot.
+  let all: string;
   let folder: string;
   before(async () => {
+    all = mkdtempSync(join(tmpdir(), "kcore-login-"));
+    chmodSync(all, 0o755);
     const users = Object.entries(shells).filter(([, path]) => existsSync(path));
     // Users of their own, so that their own shell is started; they stay themselves, sudo is another test's matter.
     sshd = await startSshd({ users: users.map(([name, shell]) => ({ name: `u-${name}`, shell })) });
@@ -38,12 +42,14 @@ describe("odd logins", function () {
       chmodSync(sshd.home(`u-${name}`), 0o755);
     }
   });
-  after(() => sshd.stop());
+  after(async () => {
+    await sshd.stop();
+    rmSync(all, { recursive: true });
+  });
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-login-"));
+    folder = mkdtempSync(join(all, "test-"));
     chmodSync(folder, 0o777);
   });
-  // What a login shell started may still write there.
   afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
 
   const hello: Step = {
