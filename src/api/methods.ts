@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Role } from "#pki/identity.ts";
 import * as s from "./schemas.ts";
+import * as u from "./update-schemas.ts";
 
 /** One thing a controller can be asked. */
 export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodType = z.ZodType> {
@@ -83,6 +84,9 @@ export const methods = {
   /** A new certificate for the caller's own id and names, for a key made on the node. */
   renew: ofNode("/v1/nodes/renew", s.Renewal, s.Renewed, { approvedOnly: true }),
 
+  /** A node that a rollout concerns tells how far it is, and waits for what it is to do next. Comes all the time: not in the audit. */
+  exchangeUpdate: ofNode("/v1/nodes/update", u.UpdateExchange, u.UpdateAnswer, { approvedOnly: true, audit: false }),
+
   listNodes: look("/v1/nodes", s.NodeList, { form: "list" }),
   getNode: look("/v1/nodes/{id}", s.NodeDetail, { roles: everyone, ownNodeOnly: true, whileRejected: true }),
   /** `{id}` is what an operator calls the node: its id, its host name, or the beginning of its id. */
@@ -133,6 +137,19 @@ export const methods = {
   getConfig: look("/v1/config", s.ConfigView, { form: "list" }),
   /** `{id}` is the group. */
   putConfig: change("/v1/config/{id}", s.ObjectWrite),
+
+  listUpdates: look("/v1/updates", u.UpdateList, { form: "list" }),
+  getUpdate: look("/v1/updates/{id}", u.UpdateView),
+  planUpdate: { ...change("/v1/update-plan", u.UpdateDraft, u.UpdatePlan), audit: false },
+  /** Asked of its owner; of any controller when it is new, which owns it from then on. */
+  applyUpdate: change("/v1/updates/{id}", u.UpdateApply, u.UpdateApplied),
+  approveUpdate: change("/v1/updates/{id}/approve", u.UpdateApproval),
+  cancelUpdate: change("/v1/updates/{id}/cancel", u.UpdateWish),
+  rollbackUpdate: change("/v1/updates/{id}/rollback", u.UpdateWish),
+  promoteUpdate: change("/v1/updates/{id}/promote", u.UpdateWish),
+  /** Asked of the controller that shall own it. */
+  takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
+  answerHook: change("/v1/updates/{id}/hooks", u.UpdateHookAnswer),
 
   /** A consistent snapshot of this controller's state, to be given to `kcore controller restore`. */
   backup: look("/v1/backup", s.Nothing, { roles: operators, audit: true, form: "bytes" }),

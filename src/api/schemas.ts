@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isIdentityId } from "#pki/identity.ts";
+import { RuntimeFacts } from "./runtime-facts.ts";
 
 const Id = z.string().refine(isIdentityId, "is not an id");
 const Name = z.string().min(1).max(253);
@@ -69,6 +70,7 @@ export const Registration = z.object({
   bootId: z.string().max(64).optional(),
   net: Network.optional(),
   storage: Storage.optional(),
+  runtime: RuntimeFacts.optional(),
   ...ToldRevocations,
 });
 export type Registration = z.infer<typeof Registration>;
@@ -107,6 +109,8 @@ export const Standing = z.object({
   renewEndingBefore: Time.optional(),
   /** The revoked keys of operators and controllers, when the agent was told others last. */
   revoked: z.object({ version: z.string().max(64), keys: z.array(KeyFingerprint) }).optional(),
+  /** A rollout concerns this node: it should ask for its orders (exchangeUpdate). */
+  concerned: z.boolean().optional(),
 });
 export type Standing = z.infer<typeof Standing>;
 

@@ -1,0 +1,167 @@
+import { z } from "zod";
+import { Order } from "#rollout/order.ts";
+import { Failure, Fence, NodePhase, Report, UpdatePhase } from "#rollout/records.ts";
+import { Bundle, SignedStatement, UpdateName, UpdateSpec } from "#rollout/spec.ts";
+
+const Text = z.string();
+/** ISO 8601 in UTC. */
+const Time = z.string();
+
+/** What an agent says while a rollout concerns its node: its last word, and the order that it knows. */
+export const UpdateExchange = z.object({
+  nodeId: z.string(),
+  report: Report.optional(),
+  known: Fence.optional(),
+});
+export type UpdateExchange = z.infer<typeof UpdateExchange>;
+/** Answered at once when there is an order that the node does not know, else after some seconds. */
+export const UpdateAnswer = z.object({
+  order: Order.optional(),
+  /** Whether the node should ask again at once: a rollout that is not over concerns it. */
+  concerned: z.boolean(),
+});
+export type UpdateAnswer = z.infer<typeof UpdateAnswer>;
+
+/** A part of a bundle that is brought to a controller. */
+export const BundlePiece = z.object({
+  /** Base64 of at most 512 KiB. */
+  data: z.base64().max(720_000),
+  offset: z.int().min(0),
+  /** Of the whole, in bytes. */
+  size: z.int().positive(),
+});
+/** So many bytes of it are there; `whole`: all, with the right checksum. */
+export const BundleHeld = z.object({ held: z.int(), whole: z.boolean() });
+
+export const UpdateDraft = z.object({ name: UpdateName, spec: UpdateSpec, bundle: Bundle.optional() });
+export type UpdateDraft = z.infer<typeof UpdateDraft>;
+
+/** What an update would mean for one node. */
+export const PlannedNode = z.object({
+  id: Text,
+  hostname: Text,
+  dc: Text,
+  roles: z.array(Text),
+  ready: z.boolean(),
+  approval: Text,
+  lastSeen: Time,
+  currentVersion: Text,
+  currentGeneration: z.int().optional(),
+  /** `none`: it is on the target; `unknown`: a NixOS system that is not built yet. */
+  change: z.enum(["none", "update", "downgrade", "unknown"]),
+  reboots: z.enum(["no", "yes", "unknown"]),
+  rebootReasons: z.array(Text),
+  /** Bytes that it needs and has free; undefined: not known. */
+  room: z.object({ needed: z.number(), free: z.number().optional() }).optional(),
+  /** For controllers: whether replication is healthy. */
+  replication: Text.optional(),
+  /** Its place: the how-manieth group, from 1. */
+  wave: z.int().optional(),
+  /** Why it cannot be updated. */
+  blockers: z.array(Text),
+  /** What to know before. */
+  warnings: z.array(Text),
+});
+export type PlannedNode = z.infer<typeof PlannedNode>;
+
+export const UpdatePlan = z.object({
+  name: Text,
+  /** What apply would make of it. */
+  result: z.enum(["created", "updated", "unchanged"]),
+  generation: z.int(),
+  /** What an approval is bound to, besides the generation. */
+  hash: Text,
+  viable: z.boolean(),
+  target: Text,
+  strategy: Text,
+  approval: z.enum(["manual", "automatic"]),
+  likelyRequiresReboot: z.boolean(),
+  waves: z.array(z.array(Text)),
+  nodes: z.array(PlannedNode),
+  /** About the whole. */
+  blockers: z.array(Text),
+  warnings: z.array(Text),
+});
+export type UpdatePlan = z.infer<typeof UpdatePlan>;
+
+export const UpdateApplied = z.object({
+  result: z.enum(["created", "updated", "unchanged"]),
+  generation: z.int(),
+  hash: Text,
+  approvalStatus: z.enum(["awaiting_approval", "approved"]),
+});
+
+export const NodeUpdateView = z.object({
+  id: Text,
+  hostname: Text,
+  dc: Text,
+  roles: z.array(Text),
+  phase: NodePhase,
+  wave: z.int().optional(),
+  ready: z.boolean(),
+  currentVersion: Text,
+  targetVersion: Text,
+  currentGeneration: z.int().optional(),
+  targetGeneration: z.int().optional(),
+  requiresReboot: z.boolean().optional(),
+  failure: Failure.optional(),
+  /** What it waits for. */
+  waits: Text.optional(),
+  /** A hook that the bastion should run now: `drain`, `undrain`, `gate NAME`. */
+  hook: Text.optional(),
+  /** The row's, which an answer names. */
+  seq: z.int().optional(),
+  since: Time,
+});
+export type NodeUpdateView = z.infer<typeof NodeUpdateView>;
+
+export const UpdateSummary = z.object({
+  name: Text,
+  generation: z.int(),
+  phase: UpdatePhase,
+  approvalStatus: z.enum(["awaiting_approval", "approved"]),
+  approvalPolicy: Text,
+  target: Text,
+  strategy: Text,
+  nodes: z.int(),
+  done: z.int(),
+  failed: z.int(),
+  owner: z.object({ id: Text, epoch: z.int(), endpoint: Text.optional(), heard: z.boolean() }),
+  waits: Text.optional(),
+  reason: Text.optional(),
+  createdAt: Time,
+  updatedAt: Time,
+});
+export type UpdateSummary = z.infer<typeof UpdateSummary>;
+
+export const UpdateList = z.object({ updates: z.array(UpdateSummary) });
+
+export const UpdateView = UpdateSummary.extend({
+  hash: Text,
+  approvedBy: Text.optional(),
+  spec: UpdateSpec,
+  bundle: Bundle.optional(),
+  waves: z.array(z.array(Text)),
+  nodeStatus: z.array(NodeUpdateView),
+});
+export type UpdateView = z.infer<typeof UpdateView>;
+
+export const UpdateApply = z.object({ signed: SignedStatement });
+export const UpdateApproval = z.object({ generation: z.int().min(1), hash: z.string().max(128) });
+export const UpdateWish = z.object({ now: z.boolean().optional() });
+export const UpdateTakeover = z.object({ force: z.boolean().optional() });
+export const UpdateTaken = z.object({
+  epoch: z.int(),
+  /** Who owns it now. */
+  owner: Text,
+  /** Controllers that granted it, of all that are registered. */
+  grants: z.array(Text),
+  controllers: z.int(),
+});
+export const UpdateHookAnswer = z.object({
+  node: Text,
+  generation: z.int().min(1),
+  seq: z.int().min(1),
+  ok: z.boolean(),
+  message: z.string().max(2_000).optional(),
+});

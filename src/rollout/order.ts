@@ -1,0 +1,22 @@
+import { z } from "zod";
+import { Fence, type NodePhase, type Row } from "./records.ts";
+import { SignedStatement } from "./spec.ts";
+
+/** What a node shall do: nothing but know its owner, fetch or build, bring into use, go back. */
+export const orderSteps = ["fence", "prepare", "activate", "roll_back"] as const;
+export type OrderStep = (typeof orderSteps)[number];
+
+/** An order as it reaches the node: the owner's step, and what the bastion signed. */
+export const Order = z.object({ fence: Fence, step: z.enum(orderSteps), signed: SignedStatement });
+export type Order = z.infer<typeof Order>;
+
+/** The step that a row orders. In every other phase the node has nothing to do but to know whose it is. */
+export function stepOf(phase: NodePhase): OrderStep {
+  if (phase === "preparing") return "prepare";
+  if (phase === "activating" || phase === "rebooting") return "activate";
+  return phase === "rolling_back" ? "roll_back" : "fence";
+}
+
+export function fenceOf(name: string, { epoch, owner, generation, seq }: Row): Fence {
+  return { name, epoch, owner, generation, seq };
+}

@@ -1,0 +1,169 @@
+import { z } from "zod";
+
+/**
+ * What a rollout keeps: the owner's word for the whole and for each node, and each node's own. All of them are registers that merge by
+ * their highest `epoch` (crdt/merge-kind.ts).
+ */
+export const updatePhases = [
+  "pending",
+  "ready",
+  "rolling_out",
+  "succeeded",
+  "failed",
+  "cancelled",
+  "rolling_back",
+  "rolled_back",
+] as const;
+export const UpdatePhase = z.enum(updatePhases);
+export type UpdatePhase = z.infer<typeof UpdatePhase>;
+
+export const nodePhases = [
+  "pending",
+  "preflight",
+  "preparing",
+  "prepared",
+  "draining",
+  "activating",
+  "rebooting",
+  "verifying",
+  "succeeded",
+  "failed",
+  "rolling_back",
+  "rolled_back",
+  "cancelled",
+] as const;
+export const NodePhase = z.enum(nodePhases);
+export type NodePhase = z.infer<typeof NodePhase>;
+
+/** What went wrong with a node; each is told apart from the others. */
+export const FailureKind = z.enum([
+  "refused",
+  "build",
+  "drain",
+  "activation",
+  "reboot",
+  "service",
+  "gate",
+  "unreachable",
+  "rollback",
+]);
+export type FailureKind = z.infer<typeof FailureKind>;
+export const Failure = z.object({ kind: FailureKind, message: z.string().max(2_000) });
+export type Failure = z.infer<typeof Failure>;
+
+const Epoch = z.int().min(1);
+const Ms = z.number();
+const Text = z.string();
+
+/** Who carries a rollout out. */
+export const Owner = z.looseObject({ epoch: Epoch, owner: Text });
+export type Owner = z.infer<typeof Owner>;
+
+/** Which step of which owner: nodes keep the last one, durably, and refuse what is older or another owner's. */
+export const Fence = z.looseObject({
+  name: Text,
+  epoch: Epoch,
+  owner: Text,
+  generation: z.int().min(1),
+  /** Counted by the owner, for each node. */
+  seq: z.int().min(1),
+});
+export type Fence = z.infer<typeof Fence>;
+
+/** The owner's word for one node. What the node does follows from `phase` (orderOf). */
+export const Row = z.looseObject({
+  epoch: Epoch,
+  owner: Text,
+  generation: z.int().min(1),
+  seq: z.int().min(1),
+  phase: NodePhase,
+  /** When the phase began, ms since 1970. */
+  since: Ms,
+  failure: Failure.optional(),
+  /** It was on the target already and is not touched. */
+  untouched: z.boolean().optional(),
+  /** What it ran before, when it was started. */
+  from: z.looseObject({ id: Text, version: Text, generation: z.int().optional() }).optional(),
+});
+export type Row = z.infer<typeof Row>;
+
+/** The owner's word for the whole. */
+export const Progress = z.looseObject({
+  epoch: Epoch,
+  owner: Text,
+  generation: z.int().min(1),
+  phase: UpdatePhase,
+  since: Ms,
+  /** Frozen when it begins: which nodes, in which groups; a group begins when the one before is done. */
+  waves: z.array(z.array(Text)),
+  /** Ids in the order in which they were started. */
+  started: z.array(Text),
+  /** How many of the waves are canaries: what comes after waits for promotion. */
+  canaries: z.int().min(0),
+  /** When the canaries were done, ms since 1970. */
+  soakSince: Ms.optional(),
+  promoted: z.boolean().optional(),
+  /** Why it ends otherwise than it was asked to: failed, cancelled. */
+  reason: Text.optional(),
+  /** Why it does not go on at the moment. */
+  waits: Text.optional(),
+});
+export type Progress = z.infer<typeof Progress>;
+
+export const reportStates = [
+  "fenced",
+  "preparing",
+  "prepared",
+  "activating",
+  "rebooting",
+  "activated",
+  "rolling_back",
+  "rolled_back",
+  "failed",
+] as const;
+
+/** A node's own word about itself in a rollout; `epoch` is the node's count of such words. */
+export const Report = z.looseObject({
+  epoch: z.int().min(1),
+  /** The last order that it accepted. */
+  fence: Fence,
+  state: z.enum(reportStates),
+  /** What it runs now. */
+  present: z.looseObject({ id: Text, version: Text, generation: z.int().optional() }),
+  /** What it ran before the activation, which it goes back to. */
+  previous: z.looseObject({ id: Text, version: Text, generation: z.int().optional() }).optional(),
+  /** The generation that the target has, or will have. */
+  targetGeneration: z.int().optional(),
+  needsReboot: z.boolean().optional(),
+  rebootReasons: z.array(Text).max(16).optional(),
+  failure: Failure.optional(),
+  /** When the state began, ms since 1970, by the node's clock. */
+  at: Ms,
+});
+export type Report = z.infer<typeof Report>;
+
+export const wishActions = ["cancel", "rollback", "promote"] as const;
+export type WishAction = (typeof wishActions)[number];
+/** What an operator asked of a rollout, whichever controller he asked. */
+export const Wish = z.looseObject({
+  generation: z.int().min(1),
+  by: Text,
+  at: Text,
+  /** A rollback that goes on though more nodes are down than may be. */
+  now: z.boolean().optional(),
+});
+export type Wish = z.infer<typeof Wish>;
+
+/** Approval of one plan: it says nothing of any other. */
+export const Approved = z.looseObject({ generation: z.int().min(1), hash: Text, by: Text, at: Text });
+export type Approved = z.infer<typeof Approved>;
+
+/** What a hook on the bastion came to. */
+export const HookAnswer = z.looseObject({
+  generation: z.int().min(1),
+  /** The row that it answers. */
+  seq: z.int().min(1),
+  ok: z.boolean(),
+  message: z.string().max(2_000).optional(),
+});
+export type HookAnswer = z.infer<typeof HookAnswer>;

@@ -1,0 +1,194 @@
+import { z } from "zod";
+
+/** What a rollout may be called: it is a part of keys and of file names on nodes. */
+export const UpdateName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, "must be a name of letters, digits, “.”, “_” and “-”");
+export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in lower-case hex");
+export const StorePath = z
+  .string()
+  .regex(/^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/, "must be a store path");
+/** Nix's own form of a NAR's hash, as `nix-store -q --hash` prints it. */
+export const NarHash = z
+  .string()
+  .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32");
+
+const Text = z.string().min(1).max(1_000);
+const Seconds = z.int().min(0).max(604_800);
+
+/** What nodes shall run: kcore's runtime by version or bundle, or a NixOS system by a flake and its commit. */
+export const Target = z.strictObject({
+  version: Text.optional().describe("The version for people, and of kcore's runtime when there is no flake."),
+  bundle: Sha256.optional().describe("SHA-256 of a bundle of kcore's runtime."),
+  flakeRef: Text.optional().describe("The flake with the NixOS systems."),
+  flakeRev: z
+    .string()
+    .regex(/^[0-9a-f]{40}$/, "must be a whole commit: 40 hex digits")
+    .optional()
+    .describe("Its commit, 40 hex digits."),
+  nixpkgsRev: z
+    .string()
+    .regex(/^[0-9a-f]{40}$/, "must be a whole commit: 40 hex digits")
+    .optional()
+    .describe("Another commit of its input nixpkgs."),
+  systemProfile: Text.optional().describe("The nixosConfigurations.NAME of every node; else each node's host name."),
+  allowDowngrade: z.boolean().default(false).describe("May an older version take the place of a newer one?"),
+});
+
+/** Which nodes. `allNodes` narrows with the others: each that is given must hold. */
+export const Selector = z.strictObject({
+  allNodes: z.boolean().default(false).describe("All nodes, as far as the others do not narrow it."),
+  nodeIds: z.array(Text).max(10_000).default([]).describe("Nodes by id or host name."),
+  labels: z
+    .array(z.string().regex(/^[^=]+=.*$/, "must be KEY=VALUE"))
+    .max(64)
+    .default([])
+    .describe("KEY=VALUE; all of them must match."),
+  datacenters: z.array(Text).max(1_000).default([]).describe("Datacenters, one of them."),
+  controllersOnly: z.boolean().default(false).describe("Only nodes that run a controller."),
+});
+
+export const strategyTypes = ["canary", "one-at-a-time", "batch", "per-dc"] as const;
+export const Strategy = z.strictObject({
+  type: z.enum(strategyTypes).default("one-at-a-time").describe("In which order, how many at a time."),
+  maxUnavailable: z.int().min(1).default(1).describe("So many selected nodes may be down at a time, at most."),
+  batchSize: z.int().min(1).optional().describe("Nodes a batch; as many as may be down, unless given."),
+  canary: z
+    .strictObject({
+      nodeIds: z.array(Text).max(100).default([]).describe("The canaries, by id or host name; else the first node."),
+      labels: z
+        .array(z.string().regex(/^[^=]+=.*$/, "must be KEY=VALUE"))
+        .max(64)
+        .default([])
+        .describe("Or by labels: all that have them."),
+      soakSeconds: Seconds.optional().describe("The rest begins by itself after so long; else by promote."),
+    })
+    .optional()
+    .describe("For the strategy canary."),
+});
+
+const Hook = {
+  state: Text.optional().describe("A state of the project that is applied to the node."),
+  params: z.record(z.string(), z.unknown()).optional().describe("The state's parameters."),
+  command: Text.optional().describe("A command on the bastion; KCORE_NODE, KCORE_NODE_ID and KCORE_ADDRESS are set."),
+};
+
+export const Drain = z.strictObject({
+  enabled: z.boolean().default(false).describe("Is the node emptied before it is touched?"),
+  timeoutSeconds: Seconds.default(900).describe("How long that may take."),
+  ...Hook,
+  after: z
+    .strictObject(Hook)
+    .optional()
+    .describe("The same for when the node is done: a state or a command that lets work come back."),
+});
+
+export const Gate = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}$/, "must be a name of letters, digits, “.”, “_” and “-”")
+    .describe("What it is called in errors."),
+  http: z
+    .strictObject({
+      url: z
+        .string()
+        .regex(/^https?:\/\/\S+$/, "must begin with http:// or https://")
+        .max(2_000)
+        .describe("Asked from the node itself."),
+      status: z.int().min(100).max(599).default(200).describe("The answer's status."),
+    })
+    .optional()
+    .describe("An HTTP request from the node."),
+  nodeCommand: Text.optional().describe("A command on the node, by sh as root; it must end with 0."),
+  ...Hook,
+  withinSeconds: Seconds.default(60).describe("It may take so long until it holds."),
+});
+export type Gate = z.output<typeof Gate>;
+
+const Clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be a time of day, HH:MM");
+export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+/** When nodes may be started; in UTC, over midnight when it ends before it begins. */
+export const Window = z.strictObject({
+  days: z.array(z.enum(weekdays)).min(1).optional().describe("Days on which it begins; else each."),
+  from: Clock.describe("When it begins, HH:MM in UTC."),
+  to: Clock.describe("When it ends, HH:MM in UTC."),
+});
+
+export const UpdateSpec = z.strictObject({
+  target: Target,
+  selector: Selector,
+  strategy: Strategy.prefault({}),
+  drain: Drain.prefault({}),
+  activation: z
+    .strictObject({
+      mode: z.enum(["test", "switch", "boot", "auto"]).default("auto").describe("How it comes into use."),
+      rebootPolicy: z.enum(["never", "if-required", "always"]).default("if-required").describe("Whether nodes reboot."),
+    })
+    .prefault({})
+    .describe("How it comes into use."),
+  approvalPolicy: z.enum(["manual", "auto-non-disruptive", "auto"]).default("manual").describe("Who lets it begin."),
+  rollback: z
+    .strictObject({
+      automatic: z.boolean().default(false).describe("Is everything taken back when a node fails?"),
+      onHealthGateFailure: z.boolean().default(true).describe("Also when it was a gate that failed."),
+    })
+    .prefault({})
+    .describe("What becomes of it when a node fails."),
+  healthGates: z.array(Gate).max(32).default([]).describe("What must hold on each node besides kcore's own checks."),
+  timeouts: z
+    .strictObject({
+      prepareSeconds: Seconds.default(3_600).describe("To fetch or build it."),
+      activateSeconds: Seconds.default(600).describe(
+        "To bring it into use and reach a controller again, or it goes back.",
+      ),
+      rebootSeconds: Seconds.default(900).describe("To boot."),
+      verifySeconds: Seconds.default(300).describe("To be well."),
+    })
+    .prefault({})
+    .describe("How long each part may take, in seconds."),
+  window: Window.optional().describe("When nodes may be started."),
+});
+export type UpdateSpec = z.output<typeof UpdateSpec>;
+
+/** A bundle of kcore's runtime, as the bastion built it. */
+export const Bundle = z.strictObject({
+  /** SHA-256 and size in bytes of the compressed export; its name on controllers. */
+  sha256: Sha256,
+  size: z.int().positive(),
+  storePath: StorePath,
+  narHash: NarHash,
+  version: Text,
+  /** As `uname -m` says. */
+  arch: Text,
+});
+export type Bundle = z.output<typeof Bundle>;
+
+/** What the bastion's CA signs: nodes carry out nothing else, whoever hands it to them. */
+export const Statement = z.strictObject({
+  kind: z.literal("ClusterUpdate"),
+  cluster: Text,
+  name: UpdateName,
+  spec: UpdateSpec,
+  bundle: Bundle.optional(),
+  /** ISO 8601 in UTC. */
+  signedAt: z.iso.datetime(),
+});
+export type Statement = z.output<typeof Statement>;
+
+/** A statement as it travels: the very text that was signed. */
+export const SignedStatement = z.strictObject({
+  statement: z.string().max(262_144),
+  /** ECDSA over SHA-256, DER in base64. */
+  signature: z.base64().max(1_024),
+  /** PEM of the bastion's sub-CA that signed; the root issued it. */
+  signer: z.string().max(16_384),
+});
+export type SignedStatement = z.output<typeof SignedStatement>;
+
+/** What a node that is done runs, as one word: it compares equal there and here. */
+export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
+  const { flakeRef, flakeRev, nixpkgsRev, systemProfile } = spec.target;
+  if (flakeRef === undefined) return bundle?.storePath ?? "";
+  const more = [nixpkgsRev && `nixpkgs=${nixpkgsRev}`, systemProfile && `profile=${systemProfile}`].filter(Boolean);
+  return [`${flakeRef}?rev=${flakeRev}`, ...more].join("&");
+}
