@@ -203,7 +203,9 @@ function isUndoable(view: RolloutView, id: string, row: Row | undefined): boolea
 
 function mayRunTarget(view: RolloutView, id: string): boolean {
   const report = reportOf(view, id);
-  return !report || report.present.id === view.target.id || report.state === "activating" || report.state === "rebooting";
+  return (
+    !report || report.present.id === view.target.id || report.state === "activating" || report.state === "rebooting"
+  );
 }
 
 function undone(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
