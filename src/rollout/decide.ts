@@ -239,11 +239,12 @@ function nameOf({ nodes }: RolloutView, id: string): string {
 }
 
 function change(
-  { waits: _, ...progress }: Progress,
+  progress: Progress,
   { phase, reason }: { readonly phase: UpdatePhase; readonly reason?: string },
   { now }: RolloutView,
 ): Decision {
-  return { progress: { ...progress, phase, since: now, ...(reason === undefined ? {} : { reason }) }, rows: new Map() };
+  const { waits: _, ...going } = progress;
+  return { progress: { ...going, phase, since: now, ...(reason === undefined ? {} : { reason }) }, rows: new Map() };
 }
 
 /** Tells why it does not go on; written only when that is another reason than before. */
