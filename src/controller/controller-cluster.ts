@@ -15,6 +15,8 @@ import { keys } from "./cluster/registers.ts";
 import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
+import { watchMajority } from "./updates/majority.ts";
+import { manageUpdates, type Updates } from "./updates/updates.ts";
 import { found, whyEmpty } from "./found.ts";
 
 /** What a controller knows of its cluster, and what it does for it. */
@@ -28,6 +30,7 @@ export interface ControllerCluster {
   readonly subCa: SubCa;
   readonly controllers: Controllers;
   readonly nodes: Nodes;
+  readonly updates: Updates;
   /** Whether it has caught up with its cluster, and is a member: asked with every request. */
   readonly isReady: () => boolean;
   /** Whether its members can be told from strangers: it is ready, or was put back and knows the members of then. */
@@ -40,11 +43,11 @@ export interface ControllerCluster {
   readonly foundIfNeeded: () => Promise<void>;
   /** Tells the others what they should know of this controller, from now on whenever that changed; `address`: where it listens. */
   readonly publish: (address?: string) => void;
-  readonly stop: () => void;
+  readonly stop: () => Promise<void>;
 }
 
 export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon, "log" | "clock">): ControllerCluster {
-  const { config, own, self, network, replica } = state;
+  const { config, own, self, network, replica, audit } = state;
   const { controllerId, dc, cluster, version } = self;
   const records = readRecords(replica);
   const certificates = watchCertificates(records, clock);
@@ -91,6 +94,22 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     clock,
   });
 
+  const updates = manageUpdates({
+    cluster,
+    controllerId,
+    records,
+    liveness,
+    controllers,
+    names,
+    majority: watchMajority(controllers, monotonic),
+    members: controllers.ids,
+    rootPem: () => own.credentials().ca,
+    endpointOf: controllers.addressOf,
+    isHeard: (id) => controllers.peers().some((peer) => peer.controllerId === id && peer.state === "connected"),
+    audit,
+    log,
+    clock,
+  });
   const member = watchMembership(state, { records, controllers, address: () => address, log, clock });
   return {
     records,
@@ -102,6 +121,7 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     subCa,
     controllers,
     nodes,
+    updates,
     ...member,
     mayReplicate: (id, key) =>
       !certificates.isRevoked(key) &&
@@ -110,8 +130,9 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
       address ||= listensAt;
       member.publish();
     },
-    stop() {
+    async stop() {
       member.stop();
+      await updates.stop();
       liveness.stop();
       names.stop();
       rejects.stop();
@@ -132,7 +153,9 @@ function watchMembership(
     clock,
   }: Pick<ControllerCluster, "records" | "controllers"> &
     Pick<Daemon, "log" | "clock"> & { readonly address: () => string },
-): Pick<ControllerCluster, "isReady" | "knowsMembers" | "emptiness" | "foundIfNeeded" | "publish" | "stop"> {
+): Pick<ControllerCluster, "isReady" | "knowsMembers" | "emptiness" | "foundIfNeeded" | "publish"> & {
+  readonly stop: () => void;
+} {
   const { controllerId, dc } = self;
   const isMember = (): boolean => controllers.isMember(controllerId);
   // A controller that is ready stays so while it is a member.
