@@ -1,0 +1,142 @@
+import { execFileSync } from "node:child_process";
+import { createPublicKey, sign } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { openRoot } from "#pki/cluster.ts";
+import { issueCertificate } from "#pki/certificate.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { signStatement, verifyStatement } from "#pki/statement.ts";
+import type { Signed } from "#pki/statement.ts";
+import { issueSubCa, signSubCa } from "#pki/sub-ca.ts";
+import type { Root } from "#pki/sub-ca.ts";
+import { createTestCluster, issueTo, passphrase } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { problemsIn } from "#support/problems.ts";
+
+const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+const dayMs = 86_400_000;
+const text = JSON.stringify({ kind: "ClusterUpdate", cluster: "lab", name: "spring", note: "Grüße" });
+
+describe("signed statements", () => {
+  let cluster: TestCluster;
+  let stranger: TestCluster;
+  let root: Root;
+  let signed: Signed;
+  const verify = (given: Signed, more: { cluster?: string; now?: number } = {}): unknown =>
+    verifyStatement(given, { rootPem: root.rootPem, cluster: "lab", ...more });
+  const refusal = (given: Signed, more: { cluster?: string; now?: number } = {}): string | undefined =>
+    problemsIn(() => verify(given, more))[0];
+
+  before(async () => {
+    [cluster, stranger] = await Promise.all([createTestCluster(), createTestCluster()]);
+    root = await openRoot(join(cluster.home, "lab"), passphrase);
+    signed = signStatement(text, cluster.authority);
+  });
+  after(() => Promise.all([cluster.remove(), stranger.remove()]));
+
+  it("tells what the bastion's sub-CA signed", () => {
+    expect(verify(signed)).to.deep.equal(JSON.parse(text));
+    expect(signed.statement).to.equal(text);
+  });
+
+  describe("openssl", () => {
+    let folder: string;
+    const inFolder = (name: string): string => join(folder, name);
+    before(async () => {
+      folder = await mkdtemp(join(tmpdir(), "kcore-statement-"));
+      const key = cluster.authority.key.export({ type: "pkcs8", format: "pem" }) as string;
+      await writeFile(inFolder("key"), key, { mode: 0o600 });
+      await writeFile(inFolder("text"), `kcore cluster update\n${text}`);
+      await writeFile(
+        inFolder("public"),
+        createPublicKey(cluster.authority.key).export({ type: "spki", format: "pem" }),
+      );
+    });
+    after(() => rm(folder, { recursive: true }));
+
+    it("accepts our signature", async () => {
+      await writeFile(inFolder("signature"), Buffer.from(signed.signature, "base64"));
+      const words = ["-sha256", "-verify", inFolder("public"), "-signature", inFolder("signature"), inFolder("text")];
+      expect(execFileSync("openssl", ["dgst", ...words], { encoding: "utf8" })).to.equal("Verified OK\n");
+    });
+
+    it("makes one that we accept", () => {
+      const signature = execFileSync("openssl", ["dgst", "-sha256", "-sign", inFolder("key"), inFolder("text")]);
+      expect(verify({ ...signed, signature: signature.toString("base64") })).to.deep.equal(JSON.parse(text));
+    });
+  });
+
+  it("refuses a text that was changed, and a signature that was", () => {
+    expect(refusal({ ...signed, statement: text.replace("spring", "autumn") })).to.match(/signature.*UPDATE_UNSIGNED/);
+    expect(refusal({ ...signed, statement: `${text} ` })).to.contain("signature");
+    expect(refusal({ ...signed, signature: "" })).to.contain("signature");
+    expect(refusal({ ...signed, signature: "bm9uZQ==" })).to.contain("signature");
+  });
+
+  it("refuses what the same key signed for another purpose", () => {
+    for (const other of [text, `kcore cluster\n${text}`]) {
+      const signature = sign("sha256", Buffer.from(other), cluster.authority.key).toString("base64");
+      expect(refusal({ ...signed, signature })).to.contain("the signature is not one of this text");
+    }
+    expect(refusal({ ...signed, signature: proveKey(cluster.authority.key, text) })).to.contain("signature");
+  });
+
+  it("refuses a controller's sub-CA, which the root issued too", () => {
+    const key = generateKey();
+    const spki = publicDer(key).toString("base64");
+    const proof = { challenge: "nonce", signature: proveKey(key, "nonce") };
+    const certificatePem = issueSubCa({ controllerId: id, spki, proof }, { root, now: Date.now() });
+    expect(refusal(signStatement(text, { certificatePem, key }))).to.contain("not the bastion's CA");
+  });
+
+  it("refuses the root's own key, and a member's", () => {
+    expect(refusal(signStatement(text, { certificatePem: root.rootPem, key: root.key }))).to.contain(
+      "the root signed it",
+    );
+    const key = generateKey();
+    const { cert } = issueTo(cluster.authority, "controller", id, { key });
+    const [leaf = ""] = cert.split(/(?<=-----END CERTIFICATE-----\n)/);
+    expect(refusal(signStatement(text, { certificatePem: leaf, key }))).to.contain("not the bastion's CA");
+    expect(refusal(signStatement(text, { certificatePem: cert, key }))).to.contain("exactly one certificate");
+  });
+
+  it("refuses another cluster's CA, though it bears the same name, and one that says the root issued it", () => {
+    expect(refusal(signStatement(text, stranger.authority))).to.contain("not the bastion's CA");
+    const key = generateKey();
+    const forged = issueCertificate({
+      commonName: "kcore-cluster-sub-ca",
+      publicKey: createPublicKey(key),
+      issuer: root.certificate,
+      signer: key,
+      notBefore: new Date(Date.now() - dayMs),
+      notAfter: new Date(Date.now() + dayMs),
+      pathLength: 0,
+    });
+    expect(refusal(signStatement(text, { certificatePem: forged, key }))).to.contain("not the bastion's CA");
+  });
+
+  it("refuses a CA that is over, or not yet valid", () => {
+    const key = generateKey();
+    const certificatePem = signSubCa({ root, publicKey: createPublicKey(key), now: Date.now() });
+    const given = signStatement(text, { certificatePem, key });
+    expect(verify(given)).to.include({ name: "spring" });
+    expect(refusal(given, { now: Date.now() + 1826 * dayMs })).to.match(/is valid from .* to .*; here it is/);
+    expect(refusal(given, { now: Date.now() - dayMs })).to.contain("set the clock right");
+  });
+
+  it("refuses a statement for another cluster, and what is none", () => {
+    expect(refusal(signed, { cluster: "live" })).to.contain('for the cluster "lab", not for “live”');
+    for (const other of ["null", "[]", "7", "{", `{"name":"spring"}`])
+      expect(refusal(signStatement(other, cluster.authority)), other).to.match(
+        /no JSON object|for the cluster undefined/,
+      );
+  });
+
+  it("refuses a signer that cannot be read", () => {
+    for (const signer of ["", "none", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+      expect(refusal({ ...signed, signer })).to.contain("exactly one certificate");
+    expect(refusal({ ...signed, signer: signed.signer + signed.signer })).to.contain("exactly one certificate");
+  });
+});
