@@ -15,6 +15,7 @@ import { keys } from "./cluster/registers.ts";
 import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
+import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
 import { found, whyEmpty } from "./found.ts";
 
 /** What a controller knows of its cluster, and what it does for it. */
@@ -28,6 +29,7 @@ export interface ControllerCluster {
   readonly subCa: SubCa;
   readonly controllers: Controllers;
   readonly nodes: Nodes;
+  readonly bundles: BundleStore;
   /** Whether it has caught up with its cluster, and is a member: asked with every request. */
   readonly isReady: () => boolean;
   /** Whether its members can be told from strangers: it is ready, or was put back and knows the members of then. */
@@ -102,6 +104,7 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     subCa,
     controllers,
     nodes,
+    bundles: openBundleStore({ folder: join(config.dbPath, "bundles"), isNeeded: () => false }),
     ...member,
     mayReplicate: (id, key) =>
       !certificates.isRevoked(key) &&
