@@ -16,7 +16,9 @@ import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
 import { watchMajority } from "./updates/majority.ts";
+import { namedBundles } from "./updates/update-records.ts";
 import { manageUpdates, type Updates } from "./updates/updates.ts";
+import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
 import { found, whyEmpty } from "./found.ts";
 
 /** What a controller knows of its cluster, and what it does for it. */
@@ -31,6 +33,7 @@ export interface ControllerCluster {
   readonly controllers: Controllers;
   readonly nodes: Nodes;
   readonly updates: Updates;
+  readonly bundles: BundleStore;
   /** Whether it has caught up with its cluster, and is a member: asked with every request. */
   readonly isReady: () => boolean;
   /** Whether its members can be told from strangers: it is ready, or was put back and knows the members of then. */
@@ -46,7 +49,10 @@ export interface ControllerCluster {
   readonly stop: () => Promise<void>;
 }
 
-export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon, "log" | "clock">): ControllerCluster {
+export function openCluster(
+  state: ControllerState,
+  { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">,
+): ControllerCluster {
   const { config, own, self, network, replica, audit } = state;
   const { controllerId, dc, cluster, version } = self;
   const records = readRecords(replica);
@@ -94,8 +100,15 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     clock,
   });
 
+  const bundles = openBundleStore({
+    folder: join(config.dbPath, "bundles"),
+    isNeeded: (sha256) => namedBundles(records).some((bundle) => bundle.sha256 === sha256),
+  });
   const updates = manageUpdates({
     cluster,
+    bundles,
+    credentials: own.credentials,
+    random,
     controllerId,
     records,
     liveness,
@@ -122,6 +135,7 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     controllers,
     nodes,
     updates,
+    bundles,
     ...member,
     mayReplicate: (id, key) =>
       !certificates.isRevoked(key) &&

@@ -6,7 +6,7 @@ import { keys } from "../cluster/registers.ts";
 import { readUpdate, updateNames, type UpdateRecords } from "./update-records.ts";
 
 /** A node that waits is answered at the latest after so long, ms; under what its client waits for an answer. */
-const holdMs = 20_000;
+const holdMs = 10_000;
 
 /** How nodes get their orders, and tell what came of them, whichever controller they speak to. */
 export interface Exchange {

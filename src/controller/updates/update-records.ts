@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Approved, HookAnswer, Owner, Progress, Report, Row, Wish } from "#rollout/records.ts";
-import { Statement, targetIdOf } from "#rollout/spec.ts";
+import { Statement, targetIdOf, type Bundle } from "#rollout/spec.ts";
 import { hookKey, type RolloutView } from "#rollout/view.ts";
 import type { z } from "zod";
 import { canonical } from "../cluster/canonical.ts";
@@ -80,6 +80,11 @@ function wishesOf(records: Records, keyOf: ReturnType<typeof keys.update>["wish"
 
 function lastOf(key: string): string {
   return key.slice(key.lastIndexOf("/") + 1);
+}
+
+/** The bundles that updates name. */
+export function namedBundles(records: Records): readonly Bundle[] {
+  return [...updateNames(records)].flatMap((name) => readUpdate(records, name)?.statement.bundle ?? []);
 }
 
 /** What a node that is done runs. */

@@ -1,5 +1,5 @@
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
-import { Statement, type SignedStatement } from "#rollout/spec.ts";
+import { Statement, type Bundle, type SignedStatement } from "#rollout/spec.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import type { WishAction } from "#rollout/records.ts";
 import { verifyStatement } from "#pki/statement.ts";
@@ -8,6 +8,9 @@ import { describeError } from "#api/log.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { NodeNames } from "../cluster/node-names.ts";
+import type { Credentials } from "#api/client.ts";
+import type { BundleStore } from "./bundles.ts";
+import { fetchBundles } from "./bundle-fetcher.ts";
 import { openExchange, type Exchange } from "./exchange.ts";
 import { presentHash, startOwnerLoop, viewOf } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
@@ -21,6 +24,9 @@ export interface UpdatesParts extends ViewParts {
   readonly rootPem: () => string;
   readonly names: Pick<NodeNames, "find">;
   readonly members: () => readonly string[];
+  readonly bundles: BundleStore;
+  readonly credentials: () => Credentials;
+  readonly random: () => number;
 }
 
 /** Cluster updates, as operators and nodes ask for them. */
@@ -53,10 +59,22 @@ export function manageUpdates(parts: UpdatesParts): Updates {
   const { records, controllerId, majority, members, log } = parts;
   const exchange = openExchange(records);
   const loop = startOwnerLoop(parts);
+  const { bundles: store, clock, credentials, random } = parts;
+  const fetcher = fetchBundles({
+    store,
+    wanted: () => wantedBundles(parts),
+    peers: () => members().flatMap((id) => (id === controllerId ? [] : (parts.endpointOf(id) ?? []))),
+    credentials,
+    clock,
+    random,
+    log,
+  });
+  fetcher.look();
   const unwatch = records.replica.watch((changed) => {
     const touched = changed.filter((key) => key.startsWith("update/"));
     if (touched.length === 0) return;
     loop.nudge();
+    if (touched.some((key) => key.endsWith("/head"))) fetcher.look();
     if (touched.some((key) => key.includes("/claim/")))
       grantClaims({ records, controllerId }).catch((error: unknown) =>
         log.warn("a claim to an update could not be answered", describeError(error)),
@@ -105,6 +123,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     async stop() {
       unwatch();
       exchange.stop();
+      await fetcher.stop();
       await loop.stop();
     },
   };
@@ -133,6 +152,7 @@ async function applyUpdate(
   if (!isUnchanged && why.length > 0)
     throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
   if (!isUnchanged) {
+    await checkBundle(parts, statement);
     const generation = planned.generation;
     const of = keys.update(name);
     const createdAt = update?.head.value.createdAt ?? at;
@@ -149,6 +169,31 @@ async function applyUpdate(
     hash: view?.hash ?? planned.hash,
     approvalStatus: view?.approvalStatus ?? "awaiting_approval",
   };
+}
+
+/** What is to be rolled out must be here: nodes and the other controllers get it from here. */
+async function checkBundle({ bundles }: UpdatesParts, { bundle }: Statement): Promise<void> {
+  if (!bundle || (await bundles.list()).some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
+  throw new Refused(
+    409,
+    "UPDATE_BUNDLE_UNKNOWN",
+    `the bundle ${bundle.sha256} is not on this controller`,
+    "kcore update cluster apply brings it",
+  );
+}
+
+/** What this controller should have: another one may have written anything, so the bastion's word is checked. */
+function wantedBundles({ records, rootPem, cluster }: UpdatesParts): readonly Bundle[] {
+  return [...updateNames(records)].flatMap((name) => {
+    const { head, statement } = readUpdate(records, name) ?? {};
+    if (!head || !statement?.bundle) return [];
+    try {
+      verifyStatement(head.value.signed, { rootPem: rootPem(), cluster, now: Date.parse(statement.signedAt) });
+      return [statement.bundle];
+    } catch {
+      return [];
+    }
+  });
 }
 
 function readStatement({ cluster, rootPem, clock }: UpdatesParts, name: string, signed: SignedStatement): Statement {
