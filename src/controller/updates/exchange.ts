@@ -3,7 +3,7 @@ import { fenceOf, stepOf, type Order } from "#rollout/order.ts";
 import type { Fence, Report, Row } from "#rollout/records.ts";
 import type { Records } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
-import { readUpdate, updateNames, type UpdateRecords } from "./update-records.ts";
+import type { UpdateIndex, UpdateRecords } from "./update-records.ts";
 
 /** A node that waits is answered at the latest after so long, ms; under what its client waits for an answer. */
 const holdMs = 10_000;
@@ -17,7 +17,7 @@ export interface Exchange {
   readonly stop: () => void;
 }
 
-export function openExchange(records: Records): Exchange {
+export function openExchange(records: Records, index: UpdateIndex): Exchange {
   /** By node: those who wait for its next order. */
   const waiting = new Map<string, Set<() => void>>();
   const unwatch = records.replica.watch((changed) => {
@@ -43,13 +43,13 @@ export function openExchange(records: Records): Exchange {
       wakers.add(wake);
     });
   return {
-    concerns: (node) => orderFor(records, node) !== undefined,
+    concerns: (node) => orderFor(index, node) !== undefined,
     async exchange(node, { report, known }) {
-      if (report) await keep(records, node, report);
-      let order = orderFor(records, node);
+      if (report) await keep(records, index, node, report);
+      let order = orderFor(index, node);
       if (order && isKnown(order.fence, known)) {
         await wait(node);
-        order = orderFor(records, node);
+        order = orderFor(index, node);
       }
       const isNews = order !== undefined && !isKnown(order.fence, known);
       return { concerned: order !== undefined, ...(isNews ? { order } : {}) };
@@ -62,9 +62,9 @@ export function openExchange(records: Records): Exchange {
 }
 
 /** A node's later word wins, whichever controller heard it; what is older than what stands is not written. */
-async function keep(records: Records, node: string, report: Report): Promise<void> {
+async function keep(records: Records, index: UpdateIndex, node: string, report: Report): Promise<void> {
   const { name } = report.fence;
-  if (!readUpdate(records, name)?.rows.has(node)) return;
+  if (!index.read(name)?.rows.has(node)) return;
   const key = keys.update(name).report(node);
   const present = records.value("updateReport", key);
   if (present && present.epoch >= report.epoch) return;
@@ -72,12 +72,10 @@ async function keep(records: Records, node: string, report: Report): Promise<voi
 }
 
 /** What the node is to do: the row of the rollout that has it now. */
-function orderFor(records: Records, node: string): Order | undefined {
-  for (const name of updateNames(records)) {
-    const row = records.value("updateRow", keys.update(name).row(node));
-    if (!row) continue;
-    const update = readUpdate(records, name);
-    if (update && isGoing(update, row)) return orderOf(update, row);
+function orderFor(index: UpdateIndex, node: string): Order | undefined {
+  for (const update of index.all()) {
+    const row = update.rows.get(node);
+    if (row && isGoing(update, row)) return orderOf(update, row);
   }
   return undefined;
 }

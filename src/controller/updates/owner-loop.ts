@@ -8,9 +8,10 @@ import type { Wish } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
 import type { Majority } from "./majority.ts";
 import { knowNodes, type KnownNode, type NodeSources } from "./rollout-nodes.ts";
-import { planHashOf, readUpdate, targetOf, updateNames, type UpdateRecords } from "./update-records.ts";
+import { planHashOf, targetOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
 export interface OwnerLoopParts extends NodeSources {
+  readonly index: UpdateIndex;
   readonly controllerId: string;
   readonly majority: Majority;
   readonly audit: Pick<Audit, "record">;
@@ -31,15 +32,12 @@ const tickMs = 1_000;
 const gatherMs = 50;
 
 export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
-  const { records, controllerId, log } = parts;
+  const { index, controllerId, log } = parts;
   let isStopped = false;
   let next: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();
   const owned = (): readonly UpdateRecords[] =>
-    [...updateNames(records)].flatMap((name) => {
-      const update = readUpdate(records, name);
-      return update?.owner.owner === controllerId && !isSettled(update) ? [update] : [];
-    });
+    [...index.all()].filter((update) => update.owner.owner === controllerId && !isSettled(update));
   const look = async (): Promise<void> => {
     for (const { name } of owned()) {
       try {
@@ -84,8 +82,8 @@ function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
 
 /** One decision, written; whether there was one. @throws Refused when it cannot be written */
 async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
-  const { records, clock } = parts;
-  const update = readUpdate(records, name);
+  const { records, index, clock } = parts;
+  const update = index.read(name);
   if (!update) return false;
   const view = viewOf(update, knowNodes(parts), parts, clock());
   const decision = decide(view);

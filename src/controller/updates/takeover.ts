@@ -4,10 +4,11 @@ import type { Records } from "../cluster/records.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { Majority } from "./majority.ts";
-import { readUpdate, updateNames } from "./update-records.ts";
+import type { UpdateIndex } from "./update-records.ts";
 
 export interface TakeoverParts {
   readonly records: Records;
+  readonly index: Pick<UpdateIndex, "names" | "read">;
   readonly controllerId: string;
   readonly majority: Majority;
   /** Registered controllers. */
@@ -22,11 +23,11 @@ const lookMs = 50;
  * durably (docs/adr/0515-cluster-updates.md). Forced, it waits for nobody. @throws Refused UPDATE_UNKNOWN, UPDATE_NO_MAJORITY
  */
 export async function takeOver(
-  { records, controllerId, majority, members }: TakeoverParts,
+  { records, index, controllerId, majority, members }: TakeoverParts,
   name: string,
   { force = false, by }: { readonly force?: boolean; readonly by: string },
 ): Promise<ReplyOf<"takeOverUpdate">> {
-  const update = readUpdate(records, name);
+  const update = index.read(name);
   if (!update) throw unknownUpdate(name);
   const of = keys.update(name);
   const { needed, of: controllers } = majority.needed();
@@ -40,7 +41,7 @@ export async function takeOver(
     return { epoch, owner: controllerId, grants: [...grants()], controllers };
   };
   await records.put([{ key: of.claim(epoch, controllerId), value: { owner: controllerId } }]);
-  await grantClaims({ records, controllerId });
+  await grantClaims({ records, index, controllerId });
   if (force) return take();
   const until = performance.now() + patienceMs;
   while (grants().length < needed && performance.now() < until) await sleep(lookMs);
@@ -68,9 +69,10 @@ function nextEpoch({ replica }: Records, name: string, present: number, self: st
 /** This controller's own grants for all claims that wait for one: the first that it hears of, once an epoch. */
 export async function grantClaims({
   records,
+  index,
   controllerId,
-}: Pick<TakeoverParts, "records" | "controllerId">): Promise<void> {
-  for (const name of updateNames(records)) {
+}: Pick<TakeoverParts, "records" | "index" | "controllerId">): Promise<void> {
+  for (const name of index.names()) {
     const of = keys.update(name);
     const present = records.value("updateOwner", of.owner)?.epoch ?? 0;
     for (const { key, value } of records.list("updateClaim", `${of.all}claim/`)) {
