@@ -6,8 +6,7 @@ import type { Change } from "./change.ts";
 type UpdateManifest = Extract<Manifest, { kind: "ClusterUpdate" }>;
 
 /** What a `ClusterUpdate` changes. @throws KcoreError */
-export function planClusterUpdate({ at }: UpdateManifest, _: ApplyFlags): Promise<Change> {
-  return Promise.reject(
+export const planClusterUpdate: (manifest: UpdateManifest, flags: ApplyFlags) => Promise<Change> = ({ at }) =>
+  Promise.reject(
     new KcoreError({ code: "USAGE", message: "a ClusterUpdate is applied by kcore update cluster apply", at }),
   );
-}
