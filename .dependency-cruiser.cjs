@@ -256,7 +256,7 @@ module.exports = {
     only(
       "agent-knows-cluster",
       "agent",
-      ["errors", "crdt", "pki", "api", "rollout", "engine/transport"],
+      ["errors", "crdt", "pki", "api", "rollout", "updater", "engine/transport"],
       "The agent uses the engine's local transport at most.",
     ),
     home("ssh2", ["engine/transport"], "ssh2 speaks through the Host interface."),

@@ -76,9 +76,18 @@ export const Registration = z.object({
 export type Registration = z.infer<typeof Registration>;
 
 /** A sign of life: soft state, never written to a disk. */
-/** How busy a machine is: its load average of one minute, and bytes of memory and of the fuller one of its disks. */
+/**
+ * How busy a machine is: its load average of one minute, bytes of memory and of the fuller one of its disks, and those that are free where
+ * the Nix store lies.
+ */
 export const Usage = z
-  .object({ load: z.number(), memoryUsed: z.number(), diskUsed: z.number(), diskSize: z.number() })
+  .object({
+    load: z.number(),
+    memoryUsed: z.number(),
+    diskUsed: z.number(),
+    diskSize: z.number(),
+    storeFree: z.number(),
+  })
   .partial();
 export type Usage = z.infer<typeof Usage>;
 export const Heartbeat = z.object({

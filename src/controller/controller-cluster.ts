@@ -15,6 +15,9 @@ import { keys } from "./cluster/registers.ts";
 import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
+import { watchMajority } from "./updates/majority.ts";
+import { namedBundles } from "./updates/update-records.ts";
+import { manageUpdates, type Updates } from "./updates/updates.ts";
 import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
 import { found, whyEmpty } from "./found.ts";
 
@@ -29,6 +32,7 @@ export interface ControllerCluster {
   readonly subCa: SubCa;
   readonly controllers: Controllers;
   readonly nodes: Nodes;
+  readonly updates: Updates;
   readonly bundles: BundleStore;
   /** Whether it has caught up with its cluster, and is a member: asked with every request. */
   readonly isReady: () => boolean;
@@ -42,11 +46,14 @@ export interface ControllerCluster {
   readonly foundIfNeeded: () => Promise<void>;
   /** Tells the others what they should know of this controller, from now on whenever that changed; `address`: where it listens. */
   readonly publish: (address?: string) => void;
-  readonly stop: () => void;
+  readonly stop: () => Promise<void>;
 }
 
-export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon, "log" | "clock">): ControllerCluster {
-  const { config, own, self, network, replica } = state;
+export function openCluster(
+  state: ControllerState,
+  { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">,
+): ControllerCluster {
+  const { config, own, self, network, replica, audit } = state;
   const { controllerId, dc, cluster, version } = self;
   const records = readRecords(replica);
   const certificates = watchCertificates(records, clock);
@@ -93,6 +100,29 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     clock,
   });
 
+  const bundles = openBundleStore({
+    folder: join(config.dbPath, "bundles"),
+    isNeeded: (sha256) => namedBundles(records).some((bundle) => bundle.sha256 === sha256),
+  });
+  const updates = manageUpdates({
+    cluster,
+    bundles,
+    credentials: own.credentials,
+    random,
+    controllerId,
+    records,
+    liveness,
+    controllers,
+    names,
+    majority: watchMajority(controllers, monotonic),
+    members: controllers.ids,
+    rootPem: () => own.credentials().ca,
+    endpointOf: controllers.addressOf,
+    isHeard: (id) => controllers.peers().some((peer) => peer.controllerId === id && peer.state === "connected"),
+    audit,
+    log,
+    clock,
+  });
   const member = watchMembership(state, { records, controllers, address: () => address, log, clock });
   return {
     records,
@@ -104,7 +134,8 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     subCa,
     controllers,
     nodes,
-    bundles: openBundleStore({ folder: join(config.dbPath, "bundles"), isNeeded: () => false }),
+    updates,
+    bundles,
     ...member,
     mayReplicate: (id, key) =>
       !certificates.isRevoked(key) &&
@@ -113,8 +144,9 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
       address ||= listensAt;
       member.publish();
     },
-    stop() {
+    async stop() {
       member.stop();
+      await updates.stop();
       liveness.stop();
       names.stop();
       rejects.stop();
@@ -135,7 +167,9 @@ function watchMembership(
     clock,
   }: Pick<ControllerCluster, "records" | "controllers"> &
     Pick<Daemon, "log" | "clock"> & { readonly address: () => string },
-): Pick<ControllerCluster, "isReady" | "knowsMembers" | "emptiness" | "foundIfNeeded" | "publish" | "stop"> {
+): Pick<ControllerCluster, "isReady" | "knowsMembers" | "emptiness" | "foundIfNeeded" | "publish"> & {
+  readonly stop: () => void;
+} {
   const { controllerId, dc } = self;
   const isMember = (): boolean => controllers.isMember(controllerId);
   // A controller that is ready stays so while it is a member.

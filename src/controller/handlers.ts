@@ -15,6 +15,7 @@ import { keys } from "./cluster/registers.ts";
 import type { Revocations } from "./cluster/revocations.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
 import type { Health } from "./controller-health.ts";
+import type { Updates } from "./updates/updates.ts";
 import type { Metrics } from "./metrics.ts";
 import { Refused, revokedKey } from "./cluster/refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
@@ -37,6 +38,7 @@ export interface HandlerParts {
   readonly own: OwnCertificate;
   readonly audit: Audit;
   readonly subCa: SubCa;
+  readonly updates: Updates;
   readonly health: Health;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -58,6 +60,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     own,
     audit,
     subCa,
+    updates,
     health,
     metrics,
     log,
@@ -79,7 +82,12 @@ export function handlersFor(parts: HandlerParts): Handlers {
       log.info("a node registered", { node: caller.id, hostname, address, approval, status });
       return { ...standing, ...revocations.newsFor(told) };
     },
-    heartbeat: ({ caller, body }) => ({ ...nodes.heartbeat(caller, body), ...revocations.newsFor(body.revocations) }),
+    heartbeat: ({ caller, body }) => ({
+      ...nodes.heartbeat(caller, body),
+      ...revocations.newsFor(body.revocations),
+      ...(updates.concerns(caller.id) ? { concerned: true } : {}),
+    }),
+    exchangeUpdate: ({ caller, body }) => updates.exchange(caller.id, body),
     goodbye({ caller }) {
       log.info("a node's agent stopped", { node: caller.id });
       return nodes.goodbye(caller);
@@ -154,6 +162,17 @@ export function handlersFor(parts: HandlerParts): Handlers {
       await controllers.publish();
       return installed;
     },
+
+    listUpdates: () => updates.list(),
+    getUpdate: ({ id }) => updates.get(id),
+    planUpdate: ({ body }) => updates.plan(body),
+    applyUpdate: ({ caller, id, body }) => updates.apply(id, body.signed, byOf(caller)),
+    approveUpdate: ({ caller, id, body }) => updates.approve(id, body, byOf(caller)),
+    cancelUpdate: ({ caller, id, body }) => updates.wish(id, "cancel", body, byOf(caller)),
+    rollbackUpdate: ({ caller, id, body }) => updates.wish(id, "rollback", body, byOf(caller)),
+    promoteUpdate: ({ caller, id, body }) => updates.wish(id, "promote", body, byOf(caller)),
+    takeOverUpdate: ({ caller, id, body }) => updates.takeOver(id, body, byOf(caller)),
+    answerHook: ({ id, body }) => updates.answerHook(id, body),
 
     listObjects: () => ({ objects: objects.list() }),
     getObject: ({ id }) => objects.get(id),

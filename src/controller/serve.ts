@@ -32,9 +32,10 @@ export async function serveController(options: ControllerOptions): Promise<void>
     log.info("the controller stops");
   } finally {
     stopRounds();
+    // What it decides is still written.
+    await cluster.stop();
     state.replica.stop();
     state.network.close();
-    cluster.stop();
     await server.close();
     await state.audit.close();
     await state.store.close();

@@ -82,6 +82,8 @@ export const Row = z.looseObject({
   failure: Failure.optional(),
   /** It was on the target already and is not touched. */
   untouched: z.boolean().optional(),
+  /** It was drained, so what lets work come back is still to be done. */
+  drained: z.boolean().optional(),
   /** What it ran before, when it was started. */
   from: z.looseObject({ id: Text, version: Text, generation: z.int().optional() }).optional(),
 });
@@ -103,6 +105,8 @@ export const Progress = z.looseObject({
   /** When the canaries were done, ms since 1970. */
   soakSince: Ms.optional(),
   promoted: z.boolean().optional(),
+  /** The rollback that was carried out: when it was asked for. */
+  undone: Text.optional(),
   /** Why it ends otherwise than it was asked to: failed, cancelled. */
   reason: Text.optional(),
   /** Why it does not go on at the moment. */

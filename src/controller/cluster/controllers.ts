@@ -10,6 +10,8 @@ import { keys } from "./registers.ts";
 
 /** The controllers of the cluster: membership by an operator's word, the rest by their own. */
 export interface Controllers {
+  /** Those that are registered. */
+  readonly ids: () => readonly string[];
   readonly list: () => z.input<typeof ControllerView>[];
   readonly peers: () => PeerView[];
   /** Before it starts (docs/replication.md, Coming and going). */
@@ -75,6 +77,7 @@ export function manageControllers(options: ControllersOptions): Controllers {
     },
     // Asked with every request.
     isMember: (id) => records.value("auth", keys.controller(id).auth) !== undefined,
+    ids: members,
     addressOf,
     settings,
     isManual: () => settings().some((setting) => setting.requireManualApproval),

@@ -126,7 +126,7 @@ export function viewOf(
   };
 }
 
-function rolesOf({ reg, expected, roles }: NodeParts): string[] {
+export function rolesOf({ reg, expected, roles }: NodeParts): string[] {
   const all = new Set([...(reg?.value.roles ?? []), ...(expected?.value.roles ?? [])]);
   for (const [role, present] of roles) {
     if (present) all.add(role);
@@ -135,7 +135,7 @@ function rolesOf({ reg, expected, roles }: NodeParts): string[] {
   return [...all];
 }
 
-function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
+export function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
   const all = new Map(Object.entries(reg?.value.labels ?? {}));
   for (const [key, value] of labels) {
     if (value === null) all.delete(key);

@@ -1,5 +1,6 @@
 import type { Written } from "#api/schemas.ts";
 import type { Register } from "#crdt/register.ts";
+import { canonical } from "./canonical.ts";
 import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "./refused.ts";
@@ -133,14 +134,6 @@ function sumOf(text: string): number {
   let sum = 0;
   for (let index = 0; index < text.length; index++) sum += text.charCodeAt(index) ** 2;
   return sum;
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    typeof part === "object" && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
 }
 
 function asRefused(error: WriteRefused, dotOf: (key: string) => string): Refused {

@@ -1,6 +1,9 @@
 import { z } from "zod";
+import { RuntimeFacts } from "#api/runtime-facts.ts";
 import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
+import { Approved, HookAnswer, Owner, Progress, Report, Row, Wish, type WishAction } from "#rollout/records.ts";
+import { SignedStatement } from "#rollout/spec.ts";
 
 /** The keys of the replicated registers; one group of fields that must be consistent each. */
 export const keys = {
@@ -32,6 +35,21 @@ export const keys = {
   certificate: (serial: string) => `cert/${serial}`,
   object: (kind: string, name: string) => `object/${kind}/${name}`,
   config: (group: string) => `cluster/config/${group}`,
+  update: (name: string) =>
+    ({
+      all: `update/${name}/`,
+      head: `update/${name}/head`,
+      owner: `update/${name}/owner`,
+      approved: `update/${name}/approved`,
+      wish: (action: WishAction) => `update/${name}/wish/${action}`,
+      progress: `update/${name}/progress`,
+      /** The owner's row of a node, and what the node says. */
+      row: (node: string) => `update/${name}/node/${node}`,
+      report: (node: string) => `update/${name}/report/${node}`,
+      hook: (node: string, hook: string) => `update/${name}/hook/${node}/${encodeURIComponent(hook)}`,
+      claim: (epoch: number, controller: string) => `update/${name}/claim/${epoch}/${controller}`,
+      grant: (epoch: number, controller: string) => `update/${name}/grant/${epoch}/${controller}`,
+    }) as const,
 } as const;
 
 const text = z.string();
@@ -54,6 +72,7 @@ export const Registered = z.looseObject({
   serial: text,
   certificateExpires: text,
   registeredAt: text,
+  runtime: RuntimeFacts.optional(),
 });
 export type Registered = z.infer<typeof Registered>;
 export const ApprovalRecord = z.looseObject({ epoch: z.int().min(0), state: Approval, by, reason: text.optional() });
@@ -84,6 +103,18 @@ export const CertificateRecordValue = z.looseObject({
 });
 export type CertificateRecordValue = z.infer<typeof CertificateRecordValue>;
 
+/** A cluster update as it was applied last: what the bastion signed. `hash` is of the spec and the bundle. */
+export const UpdateHead = z.looseObject({
+  generation: z.int().min(1),
+  hash: text,
+  signed: SignedStatement,
+  createdAt: text,
+  updatedAt: text,
+  by,
+});
+/** Who shall own an update in an epoch, by a controller's durable word; each gives one for each epoch. */
+const Grant = z.looseObject({ owner: text });
+
 /**
  * The kinds of registers: what a value must look like to be shown, and how two are merged. One that is added names, as `since`, the
  * replication protocol that it came with (replica/messages.ts): it is not written while a controller speaks an older one.
@@ -113,6 +144,16 @@ export const kinds = {
   conflict: { schema: z.unknown(), merge: "remove-wins" },
   object: { schema: z.record(text, z.unknown()), merge: "lww" },
   config: { schema: z.record(text, z.unknown()), merge: "lww" },
+  updateHead: { schema: UpdateHead, merge: "lww", since: 3 },
+  updateOwner: { schema: Owner, merge: "epoch", since: 3 },
+  updateApproved: { schema: Approved, merge: "lww", since: 3 },
+  updateWish: { schema: Wish, merge: "lww", since: 3 },
+  updateProgress: { schema: Progress, merge: "epoch", since: 3 },
+  updateRow: { schema: Row, merge: "epoch", since: 3 },
+  updateReport: { schema: Report, merge: "epoch", since: 3 },
+  updateHook: { schema: HookAnswer, merge: "lww", since: 3 },
+  updateClaim: { schema: Grant, merge: "first", since: 3 },
+  updateGrant: { schema: Grant, merge: "first", since: 3 },
 } as const satisfies Readonly<
   Record<string, { readonly schema: z.ZodType; readonly merge: MergeKind; readonly since?: number }>
 >;
@@ -120,13 +161,15 @@ export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
 
 /**
- * Where nothing is lost, and nobody has to decide: what a node or a controller tells of itself, and tells again; and that a key is revoked,
- * whoever said so, which a node does to its former keys when it registers.
+ * Where nothing is lost, and nobody has to decide: what a node or a controller tells of itself, and tells again; that a key is revoked,
+ * whoever said so, which a node does to its former keys when it registers; and how far a rollout is, where the owner's epoch decides.
  */
 const uncontested: ReadonlySet<Kind | undefined> = new Set([
   ...(["reg", "net", "storage"] as const),
   ...(["addr", "version", "settings", "subCa"] as const),
   "revoked",
+  ...(["updateApproved", "updateWish", "updateProgress", "updateRow", "updateReport"] as const),
+  ...(["updateHook", "updateClaim", "updateGrant"] as const),
 ]);
 
 const patterns: readonly (readonly [RegExp, Kind])[] = [
@@ -151,6 +194,16 @@ const patterns: readonly (readonly [RegExp, Kind])[] = [
   [/^conflict\/.+$/, "conflict"],
   [/^object\/[^/]+\/.+$/, "object"],
   [/^cluster\/config\/.+$/, "config"],
+  [/^update\/[^/]+\/head$/, "updateHead"],
+  [/^update\/[^/]+\/owner$/, "updateOwner"],
+  [/^update\/[^/]+\/approved$/, "updateApproved"],
+  [/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, "updateWish"],
+  [/^update\/[^/]+\/progress$/, "updateProgress"],
+  [/^update\/[^/]+\/node\/[^/]+$/, "updateRow"],
+  [/^update\/[^/]+\/report\/[^/]+$/, "updateReport"],
+  [/^update\/[^/]+\/hook\/[^/]+\/[^/]+$/, "updateHook"],
+  [/^update\/[^/]+\/claim\/\d+\/[^/]+$/, "updateClaim"],
+  [/^update\/[^/]+\/grant\/\d+\/[^/]+$/, "updateGrant"],
 ];
 
 /** By the first word of a key: it is asked for every register that is merged. */

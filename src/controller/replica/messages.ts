@@ -6,8 +6,9 @@ import type { Page } from "#crdt/page.ts";
  * pages, the digest, and how each key is merged: what a controller of the release before would read otherwise, or not at all,
  * makes the next one. Fields that may be passed over do not. `controller/ID/version` tells the newest to all.
  * 2: rejects of nodes are registers of their own (cluster/rejects.ts).
+ * 3: cluster updates (docs/adr/0515-cluster-updates.md).
  */
-export const protocols = [1, 2] as const;
+export const protocols = [1, 3] as const;
 
 type Range = readonly [oldest: number, newest: number];
 

@@ -1,0 +1,181 @@
+import { describeError, type Log } from "#api/log.ts";
+import { decide, type Decision } from "#rollout/decide.ts";
+import type { Progress } from "#rollout/records.ts";
+import { selectNodes } from "#rollout/select.ts";
+import type { RolloutView } from "#rollout/view.ts";
+import type { Audit } from "../audit.ts";
+import type { Wish } from "../cluster/records.ts";
+import { keys } from "../cluster/registers.ts";
+import type { Majority } from "./majority.ts";
+import { knowNodes, type KnownNode, type NodeSources } from "./rollout-nodes.ts";
+import { planHashOf, readUpdate, targetOf, updateNames, type UpdateRecords } from "./update-records.ts";
+
+export interface OwnerLoopParts extends NodeSources {
+  readonly controllerId: string;
+  readonly majority: Majority;
+  readonly audit: Pick<Audit, "record">;
+  readonly log: Log;
+  readonly clock: () => number;
+}
+
+/** Carries out the updates that this controller owns: decides, writes, and decides again when the world has changed. */
+export interface OwnerLoop {
+  /** Something of an update changed. */
+  readonly nudge: () => void;
+  readonly stop: () => Promise<void>;
+}
+
+/** Nodes that go and come, timeouts and windows are noticed so often, ms. */
+const tickMs = 1_000;
+/** What changes in a burst is decided about once, ms. */
+const gatherMs = 50;
+
+export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
+  const { records, controllerId, log } = parts;
+  let isStopped = false;
+  let next: NodeJS.Timeout | undefined;
+  let round: Promise<void> = Promise.resolve();
+  const owned = (): readonly UpdateRecords[] =>
+    [...updateNames(records)].flatMap((name) => {
+      const update = readUpdate(records, name);
+      return update?.owner.owner === controllerId && !isSettled(update) ? [update] : [];
+    });
+  const look = async (): Promise<void> => {
+    for (const { name } of owned()) {
+      try {
+        while (!isStopped && (await goOn(parts, name))) continue;
+      } catch (error) {
+        log.warn("an update cannot go on: what comes next could not be written", {
+          update: name,
+          ...describeError(error),
+        });
+      }
+    }
+    if (!isStopped && owned().length > 0) plan(tickMs);
+  };
+  const plan = (ms: number): void => {
+    clearTimeout(next);
+    next = setTimeout(() => {
+      round = round.then(look);
+    }, ms);
+    next.unref();
+  };
+  plan(tickMs);
+  return {
+    nudge: () => {
+      if (!isStopped) plan(gatherMs);
+    },
+    async stop() {
+      isStopped = true;
+      clearTimeout(next);
+      await round;
+    },
+  };
+}
+
+/** Ended, and nobody wants it taken back. */
+function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
+  const now = progress?.value;
+  if (now?.generation !== head.value.generation) return false;
+  if (now.phase === "rolled_back") return true;
+  const isEnded = ["succeeded", "failed", "cancelled"].includes(now.phase);
+  return isEnded && (wishes.rollback?.generation !== now.generation || wishes.rollback.at === now.undone);
+}
+
+/** One decision, written; whether there was one. @throws Refused when it cannot be written */
+async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
+  const { records, clock } = parts;
+  const update = readUpdate(records, name);
+  if (!update) return false;
+  const view = viewOf(update, knowNodes(parts), parts, clock());
+  const decision = decide(view);
+  const wishes = writesOf(update, decision);
+  if (wishes.length === 0) return false;
+  await records.write(wishes);
+  tell(parts, update, view, decision);
+  return true;
+}
+
+export function viewOf(
+  update: UpdateRecords,
+  nodes: ReadonlyMap<string, KnownNode>,
+  { controllerId, majority }: Pick<OwnerLoopParts, "controllerId" | "majority">,
+  now: number,
+): RolloutView {
+  const { name, head, statement, owner, progress, rows, reports, answers, wishes } = update;
+  return {
+    name,
+    generation: head.value.generation,
+    spec: statement.spec,
+    target: targetOf(statement),
+    self: controllerId,
+    owner,
+    isApproved: isApproved(update, nodes),
+    progress: progress?.value,
+    rows,
+    reports,
+    answers,
+    wishes,
+    nodes,
+    now,
+    hasMajority: majority.isHeld(),
+  };
+}
+
+/** An approval holds for the manifest, its generation and the nodes that it means: those that were frozen once it has begun. */
+function isApproved(update: UpdateRecords, nodes: ReadonlyMap<string, KnownNode>): boolean {
+  const { approved, head } = update;
+  return approved?.generation === head.value.generation && approved.hash === presentHash(update, nodes);
+}
+
+export function presentHash(
+  { head, statement, progress }: UpdateRecords,
+  nodes: ReadonlyMap<string, KnownNode>,
+): string {
+  const { hash, generation } = head.value;
+  const frozen = progress?.value.generation === generation ? progress.value.waves.flat() : [];
+  const meant = selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
+  return planHashOf(hash, generation, frozen.length > 0 ? frozen : meant);
+}
+
+function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readonly Wish[] {
+  const of = keys.update(name);
+  return [
+    ...(progress ? [{ key: of.progress, value: progress }] : []),
+    ...[...rows].map(([id, value]) => ({ key: of.row(id), value })),
+  ];
+}
+
+/** Every transition is in the log and in the audit trail. */
+function tell(
+  { audit, log, controllerId }: OwnerLoopParts,
+  update: UpdateRecords,
+  { nodes }: RolloutView,
+  { progress, rows }: Decision,
+): void {
+  const { name, head, owner } = update;
+  const common = {
+    method: "update",
+    by: `controller ${controllerId}`,
+    target: name,
+    generation: head.value.generation,
+    epoch: owner.epoch,
+  };
+  const former = update.progress?.value;
+  if (progress && (progress.phase !== former?.phase || progress.waits !== former.waits)) {
+    const line = { phase: progress.phase, ...onlyTexts(progress) };
+    log.info("an update goes on", { update: name, ...line });
+    if (progress.phase !== former?.phase) audit.record({ ...common, outcome: progress.phase, ...onlyTexts(progress) });
+  }
+  for (const [id, row] of rows) {
+    if (row.phase === update.rows.get(id)?.phase) continue;
+    const node = nodes.get(id)?.hostname ?? id;
+    const failure = row.failure ? { failure: row.failure.kind, reason: row.failure.message } : {};
+    log.info("a node of an update", { update: name, node, phase: row.phase, ...failure });
+    audit.record({ ...common, node: id, from: update.rows.get(id)?.phase ?? "", outcome: row.phase, ...failure });
+  }
+}
+
+function onlyTexts({ reason, waits }: Progress): { readonly reason?: string; readonly waits?: string } {
+  return { ...(reason === undefined ? {} : { reason }), ...(waits === undefined ? {} : { waits }) };
+}

@@ -1,0 +1,179 @@
+import type { AnswerOf } from "#api/methods.ts";
+import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
+import { defined } from "#optional/defined.ts";
+import { selectNodes, wavesOf } from "#rollout/select.ts";
+import { isOpen } from "#rollout/window.ts";
+import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
+import { hashOf, planHashOf, readUpdate, targetOf, updateNames, type UpdateRecords } from "./update-records.ts";
+import { titleOf, type ViewParts } from "./update-views.ts";
+
+/** What applying this would do, and what keeps it from going: nothing is changed. */
+export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"planUpdate"> {
+  const { name, spec } = draft;
+  const nodes = knowNodes(parts);
+  const present = readUpdate(parts.records, name);
+  const hash = hashOf(draft);
+  const isSame = present?.head.value.hash === hash;
+  const generation = present ? present.head.value.generation + (isSame ? 0 : 1) : 1;
+  const selected = selectNodes(nodes.values(), spec.selector) as readonly KnownNode[];
+  const owner = present?.owner.owner ?? parts.controllerId;
+  const { waves } = wavesOf(selected, spec, owner);
+  const planned = selected.map((node) => planNode(draft, node, waves));
+  const blockers = blockersOf(parts, draft, { present, selected, isSame });
+  return {
+    name,
+    result: present ? (isSame ? "unchanged" : "updated") : "created",
+    generation,
+    hash: planHashOf(
+      hash,
+      generation,
+      selected.map(({ id }) => id),
+    ),
+    viable: blockers.length === 0 && planned.every((node) => node.blockers.length === 0),
+    target: titleOf({ ...draft, kind: "ClusterUpdate", cluster: "", signedAt: "" }),
+    strategy: strategyText(spec),
+    approval: spec.approvalPolicy === "manual" ? "manual" : "automatic",
+    likelyRequiresReboot: planned.some(({ reboots }) => reboots === "yes"),
+    waves: waves.map((wave) => [...wave]),
+    nodes: planned,
+    blockers,
+    warnings: warningsOf(parts, draft, selected),
+  };
+}
+
+function strategyText({ strategy }: UpdateDraft["spec"]): string {
+  const { type, maxUnavailable, batchSize } = strategy;
+  return `${type}, ${batchSize === undefined ? "" : `batches of ${batchSize}, `}at most ${maxUnavailable} down`;
+}
+
+function blockersOf(
+  { records }: ViewParts,
+  { name, spec, bundle }: UpdateDraft,
+  {
+    present,
+    selected,
+    isSame,
+  }: {
+    readonly present: UpdateRecords | undefined;
+    readonly selected: readonly KnownNode[];
+    readonly isSame: boolean;
+  },
+): string[] {
+  const blockers: string[] = [];
+  const { maxUnavailable, batchSize } = spec.strategy;
+  if (selected.length === 0) blockers.push("the selector means no node");
+  else if (maxUnavailable > selected.length)
+    blockers.push(`maxUnavailable is ${maxUnavailable}, and ${selected.length} nodes are meant`);
+  if (batchSize !== undefined && selected.length > 0 && batchSize > selected.length)
+    blockers.push(`batchSize is ${batchSize}, and ${selected.length} nodes are meant`);
+  if (spec.target.flakeRef === undefined && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
+  const phase = present?.progress?.value.phase;
+  if (!isSame && (phase === "rolling_out" || phase === "rolling_back"))
+    blockers.push(`it is ${phase}: cancel it first, or wait until it has ended`);
+  for (const other of updateNames(records)) {
+    if (other === name) continue;
+    const names = sharedWith(readUpdate(records, other), selected);
+    if (names.length > 0) blockers.push(`the update “${other}” is not over, and has ${names.join(", ")} too`);
+  }
+  return blockers;
+}
+
+/** Nodes that an update which is not over has, too. */
+export function sharedWith(
+  update: UpdateRecords | undefined,
+  selected: readonly { readonly id: string; readonly hostname: string }[],
+): readonly string[] {
+  const phase = update?.progress?.value.phase;
+  if (!update || (phase !== "rolling_out" && phase !== "rolling_back")) return [];
+  return selected.filter(({ id }) => update.rows.has(id)).map(({ hostname }) => hostname);
+}
+
+function warningsOf({ clock, majority }: ViewParts, { spec }: UpdateDraft, selected: readonly KnownNode[]): string[] {
+  const warnings: string[] = [];
+  const down = selected.filter(({ isReady }) => !isReady);
+  if (down.length > 0 && down.length >= spec.strategy.maxUnavailable)
+    warnings.push(
+      `${down.map(({ hostname }) => hostname).join(", ")} not ready: no node is started while ${spec.strategy.maxUnavailable} or more are down`,
+    );
+  if (!majority.isHeld()) warnings.push("no majority of the controllers is reached: no node would be started now");
+  if (!isOpen(spec.window, clock())) warnings.push(`outside of the window: it begins at ${spec.window?.from} UTC`);
+  const { drain } = spec;
+  if (drain.enabled && drain.state === undefined && drain.command === undefined)
+    warnings.push("drain is enabled, and neither a state nor a command says how: nothing is drained");
+  return warnings;
+}
+
+function planNode(draft: UpdateDraft, node: KnownNode, waves: readonly (readonly string[])[]): PlannedNode {
+  const { id, hostname, dc, roles, isReady, approval, lastSeenAt, version, runtime, replication, storeFree } = node;
+  const wave = waves.findIndex((ids) => ids.includes(id)) + 1;
+  const change = changeOf(draft, node);
+  const { bundle, spec } = draft;
+  const isNixos = spec.target.flakeRef !== undefined;
+  const blockers = [
+    ...(node.isApproved ? [] : [`it is not approved: ${approval}`]),
+    ...(!isNixos && runtime?.canUpdate !== true && change !== "none"
+      ? ["its units do not follow the profile, or kcore-updater is missing: kcore orchestrate deploy_node"]
+      : []),
+    ...(bundle && runtime?.arch !== undefined && runtime.arch !== bundle.arch
+      ? [`it is ${runtime.arch}, and the bundle is for ${bundle.arch}`]
+      : []),
+    ...(change === "downgrade" && !spec.target.allowDowngrade
+      ? [`it runs ${version}, which is newer; target.allowDowngrade: true goes back all the same`]
+      : []),
+    ...(bundle && storeFree !== undefined && change !== "none" && storeFree < neededFor(bundle.size)
+      ? [`the bundle needs ${neededFor(bundle.size)} bytes there, and ${storeFree} are free`]
+      : []),
+  ];
+  return {
+    id,
+    hostname,
+    dc,
+    roles: [...roles],
+    ready: isReady,
+    approval,
+    lastSeen: lastSeenAt > 0 ? new Date(lastSeenAt).toISOString() : "",
+    currentVersion: version,
+    change,
+    reboots: isNixos ? rebootOf(draft) : "no",
+    rebootReasons: [],
+    ...(bundle && change !== "none"
+      ? { room: { needed: neededFor(bundle.size), ...defined({ free: storeFree }) } }
+      : {}),
+    ...defined({
+      currentGeneration: runtime?.generation,
+      replication: node.isController ? (replication ?? "healthy") : undefined,
+      wave: wave > 0 ? wave : undefined,
+    }),
+    blockers,
+    warnings: isReady ? [] : [`it is not ready: ${node.reason ?? "no heartbeat"}`],
+  };
+}
+
+function rebootOf({ spec }: UpdateDraft): PlannedNode["reboots"] {
+  if (spec.activation.rebootPolicy === "always") return "yes";
+  return spec.activation.rebootPolicy === "never" ? "no" : "unknown";
+}
+
+/** The compressed bundle, and what it becomes in the store: three times its size, measured (docs/updates.md). */
+function neededFor(size: number): number {
+  return 4 * size;
+}
+
+function changeOf(draft: UpdateDraft, { version, runtime }: KnownNode): PlannedNode["change"] {
+  if (draft.spec.target.flakeRef !== undefined) return "unknown";
+  if (runtime?.id === targetOf(draft).id) return "none";
+  return isOlder(draft.bundle?.version ?? "", version) ? "downgrade" : "update";
+}
+
+/** Compared as numbers between dots; what is otherwise is not compared. */
+export function isOlder(version: string, present: string): boolean {
+  const numbers = (text: string): readonly number[] | undefined =>
+    /^\d+(?:\.\d+)*$/.test(text) ? text.split(".").map(Number) : undefined;
+  const [a, b] = [numbers(version), numbers(present)];
+  if (!a || !b) return false;
+  for (let at = 0; at < Math.max(a.length, b.length); at++) {
+    const difference = (a[at] ?? 0) - (b[at] ?? 0);
+    if (difference !== 0) return difference < 0;
+  }
+  return false;
+}

@@ -1,0 +1,136 @@
+import type { AnswerOf } from "#api/methods.ts";
+import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
+import { defined } from "#optional/defined.ts";
+import { lookAtHooks } from "#rollout/hooks.ts";
+import type { Progress } from "#rollout/records.ts";
+import { selectNodes, wavesOf } from "#rollout/select.ts";
+import type { RolloutView } from "#rollout/view.ts";
+import { presentHash, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
+import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
+import type { UpdateRecords } from "./update-records.ts";
+
+export interface ViewParts extends OwnerLoopParts {
+  /** When a controller was last heard, by the wall clock; 0: never. */
+  readonly isHeard: (controller: string) => boolean;
+  readonly endpointOf: (controller: string) => string | undefined;
+}
+
+/** One update as an operator sees it: how it stands, with a line for each node. */
+export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"getUpdate"> {
+  const nodes = knowNodes(parts);
+  const view = viewOf(update, nodes, parts, parts.clock());
+  const waves = wavesNow(view, nodes);
+  const { statement, approved } = update;
+  const nodeStatus = waves.flatMap((wave, index) => wave.map((id) => viewNode(update, view, nodes, id, index + 1)));
+  return {
+    ...summarize(parts, update, { view, nodes, ids: waves.flat() }),
+    hash: presentHash(update, nodes),
+    ...(view.isApproved && approved ? { approvedBy: approved.by } : {}),
+    spec: statement.spec,
+    ...defined({ bundle: statement.bundle }),
+    waves: waves.map((wave) => [...wave]),
+    nodeStatus,
+  };
+}
+
+export function summarizeUpdate(
+  parts: ViewParts,
+  update: UpdateRecords,
+  nodes: ReadonlyMap<string, KnownNode>,
+): UpdateSummary {
+  const view = viewOf(update, nodes, parts, parts.clock());
+  return summarize(parts, update, { view, nodes, ids: wavesNow(view, nodes).flat() });
+}
+
+/** The groups that are frozen, or those that it would begin with now. */
+function wavesNow(view: RolloutView, nodes: ReadonlyMap<string, KnownNode>): readonly (readonly string[])[] {
+  const progress = progressOf(view);
+  if (progress && progress.waves.length > 0) return progress.waves;
+  return wavesOf(selectNodes(nodes.values(), view.spec.selector), view.spec, view.owner.owner).waves;
+}
+
+function progressOf({ progress, generation }: RolloutView): Progress | undefined {
+  return progress?.generation === generation ? progress : undefined;
+}
+
+function summarize(
+  { isHeard, endpointOf, controllerId }: ViewParts,
+  update: UpdateRecords,
+  { view, ids }: { readonly view: RolloutView; readonly nodes: unknown; readonly ids: readonly string[] },
+): UpdateSummary {
+  const { name, head, statement, owner } = update;
+  const progress = progressOf(view);
+  const phases = ids.map((id) => rowOf(view, id)?.phase);
+  const isOwn = owner.owner === controllerId;
+  return {
+    name,
+    generation: head.value.generation,
+    phase: progress?.phase ?? "pending",
+    approvalStatus: view.isApproved || statement.spec.approvalPolicy !== "manual" ? "approved" : "awaiting_approval",
+    approvalPolicy: statement.spec.approvalPolicy,
+    target: titleOf(statement),
+    strategy: statement.spec.strategy.type,
+    nodes: ids.length,
+    done: phases.filter((phase) => phase === "succeeded").length,
+    failed: phases.filter((phase) => phase === "failed").length,
+    owner: {
+      id: owner.owner,
+      epoch: owner.epoch,
+      ...defined({ endpoint: endpointOf(owner.owner) }),
+      heard: isOwn || isHeard(owner.owner),
+    },
+    ...defined({ waits: progress?.waits, reason: progress?.reason }),
+    createdAt: head.value.createdAt,
+    updatedAt: timeOf(progress?.since) ?? head.value.updatedAt,
+  };
+}
+
+/** What is rolled out, in words. */
+export function titleOf({ spec, bundle }: UpdateRecords["statement"]): string {
+  const { version, flakeRef, flakeRev } = spec.target;
+  if (flakeRef !== undefined) return `${version ?? "NixOS"} (${flakeRef} at ${flakeRev?.slice(0, 12)})`;
+  return bundle ? `kcore ${bundle.version}` : `kcore ${version ?? ""}`;
+}
+
+function rowOf({ rows, generation }: RolloutView, id: string) {
+  const row = rows.get(id);
+  return row?.generation === generation ? row : undefined;
+}
+
+function viewNode(
+  { statement, reports }: UpdateRecords,
+  view: RolloutView,
+  nodes: ReadonlyMap<string, KnownNode>,
+  id: string,
+  wave: number,
+): NodeUpdateView {
+  const node = nodes.get(id);
+  const row = rowOf(view, id);
+  const report = reports.get(id);
+  const hook = row && lookAtHooks(view, id, row).next;
+  const { requiresReboot } = { requiresReboot: report?.needsReboot };
+  return {
+    id,
+    hostname: node?.hostname ?? id,
+    dc: node?.dc ?? "",
+    roles: [...(node?.roles ?? [])],
+    phase: row?.phase ?? "pending",
+    wave,
+    ready: node?.isReady ?? false,
+    currentVersion: report?.present.version ?? node?.version ?? "",
+    targetVersion: statement.bundle?.version ?? statement.spec.target.version ?? "",
+    ...defined({
+      currentGeneration: report?.present.generation ?? node?.runtime?.generation,
+      targetGeneration: report?.targetGeneration,
+      requiresReboot,
+      failure: row?.failure,
+      hook,
+      seq: row?.seq,
+    }),
+    since: timeOf(row?.since) ?? "",
+  };
+}
+
+function timeOf(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
+}

@@ -1,0 +1,103 @@
+import type { UpdateSpec } from "./spec.ts";
+import type { RolloutNode } from "./view.ts";
+
+/**
+ * The nodes that a selector means, in the order of their names. Every filter that is given must hold, `allNodes` or not; of datacenters
+ * and ids one of them, of labels all. A selector that gives none chooses nothing.
+ */
+export function selectNodes(nodes: Iterable<RolloutNode>, selector: UpdateSpec["selector"]): readonly RolloutNode[] {
+  const { allNodes, nodeIds, labels, datacenters, controllersOnly } = selector;
+  const isAny = allNodes || controllersOnly || nodeIds.length + labels.length + datacenters.length > 0;
+  if (!isAny) return [];
+  return [...nodes].filter((node) => isMeant(node, selector)).toSorted(byName);
+}
+
+function isMeant(
+  node: RolloutNode,
+  { nodeIds, labels, datacenters, controllersOnly }: UpdateSpec["selector"],
+): boolean {
+  return (
+    (!controllersOnly || node.isController) &&
+    (datacenters.length === 0 || datacenters.includes(node.dc)) &&
+    (nodeIds.length === 0 || isNamed(node, nodeIds)) &&
+    hasLabels(node, labels)
+  );
+}
+
+export function isNamed({ id, hostname }: RolloutNode, names: readonly string[]): boolean {
+  return names.includes(id) || names.includes(hostname);
+}
+
+export function hasLabels({ labels, dc }: RolloutNode, wanted: readonly string[]): boolean {
+  return wanted.every((text) => {
+    const at = text.indexOf("=");
+    const [key, value] = [text.slice(0, at), text.slice(at + 1)];
+    return (labels[key] ?? (key === "dc" ? dc : undefined)) === value;
+  });
+}
+
+export function byName(a: RolloutNode, b: RolloutNode): number {
+  return a.hostname === b.hostname ? compare(a.id, b.id) : compare(a.hostname, b.hostname);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** The groups of a rollout: one begins when the one before is done. `canaries`: so many of them are canaries. */
+export interface Waves {
+  readonly waves: readonly (readonly string[])[];
+  readonly canaries: number;
+}
+
+/**
+ * Which nodes go together. Workers go before controllers; those go one at a time, the owner, which the operator speaks to, last. Nodes that
+ * are not ready come behind all others, so that nobody waits for them. A datacenter is done before the next one begins, in the order of their names.
+ */
+export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): Waves {
+  const { type, maxUnavailable, batchSize = maxUnavailable } = spec.strategy;
+  if (type === "one-at-a-time") return { waves: groups(selected, 1, owner), canaries: 0 };
+  if (type === "batch") return { waves: groups(selected, batchSize, owner), canaries: 0 };
+  if (type === "per-dc") {
+    const dcs = [...Map.groupBy(selected, ({ dc }) => dc)].toSorted(([a], [b]) => compare(a, b));
+    // The owner is the last of all, so its datacenter is.
+    const own = dcs.findIndex(([, nodes]) => nodes.some(({ id }) => id === owner));
+    if (own >= 0) dcs.push(...dcs.splice(own, 1));
+    return { waves: dcs.flatMap(([, nodes]) => groups(nodes, batchSize, owner)), canaries: 0 };
+  }
+  const chosen = canariesOf(selected, spec, owner);
+  const first = groups(chosen, batchSize, owner);
+  const rest = groups(
+    selected.filter((node) => !chosen.includes(node)),
+    batchSize,
+    owner,
+  );
+  return { waves: [...first, ...rest], canaries: first.length };
+}
+
+function canariesOf(selected: readonly RolloutNode[], { strategy }: UpdateSpec, owner: string): readonly RolloutNode[] {
+  const { nodeIds = [], labels = [] } = strategy.canary ?? {};
+  if (nodeIds.length + labels.length > 0)
+    return selected.filter((node) => (nodeIds.length === 0 || isNamed(node, nodeIds)) && hasLabels(node, labels));
+  return inOrder(selected, owner).slice(0, 1);
+}
+
+function groups(nodes: readonly RolloutNode[], size: number, owner: string): readonly (readonly string[])[] {
+  const waves: string[][] = [];
+  const ordered = inOrder(nodes, owner);
+  let isAlone = false;
+  for (const node of ordered) {
+    const last = waves.at(-1);
+    const isJoined = last !== undefined && last.length < size && !node.isController && !isAlone;
+    if (isJoined) last.push(node.id);
+    else waves.push([node.id]);
+    isAlone = node.isController;
+  }
+  return waves;
+}
+
+function inOrder(nodes: readonly RolloutNode[], owner: string): readonly RolloutNode[] {
+  const rank = ({ id, isController, isReady }: RolloutNode): number =>
+    (isReady ? 0 : 4) + (isController ? 2 : 0) + (isController && id === owner ? 1 : 0);
+  return nodes.toSorted((a, b) => rank(a) - rank(b) || byName(a, b));
+}

@@ -1,0 +1,72 @@
+import type { HookAnswer, NodePhase, Owner, Progress, Report, Row, Wish } from "./records.ts";
+import type { UpdateSpec } from "./spec.ts";
+
+/** A node of the cluster, as who decides knows it at the moment. */
+export interface RolloutNode {
+  readonly id: string;
+  readonly hostname: string;
+  readonly dc: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly isController: boolean;
+  readonly isApproved: boolean;
+  readonly isReady: boolean;
+  /** Why it is not ready. */
+  readonly reason?: string;
+  /** What it registered with. */
+  readonly version: string;
+  /** For controllers: why its replication is not healthy, if it is not. */
+  readonly replication?: string;
+}
+
+/** All that a decision rests on. */
+export interface RolloutView {
+  readonly name: string;
+  readonly generation: number;
+  readonly spec: UpdateSpec;
+  /** What a node that is done runs, and its version (targetIdOf). */
+  readonly target: { readonly id: string; readonly version: string };
+  /** Who decides. */
+  readonly self: string;
+  readonly owner: Owner;
+  /** Somebody approved the plan as it is now. */
+  readonly isApproved: boolean;
+  readonly progress: Progress | undefined;
+  readonly rows: ReadonlyMap<string, Row>;
+  readonly reports: ReadonlyMap<string, Report>;
+  /** By node and hook (hookKey). */
+  readonly answers: ReadonlyMap<string, HookAnswer>;
+  readonly wishes: { readonly cancel?: Wish; readonly rollback?: Wish; readonly promote?: Wish };
+  readonly nodes: ReadonlyMap<string, RolloutNode>;
+  /** Ms since 1970. */
+  readonly now: number;
+  /** Whether a majority of the controllers was reached within the last 30 s. */
+  readonly hasMajority: boolean;
+}
+
+/** Under way: something of it may be down. */
+const active: ReadonlySet<NodePhase> = new Set([
+  "preflight",
+  "preparing",
+  "prepared",
+  "draining",
+  "activating",
+  "rebooting",
+  "verifying",
+  "rolling_back",
+]);
+
+export function isActive({ phase }: Pick<Row, "phase">): boolean {
+  return active.has(phase);
+}
+
+/** The node's last word, if it is about this rollout and this owner: it knows whose it is. */
+export function reportOf({ name, owner, reports }: RolloutView, id: string): Report | undefined {
+  const report = reports.get(id);
+  const isOurs =
+    report?.fence.name === name && report.fence.epoch === owner.epoch && report.fence.owner === owner.owner;
+  return isOurs ? report : undefined;
+}
+
+export function hookKey(node: string, hook: string): string {
+  return `${node}/${hook}`;
+}
