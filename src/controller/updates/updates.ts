@@ -27,6 +27,7 @@ export interface UpdatesParts extends ViewParts {
   readonly bundles: BundleStore;
   readonly credentials: () => Credentials;
   readonly random: () => number;
+  readonly monotonic: () => number;
 }
 
 /** Cluster updates, as operators and nodes ask for them. */
@@ -57,7 +58,7 @@ export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
 
 export function manageUpdates(parts: UpdatesParts): Updates {
   const { records, index, controllerId, majority, members, log } = parts;
-  const exchange = openExchange(records, index);
+  const exchange = openExchange(records, index, parts.monotonic);
   const loop = startOwnerLoop(parts);
   const { bundles: store, clock, credentials, random } = parts;
   const fetcher = fetchBundles({
