@@ -75,24 +75,22 @@ export function openExchange(records: Records, index: UpdateIndex, monotonic: ()
   };
 }
 
-/** What the node is to do: the row of the rollout that has it now. */
+/** What the node is to do: by the rollout that has it now, else by one that has ended and whose last word it has not confirmed. */
 function orderFor(index: UpdateIndex, node: string): Order | undefined {
+  let last: Order | undefined;
   for (const update of index.all()) {
     const row = update.rows.get(node);
-    if (row && isGoing(update, row)) return orderOf(update, row);
+    if (!row || !isOfOwner(update, row)) continue;
+    const phase = update.progress?.value.phase;
+    if (phase === "rolling_out" || phase === "rolling_back") return orderOf(update, row);
+    const order = orderOf(update, row);
+    if (!isKnown(order.fence, update.reports.get(node)?.fence)) last = order;
   }
-  return undefined;
+  return last;
 }
 
-/** A row of the present owner in a rollout that is not over. */
-function isGoing({ progress, owner, head }: UpdateRecords, row: Row): boolean {
-  const phase = progress?.value.phase;
-  return (
-    (phase === "rolling_out" || phase === "rolling_back") &&
-    row.generation === head.value.generation &&
-    row.epoch === owner.epoch &&
-    row.owner === owner.owner
-  );
+function isOfOwner({ owner, head }: UpdateRecords, row: Row): boolean {
+  return row.generation === head.value.generation && row.epoch === owner.epoch && row.owner === owner.owner;
 }
 
 function orderOf({ name, head }: UpdateRecords, row: Row): Order {
