@@ -1,10 +1,10 @@
-import { access, constants, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { remadeBy } from "#engine/step/blob.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { buildRuntime } from "#runtime/build.ts";
+import { cacheFolder } from "#runtime/cache-folder.ts";
 
 /**
  * Builds the runtime that nodes run (or finds it built): what `nix.profile` needs to deliver it, and the command that
@@ -31,15 +31,4 @@ async function build({ home, note }: ActionContext): Promise<ActionResult> {
   const source = [{ path: storePath, file, sha256, size }];
   const outputs = { storePath, narHash, source, version, node, arch, command };
   return { changed: false, outputs };
-}
-
-/** Beside the program where that may be written, so that all its users share it; else with the user's own things. */
-async function cacheFolder(root: string, home: string): Promise<string> {
-  const modules = join(root, "node_modules");
-  try {
-    await access(modules, constants.W_OK);
-    return join(modules, ".cache", "kcore-runtime");
-  } catch {
-    return join(home, "cache", "runtime");
-  }
 }

@@ -146,10 +146,22 @@ function beginningWith(current: string | undefined, endpoints: readonly string[]
 }
 
 /** Refusals that say something of this controller alone: what it was not told of yet, or does not know how to do. */
-const ofThisOne = new Set(["KEY_UNREGISTERED", "NODE_PENDING", "PKI_PROOF_INVALID", "API_UNKNOWN", "ANSWER_INVALID"]);
+const ofThisOne = new Set([
+  "KEY_UNREGISTERED",
+  "NODE_PENDING",
+  "PKI_PROOF_INVALID",
+  "API_UNKNOWN",
+  "ANSWER_INVALID",
+  "UPDATE_BUNDLE_UNKNOWN",
+]);
 
 /** What one controller alone is to blame for. */
-const failures: ReadonlySet<string> = new Set(["API_UNREACHABLE", "API_UNTRUSTED", "RENEWAL_FAILED"]);
+const failures: ReadonlySet<string> = new Set([
+  "API_UNREACHABLE",
+  "API_UNTRUSTED",
+  "RENEWAL_FAILED",
+  "UPDATE_BUNDLE_INVALID",
+]);
 
 /** Whether every other controller would say the same: one that has not caught up, is busy or full would not say it for them. */
 function isFinal(error: KcoreError): boolean {

@@ -48,7 +48,7 @@ export interface ApiClient {
 }
 
 /** Methods whose answer is read while it comes. */
-export type OpenedMethodName = "backup" | "watch";
+export type OpenedMethodName = "backup" | "bundle" | "watch";
 
 /** A controller understood the request and refused it. */
 export class ApiRefusal extends KcoreError {

@@ -12,14 +12,17 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly roles: readonly Role[];
   /** A node may ask this only about itself: the `{id}`, or the body's nodeId, must be its certificate's (S-12). */
   readonly ownNodeOnly?: true;
-  /** A node must be approved to ask this. */
+  /** A node must be approved to ask this; others may, if their role does. */
   readonly approvedOnly?: true;
   /** Answered while the controller is still joining: it tells nothing of the cluster's state. */
   readonly whileJoining?: true;
   /** A rejected node still gets its answer: it must be able to learn that it is rejected. */
   readonly whileRejected?: true;
-  /** Whether each call leaves a line in the controller's audit; unless told otherwise every POST does. */
-  readonly audit?: boolean;
+  /**
+   * Whether each call leaves a line in the controller's audit; unless told otherwise every POST does. `whole`: those that bring a part of
+   * something leave none, the one that completes it does, and each that is refused.
+   */
+  readonly audit?: boolean | "whole";
   /**
    * What comes back when it is not one short JSON document: one of lists, that may be long and is sent as it is made; text, lines of
    * JSON (`reply` is a line), bytes, or another protocol.
@@ -151,6 +154,13 @@ export const methods = {
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
   answerHook: change("/v1/updates/{id}/hooks", u.UpdateHookAnswer),
 
+  /** What this controller has of which bundles. */
+  listBundles: look("/v1/bundles", u.BundleList),
+  /** `{id}` is the bundle's SHA-256. The answer tells where the next piece begins, which may be elsewhere than behind this one. */
+  putBundle: { ...change("/v1/bundles/{id}", u.BundlePiece, u.BundleHeld), audit: "whole" },
+  /** `{id}` is `SHA256@OFFSET`: its bytes from there on. */
+  bundle: look("/v1/bundles/{id}", s.Nothing, { roles: everyone, approvedOnly: true, form: "bytes" }),
+
   /** A consistent snapshot of this controller's state, to be given to `kcore controller restore`. */
   backup: look("/v1/backup", s.Nothing, { roles: operators, audit: true, form: "bytes" }),
   watch: { ...change("/v1/watch", s.WatchRequest, s.WatchLine), audit: false, form: "lines" },
@@ -170,12 +180,12 @@ export type ListMethodName = {
 /** Methods that are answered with one JSON document or one text. */
 export type PlainMethodName = Exclude<MethodName, StreamedMethodName>;
 /** Methods whose answer goes on. */
-export type StreamedMethodName = "backup" | "replicate" | "watch";
+export type StreamedMethodName = "backup" | "bundle" | "replicate" | "watch";
 
-/** Whether each call of a method leaves one line in the controller's audit, whatever comes of it. */
-export function isAudited(name: MethodName): boolean {
+/** Whether a call of a method leaves one line in the controller's audit, whatever comes of it; `reply`: what it was answered, if it was. */
+export function isAudited(name: MethodName, reply?: unknown): boolean {
   const { verb, audit = verb === "POST" }: Method = methods[name];
-  return audit;
+  return audit === "whole" ? (reply as { readonly whole?: boolean } | undefined)?.whole !== false : audit;
 }
 
 interface Route {

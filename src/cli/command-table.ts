@@ -145,6 +145,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./cluster/conflict-command.ts")).conflictCommand(),
   },
   {
+    name: "update",
+    summary: "Roll a new version out over the cluster",
+    load: async () => (await import("./update/update-command.ts")).updateCommand(),
+  },
+  {
     name: "rotate",
     summary: "New keys and certificates while the cluster runs",
     load: async () => (await import("./certificates/rotate-command.ts")).rotateCommand(),

@@ -17,6 +17,7 @@ import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
 import { watchMajority } from "./updates/majority.ts";
 import { manageUpdates, type Updates } from "./updates/updates.ts";
+import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
 import { found, whyEmpty } from "./found.ts";
 
 /** What a controller knows of its cluster, and what it does for it. */
@@ -31,6 +32,7 @@ export interface ControllerCluster {
   readonly controllers: Controllers;
   readonly nodes: Nodes;
   readonly updates: Updates;
+  readonly bundles: BundleStore;
   /** Whether it has caught up with its cluster, and is a member: asked with every request. */
   readonly isReady: () => boolean;
   /** Whether its members can be told from strangers: it is ready, or was put back and knows the members of then. */
@@ -122,6 +124,7 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     controllers,
     nodes,
     updates,
+    bundles: openBundleStore({ folder: join(config.dbPath, "bundles"), isNeeded: () => false }),
     ...member,
     mayReplicate: (id, key) =>
       !certificates.isRevoked(key) &&

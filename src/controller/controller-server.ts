@@ -16,6 +16,7 @@ import type { Replica } from "./replica/replica.ts";
 import { checkAccess, type Access } from "./server/access.ts";
 import { patienceMs } from "./server/answer-list.ts";
 import { createApiServer, type ApiServer } from "./server/server.ts";
+import { sendBundles } from "./updates/serve-bundle.ts";
 import { openWatches, type Watches } from "./watch.ts";
 
 /** What others see of a controller: its API, and those who are connected. */
@@ -110,6 +111,7 @@ function openApiServer(
   const { controllerId } = self;
   const health = watchHealth({ ...cluster, self, storeProblem: () => store.problem()?.message });
   const objects = manageObjects(cluster.records);
+  const bundles = sendBundles({ store: cluster.bundles, patienceMs });
   return createApiServer({
     credentials: own.credentials(),
     cluster: self.cluster,
@@ -124,6 +126,7 @@ function openApiServer(
         response.setTimeout(patienceMs, () => response.destroy());
         await pipeline(snapshot, response);
       },
+      bundle: ({ caller, id }, response) => bundles.send(caller.key, id, response),
       replicate: (caller, socket, head) => network.accept(caller.id, caller.key, socket, head),
     },
     access,

@@ -20,6 +20,7 @@ import type { Metrics } from "./metrics.ts";
 import { Refused, revokedKey } from "./cluster/refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
 import type { Handlers } from "./server/server.ts";
+import type { BundleStore } from "./updates/bundles.ts";
 
 const lastWordMs = 2_000;
 
@@ -29,6 +30,7 @@ export interface HandlerParts {
   readonly rejects: Rejects;
   readonly names: NodeNames;
   readonly nodes: Nodes;
+  readonly bundles: BundleStore;
   readonly controllers: Controllers;
   readonly certificates: Certificates;
   readonly objects: Objects;
@@ -50,6 +52,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     rejects,
     names,
     nodes,
+    bundles,
     controllers,
     certificates,
     objects,
@@ -177,6 +180,9 @@ export function handlersFor(parts: HandlerParts): Handlers {
     removeObject: ({ id, body }) => objects.remove(id, body.ifMatch),
     getConfig: () => ({ groups: records.all(keys.config("")) }),
     putConfig: ({ id, body: { value, ifMatch } }) => records.put([{ key: keys.config(checkId(id)), value }], ifMatch),
+
+    listBundles: async () => ({ bundles: await bundles.list() }),
+    putBundle: ({ id, body: { data, ...piece } }) => bundles.put(id, { ...piece, data: Buffer.from(data, "base64") }),
   };
 }
 

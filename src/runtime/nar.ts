@@ -14,7 +14,12 @@ export function archive(tree: Tree): Uint8Array[] {
  * references, its deriver, no signature. Behind the last path of a stream stands `0`, which is not given here.
  */
 export function exportOf(tree: Tree, storePath: string): Uint8Array[] {
-  return [number(1), ...archive(tree), number(0x4558494e), ...words(storePath), number(0), ...words(""), number(0)];
+  return [number(1), ...archive(tree), endOfExport(storePath)];
+}
+
+/** What stands behind the archive in {@link exportOf}. */
+export function endOfExport(storePath: string): Buffer {
+  return Buffer.concat([number(0x4558494e), ...words(storePath), number(0), ...words(""), number(0)]);
 }
 
 function node(tree: Tree): Uint8Array[] {

@@ -30,6 +30,7 @@ const details: Details = {
   setRoles: ({ add, remove }) => ({ add, remove }),
   registerController: ({ spki, address, dc }) => ({ spki, address, dc }),
   recordCertificate: ({ serial, role, id, spki }) => ({ serial, role, holder: id, spki }),
+  putBundle: ({ size }) => ({ size }),
   revoke: ({ serial, spki, reason }) => ({ serial, spki, reason }),
 };
 

@@ -55,6 +55,7 @@ export type Handlers = {
 export interface Streams {
   readonly watch: (call: Call<"watch">, response: ServerResponse) => Promise<void> | void;
   readonly backup: (call: Call<"backup">, response: ServerResponse) => Promise<void>;
+  readonly bundle: (call: Call<"bundle">, response: ServerResponse) => Promise<void>;
   readonly replicate: (caller: KnownCaller, socket: Duplex, head: Buffer) => void;
 }
 
@@ -270,7 +271,7 @@ class Requests {
       this.#bodies.release(request);
     }
     // Here, for every method: none can be added and forgotten.
-    if (asked && isAudited(asked.name)) {
+    if (asked && isAudited(asked.name, asked.reply)) {
       const fields = auditFields(asked, request, { status, ...defined({ code }) });
       // Who may not ask must not fill the log: warnings are bounded.
       if ([401, 403].includes(status) || code === "API_BUSY") audit.warn("audit", fields);
@@ -363,7 +364,7 @@ class Requests {
       await this.#lists.answer(caller.key, response, () => list({ caller, body: {}, id }));
       return 200;
     }
-    if (name === "watch" || name === "backup") {
+    if (name === "watch" || name === "backup" || name === "bundle") {
       await streams[name]({ caller, body: body.data as never, id }, response);
       return 200;
     }

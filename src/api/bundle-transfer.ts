@@ -1,0 +1,196 @@
+import { createHash, type Hash } from "node:crypto";
+import { constants } from "node:fs";
+import { open, rename, type FileHandle } from "node:fs/promises";
+import { dirname } from "node:path";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { syncFolder } from "#pki/private-files.ts";
+import type { Bundle } from "#rollout/spec.ts";
+import type { ApiClient } from "./client.ts";
+import { formatEndpoint } from "./endpoint.ts";
+
+/** What is enough to know a bundle's bytes. */
+export type BundleId = Pick<Bundle, "sha256" | "size">;
+
+/** Where a bundle's bytes lie: in a file, from a place on to its end. */
+export interface BundleSource {
+  readonly bundle: BundleId;
+  readonly file: string;
+  readonly start: number;
+}
+
+export interface TransferOptions {
+  readonly signal?: AbortSignal;
+  /** Told how many bytes of it are there, again and again. */
+  readonly onProgress?: (bytes: number) => void;
+}
+
+/** A piece is at most so large (BundlePiece), and at least. */
+const pieceLimits = { smallest: 16 * 1024, largest: 512 * 1024 } as const;
+/** A piece takes about so long, ms: far from a call's limit, and few enough of them on a fast line. */
+const pieceMs = { short: 300, long: 1_500 } as const;
+
+/**
+ * Brings a bundle to a controller: what it has of it already is not sent again, and nothing if it has all.
+ * @throws KcoreError as ApiClient.call does; UPDATE_BUNDLE_INVALID when the file does not hold what it should
+ */
+export async function uploadBundle(
+  client: ApiClient,
+  { bundle: { sha256, size }, file, start }: BundleSource,
+  { signal, onProgress }: TransferOptions = {},
+): Promise<void> {
+  const call = { id: sha256, ...(signal && { signal }) };
+  const { bundles } = await client.call("listBundles", {}, signal ? { signal } : {});
+  let { held = 0, whole = false } = bundles.find((held) => held.sha256 === sha256) ?? {};
+  if (whole) return onProgress?.(size);
+  const source = await open(file);
+  try {
+    let length: number = pieceLimits.smallest * 4;
+    let startedAnew = false;
+    while (!whole) {
+      onProgress?.(held);
+      const data = await readPiece(source, start + held, Math.min(length, size - held));
+      if (data.length === 0 && held < size) throw invalid(`${file} is shorter than the bundle ${sha256}`);
+      const began = performance.now();
+      const before = held;
+      ({ held, whole } = await client.call("putBundle", { data: data.toString("base64"), offset: held, size }, call));
+      const took = performance.now() - began;
+      if (took < pieceMs.short) length = Math.min(length * 2, pieceLimits.largest);
+      if (took > pieceMs.long) length = Math.max(length / 2, pieceLimits.smallest);
+      // All of it came, and it was not what it is called: what was there from before may have been damaged, once.
+      if (whole || before + data.length < size || held > before) continue;
+      if (startedAnew) throw invalid(`${file} does not hold the bundle ${sha256}`);
+      startedAnew = true;
+    }
+    onProgress?.(size);
+  } finally {
+    await source.close();
+  }
+}
+
+/**
+ * Fetches a bundle from a controller into `target`, which appears when it is whole and right; until then what came lies beside it, in
+ * `target.part`, and the next try goes on from there. A target that is whole already is left.
+ * @throws KcoreError as ApiClient.open does; API_UNREACHABLE when it breaks off; UPDATE_BUNDLE_INVALID when the controller gave something else
+ */
+export async function fetchBundle(
+  client: ApiClient,
+  { sha256, size }: BundleId,
+  target: string,
+  options: TransferOptions = {},
+): Promise<void> {
+  const { onProgress } = options;
+  if (await isWholeAt(target, { sha256, size })) return onProgress?.(size);
+  const part = `${target}.part`;
+  const file = await open(part, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  try {
+    const { hash, held } = await readHeld(file, size);
+    onProgress?.(held);
+    await receive(client, { file, hash, held, sha256, size }, options);
+    if (hash.digest("hex") !== sha256) {
+      await file.truncate(0);
+      throw invalid(`what controller ${formatEndpoint(client.endpoint)} gave is not the bundle ${sha256}`);
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(part, target);
+  await syncFolder(dirname(target));
+}
+
+async function readPiece(source: FileHandle, position: number, length: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await source.read(Buffer.alloc(length), 0, length, position);
+  return buffer.subarray(0, bytesRead);
+}
+
+async function isWholeAt(path: string, { sha256, size }: BundleId): Promise<boolean> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  try {
+    if (file === undefined || (await file.stat()).size !== size) return false;
+    return (await readHeld(file, size)).hash.digest("hex") === sha256;
+  } finally {
+    await file?.close();
+  }
+}
+
+/** What a file holds, at most so much of it: what goes on from there is hashed behind it. */
+async function readHeld(file: FileHandle, size: number): Promise<{ readonly hash: Hash; readonly held: number }> {
+  const hash = createHash("sha256");
+  if ((await file.stat()).size > size) await file.truncate(0);
+  let held = 0;
+  for (;;) {
+    const bytes = await readPiece(file, held, pieceLimits.largest);
+    if (bytes.length === 0) return { hash, held };
+    hash.update(bytes);
+    held += bytes.length;
+  }
+}
+
+async function receive(
+  client: ApiClient,
+  {
+    file,
+    hash,
+    held,
+    sha256,
+    size,
+  }: BundleId & { readonly file: FileHandle; readonly hash: Hash; readonly held: number },
+  { signal, onProgress }: TransferOptions,
+): Promise<void> {
+  if (held === size) return;
+  const where = formatEndpoint(client.endpoint);
+  const response = await client.open("bundle", {}, { id: `${sha256}@${held}`, ...(signal && { signal }) });
+  let at = held;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      if (at + chunk.length > size) throw invalid(`controller ${where} gave more than the bundle ${sha256}`);
+      await write(file, chunk, at);
+      hash.update(chunk);
+      at += chunk.length;
+      onProgress?.(at);
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof KcoreError) throw error;
+    throw brokenOff(where, at, size, error);
+  }
+  if (at < size) throw brokenOff(where, at, size);
+}
+
+async function write(file: FileHandle, chunk: Buffer, position: number): Promise<void> {
+  try {
+    for (let written = 0; written < chunk.length;)
+      written += (await file.write(chunk, written, chunk.length - written, position + written)).bytesWritten;
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    throw new KcoreError(
+      {
+        code: "UPDATE_BUNDLE_NO_ROOM",
+        message: `the bundle cannot be written here: ${said}`,
+        hint: "make room on the disk: df -h",
+      },
+      { cause, exitCode: exitCodes.failed },
+    );
+  }
+}
+
+function brokenOff(where: string, at: number, size: number, cause?: unknown): KcoreError {
+  return new KcoreError(
+    {
+      code: "API_UNREACHABLE",
+      message: `controller ${where} broke off after ${at} of ${size} bytes of a bundle`,
+      hint: "try again: it goes on from there",
+    },
+    { cause, exitCode: exitCodes.unreachable },
+  );
+}
+
+function invalid(message: string): KcoreError {
+  return new KcoreError(
+    { code: "UPDATE_BUNDLE_INVALID", message, hint: "look at both sides: kcore update bundle show FILE, kcore health" },
+    { exitCode: exitCodes.failed },
+  );
+}

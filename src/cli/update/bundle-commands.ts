@@ -1,0 +1,34 @@
+import { resolve } from "node:path";
+import type { Bundle } from "#rollout/spec.ts";
+import { formatResult } from "../terminal/format-result.ts";
+import { bundleFileName, readBundleFile, writeBundleFile } from "./bundle-file.ts";
+import { findBundle } from "./bundles.ts";
+
+export interface BundleFlags {
+  readonly output: "table" | "json";
+}
+export type BuildFlags = BundleFlags & { readonly out?: string };
+
+/** `kcore update bundle build`. @throws KcoreError RUNTIME_UNAVAILABLE, USAGE */
+export async function buildBundle({ out, output }: BuildFlags): Promise<void> {
+  const found = await findBundle({});
+  const file = resolve(out ?? bundleFileName(found.bundle));
+  await writeBundleFile(file, found);
+  print(found.bundle, file, output);
+}
+
+/** `kcore update bundle show`. @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID */
+export async function showBundle(path: string, { output }: BundleFlags): Promise<void> {
+  const { bundle, file } = await readBundleFile(path);
+  print(bundle, file, output);
+}
+
+function print(bundle: Bundle, file: string, output: BundleFlags["output"]): void {
+  const { version, arch, storePath, narHash, sha256, size } = bundle;
+  const rows = { version, arch, storePath, narHash, sha256, size: `${size} (${(size / 1e6).toFixed(1)} MB)`, file };
+  const draw = (): string =>
+    Object.entries(rows)
+      .map(([name, value]) => `${name.padEnd(10)}${value}\n`)
+      .join("");
+  process.stdout.write(formatResult({ ...bundle, file }, output, draw));
+}

@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { open, rename, rm, stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { z } from "zod";
+import type { BundleSource } from "#api/bundle-transfer.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { Bundle } from "#rollout/spec.ts";
+import { checkExport } from "#runtime/check-export.ts";
+
+/** A bundle, and where its bytes lie. */
+export interface FoundBundle extends BundleSource {
+  readonly bundle: Bundle;
+}
+
+/** The first line of a bundle's file, JSON; behind it stands the compressed export. */
+const Header = z.object({ kind: z.literal("kcore-bundle"), format: z.int(), bundle: z.unknown() });
+const format = 1;
+const longestHeader = 8_192;
+
+/** The name of a bundle's file, unless another is wanted. */
+export function bundleFileName({ version, arch }: Pick<Bundle, "version" | "arch">): string {
+  return `kcore-${version}-${arch}.bundle`;
+}
+
+/** Writes a bundle as one file that says what it is; never half of one under its name. @throws KcoreError USAGE */
+export async function writeBundleFile(path: string, { bundle, file, start }: FoundBundle): Promise<void> {
+  const aside = `${path}.${randomUUID()}.tmp`;
+  const parts = async function* (): AsyncGenerator<string | Buffer> {
+    yield `${JSON.stringify({ kind: "kcore-bundle", format, bundle })}\n`;
+    yield* createReadStream(file, { start }) as AsyncIterable<Buffer>;
+  };
+  try {
+    await pipeline(parts, createWriteStream(aside, { flags: "wx", flush: true }));
+    await rename(aside, path);
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    throw new KcoreError({ code: "USAGE", message: `the bundle cannot be written to ${path}: ${said}` }, { cause });
+  } finally {
+    await rm(aside, { force: true });
+  }
+}
+
+/**
+ * Reads a bundle's file, the whole of it: its bytes are those that it names, and they are the runtime of that version at that store path.
+ * @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID
+ */
+export async function readBundleFile(path: string): Promise<FoundBundle> {
+  const { bundle, start } = await readHeader(path);
+  const found = await checkExport(path, { start, ...bundle });
+  if (!found) throw invalid(path, "it holds another runtime than it names, or a part of one");
+  for (const field of ["size", "sha256", "narHash"] as const)
+    if (found[field] !== bundle[field]) throw invalid(path, `its ${field} is ${found[field]}, not ${bundle[field]}`);
+  return { bundle, file: resolve(path), start };
+}
+
+async function readHeader(path: string): Promise<{ readonly bundle: Bundle; readonly start: number }> {
+  const bytes = await readBeginning(path);
+  const end = bytes.indexOf("\n");
+  const header = Header.safeParse(end < 0 ? undefined : parse(bytes.toString("utf8", 0, end)));
+  if (!header.success) throw invalid(path, "it does not begin as a bundle does");
+  if (header.data.format > format) throw invalid(path, "a newer kcore wrote it", "use that version of kcore here, too");
+  const bundle = Bundle.safeParse(header.data.bundle);
+  const [issue] = bundle.error?.issues ?? [];
+  if (!bundle.success) throw invalid(path, `${issue?.path.join(".")}: ${issue?.message}`);
+  return { bundle: bundle.data, start: end + 1 };
+}
+
+async function readBeginning(path: string): Promise<Buffer> {
+  try {
+    if (!(await stat(path)).isFile()) throw new Error("it is no file");
+    const handle = await open(path);
+    try {
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(longestHeader), 0, longestHeader, 0);
+      return buffer.subarray(0, bytesRead);
+    } finally {
+      await handle.close();
+    }
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    throw new KcoreError({ code: "FILE_UNREADABLE", message: `${path} cannot be read: ${said}` }, { cause });
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function invalid(path: string, reason: string, hint = "build it anew: kcore update bundle build"): KcoreError {
+  return new KcoreError({ code: "UPDATE_BUNDLE_INVALID", message: `${path} is not a bundle to use: ${reason}`, hint });
+}

@@ -1,0 +1,216 @@
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { open, stat, statfs, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import { ensurePrivateFolder } from "#pki/private-files.ts";
+import { Sha256 } from "#rollout/spec.ts";
+import { Refused } from "../cluster/refused.ts";
+import { realDisk, type Disk } from "../store/durable-disk.ts";
+import { tooMany, type OnDisk } from "./bundle-room.ts";
+
+/** How much of a bundle there is; `whole`: all, with the right checksum. */
+export interface Held {
+  readonly held: number;
+  readonly whole: boolean;
+}
+
+/** A part of a bundle, as it comes. */
+export interface Piece {
+  readonly offset: number;
+  /** Of the whole. */
+  readonly size: number;
+  readonly data: Uint8Array;
+}
+
+/** A bundle that is open for reading; whoever asked for it closes the file. */
+export interface OpenBundle {
+  readonly file: FileHandle;
+  readonly size: number;
+}
+
+/** The bundles on a controller's disk: files of a folder of their own, called by their SHA-256. */
+export interface BundleStore {
+  /** All that is there, whole or a part. */
+  readonly list: () => Promise<readonly (Held & { readonly sha256: string })[]>;
+  /** Takes a piece if it is the next one, and says in any case where the next begins. What was answered for is on the disk. @throws Refused */
+  readonly put: (sha256: string, piece: Piece) => Promise<Held>;
+  /** A whole one, looked through before it is given for the first time. @throws Refused UPDATE_BUNDLE_UNKNOWN */
+  readonly open: (sha256: string) => Promise<OpenBundle>;
+}
+
+export interface BundleStoreOptions {
+  readonly folder: string;
+  /** Whether an update names this bundle: it is never removed for others' room. */
+  readonly isNeeded: (sha256: string) => boolean;
+  /** For tests: in the place of the real ones. */
+  readonly disk?: Disk;
+  readonly freeBytes?: (folder: string) => Promise<number>;
+}
+
+/** No runtime comes near it. */
+const largestBundle = 1024 * 1024 * 1024;
+/** So much of the disk is left to the controller's own state, which lies on the same one. */
+const reserve = 128 * 1024 * 1024;
+const fileName = /^([0-9a-f]{64})(\.part)?$/;
+
+export function openBundleStore({
+  folder,
+  isNeeded,
+  disk = realDisk,
+  freeBytes = freeBytesOf,
+}: BundleStoreOptions): BundleStore {
+  const oneByOne = queueByName();
+  /** Of which it is known since this process began that they are what they are called. */
+  const checked = new Set<string>();
+  const pathOf = (sha256: string): string => join(folder, sha256);
+  const partOf = (sha256: string): string => `${pathOf(sha256)}.part`;
+
+  const read = async (): Promise<readonly OnDisk[]> => {
+    const names = (await ifThere(disk.list(folder))) ?? [];
+    const found = names.map(async (name) => {
+      const [, sha256, part] = fileName.exec(name) ?? [];
+      const there = sha256 === undefined ? undefined : await ifThere(stat(join(folder, name)));
+      if (sha256 === undefined || there?.isFile() !== true) return undefined;
+      return { sha256, whole: part === undefined, bytes: there.size, changed: there.mtimeMs };
+    });
+    return (await Promise.all(found)).filter((one) => one !== undefined);
+  };
+
+  const remove = async (path: string): Promise<void> => {
+    await ifThere(disk.unlink(path));
+    await disk.syncFolder(folder);
+  };
+
+  /** Before the first piece of a bundle comes: the oldest that nobody needs go. */
+  const makeRoom = async (sha256: string): Promise<void> => {
+    for (const old of tooMany(await read(), { coming: sha256, isNeeded }))
+      // One that is just being written to is not old.
+      await oneByOne(old.sha256, () => remove(old.whole ? pathOf(old.sha256) : partOf(old.sha256)));
+  };
+
+  const append = async (sha256: string, { offset, size, data }: Piece): Promise<Held> => {
+    const whole = await ifThere(stat(pathOf(sha256)));
+    if (whole) return { held: whole.size, whole: true };
+    const part = partOf(sha256);
+    const found = (await ifThere(stat(part)))?.size ?? 0;
+    const held = found > size ? 0 : found;
+    if (offset !== held) return { held, whole: false };
+    if ((await freeBytes(folder)) < size - held + reserve)
+      throw noRoom(`a bundle of ${size} bytes would leave too little of this controller's disk to its own state`);
+    const file = await disk.edit(part).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+      return disk.create(part);
+    });
+    try {
+      if (found > held) await file.truncate(held);
+      if (data.length > 0) await file.write(data, held);
+      await file.sync();
+    } catch (error) {
+      // What was written of it counts for nothing, as nobody was told of it.
+      await file.truncate(held).catch(() => undefined);
+      throw error;
+    } finally {
+      await file.close();
+    }
+    return held + data.length < size ? { held: held + data.length, whole: false } : complete(sha256, size);
+  };
+
+  const complete = async (sha256: string, size: number): Promise<Held> => {
+    const part = partOf(sha256);
+    if ((await sha256Of(part)) !== sha256) {
+      await remove(part);
+      return { held: 0, whole: false };
+    }
+    await disk.rename(part, pathOf(sha256));
+    await disk.syncFolder(folder);
+    checked.add(sha256);
+    return { held: size, whole: true };
+  };
+
+  return {
+    list: async () => (await read()).map(({ sha256, whole, bytes }) => ({ sha256, whole, held: bytes })),
+    async put(sha256, piece) {
+      checkName(sha256);
+      if (piece.size > largestBundle)
+        throw new Refused(413, "API_INVALID", `no bundle is larger than ${largestBundle} bytes`);
+      if (piece.offset + piece.data.length > piece.size)
+        throw new Refused(400, "API_INVALID", "a piece of a bundle reaches beyond its end");
+      try {
+        await ensurePrivateFolder(folder);
+        if (piece.offset === 0) await makeRoom(sha256);
+        return await oneByOne(sha256, () => append(sha256, piece));
+      } catch (error) {
+        const { code = "", message } = error as NodeJS.ErrnoException;
+        throw ["ENOSPC", "EDQUOT", "EFBIG", "EROFS"].includes(code) ? noRoom(message) : error;
+      }
+    },
+    async open(sha256) {
+      checkName(sha256);
+      if (!checked.has(sha256))
+        await oneByOne(sha256, async () => {
+          const found = checked.has(sha256) ? sha256 : await ifThere(sha256Of(pathOf(sha256)));
+          if (found === undefined) return;
+          // A disk forgets. Whoever has it brings it again.
+          if (found === sha256) checked.add(sha256);
+          else await remove(pathOf(sha256));
+        });
+      const file = await ifThere(openToRead(pathOf(sha256)));
+      if (!file) throw unknown(sha256);
+      return { file, size: (await file.stat()).size };
+    },
+  };
+}
+
+function checkName(sha256: string): void {
+  if (!Sha256.safeParse(sha256).success)
+    throw new Refused(400, "API_INVALID", "a bundle is called by its SHA-256 in lower-case hex");
+}
+
+function unknown(sha256: string): Refused {
+  const hint = "it fetches it from another controller when an update names it; else apply the update again";
+  return new Refused(404, "UPDATE_BUNDLE_UNKNOWN", `this controller does not have the bundle ${sha256}`, hint);
+}
+
+function noRoom(why: string): Refused {
+  return new Refused(507, "UPDATE_BUNDLE_NO_ROOM", why, "make room on its disk; then it goes on where it was");
+}
+
+/** Runs what concerns one name one after the other, in the order of the calls. */
+function queueByName(): <Result>(name: string, work: () => Promise<Result>) => Promise<Result> {
+  const last = new Map<string, Promise<unknown>>();
+  return (name, work) => {
+    const done = (last.get(name) ?? Promise.resolve()).then(work, work);
+    last.set(name, done);
+    const forget = (): void => {
+      if (last.get(name) === done) last.delete(name);
+    };
+    done.then(forget, forget);
+    return done;
+  };
+}
+
+function openToRead(path: string): Promise<FileHandle> {
+  return open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+}
+
+async function sha256Of(path: string): Promise<string> {
+  const file = await openToRead(path);
+  const hash = createHash("sha256");
+  for await (const chunk of file.createReadStream({ highWaterMark: 256 * 1024 }) as AsyncIterable<Buffer>)
+    hash.update(chunk);
+  return hash.digest("hex");
+}
+
+async function freeBytesOf(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}
+
+async function ifThere<Result>(work: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}

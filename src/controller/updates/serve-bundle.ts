@@ -1,0 +1,72 @@
+import type { ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
+import { Busy, Refused } from "../cluster/refused.ts";
+import type { BundleStore } from "./bundles.ts";
+
+/** So many are sent at once, to one key and to all. */
+const most = { ofKey: 2, ofAll: 32 } as const;
+/** Whoever takes it more slowly than this gives his place to others, and goes on where he was. */
+const slowest = { bytesPerSecond: 32 * 1024, seconds: 60 } as const;
+const goneAway: ReadonlySet<string> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"]);
+const idText = /^([0-9a-f]{64})@(0|[1-9]\d{0,14})$/;
+
+export interface BundleSender {
+  /** Answers with a bundle's bytes; `id`: `SHA256@OFFSET`. Resolves when all is sent, or who asked is gone. @throws Refused */
+  readonly send: (key: string, id: string, response: ServerResponse) => Promise<void>;
+}
+
+/** Gives bundles away, at the pace of those who take them, and so that nobody keeps others from them. */
+export function sendBundles({
+  store,
+  patienceMs,
+}: {
+  readonly store: Pick<BundleStore, "open">;
+  /** Who takes nothing for so long is not served any more. */
+  readonly patienceMs: number;
+}): BundleSender {
+  const underway = new Map<string, number>();
+  let count = 0;
+  return {
+    async send(key, id, response) {
+      const [, sha256, from] = idText.exec(id) ?? [];
+      if (sha256 === undefined) throw new Refused(400, "API_INVALID", "a bundle is asked for as SHA256@OFFSET");
+      const ofKey = underway.get(key) ?? 0;
+      if (ofKey >= most.ofKey || count >= most.ofAll) throw new Busy(503, "too many bundles are being sent", 5);
+      underway.set(key, ofKey + 1);
+      count++;
+      try {
+        await stream(await store.open(sha256), Number(from), response, patienceMs);
+      } finally {
+        count--;
+        const left = (underway.get(key) ?? 1) - 1;
+        if (left > 0) underway.set(key, left);
+        else underway.delete(key);
+      }
+    },
+  };
+}
+
+async function stream(
+  { file, size }: Awaited<ReturnType<BundleStore["open"]>>,
+  start: number,
+  response: ServerResponse,
+  patienceMs: number,
+): Promise<void> {
+  if (start > size) {
+    await file.close();
+    throw new Refused(400, "API_INVALID", `the bundle ends after ${size} bytes`);
+  }
+  const length = size - start;
+  response.writeHead(200, { "content-type": "application/octet-stream", "content-length": length });
+  response.setTimeout(patienceMs, () => response.destroy());
+  const seconds = slowest.seconds + length / slowest.bytesPerSecond;
+  const limit = setTimeout(() => response.destroy(), seconds * 1000).unref();
+  try {
+    await pipeline(file.createReadStream({ start, highWaterMark: 256 * 1024 }), response);
+  } catch (error) {
+    // Whoever goes away in the middle is no failure of ours.
+    if (!goneAway.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
+  } finally {
+    clearTimeout(limit);
+  }
+}

@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import { createGunzip } from "node:zlib";
+import { endOfExport } from "./nar.ts";
+import { narHashOf, storePathOf } from "./store-path.ts";
+
+/** What a compressed export is, found by reading all of it. */
+export interface CheckedExport {
+  /** SHA-256 (hex) and size of its bytes as they lie there. */
+  readonly sha256: string;
+  readonly size: number;
+  /** Of the archive in it, as `nix-store -q --hash` prints it. */
+  readonly narHash: string;
+}
+
+/**
+ * Reads the export of one runtime (build.ts), from `start` of a file to its end. Undefined: it is no such export, or not one of the kcore of
+ * this version at this store path, which follows from the archive's bytes.
+ */
+export async function checkExport(
+  file: string,
+  { start = 0, storePath, version }: { readonly start?: number; readonly storePath: string; readonly version: string },
+): Promise<CheckedExport | undefined> {
+  const whole = createHash("sha256");
+  let size = 0;
+  const compressed = async function* (source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of source) {
+      whole.update(chunk);
+      size += chunk.length;
+      yield chunk;
+    }
+  };
+  const nar = createHash("sha256");
+  const end = endOfExport(storePath);
+  let rest = Buffer.alloc(0);
+  let skipped = 0;
+  const archived = async (source: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const chunk of source) {
+      // The export begins with a number of eight bytes that is not the archive's.
+      const skip = Math.min(8 - skipped, chunk.length);
+      skipped += skip;
+      const held = Buffer.concat([rest, chunk.subarray(skip)]);
+      const known = Math.max(0, held.length - end.length);
+      nar.update(held.subarray(0, known));
+      rest = held.subarray(known);
+    }
+  };
+  try {
+    await pipeline(createReadStream(file, { start }), compressed, createGunzip(), archived);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code?.startsWith("Z_") === true) return undefined;
+    throw error;
+  }
+  const narSha256 = nar.digest();
+  if (!rest.equals(end) || storePathOf(`kcore-${version}`, narSha256) !== storePath) return undefined;
+  return { sha256: whole.digest("hex"), size, narHash: narHashOf(narSha256) };
+}
