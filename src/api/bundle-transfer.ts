@@ -29,6 +29,11 @@ const pieceLimits = { smallest: 16 * 1024, largest: 512 * 1024 } as const;
 /** A piece takes about so long, ms: far from a call's limit, and few enough of them on a fast line. */
 const pieceMs = { short: 300, long: 1_500 } as const;
 
+/** Whoever gives or takes so many bytes more slowly than this is not waited for: somebody else may be quicker, and it goes on where it was. */
+export function longestTransferMs(bytes: number): number {
+  return 60_000 + (bytes / (32 * 1024)) * 1000;
+}
+
 /**
  * Brings a bundle to a controller: what it has of it already is not sent again, and nothing if it has all.
  * @throws KcoreError as ApiClient.call does; UPDATE_BUNDLE_INVALID when the file does not hold what it should
@@ -142,7 +147,8 @@ async function receive(
 ): Promise<void> {
   if (held === size) return;
   const where = formatEndpoint(client.endpoint);
-  const response = await client.open("bundle", {}, { id: `${sha256}@${held}`, ...(signal && { signal }) });
+  const limits = [signal, AbortSignal.timeout(longestTransferMs(size - held))].filter((limit) => limit !== undefined);
+  const response = await client.open("bundle", {}, { id: `${sha256}@${held}`, signal: AbortSignal.any(limits) });
   let at = held;
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {

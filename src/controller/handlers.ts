@@ -181,7 +181,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     getConfig: () => ({ groups: records.all(keys.config("")) }),
     putConfig: ({ id, body: { value, ifMatch } }) => records.put([{ key: keys.config(checkId(id)), value }], ifMatch),
 
-    listBundles: async () => ({ bundles: await bundles.list() }),
+    listBundles: async () => ({ bundles: [...(await bundles.list())] }),
     putBundle: ({ id, body: { data, ...piece } }) => bundles.put(id, { ...piece, data: Buffer.from(data, "base64") }),
   };
 }

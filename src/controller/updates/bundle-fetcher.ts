@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BundleId } from "#api/bundle-transfer.ts";
+import { longestTransferMs, type BundleId } from "#api/bundle-transfer.ts";
 import { openApi, type ApiClient, type Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
-import type { BundleStore } from "./bundles.ts";
+import type { BundleStore, Held } from "./bundles.ts";
 
 export interface BundleFetcherOptions {
   readonly store: Pick<BundleStore, "list" | "put">;
@@ -20,7 +20,7 @@ export interface BundleFetcherOptions {
 }
 
 export interface BundleFetcher {
-  /** Looks now whether something is missing: after a start, when updates changed, when a peer came. */
+  /** Looks whether something is missing: to be called after a start, and whenever what is wanted may have changed. */
   readonly look: () => void;
   /** Resolves when nothing is under way any more. */
   readonly stop: () => Promise<void>;
@@ -35,83 +35,52 @@ const pieceBytes = 512 * 1024;
  * Fetches the bundles that this controller should have and has not from the others, one at a time, again and again until it has all of
  * them. Idle it costs nothing: somebody tells it to look.
  */
-export function fetchBundles({
-  store,
-  wanted,
-  peers,
-  credentials,
-  clock,
-  random,
-  log,
-}: BundleFetcherOptions): BundleFetcher {
+export function fetchBundles(options: BundleFetcherOptions): BundleFetcher {
+  const { store, wanted, random, log } = options;
   const end = new AbortController();
   const { signal } = end;
   /** Ends the pause between two rounds. */
   let hurry = new AbortController();
   let running: Promise<void> | undefined;
-  let isAsked = false;
-
-  const fetchFrom = async (endpoint: string, bundle: BundleId, held: number): Promise<number | "whole"> => {
-    const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: credentials(), clock, signal });
-    try {
-      return await take(client, store, bundle, held);
-    } finally {
-      client.close();
-    }
-  };
-
-  const fetch = async (bundle: BundleId, held: number): Promise<boolean> => {
-    let at = held;
-    for (const endpoint of shuffled(peers(), random)) {
-      try {
-        const now = await fetchFrom(endpoint, bundle, at);
-        if (now === "whole") {
-          log.info("a bundle came from another controller", { bundle: bundle.sha256, from: endpoint });
-          return true;
-        }
-        at = now;
-        log.warn("another controller gave no whole bundle", { bundle: bundle.sha256, from: endpoint, held: at });
-      } catch (error) {
-        signal.throwIfAborted();
-        log.warn("a bundle could not be fetched", { bundle: bundle.sha256, from: endpoint, ...describeError(error) });
-      }
-    }
-    return false;
-  };
+  /** What the last round knew of. */
+  let known: ReadonlySet<string> = new Set();
+  const isNews = (): boolean => wanted().some(({ sha256 }) => !known.has(sha256));
 
   /** Whether nothing is missing afterwards. */
   const round = async (): Promise<boolean> => {
+    const all = wanted();
+    known = new Set(all.map(({ sha256 }) => sha256));
     const there = new Map((await store.list()).map((one) => [one.sha256, one]));
-    const missing = wanted().filter(({ sha256 }) => there.get(sha256)?.whole !== true);
-    let left = 0;
-    for (const bundle of missing) if (!(await fetch(bundle, there.get(bundle.sha256)?.held ?? 0))) left++;
-    return left === 0;
+    let isDone = true;
+    for (const bundle of all) {
+      const isHere = there.get(bundle.sha256)?.whole === true;
+      isDone = (isHere || (await fetchFromAny(bundle, options, signal))) && isDone;
+    }
+    return isDone;
   };
 
   const run = async (): Promise<void> => {
     let waitMs: number = pause.first;
     while (!signal.aborted) {
-      isAsked = false;
       hurry = new AbortController();
       const isDone = await round().catch((error: unknown) => {
         if (!signal.aborted) log.error("bundles could not be looked through", describeError(error));
         return false;
       });
-      if (isAsked) continue;
-      if (isDone) return;
-      await sleep(waitMs * (0.5 + random() / 2), undefined, {
-        signal: AbortSignal.any([signal, hurry.signal]),
-        ref: false,
-      }).catch(() => undefined);
-      waitMs = isAsked ? pause.first : Math.min(waitMs * 2, pause.longest);
+      if (isNews()) waitMs = pause.first;
+      else if (isDone) return;
+      else {
+        const woken = AbortSignal.any([signal, hurry.signal]);
+        await sleep(waitMs * (0.5 + random() / 2), undefined, { signal: woken, ref: false }).catch(() => undefined);
+        waitMs = hurry.signal.aborted ? pause.first : Math.min(waitMs * 2, pause.longest);
+      }
     }
   };
 
   return {
     look() {
       if (signal.aborted) return;
-      isAsked = true;
-      hurry.abort();
+      if (isNews()) hurry.abort();
       running ??= run().finally(() => (running = undefined));
     },
     async stop() {
@@ -121,36 +90,62 @@ export function fetchBundles({
   };
 }
 
-/** Puts what a peer gives into the store; gives how much of it is there then. */
+/** Whether it is here afterwards: of the peers, in no order, each goes on where the one before ended. */
+async function fetchFromAny(
+  bundle: BundleId,
+  { store, peers, credentials, clock, random, log }: BundleFetcherOptions,
+  stop: AbortSignal,
+): Promise<boolean> {
+  for (const endpoint of shuffled(peers(), random)) {
+    // A peer that gives a byte now and then must not keep us from the others.
+    const signal = AbortSignal.any([stop, AbortSignal.timeout(longestTransferMs(bundle.size))]);
+    const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: credentials(), clock, signal });
+    const said = { bundle: bundle.sha256, from: endpoint };
+    try {
+      const part = (await store.list()).find(({ sha256 }) => sha256 === bundle.sha256);
+      const { held, whole } = await take(client, store, bundle, part?.held ?? 0);
+      if (whole) log.info("a bundle came from another controller", said);
+      else log.warn("another controller gave no whole bundle", { ...said, held });
+      if (whole) return true;
+    } catch (error) {
+      stop.throwIfAborted();
+      log.warn("a bundle could not be fetched", { ...said, ...describeError(error) });
+    } finally {
+      client.close();
+    }
+  }
+  return false;
+}
+
+/** Puts what a peer gives into the store. */
 async function take(
   client: ApiClient,
   store: Pick<BundleStore, "put">,
   { sha256, size }: BundleId,
   from: number,
-): Promise<number | "whole"> {
+): Promise<Held> {
   const response = await client.open("bundle", {}, { id: `${sha256}@${from}` });
   let offset = from;
   let gathered: Buffer[] = [];
   let bytes = 0;
-  const put = async (): Promise<{ readonly held: number; readonly whole: boolean; readonly isNext: boolean }> => {
+  const put = async (): Promise<Held> => {
     const data = Buffer.concat(gathered);
-    const answer = await store.put(sha256, { offset, size, data });
-    const isNext = answer.held === offset + data.length;
-    [gathered, bytes, offset] = [[], 0, answer.held];
-    return { ...answer, isNext };
+    gathered = [];
+    bytes = 0;
+    return store.put(sha256, { offset, size, data });
   };
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       gathered.push(chunk);
       bytes += chunk.length;
       if (bytes < pieceBytes) continue;
-      const { held, whole, isNext } = await put();
-      if (whole) return "whole";
-      // Somebody else brings it, too, or it was something else: the next round goes on from there.
-      if (!isNext) return held;
+      const next = offset + bytes;
+      const answer = await put();
+      // Somebody else brings it, too, or what was there was wrong: another request goes on from there.
+      if (answer.whole || answer.held !== next) return answer;
+      offset = next;
     }
-    const { held, whole } = await put();
-    return whole ? "whole" : held;
+    return await put();
   } finally {
     response.destroy();
   }

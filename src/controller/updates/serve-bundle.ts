@@ -1,12 +1,11 @@
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
+import { longestTransferMs } from "#api/bundle-transfer.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
 import type { BundleStore } from "./bundles.ts";
 
 /** So many are sent at once, to one key and to all. */
 const most = { ofKey: 2, ofAll: 32 } as const;
-/** Whoever takes it more slowly than this gives his place to others, and goes on where he was. */
-const slowest = { bytesPerSecond: 32 * 1024, seconds: 60 } as const;
 const goneAway: ReadonlySet<string> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"]);
 const idText = /^([0-9a-f]{64})@(0|[1-9]\d{0,14})$/;
 
@@ -59,8 +58,7 @@ async function stream(
   const length = size - start;
   response.writeHead(200, { "content-type": "application/octet-stream", "content-length": length });
   response.setTimeout(patienceMs, () => response.destroy());
-  const seconds = slowest.seconds + length / slowest.bytesPerSecond;
-  const limit = setTimeout(() => response.destroy(), seconds * 1000).unref();
+  const limit = setTimeout(() => response.destroy(), longestTransferMs(length)).unref();
   try {
     await pipeline(file.createReadStream({ start, highWaterMark: 256 * 1024 }), response);
   } catch (error) {

@@ -1,0 +1,29 @@
+import { createHash, randomBytes } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { Bundle } from "#rollout/spec.ts";
+import { archive, exportOf, type Tree } from "#runtime/nar.ts";
+import { narHashOf, storePathOf } from "#runtime/store-path.ts";
+
+/** A runtime as buildRuntime leaves it in its cache, but for what is in it: random bytes that no compression makes less. */
+export async function writeRuntime(
+  folder: string,
+  version = "0.9.0",
+  content = 200_000,
+): Promise<{ readonly bundle: Bundle; readonly file: string; readonly manifest: string }> {
+  const app: Tree = { type: "file", content: randomBytes(content), executable: true };
+  const tree: Tree = { type: "folder", entries: new Map([["app", app]]) };
+  const narSha256 = createHash("sha256")
+    .update(Buffer.concat(archive(tree)))
+    .digest();
+  const storePath = storePathOf(`kcore-${version}`, narSha256);
+  const exported = gzipSync(Buffer.concat(exportOf(tree, storePath)));
+  const sha256 = createHash("sha256").update(exported).digest("hex");
+  const bundle = { sha256, size: exported.length, storePath, narHash: narHashOf(narSha256), version, arch: "x86_64" };
+  const file = join(folder, `${sha256}.export.gz`);
+  const manifest = join(folder, `${sha256.slice(0, 24)}.json`);
+  await writeFile(file, exported);
+  await writeFile(manifest, JSON.stringify({ ...bundle, file, node: "24.0.0", command: "true" }));
+  return { bundle, file, manifest };
+}

@@ -1,0 +1,145 @@
+import { readdir, readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { readBundleFile, writeBundleFile } from "#cli/update/bundle-file.ts";
+import { findBundle } from "#cli/update/bundles.ts";
+import type { BundleWanted } from "#cli/update/bundles.ts";
+import { kcoreVersion } from "#cli/version.ts";
+import { writeRuntime } from "../../../support/bundles.ts";
+import { problemsOfRejection } from "../../../support/problems.ts";
+import { codeOf } from "../../../support/rejection.ts";
+import { makeTempDir } from "../../../support/temp-dir.ts";
+import type { TempDir } from "../../../support/temp-dir.ts";
+
+describe("bundles of the runtime on the bastion", () => {
+  let dir: TempDir;
+  beforeEach(async () => {
+    dir = await makeTempDir("bundle");
+  });
+  afterEach(() => dir.remove());
+  const inDir = (name: string): string => join(dir.path, name);
+
+  describe("as files", () => {
+    let path: string;
+    let runtime: Awaited<ReturnType<typeof writeRuntime>>;
+    beforeEach(async () => {
+      path = inDir("kcore.bundle");
+      runtime = await writeRuntime(dir.path);
+      await writeBundleFile(path, { ...runtime, start: 0 });
+    });
+    /** Puts other bytes for those of the header, or behind it. */
+    const change = async (work: (header: Record<string, unknown>, body: Buffer) => Buffer | void): Promise<void> => {
+      const whole = await readFile(path);
+      const end = whole.indexOf("\n");
+      const header = JSON.parse(whole.toString("utf8", 0, end)) as Record<string, unknown>;
+      const body = whole.subarray(end + 1);
+      const changed = work(header, body) ?? body;
+      await writeFile(path, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), changed]));
+    };
+    const problem = async (): Promise<string> => (await problemsOfRejection(readBundleFile(path)))[0] ?? "";
+
+    it("tell what they are, and hold the very bytes", async () => {
+      const { bundle, file, start } = await readBundleFile(path);
+      expect(bundle).to.deep.equal(runtime.bundle);
+      expect((await readFile(file)).subarray(start).equals(await readFile(runtime.file))).to.equal(true);
+    });
+
+    it("written anew take the former's place, and leave nothing beside", async () => {
+      const before = await readFile(path);
+      await writeBundleFile(path, { ...runtime, start: 0 });
+      expect((await readFile(path)).equals(before)).to.equal(true);
+      const names = await readdir(dir.path);
+      expect(names.filter((name) => name.startsWith("kcore.bundle"))).to.deep.equal(["kcore.bundle"]);
+      expect(await codeOf(writeBundleFile(inDir("none/kcore.bundle"), { ...runtime, start: 0 }))).to.equal("USAGE");
+    });
+
+    it("are refused when they are cut off anywhere, or longer", async () => {
+      const { length } = await readFile(path);
+      for (const at of [length - 1, length - 1_000, 5_000, 600, 100, 1, 0]) {
+        await truncate(path, at);
+        expect(await problem(), String(at)).to.contain("UPDATE_BUNDLE_INVALID");
+      }
+      await writeBundleFile(path, { ...runtime, start: 0 });
+      await change((_header, body) => Buffer.concat([body, Buffer.from("more")]));
+      expect(await problem()).to.contain("UPDATE_BUNDLE_INVALID");
+    });
+
+    it("are refused when a byte changed", async () => {
+      for (const at of [0, 12, 1_000, 150_000]) {
+        await writeBundleFile(path, { ...runtime, start: 0 });
+        await change((_header, body) => void (body[at] = (body[at] ?? 0) ^ 1));
+        expect(await problem(), String(at)).to.contain("UPDATE_BUNDLE_INVALID");
+      }
+    });
+
+    it("are refused when they name another version, store path or hash than what they hold", async () => {
+      const other = (await writeRuntime(dir.path)).bundle;
+      const cases = {
+        version: "9.9.9",
+        storePath: other.storePath,
+        narHash: other.narHash,
+        sha256: other.sha256,
+        size: 7,
+      };
+      for (const [field, value] of Object.entries(cases)) {
+        await writeBundleFile(path, { ...runtime, start: 0 });
+        await change((header) => void ((header["bundle"] as Record<string, unknown>)[field] = value));
+        expect(await problem(), field).to.contain("UPDATE_BUNDLE_INVALID");
+      }
+    });
+
+    it("say what is wrong with what is none, and what a newer kcore wrote", async () => {
+      await change((header) => void (header["format"] = 2));
+      expect(await problem()).to.contain("a newer kcore wrote it");
+      await change((header) => void Object.assign(header, { format: 1, bundle: { version: "1" } }));
+      expect(await problem()).to.contain("sha256: ");
+      await writeFile(path, `{"kind":"x"}\n`);
+      expect(await problem()).to.contain("does not begin as a bundle does");
+      await rm(path);
+      expect(await problem()).to.contain("FILE_UNREADABLE");
+      path = dir.path;
+      expect(await problem()).to.contain("FILE_UNREADABLE");
+    });
+  });
+
+  describe("are found", () => {
+    const find = (wanted: BundleWanted): ReturnType<typeof findBundle> =>
+      findBundle(wanted, { cache: dir.path, note: () => expect.fail("nothing is built") });
+
+    it("by version, the newest of several, and by SHA-256, among what was built", async () => {
+      const [first, second] = [await writeRuntime(dir.path), await writeRuntime(dir.path)];
+      await utimes(first.file, 2, 2);
+      await utimes(second.file, 1, 1);
+      expect(await find({ version: "0.9.0" })).to.deep.equal({ bundle: first.bundle, file: first.file, start: 0 });
+      expect((await find({ sha256: second.bundle.sha256 })).file).to.equal(second.file);
+      expect((await find({ sha256: second.bundle.sha256, version: "0.9.0" })).file).to.equal(second.file);
+    });
+
+    it("not when the file is gone or cut off, or the manifest is none", async () => {
+      const runtime = await writeRuntime(dir.path);
+      await writeFile(inDir("x.json"), "{");
+      await truncate(runtime.file, 10);
+      expect(await codeOf(find({ version: "0.9.0" }))).to.equal("UPDATE_BUNDLE_UNKNOWN");
+      await rm(runtime.file);
+      expect(await problemsOfRejection(find({ version: "0.9.0" }))).to.deep.equal([
+        "there is no bundle of kcore 0.9.0 here [UPDATE_BUNDLE_UNKNOWN] | with that version of kcore: kcore update bundle build; then give its file here: --bundle kcore-0.9.0-ARCH.bundle",
+      ]);
+    });
+
+    it("in the file that is given, which must hold what is wanted", async () => {
+      const runtime = await writeRuntime(dir.path);
+      const file = inDir("kcore.bundle");
+      await writeBundleFile(file, { ...runtime, start: 0 });
+      expect((await find({ file })).bundle).to.deep.equal(runtime.bundle);
+      expect((await find({ file, version: "0.9.0", sha256: runtime.bundle.sha256 })).file).to.equal(file);
+      expect(await codeOf(find({ file, version: "0.9.1" }))).to.equal("UPDATE_BUNDLE_UNKNOWN");
+      expect(await codeOf(find({ file, sha256: "0".repeat(64) }))).to.equal("UPDATE_BUNDLE_UNKNOWN");
+    });
+
+    it("of this very version by SHA-256 without building it", async () => {
+      const runtime = await writeRuntime(dir.path, kcoreVersion());
+      const { sha256 } = runtime.bundle;
+      expect((await find({ sha256, version: kcoreVersion() })).file).to.equal(runtime.file);
+    });
+  });
+});

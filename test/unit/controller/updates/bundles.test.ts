@@ -1,0 +1,251 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdir, readdir, readFile, stat, symlink, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Refused } from "#controller/cluster/refused.ts";
+import { realDisk } from "#controller/store/durable-disk.ts";
+import type { Disk, DiskFile } from "#controller/store/durable-disk.ts";
+import { tooMany } from "#controller/updates/bundle-room.ts";
+import { openBundleStore } from "#controller/updates/bundles.ts";
+import type { BundleStore, BundleStoreOptions, Held } from "#controller/updates/bundles.ts";
+import { makeTempDir } from "../../../support/temp-dir.ts";
+import type { TempDir } from "../../../support/temp-dir.ts";
+
+const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+const gibibyte = 2 ** 30;
+
+describe("the bundles on a controller's disk", () => {
+  let dir: TempDir;
+  let folder: string;
+  const bytes = randomBytes(300_000);
+  const sha256 = sha256Of(bytes);
+
+  beforeEach(async () => {
+    dir = await makeTempDir("bundles");
+    folder = join(dir.path, "bundles");
+  });
+  afterEach(() => dir.remove());
+
+  const open = (more: Partial<BundleStoreOptions> = {}): BundleStore =>
+    openBundleStore({ folder, isNeeded: () => false, ...more });
+  const put = (store: BundleStore, offset: number, length = 100_000, of: Buffer = bytes): Promise<Held> =>
+    store.put(sha256Of(of), { offset, size: of.length, data: of.subarray(offset, offset + length) });
+  const putAll = async (store: BundleStore, of: Buffer): Promise<void> => {
+    expect(await put(store, 0, of.length, of)).to.deep.equal({ held: of.length, whole: true });
+  };
+  const read = async (store: BundleStore, name = sha256): Promise<Buffer> => {
+    const { file } = await store.open(name);
+    const content = await file.readFile();
+    await file.close();
+    return content;
+  };
+  const refusal = (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => "taken",
+      (error: unknown) => (error instanceof Refused ? `${error.status} ${error.code}` : String(error)),
+    );
+  /** The real disk, whose files do something else for a moment. */
+  const diskWith = (changed: (file: DiskFile) => Partial<DiskFile>): Disk => {
+    const wrapped =
+      (open: Disk["edit"]): Disk["edit"] =>
+      async (...args) => {
+        const file = await open(...args);
+        return { ...file, ...changed(file) };
+      };
+    return { ...realDisk, create: wrapped(realDisk.create), edit: wrapped(realDisk.edit) };
+  };
+
+  it("takes one piece by piece, says where the next begins, and gives it when it is whole", async () => {
+    const store = open();
+    expect(await store.list()).to.deep.equal([]);
+    expect(await put(store, 0)).to.deep.equal({ held: 100_000, whole: false });
+    expect(await store.list()).to.deep.equal([{ sha256, held: 100_000, whole: false }]);
+    expect(await refusal(store.open(sha256))).to.equal("404 UPDATE_BUNDLE_UNKNOWN");
+    expect(await put(store, 100_000)).to.deep.equal({ held: 200_000, whole: false });
+    expect(await put(store, 200_000)).to.deep.equal({ held: 300_000, whole: true });
+    expect(await store.list()).to.deep.equal([{ sha256, held: 300_000, whole: true }]);
+    expect((await read(store)).equals(bytes)).to.equal(true);
+    expect(await readdir(folder)).to.deep.equal([sha256]);
+    expect(((await stat(folder)).mode & 0o777).toString(8)).to.equal("700");
+    expect(((await stat(join(folder, sha256))).mode & 0o777).toString(8)).to.equal("600");
+  });
+
+  it("takes no piece that is not the next one, and none of what is whole", async () => {
+    const store = open();
+    expect(await put(store, 100_000)).to.deep.equal({ held: 0, whole: false });
+    expect(await store.list()).to.deep.equal([]);
+    await put(store, 0);
+    expect(await put(store, 0)).to.deep.equal({ held: 100_000, whole: false });
+    expect(await put(store, 200_000)).to.deep.equal({ held: 100_000, whole: false });
+    expect(await put(store, 100_000, 200_000)).to.deep.equal({ held: 300_000, whole: true });
+    expect(await store.put(sha256, { offset: 0, size: 3, data: Buffer.from("abc") })).to.deep.equal({
+      held: 300_000,
+      whole: true,
+    });
+  });
+
+  it("two who bring the same at once write it once", async () => {
+    const store = open();
+    const bring = async (): Promise<void> => {
+      for (let held: Held = { held: 0, whole: false }; !held.whole;) held = await put(store, held.held, 7_000);
+    };
+    await Promise.all([bring(), bring(), bring()]);
+    expect((await read(store)).equals(bytes)).to.equal(true);
+  });
+
+  it("begins anew with what is not what it is called", async () => {
+    const store = open();
+    await put(store, 0);
+    const other = randomBytes(200_000);
+    expect(await store.put(sha256, { offset: 100_000, size: bytes.length, data: other })).to.deep.equal({
+      held: 0,
+      whole: false,
+    });
+    expect(await readdir(folder)).to.deep.equal([]);
+    await putAll(store, bytes);
+  });
+
+  it("goes on after a restart in the middle of a piece, whatever of it had reached the disk", async () => {
+    for (const reached of [100_000, 100_001, 163_840, 299_999]) {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await writeFile(join(folder, `${sha256}.part`), bytes.subarray(0, reached));
+      const store = open();
+      expect(await put(store, 100_000)).to.deep.equal({
+        held: reached === 100_000 ? 200_000 : reached,
+        whole: false,
+      });
+      const held = Math.max(reached, 200_000 * Number(reached === 100_000));
+      expect(await put(store, held, 300_000)).to.deep.equal({ held: 300_000, whole: true });
+      expect((await read(store)).equals(bytes), String(reached)).to.equal(true);
+      await realDisk.unlink(join(folder, sha256));
+    }
+  });
+
+  it("after a restart looks through what was all there before it was looked through", async () => {
+    await mkdir(folder, { mode: 0o700 });
+    await writeFile(join(folder, `${sha256}.part`), bytes);
+    expect(await put(open(), 300_000)).to.deep.equal({ held: 300_000, whole: true });
+  });
+
+  it("finds what a crash made of zeros, and begins anew", async () => {
+    await mkdir(folder, { mode: 0o700 });
+    await writeFile(join(folder, `${sha256}.part`), Buffer.concat([bytes.subarray(0, 50_000), Buffer.alloc(50_000)]));
+    const store = open();
+    expect(await put(store, 100_000, 200_000)).to.deep.equal({ held: 0, whole: false });
+    await putAll(store, bytes);
+  });
+
+  it("gives nothing that the disk has changed since: it is removed, and can be brought again", async () => {
+    await putAll(open(), bytes);
+    const damaged = Buffer.from(bytes);
+    damaged[150_000] = (damaged[150_000] ?? 0) ^ 1;
+    await writeFile(join(folder, sha256), damaged);
+    const store = open();
+    expect(await refusal(store.open(sha256))).to.equal("404 UPDATE_BUNDLE_UNKNOWN");
+    await putAll(store, bytes);
+    expect((await read(store)).equals(bytes)).to.equal(true);
+  });
+
+  it("says 507 when the disk is full, and goes on when there is room", async () => {
+    let isFull = false;
+    const disk = diskWith((file) => ({
+      async write(data, position) {
+        if (!isFull) return file.write(data, position);
+        // A part of it fits.
+        await file.write(data.subarray(0, 10), position);
+        throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+      },
+    }));
+    const store = open({ disk });
+    await put(store, 0);
+    isFull = true;
+    expect(await refusal(put(store, 100_000))).to.equal("507 UPDATE_BUNDLE_NO_ROOM");
+    expect(await store.list()).to.deep.equal([{ sha256, held: 100_000, whole: false }]);
+    isFull = false;
+    expect(await put(store, 100_000, 200_000)).to.deep.equal({ held: 300_000, whole: true });
+  });
+
+  it("leaves room on the disk to the controller's own state", async () => {
+    let free = 128 * 2 ** 20 + 299_999;
+    const store = open({ freeBytes: () => Promise.resolve(free) });
+    expect(await refusal(put(store, 0))).to.equal("507 UPDATE_BUNDLE_NO_ROOM");
+    expect(await readdir(folder)).to.deep.equal([]);
+    free += 1;
+    await putAll(store, bytes);
+  });
+
+  it("tells nobody of a piece that did not reach the disk", async () => {
+    let fails = true;
+    const disk = diskWith((file) => ({
+      sync: () => (fails ? Promise.reject(Object.assign(new Error("EIO"), { code: "EIO" })) : file.sync()),
+    }));
+    const store = open({ disk });
+    expect(await refusal(put(store, 0))).to.equal("Error: EIO");
+    fails = false;
+    expect(await put(store, 0)).to.deep.equal({ held: 100_000, whole: false });
+  });
+
+  it("takes no name that leads elsewhere, and nothing beyond what it should be", async () => {
+    const store = open();
+    const names = ["../x", "", ".", `${sha256}.part`, sha256.toUpperCase(), `${sha256}/..`, `a/${sha256.slice(2)}`];
+    for (const name of names) {
+      expect(await refusal(store.put(name, { offset: 0, size: 1, data: Buffer.of(1) })), name).to.equal(
+        "400 API_INVALID",
+      );
+      expect(await refusal(store.open(name)), name).to.equal("400 API_INVALID");
+    }
+    expect(await refusal(store.put(sha256, { offset: 2, size: 3, data: Buffer.alloc(2) }))).to.equal("400 API_INVALID");
+    const huge = { offset: 0, size: gibibyte + 1, data: Buffer.of(1) };
+    expect(await refusal(store.put(sha256, huge))).to.equal("413 API_INVALID");
+  });
+
+  it("follows no link, and lists nothing that is not its own", async () => {
+    await mkdir(folder, { mode: 0o700 });
+    await writeFile(join(dir.path, "secret"), "secret");
+    await symlink(join(dir.path, "secret"), join(folder, `${sha256}.part`));
+    await symlink(join(dir.path, "secret"), join(folder, sha256Of(Buffer.from("secret"))));
+    await writeFile(join(folder, "notes"), "");
+    await mkdir(join(folder, "0".repeat(64)));
+    const store = open();
+    expect(await refusal(put(store, 6))).to.match(/ELOOP/);
+    expect(await refusal(store.open(sha256Of(Buffer.from("secret"))))).to.match(/ELOOP/);
+    expect(await readFile(join(dir.path, "secret"), "utf8")).to.equal("secret");
+    expect((await store.list()).map(({ sha256 }) => sha256)).to.not.include("0".repeat(64));
+  });
+
+  it("keeps the newest four of which no update speaks, and all that one does", async () => {
+    const all = Array.from({ length: 7 }, (_, index) => randomBytes(100 + index));
+    const names = all.map(sha256Of);
+    const needed = new Set([names[0]]);
+    const store = open({ isNeeded: (name) => needed.has(name) });
+    for (const [index, one] of all.entries()) {
+      await putAll(store, one);
+      await utimes(join(folder, sha256Of(one)), index, index);
+    }
+    const there = (await store.list()).map((one) => one.sha256);
+    expect(there).to.have.members([names[0], ...names.slice(3)]);
+  });
+
+  it("counts parts that nobody completes as it does whole ones", async () => {
+    const store = open();
+    for (let index = 0; index < 9; index++) await put(store, 0, 10, randomBytes(100));
+    expect(await store.list()).to.have.length(4);
+  });
+
+  it("keeps no more than 2 GiB of what nobody needs", () => {
+    const one = (name: string, changed: number) => ({ sha256: name, whole: true, bytes: gibibyte * 0.75, changed });
+    const all = [one("old", 1), one("middle", 2), one("new", 3), one("coming", 0), one("needed", 0)];
+    const found = tooMany(all, { coming: "coming", isNeeded: (name) => name === "needed" });
+    expect(found.map(({ sha256 }) => sha256)).to.deep.equal(["old"]);
+  });
+
+  it("one that is removed while it is read is read to its end", async () => {
+    const store = open();
+    await putAll(store, bytes);
+    const { file } = await store.open(sha256);
+    for (let index = 0; index < 5; index++) await putAll(store, randomBytes(10));
+    expect(await refusal(store.open(sha256))).to.equal("404 UPDATE_BUNDLE_UNKNOWN");
+    expect((await file.readFile()).equals(bytes)).to.equal(true);
+    await file.close();
+  });
+});
