@@ -37,10 +37,13 @@ export function judgeOrder(remembered: Remembered | undefined, order: Fence): Ve
   return { accept: true };
 }
 
+/** An order of an update so long ago reaches nobody any more. */
+const longest = 200;
+
 /** What a node remembers of updates once it has accepted an order. */
 export function rememberOrder(remembered: Remembered | undefined, fence: Fence): Omit<Remembered, "isBusy"> {
   const known = remembered ? [...(remembered.past ?? []), remembered.fence] : [];
-  return { fence, past: known.filter(({ name }) => name !== fence.name) };
+  return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-longest) };
 }
 
 function refuse(message: string): Verdict {
