@@ -37,7 +37,7 @@ describe("the updater", () => {
     const counts = world.said.map(({ epoch }) => epoch);
     expect(counts).to.have.length(4);
     expect(counts).to.deep.equal([...new Set(counts)].toSorted((a, b) => a - b));
-    expect(world.said.every(({ epoch, at }) => epoch >= at)).to.equal(true);
+    expect(counts[0]).to.be.greaterThan(1_000_000_000);
     const last = world.report();
     world.files.delete("/var/lib/kcore/updates/report.json");
     await world.run();
