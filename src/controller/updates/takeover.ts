@@ -77,9 +77,14 @@ export async function grantClaims({
       const epoch = Number(key.split("/")[3]);
       const grant = of.grant(epoch, controllerId);
       if (epoch > present && !records.replica.stands(grant))
-        await records.write([{ key: grant, value: { owner: value.owner } }], "absent");
+        await records.write([{ key: grant, value: { owner: value.owner } }], "absent").catch(unlessGranted);
     }
   }
+}
+
+/** Two looks at one claim, the one for the other's write: it was granted meanwhile. */
+function unlessGranted(error: unknown): void {
+  if (!(error instanceof Refused && error.code === "MATCH_FAILED")) throw error;
 }
 
 export function unknownUpdate(name: string): Refused {
