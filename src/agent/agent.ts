@@ -31,6 +31,8 @@ export interface AgentParts {
   readonly revocations: RevokedKeys;
   /** Told when keys were revoked. */
   readonly onRevoked: () => void;
+  /** Told when the node has registered, and with each heartbeat that says that a rollout concerns it. */
+  readonly onConcerned: () => void;
 }
 
 type Health = NonNullable<Heartbeat["health"]>;
@@ -171,6 +173,7 @@ export class Agent {
     try {
       this.#standing = await controllers.ask((client) => client.call("heartbeat", beat, { signal }));
       this.#lastHeartbeat = clock();
+      if (this.#standing.concerned === true) this.#parts.onConcerned();
       this.#learn();
       await this.#takeRevoked();
     } catch (error) {
@@ -190,6 +193,8 @@ export class Agent {
     this.#lastHeartbeat = clock();
     this.#learn();
     await this.#takeRevoked();
+    // What an update came to while no agent ran is told at once.
+    this.#parts.onConcerned();
     const { approval, status, controllerId } = this.#standing;
     log.info("the node is registered", { controller: controllers.current(), controllerId, approval, status });
   }

@@ -10,6 +10,7 @@ import type { Registration, Usage } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { readStorage } from "./disks.ts";
 import { readNics } from "./nics.ts";
+import { readRuntime, readStoreFree } from "./runtime-facts.ts";
 
 /** What a machine tells when it registers, but for the address, which depends on whom it tells. */
 export type Facts = Omit<Registration, "address">;
@@ -24,7 +25,12 @@ export async function gatherFacts({
   readonly config: AgentConfig;
   readonly version: string;
 }): Promise<Facts> {
-  const [bootId, storage, nics] = await Promise.all([readBootId(), readStorage(config), readNics()]);
+  const [bootId, storage, nics, runtime] = await Promise.all([
+    readBootId(),
+    readStorage(config),
+    readNics(),
+    readRuntime(),
+  ]);
   return {
     nodeId,
     hostname: config.hostname ?? hostname(),
@@ -34,7 +40,7 @@ export async function gatherFacts({
     dc: config.dcId,
     roles: config.roles,
     version,
-    ...defined({ bootId }),
+    ...defined({ bootId, runtime }),
     net: { disableVxlan: config.disableVxlan, interfaces: [...nics] },
     storage,
   };
@@ -49,12 +55,12 @@ export function isSameMachine(before: Facts, after: Facts): boolean {
 
 /** How busy this machine is; of the root's disk and that of this folder, the fuller one counts. */
 export async function readUsage(folder: string): Promise<Usage> {
-  const disks = await Promise.all(["/", folder].map(readDisk));
+  const [storeFree, ...disks] = await Promise.all([readStoreFree(), ...["/", folder].map(readDisk)] as const);
   const [fuller] = disks
     .flatMap((disk) => disk ?? [])
     .toSorted((a, b) => b.diskUsed / b.diskSize - a.diskUsed / a.diskSize);
   // Node counts what could be freed at once as free (MemAvailable).
-  return { load: loadavg()[0] ?? 0, memoryUsed: totalmem() - freemem(), ...fuller };
+  return { load: loadavg()[0] ?? 0, memoryUsed: totalmem() - freemem(), ...fuller, ...defined({ storeFree }) };
 }
 
 /** As df(1) counts: what only root may take is not free. */

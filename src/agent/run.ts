@@ -14,6 +14,10 @@ import { openOwnCredentials } from "./own-credentials.ts";
 import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile } from "./status-file.ts";
 import { serveStatus, type StatusServer } from "./status-server.ts";
+import { followUpdates, type NodeUpdates } from "./updates.ts";
+
+/** A controller holds an exchange for ten seconds (src/controller/updates/exchange.ts). */
+const exchangeMs = 15_000;
 
 /**
  * Runs the node's agent until the signal: registers, then sends heartbeats; when no controller can be reached it goes on
@@ -34,7 +38,16 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     isPatient: false,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
   });
+  // Its answers may take as long as an order does.
+  const patient = openControllers({
+    endpoints,
+    credentials: credentials.present,
+    clock,
+    isPatient: false,
+    timeoutMs: exchangeMs,
+  });
   let server: StatusServer | undefined;
+  let updates: NodeUpdates | undefined;
   try {
     const nodeId = credentials.present().identity.id;
     if (config.nodeId !== undefined && config.nodeId !== nodeId) {
@@ -46,10 +59,15 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     }
     const statusFile = join(config.stateDir, "status.json");
     const revocations = await openRevokedKeys(join(config.stateDir, "revoked-keys.json"), log);
-    const onCredentials = (): void => server?.use(credentials.present());
+    updates = followUpdates({ nodeId, stateDir: config.stateDir, controllers: patient, signal: daemon.signal, log });
+    const onCredentials = (): void => {
+      server?.use(credentials.present());
+      patient.close();
+    };
     const onRevoked = (): void => server?.cut();
-    const parts = { config, controllers, credentials, nodeId, statusFile, revocations, onCredentials, onRevoked };
-    const agent = new Agent({ ...daemon, ...parts });
+    const onConcerned = updates.concern;
+    const parts = { config, controllers, credentials, nodeId, statusFile, revocations };
+    const agent = new Agent({ ...daemon, ...parts, onCredentials, onRevoked, onConcerned });
     server = await serveStatus({
       listen: listenOf(config.listenAddr),
       credentials: credentials.present(),
@@ -79,7 +97,9 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     supervisor?.stopping();
     await agent.leave();
   } finally {
+    await updates?.stop();
     await server?.close();
+    patient.close();
     controllers.close();
   }
 }

@@ -16,6 +16,7 @@ import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
 import { watchMajority } from "./updates/majority.ts";
+import { indexUpdates } from "./updates/update-records.ts";
 import { manageUpdates, type Updates } from "./updates/updates.ts";
 import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
 import { found, whyEmpty } from "./found.ts";
@@ -48,7 +49,10 @@ export interface ControllerCluster {
   readonly stop: () => Promise<void>;
 }
 
-export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon, "log" | "clock">): ControllerCluster {
+export function openCluster(
+  state: ControllerState,
+  { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">,
+): ControllerCluster {
   const { config, own, self, network, replica, audit } = state;
   const { controllerId, dc, cluster, version } = self;
   const records = readRecords(replica);
@@ -96,8 +100,18 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     clock,
   });
 
+  const index = indexUpdates(records);
+  const bundles = openBundleStore({
+    folder: join(config.dbPath, "bundles"),
+    isNeeded: (sha256) => [...index.all()].some(({ statement }) => statement.bundle?.sha256 === sha256),
+  });
   const updates = manageUpdates({
     cluster,
+    index,
+    bundles,
+    credentials: own.credentials,
+    random,
+    monotonic,
     controllerId,
     records,
     liveness,
@@ -124,7 +138,7 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     controllers,
     nodes,
     updates,
-    bundles: openBundleStore({ folder: join(config.dbPath, "bundles"), isNeeded: () => false }),
+    bundles,
     ...member,
     mayReplicate: (id, key) =>
       !certificates.isRevoked(key) &&

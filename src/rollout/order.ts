@@ -7,7 +7,13 @@ export const orderSteps = ["fence", "prepare", "activate", "roll_back"] as const
 export type OrderStep = (typeof orderSteps)[number];
 
 /** An order as it reaches the node: the owner's step, and what the bastion signed. */
-export const Order = z.object({ fence: Fence, step: z.enum(orderSteps), signed: SignedStatement });
+export const Order = z.object({
+  fence: Fence,
+  step: z.enum(orderSteps),
+  signed: SignedStatement,
+  /** The agent's word for the updater: why it could not bring what is to be prepared. */
+  problem: z.string().max(2_000).optional(),
+});
 export type Order = z.infer<typeof Order>;
 
 /** The step that a row orders. In every other phase the node has nothing to do but to know whose it is. */

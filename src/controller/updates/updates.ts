@@ -1,5 +1,5 @@
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
-import { Statement, type SignedStatement } from "#rollout/spec.ts";
+import { Statement, type Bundle, type SignedStatement } from "#rollout/spec.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import type { WishAction } from "#rollout/records.ts";
 import { verifyStatement } from "#pki/statement.ts";
@@ -8,12 +8,15 @@ import { describeError } from "#api/log.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { NodeNames } from "../cluster/node-names.ts";
+import type { Credentials } from "#api/client.ts";
+import type { BundleStore } from "./bundles.ts";
+import { fetchBundles } from "./bundle-fetcher.ts";
 import { openExchange, type Exchange } from "./exchange.ts";
 import { presentHash, startOwnerLoop, viewOf } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
 import { knowNodes } from "./rollout-nodes.ts";
 import { grantClaims, takeOver, unknownUpdate } from "./takeover.ts";
-import { hashOf, readUpdate, updateNames, type UpdateRecords } from "./update-records.ts";
+import { hashOf, type UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate, type ViewParts } from "./update-views.ts";
 
 export interface UpdatesParts extends ViewParts {
@@ -21,6 +24,10 @@ export interface UpdatesParts extends ViewParts {
   readonly rootPem: () => string;
   readonly names: Pick<NodeNames, "find">;
   readonly members: () => readonly string[];
+  readonly bundles: BundleStore;
+  readonly credentials: () => Credentials;
+  readonly random: () => number;
+  readonly monotonic: () => number;
 }
 
 /** Cluster updates, as operators and nodes ask for them. */
@@ -50,20 +57,36 @@ export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
 }
 
 export function manageUpdates(parts: UpdatesParts): Updates {
-  const { records, controllerId, majority, members, log } = parts;
-  const exchange = openExchange(records);
+  const { records, index, controllerId, members, log } = parts;
+  const exchange = openExchange(records, index, parts.monotonic);
   const loop = startOwnerLoop(parts);
+  const { bundles: store, clock, credentials, random } = parts;
+  const fetcher = fetchBundles({
+    store,
+    wanted: () => wantedBundles(parts),
+    peers: () => members().flatMap((id) => (id === controllerId ? [] : (parts.endpointOf(id) ?? []))),
+    credentials,
+    clock,
+    random,
+    log,
+  });
+  let granting = Promise.resolve();
+  const grant = (): void => {
+    granting = granting
+      .then(() => grantClaims({ records, index, controllerId }))
+      .catch((error: unknown) => log.warn("a claim to an update could not be answered", describeError(error)));
+  };
+  fetcher.look();
+  grant();
   const unwatch = records.replica.watch((changed) => {
     const touched = changed.filter((key) => key.startsWith("update/"));
     if (touched.length === 0) return;
-    loop.nudge();
-    if (touched.some((key) => key.includes("/claim/")))
-      grantClaims({ records, controllerId }).catch((error: unknown) =>
-        log.warn("a claim to an update could not be answered", describeError(error)),
-      );
+    loop.nudge(new Set(touched.map((key) => key.split("/")[1] ?? "")));
+    if (touched.some((key) => key.endsWith("/head"))) fetcher.look();
+    if (touched.some((key) => key.includes("/claim/"))) grant();
   });
   const known = (name: string): UpdateRecords => {
-    const update = readUpdate(records, name);
+    const update = index.read(name);
     if (update) return update;
     throw unknownUpdate(name);
   };
@@ -72,8 +95,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     ...exchange,
     list: () => {
       const nodes = knowNodes(parts);
-      const all = [...updateNames(records)].flatMap((name) => readUpdate(records, name) ?? []);
-      return { updates: all.map((update) => summarizeUpdate(parts, update, nodes)) };
+      return { updates: [...index.all()].map((update) => summarizeUpdate(parts, update, nodes)) };
     },
     get: (name) => viewUpdate(parts, known(name)),
     plan: (draft) => planUpdate(parts, draft),
@@ -92,7 +114,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     },
     wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
     takeOver: (name, { force }, by) =>
-      takeOver({ records, controllerId, majority, members }, name, { by, ...defined({ force }) }),
+      takeOver({ records, index, controllerId, members }, name, { by, ...defined({ force }) }),
     async answerHook(name, { node, ...answer }) {
       const update = known(name);
       const id = parts.names.find(node);
@@ -105,7 +127,10 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     async stop() {
       unwatch();
       exchange.stop();
+      await fetcher.stop();
+      await granting;
       await loop.stop();
+      index.stop();
     },
   };
 }
@@ -116,10 +141,10 @@ async function applyUpdate(
   signed: SignedStatement,
   { by, at }: { readonly by: string; readonly at: string },
 ): Promise<AnswerOf<"applyUpdate">> {
-  const { records, controllerId, endpointOf } = parts;
+  const { records, index, controllerId, endpointOf } = parts;
   const statement = readStatement(parts, name, signed);
   const hash = hashOf(statement);
-  const update = readUpdate(records, name);
+  const update = index.read(name);
   const { blockers, nodes, ...planned } = planUpdate(parts, statement);
   const isUnchanged = update?.head.value.hash === hash;
   if (update && !isUnchanged && update.owner.owner !== controllerId)
@@ -133,6 +158,7 @@ async function applyUpdate(
   if (!isUnchanged && why.length > 0)
     throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
   if (!isUnchanged) {
+    await checkBundle(parts, statement);
     const generation = planned.generation;
     const of = keys.update(name);
     const createdAt = update?.head.value.createdAt ?? at;
@@ -141,7 +167,7 @@ async function applyUpdate(
       ...(update ? [] : [{ key: of.owner, value: { epoch: 1, owner: controllerId } }]),
     ]);
   }
-  const present = readUpdate(records, name);
+  const present = index.read(name);
   const view = present && viewUpdate(parts, present);
   return {
     result: isUnchanged ? "unchanged" : update ? "updated" : "created",
@@ -149,6 +175,30 @@ async function applyUpdate(
     hash: view?.hash ?? planned.hash,
     approvalStatus: view?.approvalStatus ?? "awaiting_approval",
   };
+}
+
+/** What is to be rolled out must be here: nodes and the other controllers get it from here. */
+async function checkBundle({ bundles }: UpdatesParts, { bundle }: Statement): Promise<void> {
+  if (!bundle || (await bundles.list()).some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
+  throw new Refused(
+    409,
+    "UPDATE_BUNDLE_UNKNOWN",
+    `the bundle ${bundle.sha256} is not on this controller`,
+    "kcore update cluster apply brings it",
+  );
+}
+
+/** What this controller should have: another one may have written anything, so the bastion's word is checked. */
+function wantedBundles({ index, rootPem, cluster }: UpdatesParts): readonly Bundle[] {
+  return [...index.all()].flatMap(({ head, statement }) => {
+    if (!statement.bundle) return [];
+    try {
+      verifyStatement(head.value.signed, { rootPem: rootPem(), cluster, now: Date.parse(statement.signedAt) });
+      return [statement.bundle];
+    } catch {
+      return [];
+    }
+  });
 }
 
 function readStatement({ cluster, rootPem, clock }: UpdatesParts, name: string, signed: SignedStatement): Statement {

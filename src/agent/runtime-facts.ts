@@ -1,0 +1,47 @@
+import { access, readFile, readlink, realpath, statfs } from "node:fs/promises";
+import type { RuntimeFacts } from "#api/runtime-facts.ts";
+import { defined } from "#optional/defined.ts";
+
+const profile = "/nix/var/nix/profiles/kcore";
+
+/** The runtime that this node's profile is at; undefined where there is no such profile. */
+export async function readRuntime(): Promise<RuntimeFacts | undefined> {
+  try {
+    const [id, link] = await Promise.all([realpath(profile), readlink(profile)]);
+    const number = /-(\d+)-link$/.exec(link)?.[1];
+    return {
+      id,
+      canUpdate: await canUpdate(),
+      ...defined({ generation: number === undefined ? undefined : Number(number), arch: await archOf(id) }),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The updater has a runtime of its own, and systemd starts it when an order comes. */
+async function canUpdate(): Promise<boolean> {
+  const needed = [`${profile}-updater/bin/kcore-node`, "/etc/systemd/system/kcore-updater.path"];
+  const found = await Promise.all(
+    needed.map((path) =>
+      access(path).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return found.every(Boolean);
+}
+
+async function archOf(id: string): Promise<string | undefined> {
+  const { arch } = JSON.parse(await readFile(`${id}/manifest.json`, "utf8")) as { readonly arch?: unknown };
+  return typeof arch === "string" ? arch : undefined;
+}
+
+/** Bytes that are free where the Nix store lies, for whom they count. */
+export async function readStoreFree(): Promise<number | undefined> {
+  return statfs("/nix/store").then(
+    ({ bsize, bavail }) => bsize * bavail,
+    () => undefined,
+  );
+}

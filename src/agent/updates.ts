@@ -1,0 +1,176 @@
+import { mkdir, watch } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Controllers } from "#api/ask.ts";
+import { ApiRefusal } from "#api/client.ts";
+import { fetchBundle } from "#api/bundle-transfer.ts";
+import { describeError, type Log } from "#api/log.ts";
+import type { UpdateAnswer } from "#api/update-schemas.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import type { Order } from "#rollout/order.ts";
+import type { Fence } from "#rollout/records.ts";
+import { Statement, type Bundle } from "#rollout/spec.ts";
+import { bundleFile, readReport, updatesFolder, writeOrder } from "#updater/files.ts";
+
+export interface NodeUpdatesParts {
+  readonly nodeId: string;
+  readonly stateDir: string;
+  /** Connections of its own: an exchange waits for its answer. */
+  readonly controllers: Controllers;
+  readonly signal: AbortSignal;
+  readonly log: Log;
+}
+
+/** The agent's part in cluster updates: it carries orders to the updater, and the node's word to the controllers. It changes nothing itself. */
+export interface NodeUpdates {
+  /** A rollout concerns this node: its orders are asked for until it does no more. */
+  readonly concern: () => void;
+  readonly stop: () => Promise<void>;
+}
+
+const pauseMs = { shortest: 500, longest: 15_000 } as const;
+
+export function followUpdates(parts: NodeUpdatesParts): NodeUpdates {
+  const stopped = new AbortController();
+  const signal = AbortSignal.any([parts.signal, stopped.signal]);
+  let going: Promise<void> | undefined;
+  const concern = (): void => {
+    if (signal.aborted) return;
+    going ??= follow({ ...parts, signal })
+      .catch((error: unknown) => {
+        if (!signal.aborted) parts.log.warn("updates cannot be followed", describeError(error));
+      })
+      .finally(() => (going = undefined));
+  };
+  return {
+    concern,
+    async stop() {
+      stopped.abort();
+      await going;
+    },
+  };
+}
+
+/** Asks and tells in turn, until no rollout concerns this node any more. */
+async function follow({ nodeId, stateDir, controllers, signal, log }: NodeUpdatesParts): Promise<void> {
+  const folder = updatesFolder(stateDir);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  let known: Fence | undefined = (await readReport(folder))?.fence;
+  let fetching: AbortController | undefined;
+  let pause: number = pauseMs.shortest;
+  try {
+    while (!signal.aborted) {
+      const report = await readReport(folder);
+      let answer: UpdateAnswer | undefined;
+      try {
+        const said = { nodeId, ...defined({ report, known }) };
+        answer = await untilOtherwise(folder, report?.epoch, signal, (either) =>
+          controllers.ask((client) => client.call("exchangeUpdate", said, { signal: either })),
+        );
+        pause = pauseMs.shortest;
+      } catch (error) {
+        // Refused: the next heartbeat tells whether there is still something to ask.
+        if (signal.aborted || error instanceof ApiRefusal) return;
+        log.warn("no controller took this node's word about an update", { retryInMs: pause, ...describeError(error) });
+        await sleep(pause, undefined, { signal });
+        pause = Math.min(2 * pause, pauseMs.longest);
+        continue;
+      }
+      // There is something new to tell.
+      if (!answer) continue;
+      if (!answer.concerned) return;
+      const { order } = answer;
+      if (!order) continue;
+      known = order.fence;
+      fetching?.abort();
+      fetching = new AbortController();
+      log.info("an order of an update", {
+        update: order.fence.name,
+        step: order.step,
+        epoch: order.fence.epoch,
+        seq: order.fence.seq,
+      });
+      void hand(order, { folder, controllers, log, signal: AbortSignal.any([signal, fetching.signal]) });
+    }
+  } finally {
+    fetching?.abort();
+  }
+}
+
+interface Handing {
+  readonly folder: string;
+  readonly controllers: Controllers;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** Gives the updater an order; what has to be there for it is fetched first. */
+async function hand(order: Order, { folder, controllers, log, signal }: Handing): Promise<void> {
+  try {
+    const bundle = order.step === "prepare" ? bundleOf(order) : undefined;
+    const problem = bundle && (await bring(bundle, { folder, controllers, log, signal }));
+    if (!signal.aborted) await writeOrder(folder, { ...order, ...defined({ problem }) });
+  } catch (error) {
+    if (!signal.aborted) log.error("an order could not be given to the updater", describeError(error));
+  }
+}
+
+/** What the statement names. Nothing of it is believed here: the updater looks whose word it is. */
+function bundleOf({ signed }: Order): (Bundle & { readonly seconds: number }) | undefined {
+  const { success, data } = Statement.safeParse(JSON.parse(signed.statement));
+  return success && data.bundle ? { ...data.bundle, seconds: data.spec.timeouts.prepareSeconds } : undefined;
+}
+
+/** Fetches a bundle from whichever controller has it. Gives why it could not. */
+async function bring(
+  bundle: Bundle & { readonly seconds: number },
+  { folder, controllers, log, signal }: Handing,
+): Promise<string | undefined> {
+  const target = bundleFile(folder, bundle.sha256);
+  await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+  const until = performance.now() + bundle.seconds * 1000;
+  for (let pause: number = pauseMs.shortest; ; pause = Math.min(2 * pause, pauseMs.longest)) {
+    try {
+      await controllers.ask((client) => fetchBundle(client, bundle, target, { signal }));
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      const isFull = error instanceof KcoreError && error.problems[0]?.code === "UPDATE_BUNDLE_NO_ROOM";
+      if (isFull || performance.now() > until) return (error as Error).message;
+      log.warn("the bundle of an update cannot be fetched yet", { retryInMs: pause, ...describeError(error) });
+      await sleep(pause, undefined, { signal });
+    }
+  }
+}
+
+/** The answer; undefined when the node has a new word before it comes: then nobody waits for it any more. */
+async function untilOtherwise<Answer>(
+  folder: string,
+  told: number | undefined,
+  signal: AbortSignal,
+  ask: (signal: AbortSignal) => Promise<Answer>,
+): Promise<Answer | undefined> {
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  let isNews = false;
+  const look = async (): Promise<void> => {
+    for await (const _ of watch(folder, { signal: either })) {
+      if ((await readReport(folder))?.epoch === told) continue;
+      isNews = true;
+      over.abort();
+    }
+  };
+  const looking = look().catch(() => undefined);
+  try {
+    // What came between the last look and the watch.
+    if ((await readReport(folder))?.epoch !== told) return undefined;
+    return await ask(either);
+  } catch (error) {
+    if (isNews && !signal.aborted) return undefined;
+    throw error;
+  } finally {
+    over.abort();
+    await looking;
+  }
+}

@@ -1,0 +1,41 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ensurePrivateFolder, replaceFile } from "#pki/private-files.ts";
+import type { Order } from "#rollout/order.ts";
+import { Report } from "#rollout/records.ts";
+
+/** What lies in the folder of updates, `updates` below the node's state folder: how the agent and the updater speak with each other. */
+export const names = {
+  /** The order that the updater shall take; systemd starts it for that. */
+  inbox: "inbox.json",
+  /** The same, when the updater has it and has not yet said so in its journal. */
+  taken: "taken.json",
+  /** There while something is begun that has not ended; systemd starts the updater for that, too. */
+  unfinished: "unfinished",
+  journal: "journal.json",
+  report: "report.json",
+} as const;
+
+export function updatesFolder(stateDir: string): string {
+  return join(stateDir, "updates");
+}
+
+/** Where the agent puts a bundle before it gives an order to prepare it. The updater believes nothing of it. */
+export function bundleFile(folder: string, sha256: string): string {
+  return join(folder, "bundles", sha256);
+}
+
+/** Gives the updater an order; one that lies there untaken is replaced. It is on the disk when this resolves. */
+export async function writeOrder(folder: string, order: Order): Promise<void> {
+  await ensurePrivateFolder(folder);
+  await replaceFile(join(folder, names.inbox), `${JSON.stringify(order)}\n`);
+}
+
+/** The node's present word; undefined: it has none, or it cannot be read. */
+export async function readReport(folder: string): Promise<Report | undefined> {
+  try {
+    return Report.parse(JSON.parse(await readFile(join(folder, names.report), "utf8")));
+  } catch {
+    return undefined;
+  }
+}
