@@ -108,7 +108,8 @@ export class Updater {
       const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
       const limit = 1000 * (doing.hasBooted ? rebootSeconds : activateSeconds);
       const left = (): number => this.#desk.left(limit);
-      if (left() <= 0) throw new UpdateFailure("activation", `it did not hold within ${limit / 1000} s`);
+      if (left() <= 0)
+        throw new UpdateFailure(doing.hasBooted ? "reboot" : "activation", `it did not hold within ${limit / 1000} s`);
       const { needsBoot } = await this.#desk.during(way.activate(() => Math.max(1, left())));
       if (needsBoot && !doing.hasBooted) {
         doing.stage = "booting";
@@ -209,8 +210,11 @@ export class Updater {
 
   async #end(doing: Doing, word: Word): Promise<void> {
     delete this.#desk.journal.doing;
-    // Of another plan meanwhile, it says nothing.
-    const isOf = this.#desk.journal.fence?.generation === doing.generation;
-    await this.#desk.say(isOf ? word : { state: "fenced" });
+    const { journal } = this.#desk;
+    if (journal.fence?.generation === doing.generation) return this.#desk.say(word);
+    // The plan is another one meanwhile, of which this says nothing.
+    delete journal.previous;
+    delete journal.prepared;
+    await this.#desk.say({ state: "fenced" });
   }
 }
