@@ -264,21 +264,21 @@ describe("cluster updates by their commands, against three real controllers", fu
     answers.set("n1", (step) => (step === "prepare" ? held.promise : { ok: true }));
     await apply(manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto" }), "-s", at(0).endpoint);
     await eventually(async () => (await get("handed")).nodeStatus[0]?.phase === "preparing", 20_000);
-    expect(await does("takeover", "handed")).to.contain("already");
+    expect(await does("takeover", "handed")).to.contain("it was before; for another");
     const refused = await kcore("takeover", "handed", "--force");
     expect(refused.code).to.equal(2);
     expect(refused.stderr).to.contain("They may block one another, until the next takeover");
     await at(0).stop();
     const taken = await does("takeover", "handed", "-s", at(1).endpoint);
-    expect(taken).to.match(/^handed is owned by \S+: epoch 2, granted by 2 of 3 controllers\n$/);
+    expect(taken).to.match(/^handed is owned by \S+: epoch 3, granted by 2 of 3 controllers\n$/);
     held.resolve({ ok: true });
-    expect((await reaches("handed", "succeeded")).owner).to.include({ id: at(1).id, epoch: 2 });
+    expect((await reaches("handed", "succeeded")).owner).to.include({ id: at(1).id, epoch: 3 });
     await at(0).start();
     await eventually(() => areAllInStep(controllers));
     // What changes of it goes to its owner, whoever is asked.
     const file = manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 9 } });
     expect(await apply(file, "-s", at(0).endpoint)).to.match(/^handed updated: generation 2/);
     const forced = await json<object>("takeover", "handed", "--force", "--old-owner-is-dead", "-s", at(2).endpoint);
-    expect(forced).to.include({ name: "handed", epoch: 3, owner: at(2).id, controllers: 3 });
+    expect(forced).to.include({ name: "handed", epoch: 4, owner: at(2).id, controllers: 3 });
   });
 });
