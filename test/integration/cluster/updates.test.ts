@@ -186,8 +186,14 @@ describe("cluster updates by their commands, against three real controllers", fu
     const { child, ended } = start(
       "update",
       "cluster",
-      ...["apply", "-f", file, "--bundle", "0.5.0"],
-      ...["--passphrase-file", "passphrase", "-w"],
+      "apply",
+      "-f",
+      file,
+      "--bundle",
+      "0.5.0",
+      "--passphrase-file",
+      "passphrase",
+      "-w",
     );
     let seen = "";
     child.stdout?.on("data", (text: string) => (seen += text));
