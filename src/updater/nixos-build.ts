@@ -33,16 +33,23 @@ export async function buildSystem(build: SystemBuild): Promise<string> {
   if (!/^[\w.-]+$/.test(name)) throw new UpdateFailure("refused", `“${name}” is no name of a configuration`);
   const inputs = nixpkgsRev === undefined ? ["--no-update-lock-file"] : await overrideNixpkgs(build, url, nixpkgsRev);
   const link = builtLink(folder);
-  await nix(build, [
+  const words = [
     ...["build", `${url}#nixosConfigurations."${name}".config.system.build.toplevel`, "--out-link", link],
     // A power cut must not leave paths that Nix takes for whole.
     ...["--option", "sync-before-registering", "true"],
-    ...["--no-write-lock-file", ...inputs],
-  ]);
+    ...inputs,
+  ];
+  await nix(build, words).catch(explainLock);
   const path = StorePath.safeParse(await ports.readLink(link));
   if (!path.success) throw new UpdateFailure("build", `${url} has no NixOS system as “${name}”`);
   await must(ports, ["sync"], { kind: "build", limitMs: build.left() });
   return path.data;
+}
+
+function explainLock(error: unknown): never {
+  if (!(error instanceof UpdateFailure) || !/lock file/.test(error.message)) throw error;
+  const how = "the flake's flake.lock does not name a commit of every input: nix flake lock, and commit it";
+  throw new UpdateFailure("refused", `${how}\n${error.message}`, { cause: error });
 }
 
 async function nix(build: SystemBuild, words: readonly string[]): Promise<string> {

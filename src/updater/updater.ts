@@ -183,7 +183,8 @@ export class Updater {
 
   /** Back to what ran before, and that it runs; false: behind a boot, which comes next. */
   async #to(doing: Doing, before: Present, way: UpdateWay): Promise<boolean> {
-    const limit = Math.max(backMs, 1000 * doing.statement.spec.timeouts.activateSeconds);
+    const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
+    const limit = doing.hasBooted ? 1000 * rebootSeconds : Math.max(backMs, 1000 * activateSeconds);
     const left = (): number => this.#desk.left(limit);
     if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${limit / 1000} s`);
     const { needsBoot } = await this.#desk.during(way.rollBack(before, () => Math.max(1, left())));

@@ -395,7 +395,9 @@ export class UpdateWorld {
         const [name = "", how = "", what = ""] = rest;
         const id = how === "--set" ? what : (this.links.get(`${name}-${what}-link`) ?? "");
         if (!this.store.has(id)) return failed(`${id} is not in the store`);
-        const number = how === "--set" ? 1 + Math.max(...this.generations(name)) : Number(what);
+        const newest = Math.max(...this.generations(name));
+        const isNewest = this.links.get(`${name}-${newest}-link`) === id;
+        const number = how === "--set" ? newest + (isNewest ? 0 : 1) : Number(what);
         this.setLink(`${name}-${number}-link`, id);
         this.setLink(name, `${name.split("/").at(-1)}-${number}-link`);
         return done();
