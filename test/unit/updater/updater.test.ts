@@ -109,7 +109,7 @@ describe("the updater", () => {
           const fail = { code: 1, stdout: "", stderr: "no such file" };
           world.failures.set("systemctl restart", fail);
           world.onEffect = (what) => {
-            if (what.startsWith("systemctl --no-pager")) world.failures.clear();
+            if (what.startsWith("journalctl")) world.failures.clear();
           };
         },
       },
