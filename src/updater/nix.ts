@@ -38,13 +38,15 @@ export function versionOf(path: string): string {
   return /^[^-]+-.*?-(\d.*)$/.exec(basename(path))?.[1] ?? "";
 }
 
-/** The number of the generation that a profile has when it is set to a path: Nix takes the present one and the newest one again. */
+/** The number that a path's generation has or will have: Nix makes none where the present one, or the newest, is that path already. */
 export async function generationFor(ports: Ports, profile: string, id: string): Promise<number> {
   const present = await readProfile(ports, profile);
   if (present?.id === id && present.generation !== undefined) return present.generation;
-  const own = (await ports.list(dirname(profile))).filter((name) => name.startsWith(`${basename(profile)}-`));
-  const numbers = own.filter((name) => /^-\d+-link$/.test(name.slice(basename(profile).length))).map(generationOf);
-  const newest = Math.max(0, ...numbers);
+  const start = `${basename(profile)}-`;
+  const links = (await ports.list(dirname(profile))).filter(
+    (name) => name.startsWith(start) && /^\d+-link$/.test(name.slice(start.length)),
+  );
+  const newest = Math.max(0, ...links.map(generationOf));
   return (await ports.readLink(`${profile}-${newest}-link`)) === id ? newest : newest + 1;
 }
 

@@ -225,8 +225,11 @@ export class Updater {
 
   async #end(doing: Doing, word: Word): Promise<void> {
     delete this.#desk.journal.doing;
-    // Of another plan meanwhile, it says nothing.
-    const isOf = this.#desk.journal.fence?.generation === doing.generation;
-    await this.#desk.say(isOf ? word : { state: "fenced" });
+    const { journal } = this.#desk;
+    if (journal.fence?.generation === doing.generation) return this.#desk.say(word);
+    // The plan is another one meanwhile, of which this says nothing.
+    delete journal.previous;
+    delete journal.prepared;
+    await this.#desk.say({ state: "fenced" });
   }
 }

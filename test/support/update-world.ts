@@ -381,8 +381,9 @@ export class UpdateWorld {
         if (verb === "restart") for (const name of rest.slice(1)) this.#start(name);
         if (verb === "reboot") this.#isGoingDown = true;
         if (["restart", "reboot", "daemon-reload"].includes(verb)) return done();
-        if (rest.includes("status")) return done(`the log of ${last}`);
         break;
+      case "journalctl":
+        return done(`the log of ${last}`);
       case "nix-store": {
         const state = this.store.get(last);
         if (verb === "--check-validity") return state ? done() : failed("is not valid");
