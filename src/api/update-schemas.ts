@@ -10,7 +10,7 @@ const Time = z.string();
 /** What an agent says while a rollout concerns its node: its last word, and the order that it knows. */
 export const UpdateExchange = z.object({
   nodeId: z.string(),
-  report: Report.optional(),
+  report: z.object(Report.shape).optional(),
   known: Fence.optional(),
 });
 export type UpdateExchange = z.infer<typeof UpdateExchange>;
@@ -143,6 +143,8 @@ export const UpdateView = UpdateSummary.extend({
   approvedBy: Text.optional(),
   spec: UpdateSpec,
   bundle: Bundle.optional(),
+  /** What the bastion said itself: who carries out a part of it goes by this, not by a controller's word. */
+  signed: SignedStatement,
   waves: z.array(z.array(Text)),
   nodeStatus: z.array(NodeUpdateView),
 });

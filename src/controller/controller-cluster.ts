@@ -111,6 +111,7 @@ export function openCluster(
     bundles,
     credentials: own.credentials,
     random,
+    monotonic,
     controllerId,
     records,
     liveness,

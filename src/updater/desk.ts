@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { z } from "zod";
-import { judgeOrder } from "#rollout/node-fence.ts";
+import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order } from "#rollout/order.ts";
 import { Report } from "#rollout/records.ts";
 import type { SignedStatement, Statement } from "#rollout/spec.ts";
@@ -106,10 +106,10 @@ export class Desk {
 
   async #judge(order: Order): Promise<void> {
     const { log, verify } = this.#parts;
-    const { fence, step, signed } = order;
-    const { doing, next, fence: known } = this.journal;
+    const { fence, step, signed, problem } = order;
+    const { doing, next } = this.journal;
     const isBusy = (doing ?? next) !== undefined;
-    const verdict = judgeOrder(known && { fence: known, isBusy }, fence);
+    const verdict = judgeOrder(this.#remembered(isBusy), fence);
     if (!verdict.accept) {
       if (verdict.why === "refused") log.warn("refused an order", { why: verdict.message, order: fence });
       return;
@@ -131,7 +131,7 @@ export class Desk {
     if (!doing) this.journal.brings = statement.spec.target.flakeRef === undefined ? "runtime" : "system";
     const isSame = this.#remember(fence);
     if (step === "fence" || (doing?.step === step && isEqual(doing.statement, statement))) delete this.journal.next;
-    else this.journal.next = { step, statement };
+    else this.journal.next = { step, statement, ...(problem === undefined ? {} : { problem }) };
     // Without a step of its own the word about what was done stays, under the present owner's name.
     const { report } = this.journal;
     if (this.journal.next && !doing) return this.save();
@@ -142,11 +142,17 @@ export class Desk {
     );
   }
 
+  #remembered(isBusy: boolean): Remembered | undefined {
+    const { fence, past } = this.journal;
+    return fence && { fence, isBusy, past };
+  }
+
   /** Whether it is the rollout, in the plan, that the node is in already; else what was known of another one is forgotten. */
   #remember(fence: Order["fence"]): boolean {
     const { fence: known } = this.journal;
     const isSame = known?.name === fence.name && known.generation === fence.generation;
-    this.journal.fence = fence;
+    const { past = [] } = rememberOrder(this.#remembered(false), fence);
+    Object.assign(this.journal, { fence, past: [...past] });
     if (!isSame && !this.journal.doing) {
       delete this.journal.previous;
       delete this.journal.prepared;
@@ -192,7 +198,7 @@ export class Desk {
     if (!fence) return;
     const before = doing?.before ?? previous;
     this.journal.report = {
-      epoch: (report?.epoch ?? 0) + 1,
+      epoch: Math.max((report?.epoch ?? 0) + 1, ports.clock()),
       fence,
       ...word,
       present: await present(brings),

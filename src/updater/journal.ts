@@ -47,9 +47,11 @@ const format = "kcore-updater/1";
 export const Journal = z.object({
   format: z.literal(format),
   fence: Fence.optional(),
+  /** The last order of each other update, so that none of them begins again when it comes late. */
+  past: z.array(Fence).default([]),
   doing: Doing.optional(),
   /** The last order, when it is not carried out yet. */
-  next: z.object({ step: Step, statement: Statement }).optional(),
+  next: z.object({ step: Step, statement: Statement, problem: z.string().optional() }).optional(),
   /** What the present rollout brings. */
   brings: Brings.default("runtime"),
   prepared: Prepared.optional(),
@@ -59,5 +61,5 @@ export const Journal = z.object({
 export type Journal = z.infer<typeof Journal>;
 
 export function emptyJournal(): Journal {
-  return { format, brings: "runtime" };
+  return { format, past: [], brings: "runtime" };
 }

@@ -54,7 +54,7 @@ export class Updater {
     await desk.close();
   }
 
-  async #begin({ step, statement }: NonNullable<Journal["next"]>): Promise<void> {
+  async #begin({ step, statement, problem }: NonNullable<Journal["next"]>): Promise<void> {
     const { journal } = this.#desk;
     const { fence, previous } = journal;
     const doing: Doing = {
@@ -70,6 +70,7 @@ export class Updater {
     delete journal.next;
     journal.doing = doing;
     try {
+      if (problem !== undefined) throw new UpdateFailure("build", problem);
       const way = this.#wayOf(statement);
       const now = await way.present();
       const before = step === "activate" && now.id !== way.target.id ? now : previous;

@@ -2,7 +2,7 @@ import type { AnswerOf } from "#api/methods.ts";
 import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
 import { selectNodes, wavesOf } from "#rollout/select.ts";
-import { isOpen } from "#rollout/window.ts";
+import { isInWindow } from "#rollout/window.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { hashOf, planHashOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
@@ -96,7 +96,7 @@ function warningsOf({ clock, majority }: ViewParts, { spec }: UpdateDraft, selec
       `${down.map(({ hostname }) => hostname).join(", ")} not ready: no node is started while ${spec.strategy.maxUnavailable} or more are down`,
     );
   if (!majority.isHeld()) warnings.push("no majority of the controllers is reached: no node would be started now");
-  if (!isOpen(spec.window, clock())) warnings.push(`outside of the window: it begins at ${spec.window?.from} UTC`);
+  if (!isInWindow(spec.window, clock())) warnings.push(`outside of the window: it begins at ${spec.window?.from} UTC`);
   const { drain } = spec;
   if (drain.enabled && drain.state === undefined && drain.command === undefined)
     warnings.push("drain is enabled, and neither a state nor a command says how: nothing is drained");

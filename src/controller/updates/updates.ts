@@ -27,6 +27,7 @@ export interface UpdatesParts extends ViewParts {
   readonly bundles: BundleStore;
   readonly credentials: () => Credentials;
   readonly random: () => number;
+  readonly monotonic: () => number;
 }
 
 /** Cluster updates, as operators and nodes ask for them. */
@@ -56,8 +57,8 @@ export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
 }
 
 export function manageUpdates(parts: UpdatesParts): Updates {
-  const { records, index, controllerId, majority, members, log } = parts;
-  const exchange = openExchange(records, index);
+  const { records, index, controllerId, members, log } = parts;
+  const exchange = openExchange(records, index, parts.monotonic);
   const loop = startOwnerLoop(parts);
   const { bundles: store, clock, credentials, random } = parts;
   const fetcher = fetchBundles({
@@ -69,16 +70,20 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     random,
     log,
   });
+  let granting = Promise.resolve();
+  const grant = (): void => {
+    granting = granting
+      .then(() => grantClaims({ records, index, controllerId }))
+      .catch((error: unknown) => log.warn("a claim to an update could not be answered", describeError(error)));
+  };
   fetcher.look();
+  grant();
   const unwatch = records.replica.watch((changed) => {
     const touched = changed.filter((key) => key.startsWith("update/"));
     if (touched.length === 0) return;
-    loop.nudge();
+    loop.nudge(new Set(touched.map((key) => key.split("/")[1] ?? "")));
     if (touched.some((key) => key.endsWith("/head"))) fetcher.look();
-    if (touched.some((key) => key.includes("/claim/")))
-      grantClaims({ records, index, controllerId }).catch((error: unknown) =>
-        log.warn("a claim to an update could not be answered", describeError(error)),
-      );
+    if (touched.some((key) => key.includes("/claim/"))) grant();
   });
   const known = (name: string): UpdateRecords => {
     const update = index.read(name);
@@ -109,7 +114,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     },
     wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
     takeOver: (name, { force }, by) =>
-      takeOver({ records, index, controllerId, majority, members }, name, { by, ...defined({ force }) }),
+      takeOver({ records, index, controllerId, members }, name, { by, ...defined({ force }) }),
     async answerHook(name, { node, ...answer }) {
       const update = known(name);
       const id = parts.names.find(node);
@@ -123,6 +128,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
       unwatch();
       exchange.stop();
       await fetcher.stop();
+      await granting;
       await loop.stop();
       index.stop();
     },

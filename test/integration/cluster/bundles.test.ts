@@ -304,7 +304,7 @@ describe("bundles on controllers", function () {
       await file.close();
     });
 
-    it("stops in the middle when it is told to", async () => {
+    it("stops when it is told to, and looks no more", async () => {
       start(() => [first.endpoint]);
       fetcher.look();
       await eventually(() => lines.includes("a bundle could not be fetched"));

@@ -31,10 +31,13 @@ describe("the updater", () => {
     expect(restarts(world)).to.have.length(1);
   });
 
-  it("counts its words, and says the last one again when the agent's copy is gone", async () => {
+  it("counts its words by its clock, never back, and says the last one again when the agent's copy is gone", async () => {
     const world = prepared();
     await world.give(statementOf(young, quick), "prepare", "activate");
-    expect(world.said.map(({ epoch }) => epoch)).to.deep.equal([1, 2, 3, 4]);
+    const counts = world.said.map(({ epoch }) => epoch);
+    expect(counts).to.have.length(4);
+    expect(counts).to.deep.equal([...new Set(counts)].toSorted((a, b) => a - b));
+    expect(counts[0]).to.be.greaterThan(1_000_000_000);
     const last = world.report();
     world.files.delete("/var/lib/kcore/updates/report.json");
     await world.run();
@@ -48,8 +51,10 @@ describe("the updater", () => {
     world.order("roll_back", statementOf(young, quick));
     await world.live();
     expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
+    const before = world.report()?.epoch ?? 0;
     await world.give(statementOf(young, quick), "fence");
-    expect([world.report()?.epoch, world.report()?.state]).to.deep.equal([5, "activated"]);
+    expect(world.report()?.state).to.equal("activated");
+    expect(world.report()?.epoch).to.be.greaterThan(before);
     expect(world.files.get("/var/lib/kcore/updates/journal.json.damaged")).to.equal('{"format":');
   });
 
