@@ -80,7 +80,8 @@ export class SimController {
 
   tick(): void {
     if (!this.isUp) return;
-    const seen = [...this.#heard].map(([id, at]) => [id, this.#mono - at] as const);
+    // What it heard itself: hearsay would keep a dead node alive.
+    const seen = [...this.#waiting].map(([id, { at }]) => [id, this.#mono - at] as const);
     const vector = new Map(this.registers.vector);
     for (const peer of this.#world.controllers)
       if (peer !== this) this.#world.send(this.id, peer.id, () => peer.pulled(this, vector, seen));

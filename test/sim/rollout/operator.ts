@@ -39,10 +39,9 @@ export class Operator {
       for (let index = 0; index < 2; index++)
         sometime(0.9, () => {
           figures.rollbacks++;
-          const isNow = random.chance(0.15);
           const name = random.chance(0.8) ? "u" : "v";
-          if (isNow) this.#world.checks.isForced.add(name);
-          this.#wish(name, "rollback", isNow ? { now: true } : {});
+          if (random.chance(0.15)) this.#rollBackNow(name);
+          else this.#wish(name, "rollback");
         });
     if (swarm.manifests) sometime(0.5, () => this.#applyNext());
   }
@@ -129,6 +128,11 @@ export class Operator {
     return generation;
   }
 
+  #rollBackNow(name: string): void {
+    this.#world.checks.isForced.add(name);
+    this.#wish(name, "rollback", { now: true });
+  }
+
   /** Half of the time two at once, and some of them by force. */
   #takeOver(): void {
     const { random, figures } = this.#world;
@@ -162,8 +166,9 @@ export class Operator {
       const { progress } = random.pick(controllers).of(name);
       if (progress?.waits?.includes("approval")) this.#approve(name);
       if (progress?.waits?.includes("promotion")) this.#promote(name);
-      // Each of two updates may have nodes that the other needs.
-      if (look === 40 && name === "v") this.#wish(name, "cancel");
+      // Each of two updates may have nodes that the other waits for.
+      if (look === 40 && begun.size > 1) this.#wish(name, "cancel");
+      if (look === 60 && begun.size > 1 && progress?.phase === "rolling_back") this.#rollBackNow(name);
       if (look % 25 === 0) this.#any().takeOver(name, false);
     }
   }

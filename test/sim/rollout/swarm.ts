@@ -34,8 +34,8 @@ export interface RolloutSwarm {
   readonly second: boolean;
 }
 
-/** Nothing goes wrong, and nobody asks for anything. */
-export const calm: Partial<RolloutSwarm> = {
+/** Nothing but bundles goes wrong by itself, and one update has the nodes: what is killed is the owner. */
+export const undisturbed: Partial<RolloutSwarm> = {
   drop: 0,
   duplicate: 0,
   slow: 0,
@@ -45,11 +45,8 @@ export const calm: Partial<RolloutSwarm> = {
   nodeCrashes: false,
   jumps: false,
   slowNodes: false,
-  bad: 0,
   deadly: 0,
   takeovers: 0,
-  cancels: false,
-  rollbacks: false,
   manifests: false,
   second: false,
 };
