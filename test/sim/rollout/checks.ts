@@ -24,7 +24,10 @@ export class Checks {
   }
 
   /** (a) A node takes no order of an older epoch, or of another owner in the same one, and none of another manifest while it is busy. */
-  accepted(machine: Machine, { fence }: SimOrder, before: Fence | undefined): void {
+  accepted(machine: Machine, { fence, step }: SimOrder, before: Fence | undefined): void {
+    const isSame = before?.name === fence.name && before.generation === fence.generation;
+    if (step === "activate" && (machine.memory?.state === "fenced" || (before?.name === fence.name && !isSame)))
+      throw new Violation(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
     const key = `${machine.id} ${fence.name}`;
     const last = this.#taken.get(key);
     if (last && (fence.epoch < last.epoch || (fence.epoch === last.epoch && fence.owner !== last.owner)))
@@ -33,7 +36,7 @@ export class Checks {
       throw new Violation(`(a) ${machine.id} took ${told(fence)} again, after ${told(last)}`);
     if (last && fence.generation < last.generation)
       throw new Violation(`(a) ${machine.id} took an older manifest: ${told(fence)} after ${told(last)}`);
-    if (machine.isBusy && before && (before.name !== fence.name || before.generation !== fence.generation))
+    if (machine.isBusy && before && !isSame)
       throw new Violation(`(a) ${machine.id} took ${told(fence)} while it was busy with ${told(before)}`);
     this.#taken.set(key, fence);
   }

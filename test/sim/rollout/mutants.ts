@@ -143,20 +143,6 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
       },
     ],
   },
-  strangers: {
-    why: "rows that another owner wrote stay as they are",
-    edits: [
-      {
-        file: "rollout/adopt.ts",
-        from: "if (isMeant && !isOwn(view, id, row))",
-        to: "if (isMeant && progress.epoch !== epoch && !isOwn(view, id, row))",
-      },
-    ],
-  },
-  ahead: {
-    why: "an owner does not see that a node knows a later order of its than its own row",
-    edits: [{ file: "rollout/adopt.ts", from: "row.seq >= lastSeqOf(view, id)", to: "row.seq >= 0" }],
-  },
   early: {
     why: "nodes get an order before it is durable",
     edits: [
@@ -220,22 +206,6 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   oldanswer: {
     why: "what a node said of an older order is taken for the answer",
     edits: [{ file: "rollout/advance.ts", from: "report?.fence.seq === row.seq ? report : undefined", to: "report" }],
-  },
-  laterwins: {
-    why: "a late row of a former owner wins over the new owner's",
-    edits: [
-      {
-        file: `${sim}/registers.ts`,
-        from: 'what === "owner" || what === "progress" || what === "node" || what === "report"',
-        to: 'what === "report"',
-      },
-    ],
-  },
-  reportswap: {
-    why: "a node's older word wins when it comes by a controller whose clock is ahead",
-    edits: [
-      { file: `${sim}/registers.ts`, from: '|| what === "node" || what === "report" ?', to: '|| what === "node" ?' },
-    ],
   },
   deafend: {
     why: "what nodes say after the end of a rollout is not heard",
