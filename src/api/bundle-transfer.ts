@@ -31,7 +31,8 @@ const pieceMs = { short: 300, long: 1_500 } as const;
 
 /** Whoever gives or takes so many bytes more slowly than this is not waited for: somebody else may be quicker, and it goes on where it was. */
 export function longestTransferMs(bytes: number): number {
-  return 60_000 + (bytes / (32 * 1024)) * 1000;
+  // Whole ones: AbortSignal.timeout takes no others.
+  return 60_000 + Math.ceil((bytes / (32 * 1024)) * 1000);
 }
 
 /**

@@ -15,7 +15,7 @@ export interface UpdaterParts {
   readonly wayOf: (statement: Statement) => UpdateWay;
 }
 
-/** Going back has its own time, since the way forward may have used up all. */
+/** Going back has its own time, no less than this, since the way forward may have used up all. */
 const backMs = 180_000;
 const rebootMs = 60_000;
 const underWay: Readonly<Record<Step, Report["state"]>> = {
@@ -62,6 +62,7 @@ export class Updater {
       statement,
       generation: fence?.generation ?? 1,
       stage: "begun",
+      boots: false,
       hasBooted: false,
       mark: "",
       time: { bootId: await this.#ports.bootId(), since: this.#ports.uptime(), spent: 0 },
@@ -85,7 +86,8 @@ export class Updater {
   async #carryOn(doing: Doing): Promise<void> {
     try {
       const way = this.#wayOf(doing.statement);
-      if (doing.step === "prepare") await this.#prepare(doing, way);
+      if (doing.boots) await this.#boot(doing);
+      else if (doing.step === "prepare") await this.#prepare(doing, way);
       else if (doing.step === "roll_back") await this.#rollBack(doing, way);
       else if (doing.stage === "back") await this.#goBack(doing, way);
       else await this.#activate(doing, way);
@@ -104,15 +106,14 @@ export class Updater {
 
   async #activate(doing: Doing, way: UpdateWay): Promise<void> {
     if (doing.stage !== "held") {
-      if (doing.stage === "booting") return this.#boot(doing);
       const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
       const limit = 1000 * (doing.hasBooted ? rebootSeconds : activateSeconds);
       const left = (): number => this.#desk.left(limit);
-      if (left() <= 0) throw new UpdateFailure("activation", `it did not hold within ${limit / 1000} s`);
-      const { needsBoot } = await this.#desk.during(way.activate(() => Math.max(1, left())));
+      if (left() <= 0)
+        throw new UpdateFailure(doing.hasBooted ? "reboot" : "activation", `it did not hold within ${limit / 1000} s`);
+      const { needsBoot } = await this.#desk.during(way.activate(() => Math.max(1, left()), doing.hasBooted));
       if (needsBoot && !doing.hasBooted) {
-        doing.stage = "booting";
-        doing.time = { ...doing.time, since: this.#ports.uptime(), spent: 0 };
+        this.#startBoot(doing);
         return this.#desk.say({ state: "rebooting" });
       }
       await this.#holds(doing, way, left);
@@ -122,6 +123,11 @@ export class Updater {
     await way.commit(await way.present());
     if (doing.before) this.#desk.journal.previous = doing.before;
     await this.#end(doing, { state: "activated" });
+  }
+
+  #startBoot(doing: Doing): void {
+    doing.boots = true;
+    doing.time = { ...doing.time, since: this.#ports.uptime(), spent: 0 };
   }
 
   /** The next start, after the boot, goes on. */
@@ -164,24 +170,34 @@ export class Updater {
   }
 
   async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
-    await this.#to(doing.before ?? (await way.present()), way);
+    const to = doing.before ?? (await way.present());
+    if (!(await this.#to(doing, to, way))) return;
+    await way.commit(to);
     delete this.#desk.journal.previous;
     await this.#end(doing, { state: "rolled_back" });
   }
 
   async #goBack(doing: Doing, way: UpdateWay): Promise<void> {
     const { failure } = doing;
-    if (doing.before) await this.#to(doing.before, way, false);
+    if (doing.before && !(await this.#to(doing, doing.before, way))) return;
     await this.#end(doing, { state: "failed", ...(failure && { failure }) });
   }
 
-  /** Back to what ran before, and that it runs. What updates the node follows where a further step had moved it. */
-  async #to(before: Present, way: UpdateWay, isHeld = true): Promise<void> {
-    const left = (): number => this.#desk.left(backMs);
-    if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${backMs / 1000} s`);
-    await this.#desk.during(way.rollBack(before, () => Math.max(1, left())));
+  /** Back to what ran before, and that it runs; false: behind a boot, which comes next. */
+  async #to(doing: Doing, before: Present, way: UpdateWay): Promise<boolean> {
+    const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
+    const limit = doing.hasBooted ? 1000 * rebootSeconds : Math.max(backMs, 1000 * activateSeconds);
+    const left = (): number => this.#desk.left(limit);
+    if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${limit / 1000} s`);
+    const { needsBoot } = await this.#desk.during(way.rollBack(before, () => Math.max(1, left())));
+    if (needsBoot && doing.hasBooted) throw new UpdateFailure("rollback", `the node did not boot into ${before.id}`);
+    if (needsBoot) {
+      this.#startBoot(doing);
+      await this.#desk.save();
+      return false;
+    }
     await this.#await(() => way.missing(before), left);
-    if (isHeld) await way.commit(before);
+    return true;
   }
 
   /** What is no failure of the update ends the process; the next one tries again, as long as there is time. */
@@ -199,6 +215,8 @@ export class Updater {
       return this.#end(doing, { state: "failed", failure: new UpdateFailure(first.kind, message).failure });
     }
     doing.stage = "back";
+    doing.boots = false;
+    doing.hasBooted = false;
     doing.failure = failure;
     doing.time = { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 };
     // A disk that takes nothing any more must not keep the node from going back.
@@ -209,8 +227,11 @@ export class Updater {
 
   async #end(doing: Doing, word: Word): Promise<void> {
     delete this.#desk.journal.doing;
-    // Of another plan meanwhile, it says nothing.
-    const isOf = this.#desk.journal.fence?.generation === doing.generation;
-    await this.#desk.say(isOf ? word : { state: "fenced" });
+    const { journal } = this.#desk;
+    if (journal.fence?.generation === doing.generation) return this.#desk.say(word);
+    // The plan is another one meanwhile, of which this says nothing.
+    delete journal.previous;
+    delete journal.prepared;
+    await this.#desk.say({ state: "fenced" });
   }
 }

@@ -103,5 +103,7 @@ describe("uploadBundle", () => {
   it("waits longer for more", () => {
     expect(longestTransferMs(0)).to.equal(60_000);
     expect(longestTransferMs(32 * kibibyte * 100)).to.equal(160_000);
+    // AbortSignal.timeout takes whole ones alone.
+    expect(longestTransferMs(44_093_279) % 1).to.equal(0);
   });
 });
