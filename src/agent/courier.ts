@@ -1,4 +1,5 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Controllers } from "#api/ask.ts";
 import { fetchBundle } from "#api/bundle-transfer.ts";
@@ -6,13 +7,15 @@ import { describeError, type Log } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import type { Order } from "#rollout/order.ts";
-import { Statement, type Bundle } from "#rollout/spec.ts";
+import type { Bundle, SignedStatement, Statement } from "#rollout/spec.ts";
 import { bundleFile, bundlesFolder, writeOrder } from "#updater/files.ts";
 
 export interface CourierParts {
   /** The folder of updates. */
   readonly folder: string;
   readonly controllers: Pick<Controllers, "ask">;
+  /** What a statement says, if it is the word of this cluster's bastion. @throws KcoreError */
+  readonly verify: (signed: SignedStatement) => Promise<Statement>;
   readonly signal: AbortSignal;
   readonly log: Log;
 }
@@ -27,7 +30,7 @@ export interface Courier {
 const pauseMs = { shortest: 500, longest: 15_000 } as const;
 
 export function openCourier({ signal, ...parts }: CourierParts): Courier {
-  const { folder, log } = parts;
+  const { folder, log, verify } = parts;
   let last = new AbortController();
   let bringing: Promise<void> = Promise.resolve();
   const carry = async (order: Order, either: AbortSignal): Promise<void> => {
@@ -35,7 +38,7 @@ export function openCourier({ signal, ...parts }: CourierParts): Courier {
     // What was prepared lies in the store by now.
     if (order.step === "activate" || order.step === "roll_back")
       await rm(bundlesFolder(folder), { recursive: true, force: true });
-    const bundle = order.step === "prepare" ? bundleOf(order) : undefined;
+    const bundle = order.step === "prepare" ? await bundleOf(order, verify) : undefined;
     const problem = bundle && (await fetchFor(bundle, { ...parts, signal: either }));
     if (!either.aborted) await writeOrder(folder, { ...order, ...defined({ problem }) });
   };
@@ -63,19 +66,33 @@ export function openCourier({ signal, ...parts }: CourierParts): Courier {
   };
 }
 
-/** What the statement names. Nothing of it is believed here: the updater looks whose word it is. */
-function bundleOf({ signed }: Order): (Bundle & { readonly seconds: number }) | undefined {
-  const { success, data } = Statement.safeParse(JSON.parse(signed.statement));
-  return success && data.bundle ? { ...data.bundle, seconds: data.spec.timeouts.prepareSeconds } : undefined;
+/**
+ * What the statement names, where the bastion signed it: a controller in wrong hands must not fill the disk. An order whose statement is
+ * none is brought all the same, since the updater says why it refuses it.
+ */
+async function bundleOf(
+  { signed }: Order,
+  verify: CourierParts["verify"],
+): Promise<(Bundle & { readonly seconds: number }) | undefined> {
+  const statement = await verify(signed).catch(() => undefined);
+  const { bundle, spec } = statement ?? {};
+  return bundle && spec && { ...bundle, seconds: spec.timeouts.prepareSeconds };
+}
+
+/** Of another bundle, which was called off, nothing stays: there is room for one. */
+async function dropOthers(folder: string, target: string): Promise<void> {
+  const others = (await readdir(folder)).map((name) => join(folder, name)).filter((path) => !path.startsWith(target));
+  await Promise.all(others.map((path) => rm(path, { recursive: true, force: true })));
 }
 
 /** Fetches a bundle from whichever controller has it. Gives why it could not. */
 async function fetchFor(
   bundle: Bundle & { readonly seconds: number },
-  { folder, controllers, log, signal }: CourierParts,
+  { folder, controllers, log, signal }: Omit<CourierParts, "verify">,
 ): Promise<string | undefined> {
   const target = bundleFile(folder, bundle.sha256);
   await mkdir(bundlesFolder(folder), { recursive: true, mode: 0o700 });
+  await dropOthers(bundlesFolder(folder), target);
   const until = performance.now() + bundle.seconds * 1000;
   for (let pause: number = pauseMs.shortest; ; pause = Math.min(2 * pause, pauseMs.longest)) {
     try {

@@ -59,7 +59,8 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     }
     const statusFile = join(config.stateDir, "status.json");
     const revocations = await openRevokedKeys(join(config.stateDir, "revoked-keys.json"), log);
-    updates = followUpdates({ nodeId, stateDir: config.stateDir, controllers: patient, signal: daemon.signal, log });
+    const { stateDir, tls } = config;
+    updates = followUpdates({ nodeId, stateDir, tls, controllers: patient, signal: daemon.signal, log });
     const onCredentials = (): void => {
       server?.use(credentials.present());
       patient.close();

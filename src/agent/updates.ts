@@ -7,11 +7,13 @@ import type { UpdateAnswer } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
 import type { Fence } from "#rollout/records.ts";
 import { readReport, updatesFolder } from "#updater/files.ts";
+import { readStatement, type StatementFiles } from "#updater/read-statement.ts";
 import { openCourier } from "./courier.ts";
 
 export interface NodeUpdatesParts {
   readonly nodeId: string;
   readonly stateDir: string;
+  readonly tls: StatementFiles;
   /** Connections of its own: an exchange waits for its answer. */
   readonly controllers: Controllers;
   readonly signal: AbortSignal;
@@ -49,12 +51,12 @@ export function followUpdates(parts: NodeUpdatesParts): NodeUpdates {
 }
 
 /** Asks and tells in turn, until no rollout concerns this node any more. */
-async function follow({ nodeId, stateDir, controllers, signal, log }: NodeUpdatesParts): Promise<void> {
+async function follow({ nodeId, stateDir, tls, controllers, signal, log }: NodeUpdatesParts): Promise<void> {
   const folder = updatesFolder(stateDir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   let known: Fence | undefined = (await readReport(folder))?.fence;
   let pause: number = pauseMs.shortest;
-  const courier = openCourier({ folder, controllers, log, signal });
+  const courier = openCourier({ folder, controllers, verify: (signed) => readStatement(signed, tls), log, signal });
   try {
     while (!signal.aborted) {
       const report = await readReport(folder);

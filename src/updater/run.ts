@@ -1,10 +1,7 @@
 import { hostname as systemName, machine } from "node:os";
 import { join } from "node:path";
-import { firstCertificate } from "#pki/chain.ts";
-import { identityOf } from "#pki/identity.ts";
-import { ensurePrivateFolder, readText } from "#pki/private-files.ts";
-import { verifyStatement } from "#pki/statement.ts";
-import { Statement, type SignedStatement } from "#rollout/spec.ts";
+import { ensurePrivateFolder } from "#pki/private-files.ts";
+import type { Statement } from "#rollout/spec.ts";
 import { Desk } from "./desk.ts";
 import { updatesFolder } from "./files.ts";
 import { lockFolder } from "./lock.ts";
@@ -12,15 +9,13 @@ import { nixosWay } from "./nixos-way.ts";
 import { presentSystem } from "./nixos-systems.ts";
 import { nodePorts } from "./node-ports.ts";
 import type { Log } from "./ports.ts";
+import { readStatement, type StatementFiles } from "./read-statement.ts";
 import { presentRuntime, runtimeWay } from "./runtime-way.ts";
 import { Updater } from "./updater.ts";
 
-export interface UpdaterOptions {
+export interface UpdaterOptions extends StatementFiles {
   /** The node's state folder: `updates` lies there, and the agent's status. */
   readonly stateDir: string;
-  /** The cluster's root, and the node's own certificate, which says which cluster that is. */
-  readonly caFile: string;
-  readonly certFile: string;
   /** What the node is called in the cluster; else as its system says. */
   readonly hostname?: string;
   readonly log: Log;
@@ -55,14 +50,4 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
   } finally {
     lock.close();
   }
-}
-
-/** Read each time: certificates are renewed while an update goes on. @throws KcoreError UPDATE_UNSIGNED, FILE_UNREADABLE, PKI_IDENTITY */
-async function readStatement(
-  signed: SignedStatement,
-  { caFile, certFile }: Pick<UpdaterOptions, "caFile" | "certFile">,
-): Promise<Statement> {
-  const [rootPem, certificate] = await Promise.all([readText(caFile), readText(certFile)]);
-  const { cluster } = identityOf(firstCertificate(certificate), "client");
-  return Statement.parse(verifyStatement(signed, { rootPem, cluster }));
 }

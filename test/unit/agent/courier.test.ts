@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { openCourier, type Courier } from "#agent/courier.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
+import { Statement } from "#rollout/spec.ts";
 import { bundleFile } from "#updater/files.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
@@ -41,7 +42,9 @@ describe("what brings orders to the updater", () => {
     asked = 0;
     answer = () => new Promise(() => undefined);
     const controllers = { ask: () => (asked++, answer()) };
-    courier = openCourier({ folder: dir.path, controllers, signal: new AbortController().signal, log: quiet });
+    const verify = ({ statement: text, signature }: Order["signed"]): Promise<Statement> =>
+      signature === "AA==" ? Promise.resolve(Statement.parse(JSON.parse(text))) : Promise.reject(new Error("unsigned"));
+    courier = openCourier({ folder: dir.path, controllers, verify, signal: new AbortController().signal, log: quiet });
   });
   afterEach(async () => {
     await courier.stop();
@@ -83,6 +86,24 @@ describe("what brings orders to the updater", () => {
     courier.bring(orderOf("activate", 2), () => undefined);
     await lies(2);
     expect(await readdir(dir.path)).to.have.members(["inbox.json", "journal.json"]);
+  });
+
+  it("fetches nothing that the bastion did not sign, and leaves it to the updater to say so", async () => {
+    const order = orderOf("prepare", 1);
+    courier.bring({ ...order, signed: { ...order.signed, signature: "BB==" } }, () => undefined);
+    expect(await lies(1)).to.not.have.property("problem");
+    expect(asked).to.equal(0);
+  });
+
+  it("keeps nothing of a bundle that was called off when it fetches another one", async () => {
+    const file = bundleFile(dir.path, bundle.sha256);
+    await mkdir(dirname(file));
+    await writeFile(`${file}.part`, "");
+    answer = () => Promise.reject(new Error("not yet"));
+    await writeFile(bundleFile(dir.path, `${"cd".repeat(32)}.part`), "");
+    courier.bring(orderOf("prepare", 1), () => undefined);
+    while (asked === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    expect(await readdir(dirname(file))).to.deep.equal([`${bundle.sha256}.part`]);
   });
 
   it("gives the order all the same when there is no room for its bundle, with the reason", async () => {
