@@ -169,7 +169,10 @@ export class Updater {
   }
 
   async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
-    const to = doing.before ?? (await way.present());
+    const now = await way.present();
+    if (!doing.before && now.id === way.target.id)
+      throw new UpdateFailure("rollback", "it does not know any more what it ran before: another update had it since");
+    const to = doing.before ?? now;
     if (!(await this.#to(doing, to, way))) return;
     await way.commit(to);
     delete this.#desk.journal.previous;
