@@ -74,12 +74,20 @@ export class Updater {
       const now = await way.present();
       const before = step === "activate" && now.id !== way.target.id ? now : previous;
       if (before) doing.before = before;
+      if (step === "activate" && now.id === way.target.id && this.#hasHeld()) return this.#end({ state: "activated" });
       doing.mark = await way.mark();
     } catch (error) {
       if (!(error instanceof UpdateFailure)) throw error;
       return this.#end({ state: "failed", failure: error.failure });
     }
     await this.#desk.say({ state: underWay[step] });
+  }
+
+  /** It was activated in this rollout, for another owner: it is not booted again for the present one. */
+  #hasHeld(): boolean {
+    const { fence, report } = this.#desk.journal;
+    const { name, generation } = report?.fence ?? {};
+    return report?.state === "activated" && name === fence?.name && generation === fence?.generation;
   }
 
   async #carryOn(doing: Doing): Promise<void> {

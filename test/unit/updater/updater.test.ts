@@ -70,6 +70,31 @@ describe("the updater", () => {
     expect([world.report()?.state, restarts(world).length]).to.deep.equal(["rolled_back", before]);
   });
 
+  it("says that it could not go back when another update made it forget what ran before", async () => {
+    const world = prepared();
+    await world.give(statementOf(young, quick), "prepare", "activate");
+    world.order("fence", statementOf(young, quick, { name: "u2" }), { name: "u2" });
+    await world.live();
+    world.order("roll_back", statementOf(young, quick), { seq: 9 });
+    await world.live();
+    expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
+    expect(world.version()).to.equal(young);
+  });
+
+  it("does not boot again for what has held when a new owner asks for it", async () => {
+    const world = prepared();
+    const boots = { ...quick, activation: { mode: "boot" } };
+    await world.give(statementOf(young, boots), "prepare", "activate");
+    const before = world.boots;
+    world.order("activate", statementOf(young, boots), { epoch: 2, owner: "c2" });
+    await world.live();
+    expect([world.report()?.state, world.report()?.fence.epoch]).to.deep.equal(["activated", 2]);
+    expect(world.boots).to.equal(before);
+    world.order("roll_back", statementOf(young, boots), { epoch: 2, owner: "c2", seq: 2 });
+    await world.live();
+    expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
+  });
+
   it("says which generation it will be, also when that is there from an attempt that was taken back", async () => {
     const world = prepared();
     world.behaviours.set(young, { reaches: false });
