@@ -33,12 +33,16 @@ function fresh({ owner, generation, now }: RolloutView): Progress {
   return { epoch, owner: id, generation, phase: "pending", since: now, waves: [], started: [], canaries: 0 };
 }
 
-/** The rows of this generation, in the order of its groups; those of nodes that were removed from the cluster meanwhile only until they are at rest. */
+/**
+ * The rows of this generation, in the order of its groups; those of nodes that were removed from the cluster meanwhile only until they are at
+ * rest. One that is prepared, or was never heard, would wait for what does not come.
+ */
 function targetsOf({ rows, nodes, generation }: RolloutView, { waves }: Progress): ReadonlyMap<string, Row> {
   const targets = new Map<string, Row>();
   for (const id of waves.flat()) {
     const row = rows.get(id);
-    const isGone = !nodes.has(id) && !(row && isActive(row) && row.phase !== "preflight");
+    const isWaiting = row?.phase === "preflight" || row?.phase === "prepared";
+    const isGone = !nodes.has(id) && !(row && isActive(row) && !isWaiting);
     if (row?.generation === generation && !isGone) targets.set(id, row);
   }
   return targets;

@@ -66,6 +66,16 @@ describe("the decision", () => {
     expect(rollout.phases).to.equal("n1=preparing");
   });
 
+  it("waits for no node that was prepared and is removed from the cluster", () => {
+    const rollout = begun(["n1", "n2"]).node("n2", { isReady: false });
+    rollout.report("n1", "prepared");
+    expect(rollout.phases).to.equal("n1=prepared n2=pending");
+    rollout.set({ nodes: new Map([["n2", aNode("n2")]]) });
+    expect(rollout.phases).to.equal("n1=prepared n2=preparing");
+    rollout.finish("n2");
+    expect(rollout.progress.phase).to.equal("succeeded");
+  });
+
   it("is done with nodes that are removed from the cluster meanwhile", () => {
     const rollout = begun(["n1", "n2"]).finish("n1");
     rollout.set({ nodes: new Map([["n1", aNode("n1", { version: "2.0" })]]) }).after(10);
