@@ -35,7 +35,7 @@ const gatherMs = 50;
 export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   const { index, controllerId, log } = parts;
   let isStopped = false;
-  let next: NodeJS.Timeout | undefined;
+  let next: { readonly timer: NodeJS.Timeout; readonly at: number } | undefined;
   let round: Promise<void> = Promise.resolve();
   /** One that has ended is looked at again when something of it changed: a node may say late what came of it. */
   const changed = new Set<string>();
@@ -50,16 +50,21 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
       } catch (error) {
         const why = describeError(error);
         log.warn("an update cannot go on: what comes next could not be written", { update: name, ...why });
+        changed.add(name);
       }
     }
     if (!isStopped && [...index.all()].some(isDue)) plan(tickMs);
   };
+  /** Never later than was planned before: whoever changes something all the time must not keep it from looking. */
   const plan = (ms: number): void => {
-    clearTimeout(next);
-    next = setTimeout(() => {
+    const at = performance.now() + ms;
+    if (next && next.at <= at) return;
+    clearTimeout(next?.timer);
+    const timer = setTimeout(() => {
+      next = undefined;
       round = round.then(look);
     }, ms);
-    next.unref();
+    next = { timer: timer.unref(), at };
   };
   plan(tickMs);
   return {
@@ -69,7 +74,7 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
     },
     async stop() {
       isStopped = true;
-      clearTimeout(next);
+      clearTimeout(next?.timer);
       await round;
     },
   };
