@@ -52,6 +52,8 @@ export const Journal = z.object({
   next: z.object({ step: Step, statement: Statement, problem: z.string().optional() }).optional(),
   /** What the present rollout brings. */
   brings: Brings.default("runtime"),
+  /** When the bastion signed what this node took last of each: what was signed before does not take its place. */
+  held: z.object({ runtime: z.iso.datetime().optional(), system: z.iso.datetime().optional() }).default({}),
   prepared: Prepared.optional(),
   previous: Present.optional(),
   report: Report.optional(),
@@ -59,5 +61,5 @@ export const Journal = z.object({
 export type Journal = z.infer<typeof Journal>;
 
 export function emptyJournal(): Journal {
-  return { format, past: [], brings: "runtime" };
+  return { format, past: [], brings: "runtime", held: {} };
 }

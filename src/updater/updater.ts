@@ -70,6 +70,7 @@ export class Updater {
     journal.doing = doing;
     try {
       if (problem !== undefined) throw new UpdateFailure("build", problem);
+      if (step !== "roll_back") this.#refuseReplayed(statement);
       const way = this.#wayOf(statement);
       const now = await way.present();
       const before = step === "activate" && now.id !== way.target.id ? now : previous;
@@ -81,6 +82,17 @@ export class Updater {
       return this.#end({ state: "failed", failure: error.failure });
     }
     await this.#desk.say({ state: underWay[step] });
+  }
+
+  /** What the bastion signed stays signed: a controller in wrong hands must not take a node back with it. */
+  #refuseReplayed({ signedAt }: Statement): void {
+    const { held, brings } = this.#desk.journal;
+    const last = held[brings];
+    if (last !== undefined && Date.parse(signedAt) < Date.parse(last))
+      throw new UpdateFailure(
+        "refused",
+        `it was signed at ${signedAt}, and what this node took last at ${last}: apply it under another name, so that it is signed anew`,
+      );
   }
 
   /** It was activated in this rollout, for another owner: it is not booted again for the present one. */
@@ -128,7 +140,9 @@ export class Updater {
       await this.#desk.save();
     }
     await way.commit(await way.present());
-    if (doing.before) this.#desk.journal.previous = doing.before;
+    const { journal } = this.#desk;
+    if (doing.before) journal.previous = doing.before;
+    journal.held[journal.brings] = doing.statement.signedAt;
     await this.#end({ state: "activated" });
   }
 

@@ -95,6 +95,21 @@ describe("the updater", () => {
     expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
   });
 
+  it("does not go back by what was signed before what it runs, though that allows a downgrade", async () => {
+    const world = prepared();
+    world.fetch(old);
+    const signed = (month: string) => ({ name: `u${month}`, signedAt: `2026-${month}-01T00:00:00Z` });
+    const back = { target: { version: old, allowDowngrade: true } };
+    await world.give(statementOf(young, quick, signed("02")), "prepare", "activate");
+    for (const step of ["prepare", "activate"] as const) {
+      await world.give(statementOf(old, back, signed("01")), step);
+      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
+    }
+    expect(world.version()).to.equal(young);
+    await world.give(statementOf(old, back, signed("03")), "prepare", "activate");
+    expect([world.report()?.state, world.version()]).to.deep.equal(["activated", old]);
+  });
+
   it("says which generation it will be, also when that is there from an attempt that was taken back", async () => {
     const world = prepared();
     world.behaviours.set(young, { reaches: false });
