@@ -17,7 +17,7 @@ import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
 import { watchMajority } from "./updates/majority.ts";
 import { indexUpdates } from "./updates/update-records.ts";
-import { manageUpdates, type Updates } from "./updates/updates.ts";
+import { isBundleNeeded, manageUpdates, type Updates } from "./updates/updates.ts";
 import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
 import { found, whyEmpty } from "./found.ts";
 
@@ -103,7 +103,7 @@ export function openCluster(
   const index = indexUpdates(records);
   const bundles = openBundleStore({
     folder: join(config.dbPath, "bundles"),
-    isNeeded: (sha256) => [...index.all()].some(({ statement }) => statement.bundle?.sha256 === sha256),
+    isNeeded: (sha256) => isBundleNeeded(index, sha256),
   });
   const updates = manageUpdates({
     cluster,

@@ -81,7 +81,7 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
 }
 
 /** Ended, and nobody wants it taken back. */
-function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
+export function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
   const now = progress?.value;
   if (now?.generation !== head.value.generation) return false;
   if (now.phase === "rolled_back") return true;

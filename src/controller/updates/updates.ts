@@ -12,11 +12,11 @@ import type { Credentials } from "#api/client.ts";
 import type { BundleStore } from "./bundles.ts";
 import { fetchBundles } from "./bundle-fetcher.ts";
 import { openExchange, type Exchange } from "./exchange.ts";
-import { presentHash, startOwnerLoop, viewOf } from "./owner-loop.ts";
+import { isSettled, presentHash, startOwnerLoop, viewOf } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
 import { knowNodes } from "./rollout-nodes.ts";
 import { grantClaims, takeOver, unknownUpdate } from "./takeover.ts";
-import { hashOf, type UpdateRecords } from "./update-records.ts";
+import { hashOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate, type ViewParts } from "./update-views.ts";
 
 export interface UpdatesParts extends ViewParts {
@@ -188,10 +188,16 @@ async function checkBundle({ bundles }: UpdatesParts, { bundle }: Statement): Pr
   );
 }
 
+/** Whether nodes may still ask for a bundle: of an update that has ended none does, and controllers' disks would fill with what was. */
+export function isBundleNeeded(index: Pick<UpdateIndex, "all">, sha256: string): boolean {
+  return [...index.all()].some((update) => update.statement.bundle?.sha256 === sha256 && !isSettled(update));
+}
+
 /** What this controller should have: another one may have written anything, so the bastion's word is checked. */
 function wantedBundles({ index, rootPem, cluster }: UpdatesParts): readonly Bundle[] {
-  return [...index.all()].flatMap(({ head, statement }) => {
-    if (!statement.bundle) return [];
+  return [...index.all()].flatMap((update) => {
+    const { head, statement } = update;
+    if (!statement.bundle || isSettled(update)) return [];
     try {
       verifyStatement(head.value.signed, { rootPem: rootPem(), cluster, now: Date.parse(statement.signedAt) });
       return [statement.bundle];
