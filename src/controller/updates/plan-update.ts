@@ -1,7 +1,8 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
+import { maxValueBytes } from "#crdt/register.ts";
 import { defined } from "#optional/defined.ts";
-import { selectNodes, wavesOf } from "#rollout/select.ts";
+import { selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { hashOf, planHashOf, targetOf, type UpdateRecords } from "./update-records.ts";
@@ -19,7 +20,7 @@ export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"plan
   const owner = present?.owner.owner ?? parts.controllerId;
   const { waves } = wavesOf(selected, spec, owner);
   const planned = selected.map((node) => planNode(draft, node, waves));
-  const blockers = blockersOf(parts, draft, { present, selected, isSame });
+  const blockers = blockersOf(parts, draft, { present, selected, waves, isSame });
   return {
     name,
     result: present ? (isSame ? "unchanged" : "updated") : "created",
@@ -52,10 +53,12 @@ function blockersOf(
   {
     present,
     selected,
+    waves,
     isSame,
   }: {
     readonly present: UpdateRecords | undefined;
     readonly selected: readonly KnownNode[];
+    readonly waves: Waves["waves"];
     readonly isSame: boolean;
   },
 ): string[] {
@@ -64,6 +67,8 @@ function blockersOf(
   if (selected.length === 0) blockers.push("the selector means no node");
   else if (maxUnavailable > selected.length)
     blockers.push(`maxUnavailable is ${maxUnavailable}, and ${selected.length} nodes are meant`);
+  if (isTooLarge(waves))
+    blockers.push(`${selected.length} nodes are too many for one update: take them by datacenter, or by label`);
   if (batchSize !== undefined && selected.length > 0 && batchSize > selected.length)
     blockers.push(`batchSize is ${batchSize}, and ${selected.length} nodes are meant`);
   if (spec.target.flakeRef === undefined && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
@@ -76,6 +81,14 @@ function blockersOf(
     if (names.length > 0) blockers.push(`the update “${other.name}” is not over, and has ${names.join(", ")} too`);
   }
   return blockers;
+}
+
+/** What else a rollout's progress says: reasons and what it waits for, which may name many nodes. */
+const progressRoom = 8 * 1024;
+
+/** Whether its progress, one register, would not hold its nodes: it names each in its group, and when it is started. It would stand still half-way. */
+export function isTooLarge(waves: Waves["waves"]): boolean {
+  return Buffer.byteLength(JSON.stringify({ waves, started: waves.flat() })) + progressRoom > maxValueBytes;
 }
 
 /** Nodes that an update which is not over has, too. */
