@@ -66,6 +66,17 @@ describe("the decision", () => {
     expect(rollout.phases).to.equal("n1=preparing");
   });
 
+  it("tells what it waits for in few words, however many nodes it waits for", () => {
+    const names = Array.from({ length: 200 }, (_, at) => `n${at}`);
+    const rollout = new SteppedRollout({
+      nodes: names,
+      spec: { strategy: { type: "batch", maxUnavailable: 200 } },
+    }).settle();
+    expect(rollout.progress.waits)
+      .to.match(/^n0, which has not confirmed its owner; .* …$/)
+      .and.have.lengthOf(2_000);
+  });
+
   it("waits for no node that was prepared and is removed from the cluster", () => {
     const rollout = begun(["n1", "n2"]).node("n2", { isReady: false });
     rollout.report("n1", "prepared");
