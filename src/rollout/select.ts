@@ -12,19 +12,21 @@ export function selectNodes(nodes: Iterable<RolloutNode>, selector: UpdateSpec["
   return [...nodes].filter((node) => isMeant(node, selector)).toSorted(byName);
 }
 
-function isMeant(
-  node: RolloutNode,
-  { nodeIds, labels, datacenters, controllersOnly }: UpdateSpec["selector"],
-): boolean {
-  return (
-    (!controllersOnly || node.isController) &&
-    (datacenters.length === 0 || datacenters.includes(node.dc)) &&
-    (nodeIds.length === 0 || isNamed(node, nodeIds)) &&
-    hasLabels(node, labels)
-  );
+function isMeant(node: RolloutNode, selector: UpdateSpec["selector"]): boolean {
+  const { labels, controllersOnly } = selector;
+  return (!controllersOnly || node.isController) && mayBeMeant(node, selector) && hasLabels(node, labels);
 }
 
-export function isNamed({ id, hostname }: RolloutNode, names: readonly string[]): boolean {
+/** Whether a node may be meant, by what it knows of itself; its labels, and who is a controller, the cluster knows. */
+export function mayBeMeant(
+  node: Pick<RolloutNode, "id" | "hostname" | "dc">,
+  { nodeIds, datacenters }: Pick<UpdateSpec["selector"], "nodeIds" | "datacenters">,
+): boolean {
+  const isThere = datacenters.length === 0 || datacenters.includes(node.dc);
+  return isThere && (nodeIds.length === 0 || isNamed(node, nodeIds));
+}
+
+export function isNamed({ id, hostname }: Pick<RolloutNode, "id" | "hostname">, names: readonly string[]): boolean {
   return names.includes(id) || names.includes(hostname);
 }
 

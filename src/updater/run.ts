@@ -1,6 +1,8 @@
 import { hostname as systemName, machine } from "node:os";
 import { join } from "node:path";
-import { ensurePrivateFolder } from "#pki/private-files.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { identityOf } from "#pki/identity.ts";
+import { ensurePrivateFolder, readText } from "#pki/private-files.ts";
 import type { Statement } from "#rollout/spec.ts";
 import { Desk } from "./desk.ts";
 import { updatesFolder } from "./files.ts";
@@ -18,13 +20,14 @@ export interface UpdaterOptions extends StatementFiles {
   readonly stateDir: string;
   /** What the node is called in the cluster; else as its system says. */
   readonly hostname?: string;
+  readonly dc: string;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
 
 /** Carries out what lies in the inbox, and what was cut off; then it has ended. Stopped by the signal, the next one goes on. */
 export async function runUpdater(options: UpdaterOptions): Promise<void> {
-  const { stateDir, caFile, certFile, hostname = systemName(), log, signal } = options;
+  const { stateDir, caFile, certFile, hostname = systemName(), dc, log, signal } = options;
   const folder = updatesFolder(stateDir);
   await ensurePrivateFolder(folder);
   const lock = await lockFolder(folder);
@@ -42,8 +45,12 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
     statement.spec.target.flakeRef === undefined
       ? runtimeWay({ ports, statement, folder, statusFile, arch: machine() })
       : nixosWay({ ports, statement, folder, statusFile, hostName: hostname });
+  const self = async () => {
+    const { id } = identityOf(firstCertificate(await readText(certFile)), "client");
+    return { id, hostname, dc };
+  };
   try {
-    await new Updater({ desk, ports, log, wayOf }).run();
+    await new Updater({ desk, ports, log, self, wayOf }).run();
   } catch (error) {
     if (!signal.aborted) throw error;
     log.info("was stopped; the next start goes on");

@@ -1,5 +1,7 @@
 import type { Report } from "#rollout/records.ts";
+import { mayBeMeant } from "#rollout/select.ts";
 import type { Statement } from "#rollout/spec.ts";
+import type { RolloutNode } from "#rollout/view.ts";
 import { messageOf, type Desk, type Word } from "./desk.ts";
 import { UpdateFailure } from "./failure.ts";
 import { whyGateFails } from "./gates.ts";
@@ -7,10 +9,14 @@ import type { Doing, Journal, Prepared, Present, Step } from "./journal.ts";
 import type { Log, Ports } from "./ports.ts";
 import type { Missing, UpdateWay } from "./way.ts";
 
+type Self = Pick<RolloutNode, "id" | "hostname" | "dc">;
+
 export interface UpdaterParts {
   readonly desk: Desk;
   readonly ports: Ports;
   readonly log: Log;
+  /** The node that this is. */
+  readonly self: () => Promise<Self>;
   /** @throws UpdateFailure when this node cannot be brought there in any way */
   readonly wayOf: (statement: Statement) => UpdateWay;
 }
@@ -32,12 +38,14 @@ export class Updater {
   readonly #desk: Desk;
   readonly #ports: Ports;
   readonly #log: Log;
+  readonly #self: UpdaterParts["self"];
   readonly #wayOf: UpdaterParts["wayOf"];
 
-  constructor({ desk, ports, log, wayOf }: UpdaterParts) {
+  constructor({ desk, ports, log, self, wayOf }: UpdaterParts) {
     this.#desk = desk;
     this.#ports = ports;
     this.#log = log;
+    this.#self = self;
     this.#wayOf = wayOf;
   }
 
@@ -70,7 +78,10 @@ export class Updater {
     journal.doing = doing;
     try {
       if (problem !== undefined) throw new UpdateFailure("build", problem);
-      if (step !== "roll_back") this.#refuseReplayed(statement);
+      if (step !== "roll_back") {
+        refuseForOthers(statement, await this.#self());
+        this.#refuseReplayed(statement);
+      }
       const way = this.#wayOf(statement);
       const now = await way.present();
       const before = step === "activate" && now.id !== way.target.id ? now : previous;
@@ -252,4 +263,13 @@ export class Updater {
     delete this.#desk.journal.doing;
     await this.#desk.say(word);
   }
+}
+
+/** What was signed for other nodes is nothing for this one, whoever brings it. */
+function refuseForOthers({ spec: { selector } }: Statement, self: Self): void {
+  if (!mayBeMeant(self, selector))
+    throw new UpdateFailure(
+      "refused",
+      `it does not mean this node, which is ${self.hostname} (${self.id}) in ${self.dc}`,
+    );
 }

@@ -133,7 +133,8 @@ export class UpdateWorld {
       statement.spec.target.flakeRef === undefined
         ? runtimeWay({ ports, statement, folder, statusFile, arch: "x86_64" })
         : nixosWay({ ports, statement, folder, statusFile, hostName: "n1" });
-    await new Updater({ desk, ports, log, wayOf }).run();
+    const self = () => Promise.resolve({ id: "id-1", hostname: "n1", dc: "DC1" });
+    await new Updater({ desk, ports, log, self, wayOf }).run();
   }
 
   /** Starts the updater as systemd would, until nothing is left for it to do. `onEnd` is called when a process was cut off. */

@@ -95,6 +95,19 @@ describe("the updater", () => {
     expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
   });
 
+  it("carries out nothing that was signed for other nodes alone", async () => {
+    for (const [selector, state] of [
+      [{ nodeIds: ["n2"] }, "failed"],
+      [{ allNodes: true, datacenters: ["DC2"] }, "failed"],
+      [{ nodeIds: ["n1"], datacenters: ["DC1", "DC2"] }, "prepared"],
+      [{ nodeIds: ["id-1"] }, "prepared"],
+    ] as const) {
+      const world = prepared();
+      await world.give(statementOf(young, { ...quick, selector }), "prepare");
+      expect(world.report()?.state, JSON.stringify(selector)).to.equal(state);
+    }
+  });
+
   it("does not go back by what was signed before what it runs, though that allows a downgrade", async () => {
     const world = prepared();
     world.fetch(old);
