@@ -86,7 +86,8 @@ export class Updater {
       const now = await way.present();
       const before = step === "activate" && now.id !== way.target.id ? now : previous;
       if (before) doing.before = before;
-      if (step === "activate" && now.id === way.target.id && this.#hasHeld()) return this.#end({ state: "activated" });
+      if (step === "activate" && now.id === way.target.id && this.#hasHeld())
+        return await this.#end({ state: "activated" });
       doing.mark = await way.mark();
     } catch (error) {
       if (!(error instanceof UpdateFailure)) throw error;
