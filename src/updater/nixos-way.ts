@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { targetIdOf, type Statement } from "#rollout/spec.ts";
+import { isOlder } from "#rollout/version.ts";
 import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
 import { UpdateFailure } from "./failure.ts";
 import type { Prepared, Present } from "./journal.ts";
-import { generationFor, isOlder, readProfile, setProfile } from "./nix.ts";
+import { generationFor, readProfile, setProfile } from "./nix.ts";
 import { endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
 import { buildSystem, builtLink } from "./nixos-build.ts";
 import { changesThatNeedBoot, planActivation, type Plan } from "./nixos-changes.ts";

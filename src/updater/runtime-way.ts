@@ -1,9 +1,10 @@
 import type { Bundle, Statement } from "#rollout/spec.ts";
+import { isOlder } from "#rollout/version.ts";
 import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
 import { UpdateFailure } from "./failure.ts";
 import { bundleFile } from "./files.ts";
 import type { Prepared, Present } from "./journal.ts";
-import { describeEnd, generationFor, isOlder, readProfile, setProfile, versionOf } from "./nix.ts";
+import { describeEnd, generationFor, readProfile, setProfile, versionOf } from "./nix.ts";
 import type { Ports } from "./ports.ts";
 import { importBundle } from "./store.ts";
 import { agentUnit, lookAtUnits, restartUnits, runsFrom, triedPath, tryUnits, type Unit } from "./units.ts";

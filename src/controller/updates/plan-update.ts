@@ -3,6 +3,7 @@ import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { maxValueBytes } from "#crdt/register.ts";
 import { defined } from "#optional/defined.ts";
 import { selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
+import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { hashOf, planHashOf, targetOf, type UpdateRecords } from "./update-records.ts";
@@ -176,17 +177,4 @@ function changeOf(draft: UpdateDraft, { version, runtime }: KnownNode): PlannedN
   if (draft.spec.target.flakeRef !== undefined) return "unknown";
   if (runtime?.id === targetOf(draft).id) return "none";
   return isOlder(draft.bundle?.version ?? "", version) ? "downgrade" : "update";
-}
-
-/** Compared as numbers between dots; what is otherwise is not compared. */
-export function isOlder(version: string, present: string): boolean {
-  const numbers = (text: string): readonly number[] | undefined =>
-    /^\d+(?:\.\d+)*$/.test(text) ? text.split(".").map(Number) : undefined;
-  const [a, b] = [numbers(version), numbers(present)];
-  if (!a || !b) return false;
-  for (let at = 0; at < Math.max(a.length, b.length); at++) {
-    const difference = (a[at] ?? 0) - (b[at] ?? 0);
-    if (difference !== 0) return difference < 0;
-  }
-  return false;
 }
