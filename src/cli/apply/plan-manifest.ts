@@ -8,6 +8,7 @@ import { settleLayouts } from "../layout/settle-layouts.ts";
 import { planNodeInstall } from "./install-change.ts";
 import { planDiskLayout } from "./layout-change.ts";
 import { planNode } from "./node-change.ts";
+import { planClusterUpdate } from "./update-change.ts";
 
 /** The manifests of files, `-` for what comes in; all of them are read before anything is done. @throws KcoreError */
 export async function readFiles(files: readonly string[]): Promise<readonly Manifest[]> {
@@ -27,6 +28,8 @@ export async function planManifest(manifest: Manifest, flags: ApplyFlags): Promi
       return planNode(manifest, flags);
     case "DiskLayout":
       return planDiskLayout(manifest, flags);
+    case "ClusterUpdate":
+      return planClusterUpdate(manifest, flags);
   }
 }
 

@@ -34,6 +34,7 @@ function convert(node: SourceNode, schema: z.ZodType, path: readonly PropertyKey
   return new SourceMap(node.file, node.start, node.end, entries, node.flow);
 }
 
-function camelCase(key: string): string {
+/** `osDisk` of `os_disk`. */
+export function camelCase(key: string): string {
   return key.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }

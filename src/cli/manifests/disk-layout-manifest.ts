@@ -1,5 +1,6 @@
 import type { z } from "zod";
-import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
+import { placeOf } from "#engine/yaml/issues.ts";
+import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { checkLayout } from "../layout/check-layout.ts";
@@ -27,14 +28,7 @@ export function wantedLayout(
   node: SourceNode,
   problems: Problems,
 ): WantedLayout {
-  const place = (path: Path): SourcePosition => {
-    // The nearest thing that was written.
-    for (let length = path.length; length > 0; length--) {
-      const found = nodeAt(node, ["spec", ...path.slice(0, length)]);
-      if (found) return found.at;
-    }
-    return nodeAt(node, ["spec"])?.at ?? node.at;
-  };
+  const place = (path: Path): SourcePosition => placeOf(node, ["spec", ...path]);
   const refuse = (problem: Problem): void => problems.add(refusal(problem));
   const given = forms.filter((form) => spec[form] !== undefined);
   if (given.length !== 1)

@@ -2,12 +2,8 @@ import { z } from "zod";
 import { EntryName, NodeId } from "#engine/roster/entry-fields.ts";
 import { NodeSchema } from "#engine/roster/entry-schema.ts";
 import { LayoutSchema } from "../layout/layout-schema.ts";
-
-const Text = z.string().min(1);
-const envelope = {
-  apiVersion: Text.optional().describe("Not looked at."),
-  kind: Text.describe("What it is: Cluster, NodeInstall, Node or DiskLayout."),
-};
+import { ClusterUpdateSchema } from "./cluster-update-schema.ts";
+import { envelope, Text } from "./envelope.ts";
 
 /** `kind: Cluster`: a context with its CA, as `kcore create cluster` makes it. */
 export const ClusterSchema = z.strictObject({
@@ -114,4 +110,5 @@ export const manifestSchemas = {
   NodeInstall: NodeInstallSchema,
   Node: NodeManifestSchema,
   DiskLayout: DiskLayoutSchema,
+  ClusterUpdate: ClusterUpdateSchema,
 } as const;

@@ -6,7 +6,11 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
+import type { UpdateSpec } from "#rollout/spec.ts";
+import { plainWord } from "./any-case.ts";
 import { withCamelKeys } from "./camel-keys.ts";
+import { problemsOfUpdate, wantedUpdate } from "./cluster-update-manifest.ts";
+import { ClusterUpdateSchema } from "./cluster-update-schema.ts";
 import { wantedLayout, type WantedLayout } from "./disk-layout-manifest.ts";
 import { wantedNode, type WantedNode } from "./node-manifest.ts";
 import {
@@ -23,6 +27,7 @@ export type Manifest = { readonly name: string; readonly at: SourcePosition } & 
   | { readonly kind: "NodeInstall"; readonly spec: z.output<typeof NodeInstallSchema>["spec"] }
   | { readonly kind: "Node"; readonly node: WantedNode }
   | ({ readonly kind: "DiskLayout" } & WantedLayout)
+  | { readonly kind: "ClusterUpdate"; readonly spec: UpdateSpec }
 );
 
 type Kind = keyof typeof manifestSchemas;
@@ -67,6 +72,12 @@ function readOne(document: SourceNode, problems: Problems): Manifest | undefined
       const wanted = wantedLayout(read.value, read.node, problems);
       return { kind, at: document.at, name: read.value.metadata.name, ...wanted };
     }
+    case "ClusterUpdate": {
+      const read = check(document, ClusterUpdateSchema, problems, problemsOfUpdate);
+      if (!read) return undefined;
+      const spec = wantedUpdate(read.value, read.node, problems);
+      return { kind, at: document.at, name: read.value.metadata.name, spec };
+    }
     case undefined:
       return undefined;
   }
@@ -95,8 +106,7 @@ function kindOf(document: SourceNode, problems: Problems): Kind | undefined {
     return undefined;
   }
   const text = written.kind === "scalar" ? String(written.value) : "";
-  const plain = (word: string): string => word.replaceAll(/[-_]/g, "").toLowerCase();
-  const found = kinds.find((kind) => plain(kind) === plain(text));
+  const found = kinds.find((kind) => plainWord(kind) === plainWord(text));
   if (found === undefined)
     problems.add({
       code: "MANIFEST_KIND_UNKNOWN",
@@ -107,12 +117,17 @@ function kindOf(document: SourceNode, problems: Problems): Kind | undefined {
   return found;
 }
 
-function check<Schema extends z.ZodType>(document: SourceNode, schema: Schema, problems: Problems) {
+function check<Schema extends z.ZodType>(
+  document: SourceNode,
+  schema: Schema,
+  problems: Problems,
+  tell: typeof problemsOf = problemsOf,
+) {
   const node = withCamelKeys(document, schema, problems);
   const value = plainOf(node);
   const result = schema.safeParse(value);
   if (result.success) return { value: result.data, node };
-  problems.add(...problemsOf(value, node, schema));
+  problems.add(...tell(value, node, schema));
   return undefined;
 }
 

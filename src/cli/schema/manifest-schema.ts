@@ -1,3 +1,4 @@
+import { inAnyCase } from "../manifests/any-case.ts";
 import { manifestSchemas } from "../manifests/manifest-schemas.ts";
 import { either, mapInner, schemaOf, type JsonSchema } from "./json-schema.ts";
 
@@ -9,20 +10,18 @@ export function manifestSchema(): JsonSchema {
     properties: {
       kind: {
         description: "What it is.",
-        anyOf: [{ enum: kinds.map(([kind]) => kind) }, ...kinds.map(([kind]) => inAnyCase(kind))],
+        anyOf: [{ enum: kinds.map(([kind]) => kind) }, ...kinds.map(([kind]) => spellings(kind))],
       },
     },
     required: ["kind"],
     allOf: kinds.map(([kind, schema]) =>
-      either({ properties: { kind: inAnyCase(kind) }, required: ["kind"] }, withSnakeKeys(schemaOf(schema))),
+      either({ properties: { kind: spellings(kind) }, required: ["kind"] }, withSnakeKeys(schemaOf(schema))),
     ),
   };
 }
 
-/** `DiskLayout`, `disk-layout`, `DISK_LAYOUT`. */
-function inAnyCase(kind: string): JsonSchema {
-  const letters = kind.split("").map((letter) => `[${letter.toUpperCase()}${letter.toLowerCase()}]`);
-  return { type: "string", pattern: `^[-_]*${letters.join("[-_]*")}[-_]*$` };
+function spellings(kind: string): JsonSchema {
+  return { type: "string", pattern: inAnyCase(kind) };
 }
 
 function withSnakeKeys(schema: JsonSchema): JsonSchema {

@@ -171,8 +171,8 @@ function subjectOf(path: readonly PropertyKey[]): string {
   return `“${path.map((part, index) => (typeof part === "number" ? `[${part}]` : `${index === 0 ? "" : "."}${String(part)}`)).join("")}”`;
 }
 
-/** The nearest node that was written: an issue below a missing key is shown at what holds it. */
-function placeOf(node: SourceNode, path: readonly PropertyKey[]): SourcePosition {
+/** The place of the nearest node that was written: an issue below a missing key is shown at what holds it. */
+export function placeOf(node: SourceNode, path: readonly PropertyKey[]): SourcePosition {
   for (let length = path.length; length >= 0; length--) {
     const found = nodeAt(node, path.slice(0, length));
     if (found !== undefined) return found.at;

@@ -7,6 +7,18 @@ export function keysAt(schema: z.ZodType, path: readonly PropertyKey[]): string[
   return [...new Set(found.flatMap(({ type, shape }) => (type === "object" ? Object.keys(shape ?? {}) : [])))];
 }
 
+/** What the nearest schema on the way to `path` that has a description says of itself. */
+export function descriptionAt(schema: z.ZodType, path: readonly PropertyKey[]): string | undefined {
+  let description = schema.description;
+  let found: readonly Definition[] = unwrap(schema);
+  for (const part of path) {
+    const children = found.flatMap((definition) => childrenOf(definition, part));
+    description = children.find((child) => child.description !== undefined)?.description ?? description;
+    found = children.flatMap(unwrap);
+  }
+  return description;
+}
+
 /** The parts of zod's definitions that are looked at (zod 4, `schema.def`). */
 interface Definition {
   readonly type: string;

@@ -28,7 +28,7 @@ describe("the bundles on a controller's disk", () => {
 
   const open = (more: Partial<BundleStoreOptions> = {}): BundleStore =>
     openBundleStore({ folder, isNeeded: () => false, ...more });
-  const put = (store: BundleStore, offset: number, length = 100_000, of = bytes): Promise<Held> =>
+  const put = (store: BundleStore, offset: number, length = 100_000, of: Buffer = bytes): Promise<Held> =>
     store.put(sha256Of(of), { offset, size: of.length, data: of.subarray(offset, offset + length) });
   const putAll = async (store: BundleStore, of: Buffer): Promise<void> => {
     expect(await put(store, 0, of.length, of)).to.deep.equal({ held: of.length, whole: true });

@@ -1,0 +1,114 @@
+import type { z } from "zod";
+import { placeOf, problemOfIssue, type Checked } from "#engine/yaml/issues.ts";
+import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import { descriptionAt, keysAt } from "#engine/yaml/schema-keys.ts";
+import type { Problem } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import { UpdateSpec } from "#rollout/spec.ts";
+import { camelCase } from "./camel-keys.ts";
+import { checkUpdate } from "./check-update.ts";
+import { commitHint } from "./check-flake.ts";
+import type { ClusterUpdateSchema, WrittenUpdate } from "./cluster-update-schema.ts";
+
+/** Reads a `ClusterUpdate` that has its shape, in whichever dialect. What contradicts itself is a problem. */
+export function wantedUpdate(
+  { spec }: z.output<typeof ClusterUpdateSchema>,
+  node: SourceNode,
+  problems: Problems,
+): UpdateSpec {
+  checkWays(spec, node, problems);
+  checkUpdate(spec, (path, message, hint) =>
+    problems.add({ code: "UPDATE_INVALID", message, at: placeOf(node, ["spec", ...path]), hint }),
+  );
+  return updateSpecOf(spec);
+}
+
+/** One spec of all dialects; whose defaults are applied here. */
+function updateSpecOf(written: WrittenUpdate): UpdateSpec {
+  const { type = written.strategy.strategyType, maxUnavailable, batchSize, canary } = written.strategy;
+  const drain = written.drain ??
+    written.drainPolicy ?? { enabled: written.drainVms, timeoutSeconds: written.drainTimeoutSeconds };
+  const rollback = written.rollback ?? written.rollbackPolicy ?? { automatic: written.automaticRollback };
+  const { selector, approvalPolicy, healthGates, timeouts, window } = written;
+  return UpdateSpec.parse({
+    target: defined(written.target),
+    selector,
+    strategy: defined({ type, maxUnavailable, batchSize, canary }),
+    drain: defined(drain),
+    activation: defined(written.activation),
+    rollback: defined(rollback),
+    healthGates,
+    timeouts,
+    ...defined({ approvalPolicy, window }),
+  });
+}
+
+/** Keys that say the same, in groups of those that go together. */
+const ways: readonly (readonly (readonly (keyof WrittenUpdate)[])[])[] = [
+  [["drain"], ["drainPolicy"], ["drainVms", "drainTimeoutSeconds"]],
+  [["rollback"], ["rollbackPolicy"], ["automaticRollback"]],
+];
+
+/** What is said in two ways is a problem at the second one, whichever of the dialects that is. */
+function checkWays(spec: WrittenUpdate, node: SourceNode, problems: Problems): void {
+  for (const groups of ways) {
+    const isSaid = (key: string): boolean => spec[key as keyof WrittenUpdate] !== undefined;
+    checkWay(node, ["spec"], groups, isSaid, problems);
+  }
+  const { type, strategyType } = spec.strategy;
+  if (type !== undefined && strategyType !== undefined && type !== strategyType)
+    checkWay(node, ["spec", "strategy"], [["type"], ["strategyType"]], () => true, problems);
+}
+
+function checkWay(
+  node: SourceNode,
+  path: readonly string[],
+  groups: readonly (readonly string[])[],
+  isSaid: (key: string) => boolean,
+  problems: Problems,
+): void {
+  const map = nodeAt(node, path);
+  if (map?.kind !== "map") return;
+  const said = [...map.entries.values()].filter(({ key }) => groups.flat().includes(key) && isSaid(key));
+  const [first] = said;
+  const second = said.find(({ key }) => !groups.some((one) => one.includes(key) && one.includes(first?.key ?? "")));
+  if (first && second)
+    problems.add({
+      code: "YAML_KEY_DUPLICATE",
+      message: `“${second.key}” says what “${first.key}” says already`,
+      at: second.keyAt,
+      hint: "keep one of them",
+    });
+}
+
+/** What keeps a document from its shape, each with a hint: where a key belongs, what a value is for. */
+export function problemsOfUpdate(value: unknown, node: SourceNode, schema: z.ZodType): readonly Problem[] {
+  const checked = { value, node, schema };
+  const issues = schema.safeParse(value).error?.issues ?? [];
+  return issues.flatMap((issue) =>
+    problemOfIssue(issue, checked).map((problem, index) => {
+      const key = issue.code === "unrecognized_keys" ? issue.keys[index] : undefined;
+      const hint = key === undefined ? valueHint(issue.path, problem, checked) : keyHint(key, issue.path, schema);
+      return hint === undefined ? problem : { ...problem, hint };
+    }),
+  );
+}
+
+function valueHint(path: readonly PropertyKey[], { hint }: Problem, { node, schema }: Checked): string | undefined {
+  if (hint !== undefined) return hint;
+  const found = nodeAt(node, path);
+  if (/^(?:flake|nixpkgs)Rev$/.test(String(path.at(-1))) && found?.kind === "scalar")
+    return commitHint(String(found.value));
+  return descriptionAt(schema, path)?.replace(/\.$/, "");
+}
+
+/** Where a key belongs that is known elsewhere in a spec. */
+function keyHint(key: string, path: readonly PropertyKey[], schema: z.ZodType): string | undefined {
+  const here = path.join(".");
+  if (here === "spec" && key === "forProvider")
+    return "Crossplane's form is not read: what stands below forProvider belongs below spec, its version and flake below spec.target";
+  const places = ["spec", ...keysAt(schema, ["spec"]).map((name) => `spec.${name}`)];
+  const place = places.find((one) => one !== here && keysAt(schema, one.split(".")).includes(camelCase(key)));
+  return place === undefined ? undefined : `“${camelCase(key)}” belongs below “${place}”`;
+}

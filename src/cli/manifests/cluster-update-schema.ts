@@ -1,0 +1,138 @@
+import { z } from "zod";
+import { Drain, Selector, Strategy, Target, UpdateName, UpdateSpec } from "#rollout/spec.ts";
+import { inAnyCase, plainWord } from "./any-case.ts";
+import { envelope } from "./envelope.ts";
+
+/** The forerunner's files write `""` for what they do not say. */
+function orEmpty<Schema extends z.ZodType<unknown, string | undefined>>(schema: Schema) {
+  return z
+    .string()
+    .transform((text) => (text === "" ? undefined : text))
+    .pipe(schema);
+}
+
+/** And `0`. */
+function orZero<Schema extends z.ZodType<number>>(schema: Schema) {
+  return schema.transform((number) => (number === 0 ? undefined : number));
+}
+
+/** One of these words in any spelling (`one_at_a_time`, `Batch`), or `""`. */
+function word<Words extends z.ZodEnum<Readonly<Record<string, string>>>>(schema: Words) {
+  const words = schema.options;
+  return z
+    .string()
+    .transform((text) => words.find((one) => plainWord(one) === plainWord(text)) ?? (text === "" ? undefined : text))
+    .pipe(schema.optional())
+    .meta({ anyOf: [{ enum: words }, { maxLength: 0 }, ...words.map((one) => ({ pattern: inAnyCase(one) }))] })
+    .optional();
+}
+
+const Commit = orEmpty(Target.shape.flakeRev).meta({ pattern: "^([0-9a-f]{40})?$" });
+const Count = orZero(z.int().refine((count) => count >= 0, "must be at least 1"))
+  .meta({ minimum: 0 })
+  .optional();
+const Timeout = orZero(Drain.shape.timeoutSeconds.unwrap()).optional();
+
+const Labels = z
+  .union([
+    Selector.shape.labels.unwrap(),
+    z
+      .record(z.string().regex(/^[^=]+$/, "must be a key without “=”"), z.string())
+      .transform((labels) => Object.entries(labels).map(([key, value]) => `${key}=${value}`))
+      .pipe(Selector.shape.labels.unwrap()),
+  ])
+  .default([]);
+
+const activation = UpdateSpec.shape.activation.unwrap().shape;
+const rollback = UpdateSpec.shape.rollback.unwrap();
+
+/**
+ * `kind: ClusterUpdate`, as the forerunner's tool, its page and its design write it, and as we do; `updateSpecOf` makes one of all. What is
+ * not said has its default in `UpdateSpec` alone.
+ */
+export const ClusterUpdateSchema = z.strictObject({
+  ...envelope,
+  metadata: z
+    .strictObject({
+      name: UpdateName.describe("The update's name: at most 63 letters, digits, “.”, “_” and “-”."),
+    })
+    .describe("What it is called: { name: release-1 }."),
+  spec: z
+    .strictObject({
+      target: z
+        .strictObject({
+          ...Target.shape,
+          version: orEmpty(Target.shape.version)
+            .optional()
+            .describe("The version for people, and of kcore's runtime when there is no flake."),
+          bundle: orEmpty(Target.shape.bundle)
+            .meta({ pattern: "^([0-9a-f]{64})?$" })
+            .optional()
+            .describe("SHA-256 of a bundle of kcore's runtime: 64 hex digits in lower case."),
+          flakeRef: orEmpty(Target.shape.flakeRef).optional().describe("The flake with the NixOS systems."),
+          flakeRev: Commit.optional().describe("Its commit, as git rev-parse HEAD prints it: 40 hex digits."),
+          nixpkgsRev: Commit.optional().describe("Another commit of its input nixpkgs: 40 hex digits."),
+          systemProfile: orEmpty(Target.shape.systemProfile)
+            .optional()
+            .describe("The nixosConfigurations.NAME of every node; else each node's host name."),
+        })
+        .describe("What nodes shall run: flakeRef and flakeRev of NixOS systems, or kcore by its version or bundle."),
+      selector: z
+        .strictObject({
+          ...Selector.shape,
+          labels: Labels.describe("KEY=VALUE in a list, or a map; all of them must match."),
+        })
+        .describe("Which nodes: each key that is given narrows. { allNodes: true }, { nodeIds: [n1, n2] }, …"),
+      strategy: z
+        .strictObject({
+          type: word(Strategy.shape.type.unwrap()).describe("In which order, how many at a time."),
+          strategyType: word(Strategy.shape.type.unwrap()).describe("The same as type."),
+          maxUnavailable: Count.describe("So many selected nodes may be down at a time, at most; 0: not said."),
+          batchSize: Count.describe("Nodes a batch; as many as may be down, unless given, or 0."),
+          canary: z
+            .strictObject({
+              ...Strategy.shape.canary.unwrap().shape,
+              labels: Labels.describe("Or by labels: all nodes that have them."),
+            })
+            .optional()
+            .describe("For the strategy canary."),
+        })
+        .prefault({})
+        .describe("In which order, how many at a time."),
+      drain: z
+        .strictObject({
+          ...Drain.shape,
+          enabled: z.boolean().optional().describe("Is the node emptied before it is touched?"),
+          timeoutSeconds: Timeout.describe("How long that may take; 0: not said."),
+        })
+        .optional()
+        .describe("Whether and how nodes are emptied first."),
+      drainPolicy: z
+        .strictObject({
+          enabled: z.boolean().optional().describe("Is the node emptied before it is touched?"),
+          timeoutSeconds: Timeout.describe("How long that may take; 0: not said."),
+        })
+        .optional()
+        .describe("The same as drain, in other words."),
+      drainVms: z.boolean().optional().describe("The same as enabled of drain."),
+      drainTimeoutSeconds: Timeout.describe("The same as timeoutSeconds of drain; 0: not said."),
+      activation: z
+        .strictObject({
+          mode: word(activation.mode.unwrap()).describe("How it comes into use."),
+          rebootPolicy: word(activation.rebootPolicy.unwrap()).describe("Whether nodes reboot."),
+        })
+        .prefault({})
+        .describe("How it comes into use."),
+      approvalPolicy: word(UpdateSpec.shape.approvalPolicy.unwrap()).describe("Who lets it begin; manual unless said."),
+      rollback: rollback.optional().describe("What becomes of it when a node fails."),
+      rollbackPolicy: rollback.optional().describe("The same as rollback."),
+      automaticRollback: z.boolean().optional().describe("The same as automatic of rollback."),
+      healthGates: UpdateSpec.shape.healthGates,
+      timeouts: UpdateSpec.shape.timeouts,
+      window: UpdateSpec.shape.window,
+    })
+    .describe("What is rolled out, where, and how: target, selector, strategy, …"),
+});
+
+/** What a manifest says in whichever dialect, shaped. */
+export type WrittenUpdate = z.output<typeof ClusterUpdateSchema>["spec"];

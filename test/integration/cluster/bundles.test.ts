@@ -1,0 +1,276 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { fetchBundle, uploadBundle } from "#api/bundle-transfer.ts";
+import type { BundleSource } from "#api/bundle-transfer.ts";
+import type { ApiClient } from "#api/client.ts";
+import { createLog } from "#api/log.ts";
+import { fetchBundles } from "#controller/updates/bundle-fetcher.ts";
+import type { BundleFetcher } from "#controller/updates/bundle-fetcher.ts";
+import { openBundleStore } from "#controller/updates/bundles.ts";
+import type { BundleStore } from "#controller/updates/bundles.ts";
+import { createTestCluster, eventually } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { nodeCredentials, reasonOf, registrationOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+import { codeOf } from "#support/rejection.ts";
+
+const mebibyte = 2 ** 20;
+
+describe("bundles on controllers", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let stop: () => Promise<void>;
+  let first: TestController;
+  let second: TestController;
+  let source: BundleSource;
+  let bytes: Buffer;
+  let id: string;
+  let target: string;
+
+  before(async () => {
+    cluster = await createTestCluster();
+    const started = await startControllers(cluster, 2, {
+      processes: true,
+      config: () => ({ requireManualApproval: true }),
+    });
+    ({ stop } = started);
+    [first, second] = started.controllers as [TestController, TestController];
+  });
+  after(async () => {
+    await stop();
+    await cluster.remove();
+  });
+  beforeEach(async () => {
+    bytes = randomBytes(16 * mebibyte);
+    id = createHash("sha256").update(bytes).digest("hex");
+    const file = join(cluster.dir, `${id}.bundle`);
+    // Something stands before the bundle, as in the file that the bastion writes.
+    await writeFile(file, Buffer.concat([Buffer.from("header\n"), bytes]));
+    source = { bundle: { sha256: id, size: bytes.length }, file, start: 7 };
+    target = join(cluster.dir, `fetched-${id}`);
+  });
+
+  const heldBy = async ({ operator }: TestController): Promise<unknown> => {
+    const { bundles } = await operator.call("listBundles", {});
+    const found = bundles.find(({ sha256 }) => sha256 === id);
+    return found && { held: found.held, whole: found.whole };
+  };
+  const whole = () => ({ held: bytes.length, whole: true });
+  /** A node that registered at a controller, and its client there. */
+  const startNode = async (
+    controller: TestController,
+    approve = true,
+  ): Promise<{ nodeId: string; client: ApiClient }> => {
+    const nodeId = randomUUID();
+    const client = controller.clientOf(nodeCredentials(cluster, nodeId));
+    await client.call("registerNode", registrationOf(nodeId));
+    if (approve) await controller.operator.call("approveNode", {}, { id: nodeId });
+    return { nodeId, client };
+  };
+  /** Lines of a controller's audit about this bundle. */
+  const audited = async ({ operator }: TestController): Promise<readonly string[]> => {
+    const { lines } = await operator.call("listAudit", {}, { id: "1" });
+    return lines.map(({ text }) => text).filter((text) => text.includes(id));
+  };
+
+  it("takes one from the operator, lists it, and gives it to an approved node", async () => {
+    const seen: number[] = [];
+    await uploadBundle(first.operator, source, { onProgress: (count) => seen.push(count) });
+    expect([seen[0], seen.at(-1)]).to.deep.equal([0, bytes.length]);
+    expect(await heldBy(first)).to.deep.equal(whole());
+    expect(await heldBy(second)).to.equal(undefined);
+    const { client } = await startNode(first);
+    await fetchBundle(client, source.bundle, target);
+    expect((await readFile(target)).equals(bytes)).to.equal(true);
+    expect((await stat(target)).mode & 0o777).to.equal(0o600);
+    // All of it is there: nothing is sent or fetched again.
+    seen.length = 0;
+    await uploadBundle(first.operator, source, { onProgress: (count) => seen.push(count) });
+    await fetchBundle(client, source.bundle, target, { onProgress: (count) => seen.push(count) });
+    expect(seen).to.deep.equal([bytes.length, bytes.length]);
+  });
+
+  it("leaves one line in the audit, when it is whole", async () => {
+    await uploadBundle(first.operator, source);
+    const lines = await eventually(async () => {
+      const found = await audited(first);
+      return found.length > 0 && found;
+    });
+    expect(lines).to.have.length(1);
+    expect(lines[0]).to.contain("putBundle").and.contain("operator ann").and.contain(String(bytes.length));
+  });
+
+  it("gives nothing to a node that waits, or was rejected, and takes nothing from any node", async () => {
+    await uploadBundle(first.operator, source);
+    const { nodeId, client } = await startNode(first, false);
+    const ask = (): Promise<unknown> => client.open("bundle", {}, { id: `${id}@0` });
+    expect(await reasonOf(ask())).to.equal("NODE_PENDING");
+    await first.operator.call("rejectNode", {}, { id: nodeId });
+    expect(await reasonOf(ask())).to.equal("NODE_REJECTED");
+    const approved = (await startNode(first)).client;
+    const piece = { offset: 0, size: 3, data: "YWJj" };
+    expect(await reasonOf(approved.call("putBundle", piece, { id }))).to.equal("API_DENIED");
+    expect(await reasonOf(approved.call("listBundles", {}))).to.equal("API_DENIED");
+    const stranger = first.clientOf({ ...second.credentials });
+    expect(await reasonOf(stranger.call("putBundle", piece, { id }))).to.equal("API_DENIED");
+    expect(await audited(first)).to.have.length(3);
+  });
+
+  it("says what is wrong with what is asked", async () => {
+    const { client } = await startNode(first);
+    const ask = (name: string): Promise<string> => reasonOf(client.open("bundle", {}, { id: name }));
+    expect(await ask(`${id}@0`)).to.equal("UPDATE_BUNDLE_UNKNOWN");
+    await uploadBundle(first.operator, source);
+    for (const name of [id, `${id}@`, `${id}@-1`, `${id}@1x`, `${id}@${bytes.length + 1}`, "../../etc/passwd@0"])
+      expect(await ask(name), name).to.equal("API_INVALID");
+    expect(
+      await reasonOf(first.operator.call("putBundle", { offset: 0, size: 1, data: "YQ==" }, { id: "x" })),
+    ).to.equal("API_INVALID");
+  });
+
+  it("goes on with an upload, and with a fetch, where they were when the controller was killed", async () => {
+    const kill = (at: number) => (count: number) => {
+      if (count >= at && count < bytes.length) process.kill(first.pid(), "SIGKILL");
+    };
+    const restart = async (): Promise<void> => {
+      await first.stop("SIGKILL");
+      await first.start();
+    };
+    expect(await codeOf(uploadBundle(first.operator, source, { onProgress: kill(4 * mebibyte) }))).to.equal(
+      "API_UNREACHABLE",
+    );
+    await restart();
+    const seen: number[] = [];
+    await uploadBundle(first.operator, source, { onProgress: (count) => seen.push(count) });
+    expect(seen[0]).to.be.at.least(4 * mebibyte);
+    expect(await heldBy(first)).to.deep.equal(whole());
+
+    const { client } = await startNode(first);
+    expect(await codeOf(fetchBundle(client, source.bundle, target, { onProgress: kill(mebibyte / 4) }))).to.equal(
+      "API_UNREACHABLE",
+    );
+    const { size: held } = await stat(`${target}.part`);
+    expect(held)
+      .to.be.at.least(mebibyte / 4)
+      .and.lessThan(bytes.length);
+    await restart();
+    seen.length = 0;
+    await eventually(() =>
+      fetchBundle(client, source.bundle, target, { onProgress: (count) => seen.push(count) }).then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect(seen[0]).to.equal(held);
+    expect((await readFile(target)).equals(bytes)).to.equal(true);
+  });
+
+  it("ends a fetch that is stopped, and keeps what came", async () => {
+    await uploadBundle(first.operator, source);
+    const { client } = await startNode(first);
+    const end = new AbortController();
+    const reason = new Error("the agent stops");
+    const fetched = fetchBundle(client, source.bundle, target, {
+      signal: end.signal,
+      onProgress: (count) => count > mebibyte && end.abort(reason),
+    });
+    expect(await fetched.catch((error: unknown) => error)).to.equal(reason);
+    expect((await stat(`${target}.part`)).size).to.be.greaterThan(mebibyte);
+  });
+
+  it("refuses a third fetch of one node at once, and lets it in when one is over", async () => {
+    await uploadBundle(first.operator, source);
+    const { client } = await startNode(first);
+    const ask = () => client.open("bundle", {}, { id: `${id}@0` });
+    const open = [await ask(), await ask()];
+    expect(await reasonOf(ask())).to.equal("API_BUSY");
+    const other = (await startNode(first)).client;
+    await fetchBundle(other, source.bundle, target);
+    for (const response of open) response.destroy();
+    const again = await eventually(() => ask().catch(() => undefined));
+    again.destroy();
+    expect(first.log()).not.to.contain("a request failed");
+  });
+
+  it("refuses what a file does not hold, and what a controller gives wrongly", async () => {
+    await writeFile(source.file, Buffer.concat([Buffer.from("header\n"), randomBytes(bytes.length)]));
+    expect(await codeOf(uploadBundle(first.operator, source))).to.equal("UPDATE_BUNDLE_INVALID");
+    await writeFile(source.file, Buffer.concat([Buffer.from("header\n"), bytes.subarray(0, mebibyte)]));
+    expect(await codeOf(uploadBundle(first.operator, source))).to.equal("UPDATE_BUNDLE_INVALID");
+    await writeFile(source.file, Buffer.concat([Buffer.from("header\n"), bytes]));
+    await uploadBundle(first.operator, source);
+    const { client } = await startNode(first);
+    const stored = join(first.dbPath, "bundles", id);
+    await writeFile(stored, randomBytes(bytes.length));
+    expect(await codeOf(fetchBundle(client, source.bundle, target))).to.equal("UPDATE_BUNDLE_INVALID");
+    expect((await stat(`${target}.part`)).size).to.equal(0);
+    await writeFile(stored, bytes);
+    await fetchBundle(client, source.bundle, target);
+    expect((await readFile(target)).equals(bytes)).to.equal(true);
+  });
+
+  describe("between controllers", () => {
+    let store: BundleStore;
+    let fetcher: BundleFetcher;
+    let lines: string;
+    const start = (peers: () => readonly string[]): void => {
+      lines = "";
+      store = openBundleStore({ folder: join(cluster.dir, randomUUID()), isNeeded: () => true });
+      fetcher = fetchBundles({
+        store,
+        wanted: () => [source.bundle],
+        peers,
+        credentials: () => second.credentials,
+        clock: Date.now,
+        random: () => 0,
+        log: createLog({ write: (line) => (lines += line), clock: Date.now }),
+      });
+    };
+    const isWhole = async (): Promise<boolean> => (await store.list()).some((one) => one.whole);
+    afterEach(() => fetcher.stop());
+
+    it("one that lacks a bundle fetches it from one that has it, as soon as there is one", async () => {
+      start(() => [first.endpoint]);
+      fetcher.look();
+      await eventually(() => lines.includes("UPDATE_BUNDLE_UNKNOWN") || lines.includes("does not have the bundle"));
+      await uploadBundle(first.operator, source);
+      await eventually(isWhole);
+      const { file } = await store.open(id);
+      expect((await file.readFile()).equals(bytes)).to.equal(true);
+      await file.close();
+      await eventually(() => lines.includes("a bundle came from another controller"));
+      // Nothing is under way any more, and to look again costs nothing.
+      lines = "";
+      fetcher.look();
+      await fetcher.stop();
+      expect(lines).to.equal("");
+    });
+
+    it("goes on at the next where one is gone, or gives something else", async () => {
+      await Promise.all([uploadBundle(first.operator, source), uploadBundle(second.operator, source)]);
+      // It looks once whether it is what it is called.
+      const { client } = await startNode(second);
+      await fetchBundle(client, source.bundle, target);
+      await writeFile(join(second.dbPath, "bundles", id), randomBytes(bytes.length));
+      start(() => ["127.0.0.1:1", second.endpoint, first.endpoint]);
+      fetcher.look();
+      await eventually(isWhole);
+      await fetcher.stop();
+      expect(lines).to.contain("a bundle could not be fetched").and.contain("gave no whole bundle");
+      const { file } = await store.open(id);
+      expect((await file.readFile()).equals(bytes)).to.equal(true);
+      await file.close();
+    });
+
+    it("stops in the middle when it is told to", async () => {
+      start(() => [first.endpoint]);
+      fetcher.look();
+      await eventually(() => lines.includes("a bundle could not be fetched"));
+      await fetcher.stop();
+      fetcher.look();
+      expect(await isWhole()).to.equal(false);
+    });
+  });
+});
