@@ -195,7 +195,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { text: "a", changed: "never" },
     { text: "a", check: true },
   ],
-  "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
+  "service.running": [
+    { name: "a", unmask: true, onChange: "reload" },
+    { name: "a", runsFrom: "/a" },
+  ],
   "service.stopped": [{ name: "a", mask: true }],
   "sudoers.managed": [{ name: "a", state: "absent" }],
   "swap.enabled": [{ vg: "vg_a", lv: "swap", priority: 5 }],

@@ -22,7 +22,6 @@ const LARGEST = 16 << 20;
 
 const args = z.strictObject({
   live: z.record(z.string(), z.string()).describe("What os.live found of the machine: the facts of its step."),
-  command: z.string().min(1).describe("What starts kcore's program on nodes, as runtime.build gives it."),
 });
 type Args = z.output<typeof args>;
 
@@ -47,7 +46,7 @@ function queued<T>(work: () => Promise<T>): Promise<T> {
 }
 
 async function configure(
-  { live, command }: Args,
+  { live }: Args,
   context: ActionContext,
   { dryRun }: { readonly dryRun: boolean },
 ): Promise<ActionResult> {
@@ -61,7 +60,7 @@ async function configure(
     folder,
     {
       ...(isInstalled ? {} : await textsOf(node, live, folder)),
-      [`${place}/kcore.nix`]: needsOf(node, command, project),
+      [`${place}/kcore.nix`]: needsOf(node, project),
     },
     { dryRun },
   );
@@ -126,7 +125,7 @@ function machineOf(node: NodeEntry, live: Args["live"]): LiveMachine {
 }
 
 /** What deploy_node would write below /etc, and NixOS has to say itself. @throws KcoreError NIXOS_UNSUITED */
-function needsOf(node: NodeEntry, command: string, project: string): string {
+function needsOf(node: NodeEntry, project: string): string {
   const { storageBackend = "filesystem", encryptDisks = false } = node.vars;
   const disks = node.disks.filter(({ use }) => use === "volumes");
   if (disks.length > 0 && encryptDisks === true)
@@ -134,10 +133,14 @@ function needsOf(node: NodeEntry, command: string, project: string): string {
   if (disks.length > 0 && storageBackend === "zfs")
     throw unsuited(node, "a ZFS pool of data disks (storageBackend: zfs) is not declared in a NixOS configuration yet");
   const templates = openTemplates(foldersOf("templates", { project, shipped: shippedRoot() }));
-  const unit = (name: string): string =>
-    String(templates.render(`${name}.hbs`, { node, vars: node.vars, params: { runtime: { command } } }));
+  const unit = (name: string): string => String(templates.render(`${name}.hbs`, { node, vars: node.vars, params: {} }));
   const isController = node.roles.includes("controller");
-  const names = [...(isController ? ["kcore-controller.service"] : []), "kcore-node-agent.service"];
+  const names = [
+    ...(isController ? ["kcore-controller.service"] : []),
+    "kcore-node-agent.service",
+    "kcore-updater.service",
+    "kcore-updater.path",
+  ];
   const owner = { node: node.name, nodeId: node.id };
   return kcoreText({
     isController,

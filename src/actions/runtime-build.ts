@@ -7,8 +7,7 @@ import { buildRuntime } from "#runtime/build.ts";
 import { cacheFolder } from "#runtime/cache-folder.ts";
 
 /**
- * Builds the runtime that nodes run (or finds it built): what `nix.profile` needs to deliver it, and the command that
- * starts it. Nodes of another architecture than this machine's need a bastion of theirs.
+ * Builds the runtime that nodes run (or finds it built): what `nix.profile` needs to deliver it. Nodes of another architecture than this machine's need a bastion of theirs.
  */
 export const runtimeBuild = defineAction({
   name: "runtime.build",
@@ -23,12 +22,12 @@ async function build({ home, note }: ActionContext): Promise<ActionResult> {
   const root = shippedRoot();
   const cache = await cacheFolder(root, home);
   const runtime = await buildRuntime({ root, cache, note });
-  const { storePath, narHash, file, sha256, size, version, node, arch, command } = runtime;
+  const { storePath, narHash, file, sha256, size, version, node, arch } = runtime;
   remadeBy(file, async () => {
     await rm(file, { force: true });
     await buildRuntime({ root, cache, note });
   });
   const source = [{ path: storePath, file, sha256, size }];
-  const outputs = { storePath, narHash, source, version, node, arch, command };
+  const outputs = { storePath, narHash, source, version, node, arch };
   return { changed: false, outputs };
 }

@@ -26,8 +26,6 @@ export interface Runtime {
   readonly node: string;
   /** As `uname -m` says. */
   readonly arch: string;
-  /** The command that starts it: loader, options, node, and the program. */
-  readonly command: string;
 }
 
 export interface RuntimeOptions {
@@ -39,7 +37,7 @@ export interface RuntimeOptions {
 }
 
 /** Raise it when the same inputs shall give another runtime. */
-const recipe = 2;
+const recipe = 3;
 const machines: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 /**
@@ -69,7 +67,6 @@ export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promi
     version: parts.version,
     node: parts.nodeVersion,
     arch: parts.arch,
-    command: commandOf(storePath, basename(parts.loader)),
   };
   await mkdir(cache, { recursive: true, mode: 0o700 });
   await writeWhole(file, exported);
@@ -77,11 +74,6 @@ export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promi
   await prune(cache);
   note(`built ${basename(storePath)}: ${Math.round(exported.length / 1e6)} MB to send`);
   return runtime;
-}
-
-/** systemd starts it so: nothing of the node's own is used, not even a shell. */
-function commandOf(storePath: string, loader: string): string {
-  return `${storePath}/lib/${loader} --library-path ${storePath}/lib ${storePath}/bin/node ${storePath}/app/kcore.mjs`;
 }
 
 interface Parts {
@@ -177,10 +169,15 @@ async function treeOf({ version, nodeVersion, arch, node, loader, libraries, app
   });
 }
 
-/** For people at the node's shell; systemd does without. */
+/**
+ * Starts it, from whichever profile or link it is called by. The store path is found once, so that a profile that is switched meanwhile mixes nothing; by
+ * the shell alone, since a unit of NixOS has no programs in its PATH.
+ */
 function wrapper(loader: string): string {
   return `#!/bin/sh
-here=$(dirname "$(dirname "$(readlink -f "$0")")")
+self=$0
+[ ! -L "$self" ] || self=$(readlink -f "$self")
+here=$(cd -P "\${self%/*}/.." && pwd -P) || exit 1
 exec "$here/lib/${loader}" --library-path "$here/lib" "$here/bin/node" "$here/app/kcore.mjs" "$@"
 `;
 }

@@ -51,19 +51,18 @@ describe("what is shipped", () => {
       ).to.equal(true);
   });
 
-  it("S-7: no unit needs a shell or leaves a core dump, and each is hardened", () => {
+  it("S-7: units follow a profile, leave no core dump, and are hardened", () => {
+    const everywhere = ["NoNewPrivileges=yes", "ProtectSystem=strict", "LimitCORE=0", "CoredumpFilter=0"];
+    const daemons = [...everywhere, "CapabilityBoundingSet=", "RestrictNamespaces=yes"];
     for (const name of files("templates").filter((file) => file.endsWith(".service.hbs"))) {
       const text = readFileSync(join(shipped, "templates", name), "utf8");
-      expect(text).to.match(/^ExecStart=\{\{params\.runtime\.command\}\} /m);
-      for (const line of [
-        "NoNewPrivileges=yes",
-        "CapabilityBoundingSet=",
-        "ProtectSystem=strict",
-        "RestrictNamespaces=yes",
-        "LimitCORE=0",
-        "CoredumpFilter=0",
-      ])
-        expect(text.split("\n"), name).to.include(line);
+      const isUpdater = name === "kcore-updater.service.hbs";
+      expect(text).to.match(
+        isUpdater
+          ? /^ExecStart=\/nix\/var\/nix\/profiles\/kcore-updater\/bin\/kcore-node updater /m
+          : /^ExecStart=\/nix\/var\/nix\/profiles\/kcore\/bin\/kcore-node /m,
+      );
+      expect(text.split("\n"), name).to.include.members(isUpdater ? everywhere : daemons);
     }
   });
 });

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { Duration, UnitName } from "../step/fields.ts";
+import { AbsolutePath, Duration, UnitName } from "../step/fields.ts";
 import {
+  awaitProgram,
+  comesFrom,
   foreseeStart,
   isUp,
   orRefuse,
@@ -9,6 +11,7 @@ import {
   reloadIfNeeded,
   staysUp,
   systemctl,
+  tellProgram,
   unitProperties,
 } from "../step/fragments/systemd.ts";
 import { sh } from "../step/sh.ts";
@@ -19,6 +22,7 @@ import { sh } from "../step/sh.ts";
  * ```
  * Starts the unit when it is not active, enables it when it is not. With `restartOn` or `onChanges` it is restarted when
  * what it watches changed; `onChange: reload` reloads it instead where it can. A masked unit is refused unless `unmask`.
+ * `runsFrom` is for a unit that starts its program through a link, such as a Nix profile: what still runs from elsewhere is restarted.
  */
 export const serviceRunning = defineModule({
   name: "service.running",
@@ -33,19 +37,27 @@ export const serviceRunning = defineModule({
     unmask: z.boolean().default(false).describe("Take a mask off it."),
     verifyFor: Duration.default(0).describe("How long it must stay up after a start or restart."),
     onChange: z.enum(["restart", "reload"]).default("restart").describe("What a change of what it watches does."),
+    runsFrom: AbsolutePath.optional().describe(
+      "Its main process must be a program below this folder, or is restarted.",
+    ),
   }),
   refusals: ["SERVICE_FAILED", "SERVICE_UNSTABLE", "UNIT_MASKED", "UNIT_STATIC"],
-  step: ({ name, enabled, unmask, verifyFor, onChange }) => ({
+  step: ({ name, enabled, unmask, verifyFor, onChange, runsFrom }) => ({
     reach: { changes: [{ is: "service", name }], restsOn: [{ is: "service", name }] },
-    want: { active: "active", ...(enabled === "keep" ? {} : { enabled: enabled ? "enabled" : "disabled" }) },
-    probe: sh`${unitProperties(name, ["ActiveState", "LoadState", "UnitFileState"])}
+    want: {
+      active: "active",
+      ...(enabled === "keep" ? {} : { enabled: enabled ? "enabled" : "disabled" }),
+      ...(runsFrom === undefined ? {} : { program: runsFrom }),
+    },
+    probe: sh`${unitProperties(name, ["ActiveState", "LoadState", "UnitFileState", ...(runsFrom === undefined ? [] : ["MainPID" as const])])}
 case $LoadState in loaded) ;; *) ActiveState=$LoadState ;; esac
 case $ActiveState in reloading | refreshing) ActiveState=active ;; esac
 # An alias belongs to an enabled unit; a generated one is wired up at every boot.
 case $UnitFileState in alias | generated) UnitFileState=enabled ;; '') UnitFileState=absent ;; esac
 ${isUp(name)}
 fact active "$ActiveState"
-fact enabled "$UnitFileState"`,
+fact enabled "$UnitFileState"
+${runsFrom === undefined ? sh`` : tellProgram(runsFrom)}`,
     guard: unmask
       ? sh`:`
       : sh`case $(systemctl show -p UnitFileState -- ${name}) in
@@ -66,8 +78,21 @@ if ! systemctl -q is-active -- ${name}; then
   systemctl -q reset-failed -- ${name} 2>/dev/null
   systemctl start -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not start`)}
   ${staysUp(name, verifyFor)}
-  : >"$K_TMP/started"
-fi`,
+  : >"$K_TMP/started"${
+    runsFrom === undefined
+      ? sh``
+      : sh`
+elif ! { ${comesFrom(name, runsFrom)}; }; then
+  systemctl restart -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not restart`)}
+  ${staysUp(name, verifyFor)}
+  : >"$K_TMP/started"`
+  }
+fi${
+      runsFrom === undefined
+        ? sh``
+        : sh`
+${awaitProgram(name, runsFrom)}`
+    }`,
     keep: sh`keep_unit ${name} ${onChange === "reload" ? "reload-or-restart" : "restart"}`,
     // What apply has just started knows of every change already.
     react: sh`[ ! -e "$K_TMP/started" ] || exit 0

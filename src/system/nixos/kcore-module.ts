@@ -36,13 +36,16 @@ export function kcoreText({ isController, units, volumes }: KcoreNeeds): string 
       group,
     ],
     "The services, letter by letter as kcore knows them; they start in vain until it has brought what they run.",
-    ...Object.entries(units).map(
-      ([name, text]) => ["systemd.units", { text, wantedBy: ["multi-user.target"] }, name] as const,
-    ),
+    ...Object.entries(units).map(([name, text]) => ["systemd.units", { text, ...wantedBy(text) }, name] as const),
     ...(volumes.length === 0 ? [] : ["Where volumes lie; kcore makes the filesystems after the first boot."]),
     ...volumes.map(
       ({ path, uuid }) =>
         ["fileSystems", { device: `UUID=${uuid}`, fsType: "ext4", options: ["noatime", "nofail"] }, path] as const,
     ),
   ]);
+}
+
+/** NixOS enables what it is told to, and reads no [Install]. */
+function wantedBy(unit: string): { readonly wantedBy?: readonly string[] } {
+  return unit.includes("\nWantedBy=multi-user.target\n") ? { wantedBy: ["multi-user.target"] } : {};
 }

@@ -54,10 +54,14 @@ describe("a NixOS configuration by kcore", () => {
       nix: { settings: { "experimental-features": ["nix-command", "flakes"], sandbox: false, substituters: [] } },
       nixpkgs: { hostPlatform: "x86_64-linux" },
     });
-    const { units } = config["systemd"] as { units: Record<string, { text: string }> };
+    const { units } = config["systemd"] as { units: Record<string, { text: string; wantedBy?: string[] }> };
     expect(units["kcore-node-agent.service"]?.text).to.equal(
-      "[Service]\nExecStart=/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0/bin/node kcore.mjs agent\nReadWritePaths=/var/lib/kcore\n",
+      "[Service]\nExecStart=/bin/kcore agent\nReadWritePaths=/var/lib/kcore\n[Install]\nWantedBy=multi-user.target\n",
     );
+    expect([units["kcore-updater.path"]?.wantedBy, units["kcore-updater.service"]?.wantedBy]).to.deep.equal([
+      ["multi-user.target"],
+      undefined,
+    ]);
   });
 
   it("says nothing but what it was given, whatever that is", async () => {

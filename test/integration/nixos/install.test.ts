@@ -74,7 +74,7 @@ describe("nixos.installed", function () {
     copyFileSync("/bin/busybox", join(nixpkgs, "tools/busybox"));
     rmSync(join(nixpkgs, "nixos-install"));
     const context = actionContext({ project: project.path, node, nodes: new Map([["n1", node]]) });
-    const args = nixosConfig.args.parse({ live: { ...liveFacts, device }, command: "/nix/store/x" });
+    const args = nixosConfig.args.parse({ live: { ...liveFacts, device } });
     const made = await nixosConfig.run(args, context);
     flake = made.outputs["flake"];
   });

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -28,21 +28,22 @@ describe("the runtime for nodes", function () {
     mkdirSync(join(root, "dist"), { recursive: true });
     cpSync(join(repository, "package.json"), join(root, "package.json"));
     symlinkSync(join(repository, "node_modules"), join(root, "node_modules"));
-    writeFileSync(join(root, "dist", "node-main.js"), `console.log("started", process.argv.slice(2).join(" "));\n`);
+    writeFileSync(join(root, "dist", "node-main.js"), `console.log("started", process.argv.slice(2).join(" "), "from", process.argv[1]);\n`);
     runtime = await build("cache");
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("starts in a root that holds nothing but its store path", function () {
+  it("starts in a root that holds nothing but its store path and a shell, through a profile, without a PATH", function () {
     if (process.getuid?.() !== 0) this.skip();
     const bare = join(folder, "bare");
     unpackExport(gunzipSync(readFileSync(runtime.file)), bare);
-    const [command = "", ...words] = runtime.command.split(" ");
-    const said = execFileSync("/usr/sbin/chroot", [bare, command, ...words, "agent", "run"], {
-      encoding: "utf8",
-      env: {},
-    });
-    expect(said).to.equal("started agent run\n");
+    copyWithLibraries("/bin/sh", bare);
+    mkdirSync(join(bare, "profiles"));
+    symlinkSync("kcore-1-link", join(bare, "profiles", "kcore"));
+    symlinkSync(runtime.storePath, join(bare, "profiles", "kcore-1-link"));
+    const words = [bare, "/profiles/kcore/bin/kcore-node", "agent", "run"];
+    const said = execFileSync("/usr/sbin/chroot", words, { encoding: "utf8", env: {} });
+    expect(said).to.equal(`started agent run from ${runtime.storePath}/app/kcore.mjs\n`);
   });
 
   it("has the same bytes and so the same store path when it is built again", async () => {
@@ -80,4 +81,13 @@ describe("the runtime for nodes", function () {
 
 async function problemsOfAsync(call: () => Promise<unknown>): Promise<string | undefined> {
   return (await problemsOf(call))[0]?.code;
+}
+
+/** The program, and what it is linked with, under the same paths below a folder. */
+function copyWithLibraries(program: string, root: string): void {
+  const linked = execFileSync("ldd", [program], { encoding: "utf8" }).match(/\/\S+/g) ?? [];
+  for (const path of [program, ...linked]) {
+    mkdirSync(join(root, dirname(path)), { recursive: true });
+    copyFileSync(path, join(root, path));
+  }
 }

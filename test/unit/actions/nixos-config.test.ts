@@ -13,7 +13,6 @@ import { problemsOf } from "#support/steps.ts";
 import type { TempDir } from "#support/temp-dir.ts";
 
 const golden = join(import.meta.dirname, "../../fixtures/nixos");
-const command = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0/bin/node kcore.mjs";
 const node = nodeEntry("n1.example.org", {
   user: "ops",
   roles: ["controller"],
@@ -28,11 +27,15 @@ describe("nixos.config", () => {
   let project: TempDir;
   beforeEach(async () => {
     project = await makeProject({
-      "templates/kcore-controller.service.hbs": "[Service]\nExecStart={{params.runtime.command}} controller\n",
+      "templates/kcore-controller.service.hbs":
+        "[Service]\nExecStart=/bin/kcore controller\n[Install]\nWantedBy=multi-user.target\n",
+      "templates/kcore-updater.service.hbs": "[Service]\nExecStart=/bin/kcore updater\n",
+      "templates/kcore-updater.path.hbs":
+        "[Path]\nPathExists={{node.stateDir}}/updates\n[Install]\nWantedBy=multi-user.target\n",
     });
     writeFileSync(
       join(project.path, "templates/kcore-node-agent.service.hbs"),
-      "[Service]\nExecStart={{params.runtime.command}} agent\nReadWritePaths={{node.stateDir}}\n",
+      "[Service]\nExecStart=/bin/kcore agent\nReadWritePaths={{node.stateDir}}\n[Install]\nWantedBy=multi-user.target\n",
     );
   });
   afterEach(() => project.remove());
@@ -46,7 +49,7 @@ describe("nixos.config", () => {
     how: "run" | "plan" = "run",
     given = context(),
   ) => {
-    const result = await nixosConfig[how](nixosConfig.args.parse({ live, command }), given);
+    const result = await nixosConfig[how](nixosConfig.args.parse({ live }), given);
     if (result === "unknown") throw new Error("it is unknown");
     const { files } = result.outputs["flake"] as { files: readonly { path: string; file: string; sha256: string }[] };
     return { changed: result.changed, files, notes: given.notes };

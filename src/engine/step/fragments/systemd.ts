@@ -4,7 +4,7 @@ import { rawSh, sh, type Sh } from "../sh.ts";
 /** The program that the unit modules need. */
 export const systemctl: Tool = { command: "systemctl", package: "systemd" };
 
-type Property = "ActiveState" | "LoadState" | "NeedDaemonReload" | "UnitFileState";
+type Property = "ActiveState" | "LoadState" | "MainPID" | "NeedDaemonReload" | "UnitFileState";
 
 /** Properties of a unit by one call, each in a variable of its own name; systemctl(1), show. */
 export function unitProperties(unit: string, names: readonly Property[]): Sh {
@@ -49,6 +49,27 @@ while :; do
   : "\${first:=$now}"
   case $now in ActiveState=active*) [ "$now" = "$first" ] ;; *) false ;; esac ${orRefuse(unit, "SERVICE_UNSTABLE", `${unit} started but did not stay up for ${seconds} s`)}
   [ "$left" -gt 0 ] || break
+  sleep 1
+  left=$((left - 1))
+done`;
+}
+
+/** With `$MainPID` known: the fact `program`, which is the folder when the unit's main process is a program below it, and else that program. */
+export function tellProgram(folder: string): Sh {
+  return sh`program=$(readlink "/proc/$MainPID/exe" 2>/dev/null)
+case $program in ${folder}/*) program=${folder} ;; esac
+fact program "\${program:-none}"`;
+}
+
+/** Whether the unit's main process is a program below the folder. */
+export function comesFrom(unit: string, folder: string): Sh {
+  return sh`pid=$(systemctl show -p MainPID -- ${unit}) && case $(readlink "/proc/\${pid#*=}/exe" 2>/dev/null) in ${folder}/*) ;; *) false ;; esac`;
+}
+
+/** A unit that starts its program by a script is called started before the program runs. */
+export function awaitProgram(unit: string, folder: string): Sh {
+  return sh`left=10
+while [ "$left" -gt 0 ] && ! { ${comesFrom(unit, folder)}; }; do
   sleep 1
   left=$((left - 1))
 done`;

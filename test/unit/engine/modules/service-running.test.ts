@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { serviceRunning } from "#engine/modules/service-running.ts";
 import { fakeSystemctl } from "#support/systemctl.ts";
@@ -109,6 +109,35 @@ describe("service.running", () => {
           { verifyFor: 1 },
         );
         expect(done.problem?.code).to.equal("SERVICE_UNSTABLE");
+      });
+
+      it("restarts what runs from elsewhere, also when no step before it changed anything", async () => {
+        // Two processes that are surely there: this one, and init.
+        const own = dirname(process.execPath);
+        const foreign = {
+          ActiveState: "active",
+          UnitFileState: "enabled",
+          MainPID: "1",
+          Restarted: String(process.pid),
+        };
+        const done = await run(foreign, { runsFrom: own });
+        expect([done.outcome, done.now["program"]], JSON.stringify(done)).to.deep.equal(["changed", own]);
+        expect(calls().match(/^restart /gm)).to.have.length(1);
+        const dry = await run(foreign, { runsFrom: own }, { dryRun: true });
+        expect(dry.outcome).to.equal("would-change");
+      });
+
+      it("leaves what runs from there alone, asked once", async () => {
+        const own = { ActiveState: "active", UnitFileState: "enabled", MainPID: String(process.pid) };
+        expect((await run(own, { runsFrom: dirname(process.execPath) })).outcome).to.equal("ok");
+        expect(calls()).to.equal("show -p ActiveState,LoadState,UnitFileState,MainPID -- demo.service\n");
+      });
+
+      it("fails when the restarted unit runs from elsewhere all the same", async () => {
+        const stuck = { ActiveState: "active", UnitFileState: "enabled", MainPID: "1", Restarted: "1" };
+        const done = await run(stuck, { runsFrom: "/nowhere" });
+        expect(done.outcome).to.equal("failed");
+        expect(done.now["program"]).not.to.equal("/nowhere");
       });
 
       it("says that a unit is not there", async () => {
