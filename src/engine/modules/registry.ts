@@ -51,6 +51,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["nix.installed", async () => (await import("./nix-installed.ts")).nixInstalled],
   ["nix.profile", async () => (await import("./nix-profile.ts")).nixProfile],
   ["nixos.installed", async () => (await import("./nixos-installed.ts")).nixosInstalled],
+  ["node.updated", async () => (await import("./node-updated.ts")).nodeUpdated],
   ["os.booted", async () => (await import("./os-booted.ts")).osBooted],
   ["os.installed", async () => (await import("./os-installed.ts")).osInstalled],
   ["os.live", async () => (await import("./os-live.ts")).osLive],

@@ -39,7 +39,9 @@ export class Conductor {
     deps.stop.addEventListener("abort", onStop);
     deps.abort.addEventListener("abort", onAbort);
     try {
-      await this.#runParts(parts);
+      const later = new Set(plan.onFailure?.flatMap(({ nodes = [] }) => nodes));
+      await this.#runParts(parts, later);
+      await this.#followFailure(later);
     } finally {
       deps.stop.removeEventListener("abort", onStop);
       deps.abort.removeEventListener("abort", onAbort);
@@ -50,37 +52,61 @@ export class Conductor {
     return this.#finish();
   }
 
-  async #runParts(parts: readonly Part[]): Promise<void> {
+  /** `later`: nodes that may have a turn behind these parts. */
+  async #runParts(parts: readonly Part[], later: ReadonlySet<string> = new Set()): Promise<void> {
     const last = lastParts(parts);
     for (const [index, part] of parts.entries()) {
       this.#wasCut ||= this.#run.isStopping;
       if (!this.#mayGoOn()) return;
       if (part.kind === "barrier") await this.#runBarrier(part.stage);
-      else await this.#runBlock(part, (node) => last.get(node) === index);
+      else await this.#runBlock(part, (node) => last.get(node) === index && (later.has(node) ? "rests" : "ends"));
     }
+  }
+
+  /** What the plan has for the case that the run failed, on the nodes that are left. */
+  async #followFailure(nodes: ReadonlySet<string>): Promise<void> {
+    const { plan, request } = this.#run;
+    const hasFailed = this.#halt !== undefined || [...this.#run.nodes.values()].some(({ outcome }) => outcome === "failed");
+    if (!plan.onFailure || !hasFailed || this.#run.isStopping || request.dryRun) return;
+    const halt = this.#halt;
+    this.#halt = undefined;
+    for (const { id, nodes: concerned } of plan.onFailure) this.#run.tracker.expect(id, concerned);
+    await this.#runParts(arrange(plan.onFailure), nodes);
+    this.#halt = halt ?? this.#halt;
   }
 
   #mayGoOn(): boolean {
     return !this.#run.isStopping && this.#halt === undefined;
   }
 
-  async #runBlock(part: Extract<Part, { kind: "block" }>, isLast: (node: string) => boolean): Promise<void> {
+  /** `behind`: what becomes of a node when this block is its last one; it ends, or rests since it may be needed again. */
+  async #runBlock(
+    part: Extract<Part, { kind: "block" }>,
+    behind: (node: string) => "ends" | "rests" | false,
+  ): Promise<void> {
     let failures = 0;
     const visit = async (name: string): Promise<void> => {
       const node = this.#run.nodes.get(name) as RunNode;
       if (!node.isAlive || !this.#mayGoOn()) return;
       const end = await walkLane(this.#run, node, part.stages, {
         mayGoOn: () => this.#mayGoOn(),
-        isLast: isLast(name),
+        isLast: behind(name) === "ends",
       });
       if (end.outcome === "failed" || end.outcome === "unreachable") {
         await this.#failNode(node, end);
         this.#countFailure(++failures, part.pace, node);
-      } else if (end.outcome === "ok" && isLast(name)) await this.#endNode(node, "done");
-      else if (this.#run.nodes.size > this.#run.mostConnected) await this.#restNode(node);
+      } else if (end.outcome === "ok" && behind(name) === "ends") await this.#endNode(node, "done");
+      else if (behind(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected) await this.#restNode(node);
     };
-    const limit = Math.min(part.pace.concurrency ?? this.#run.concurrency, this.#run.mostConnected);
+    const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = part.pace;
+    const limit = Math.min(concurrency, this.#run.mostConnected, Math.max(1, maxUnavailable - this.#countDown()));
     for (const batch of part.batches) await forEachLimited(batch, limit, visit);
+  }
+
+  /** Nodes that are down, or may be, for all that the run knows. */
+  #countDown(): number {
+    const ends = [...this.#run.nodes.values()].map(({ outcome }) => outcome);
+    return ends.filter((outcome) => outcome === "failed" || outcome === "unreachable").length;
   }
 
   async #restNode(node: RunNode): Promise<void> {

@@ -44,6 +44,11 @@ export class RunNode {
     return this.#end === undefined;
   }
 
+  /** How its part in the run ended; undefined: it did not. */
+  get ended(): { readonly outcome: NodeOutcome; readonly problem?: Problem } | undefined {
+    return this.#end;
+  }
+
   get outcome(): NodeOutcome | undefined {
     return this.#end?.outcome;
   }
