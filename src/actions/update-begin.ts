@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineAction } from "#engine/orchestrate/action.ts";
+import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 /**
@@ -18,12 +18,10 @@ export const updateBegin = defineAction({
   plan: (args, context) => look(args, context),
 });
 
-type Ended = Parameters<typeof updateBegin.run>[1]["ended"];
-
 function look(
   { maxUnavailable }: { readonly maxUnavailable: number },
-  { ended, note }: { readonly ended: Ended; readonly note: (text: string) => void },
-) {
+  { ended, note }: ActionContext,
+): Promise<ActionResult> {
   const failed = [...ended].filter(([, { outcome }]) => outcome === "failed");
   const away = [...ended].filter(([, { outcome }]) => outcome === "unreachable").map(([name]) => name);
   const [first] = failed;

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import { Window } from "#rollout/spec.ts";
 import { isOpen } from "#rollout/window.ts";
