@@ -143,6 +143,8 @@ export const UpdateView = UpdateSummary.extend({
   approvedBy: Text.optional(),
   spec: UpdateSpec,
   bundle: Bundle.optional(),
+  /** What the bastion said itself: who carries out a part of it goes by this, not by a controller's word. */
+  signed: SignedStatement,
   waves: z.array(z.array(Text)),
   nodeStatus: z.array(NodeUpdateView),
 });

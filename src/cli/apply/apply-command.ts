@@ -55,6 +55,7 @@ function withFiles(command: Command): Command {
   return addResultOption(addClusterOptions(command), ["table", "json", "yaml"])
     .option("-f, --filename <file>", "a file of manifests, or - for what comes in (repeatable)", collect)
     .addOption(grantOption())
+    .option("--bundle <file>", "for ClusterUpdate: the bundle of kcore's runtime (kcore update bundle build)")
     .option("--wait", "wait for a node that another run holds instead of refusing");
 }
 

@@ -1,13 +1,56 @@
-import { KcoreError } from "#errors/problem.ts";
-import type { Manifest } from "../manifests/read-manifests.ts";
+import type { UpdateView } from "#api/update-schemas.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import { openCluster } from "../cluster/open-cluster.ts";
+import { drawPlanBriefly } from "../update/draw-plan.ts";
+import { prepareUpdate, problemsOf, type PreparedUpdate } from "../update/prepare-update.ts";
+import type { UpdateManifest } from "../update/named-updates.ts";
+import { submitUpdate } from "../update/submit-update.ts";
 import type { ApplyFlags } from "./apply-flags.ts";
-import type { Change } from "./change.ts";
+import { differencesOf, type Change } from "./change.ts";
 
-type UpdateManifest = Extract<Manifest, { kind: "ClusterUpdate" }>;
+/** What a `ClusterUpdate` changes: it is done as `kcore update cluster apply` does it. @throws KcoreError as prepareUpdate */
+export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFlags): Promise<Change> {
+  const { bundle, passphraseFile } = flags;
+  const cluster = await openCluster(flags);
+  const prepared = await prepareUpdate(cluster, manifest, defined({ bundle }));
+  const { plan, draft, present } = prepared;
+  const refusals = plan.result === "unchanged" ? [] : problemsOf(plan);
+  return {
+    outcome: refusals.length > 0 ? "refused" : plan.result,
+    differences: plan.result === "unchanged" ? [] : differencesOf("cluster", flatOf(present), flatOf(draft, present)),
+    notes: notesOf(prepared),
+    ...(plan.result === "unchanged" ? {} : { picture: () => drawPlanBriefly(plan).trimEnd() }),
+    refusals,
+    data: { plan },
+    perform: async () => {
+      if (refusals.length > 0) throw new KcoreError(refusals, { exitCode: exitCodes.failed });
+      await submitUpdate(cluster, prepared, defined({ passphraseFile }));
+      return exitCodes.done;
+    },
+  };
+}
 
-/** What a `ClusterUpdate` changes. @throws KcoreError */
-export function planClusterUpdate({ at }: UpdateManifest, _: ApplyFlags): Promise<Change> {
-  return Promise.reject(
-    new KcoreError({ code: "USAGE", message: "a ClusterUpdate is applied by kcore update cluster apply", at }),
+function notesOf({ plan: { name, approval, result }, present }: PreparedUpdate): readonly string[] {
+  const isApproved = result === "unchanged" && present?.approvalStatus === "approved";
+  return approval === "manual" && !isApproved ? [`next: kcore update cluster approve ${name}`] : [];
+}
+
+type Manifested = Pick<UpdateView, "spec" | "bundle">;
+
+/** The leaves of a spec by their paths, such as `target.version`; what only the other one has is here as undefined. */
+function flatOf(
+  update: { readonly spec: Manifested["spec"]; readonly bundle?: Manifested["bundle"] } | undefined,
+  other?: Manifested,
+): Readonly<Record<string, unknown>> {
+  const leaves: Record<string, unknown> = Object.fromEntries(
+    other ? Object.keys(flatOf(other)).map((path) => [path, undefined]) : [],
   );
+  const walk = (value: unknown, path: string): void => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) leaves[path] = value;
+    else for (const [key, inner] of Object.entries(value)) walk(inner, path === "" ? key : `${path}.${key}`);
+  };
+  if (update) walk(update.spec, "");
+  if (update?.bundle) leaves["bundle"] = `kcore ${update.bundle.version} (${update.bundle.sha256})`;
+  return leaves;
 }

@@ -1,5 +1,7 @@
 import { openControllers, type Controllers } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { identityOf } from "#pki/identity.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { contextHome } from "./context-home.ts";
 import type { ClusterFlags } from "../options.ts";
@@ -9,6 +11,9 @@ export interface Cluster extends Controllers {
   readonly context: string;
   /** Where the context's CA and issued certificates lie. */
   readonly folder: string;
+  /** The root that it trusts, in PEM, and its own name in every identity. */
+  readonly rootPem: string;
+  readonly cluster: string;
 }
 
 /**
@@ -28,5 +33,6 @@ export async function openCluster({ context, controller: given = [] }: ClusterFl
       for (const { message, code } of problems) process.stderr.write(`${message}  [${code}]; the next one is asked\n`);
     },
   });
-  return { ...asked, context: name, folder };
+  const { cluster } = identityOf(firstCertificate(cert), "client");
+  return { ...asked, context: name, folder, rootPem: ca, cluster };
 }

@@ -28,7 +28,9 @@ export async function* followChanges<Result>(cluster: Cluster, options: FollowOp
   const every = everyMs === undefined ? [] : [{ ms: everyMs, parts: ["changes"] as const }];
   yield await cluster.ask(options.fetch);
   let wait = retryMs.first;
-  for (let turn = 0; !signal.aborted; turn++) {
+  // The one that has just answered is asked on.
+  const first = Math.max(0, cluster.endpoints.indexOf(cluster.current() ?? ""));
+  for (let turn = first; !signal.aborted; turn++) {
     const endpoint = cluster.endpoints[turn % cluster.endpoints.length] ?? "";
     try {
       const client = cluster.clientAt(endpoint);

@@ -1,6 +1,7 @@
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
 import { drawTable } from "../terminal/columns.ts";
+import { redrawing } from "../terminal/redraw.ts";
 import { followChanges } from "./follow-changes.ts";
 import type { Listing } from "./listing.ts";
 import { formatOne } from "../terminal/format-result.ts";
@@ -18,7 +19,7 @@ export async function watchListing<Item extends object>(
   // Whoever read our output has seen enough.
   process.stdout.once("error", () => stop.abort());
   const isScreen = process.stdout.isTTY && (output === "table" || output === "wide");
-  const show = isScreen ? redrawing(listing, output) : appending(listing, output);
+  const show = isScreen ? redrawn(listing, output) : appending(listing, output);
   const options = { registers: listing.registers, fetch: listing.fetch, signal: stop.signal };
   // Ages grow without any change.
   for await (const items of followChanges(cluster, { ...options, ...(isScreen && { everyMs: 5000 }) })) show(items);
@@ -26,15 +27,9 @@ export async function watchListing<Item extends object>(
 
 type Show<Item> = (items: readonly Item[]) => void;
 
-function redrawing<Item>(listing: Listing<Item>, output: ResultFormat): Show<Item> {
-  let shown = 0;
-  return (items) => {
-    const { columns, rows } = process.stdout;
-    const all = tableOf(listing, items, output).map((line) => line.slice(0, columns - 1));
-    const lines = all.length < rows ? all : [...all.slice(0, rows - 2), `… and ${all.length - rows + 2} more`];
-    process.stdout.write(`${shown > 0 ? `\u001B[${shown}A\u001B[J` : ""}${lines.map((line) => `${line}\n`).join("")}`);
-    shown = lines.length;
-  };
+function redrawn<Item>(listing: Listing<Item>, output: ResultFormat): Show<Item> {
+  const redraw = redrawing();
+  return (items) => redraw(tableOf(listing, items, output));
 }
 
 function appending<Item extends object>(listing: Listing<Item>, output: ResultFormat): Show<Item> {

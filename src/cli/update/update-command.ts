@@ -1,10 +1,19 @@
 import { Command } from "commander";
 import { addProjectOption, addResultOption } from "../options.ts";
+import { clusterCommand } from "./cluster-command.ts";
 import type { BundleFlags, BuildFlags } from "./bundle-commands.ts";
 
-/** `kcore update bundle build|show`. */
+/** `kcore update cluster …` and `kcore update bundle build|show`. */
 export function updateCommand(): Command {
-  const update = new Command("update").description("Roll a new version out over the cluster");
+  const update = new Command("update").description("Roll a new version out over the cluster").addHelpText(
+    "after",
+    `
+Examples:
+  kcore update cluster plan -f rollout.yaml
+  kcore update cluster list
+  kcore update bundle build`,
+  );
+  update.addCommand(clusterCommand());
   update.addCommand(bundleCommand());
   return update;
 }

@@ -28,6 +28,7 @@ export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"g
     ...(view.isApproved && approved ? { approvedBy: approved.by } : {}),
     spec: statement.spec,
     ...defined({ bundle: statement.bundle }),
+    signed: update.head.value.signed,
     waves: waves.map((wave) => [...wave]),
     nodeStatus,
   };

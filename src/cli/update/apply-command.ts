@@ -1,0 +1,69 @@
+import type { ReplyOf } from "#api/methods.ts";
+import { defined } from "#optional/defined.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { openCluster } from "../cluster/open-cluster.ts";
+import type { ClusterFlags, ResultFormat } from "../options.ts";
+import { formatResult } from "../terminal/format-result.ts";
+import { drawPlan, shortHash } from "./draw-plan.ts";
+import { followOne } from "./follow-command.ts";
+import { readUpdates, type NameFlags, type UpdateManifest } from "./named-updates.ts";
+import { prepareUpdate, requireViable } from "./prepare-update.ts";
+import { submitUpdate } from "./submit-update.ts";
+
+export type ApplyFlags = ClusterFlags &
+  NameFlags & {
+    readonly bundle?: string;
+    readonly passphraseFile?: string;
+    readonly watch?: boolean;
+    readonly output: ResultFormat;
+  };
+
+/** `kcore update cluster apply`. @throws KcoreError UPDATE_BLOCKED, and as submitUpdate */
+export async function applyUpdates({ filename = [], watch = false, output, ...flags }: ApplyFlags): Promise<void> {
+  const manifests = await readUpdates(filename);
+  const [first, second] = manifests;
+  if (!first || (watch && second))
+    throw new KcoreError({
+      code: "USAGE",
+      message: first ? "--watch follows one update, and several are here" : "no file with an update is named",
+      hint: first ? "kcore update cluster get NAME -w follows each of them" : "-f FILE, or -f - for what comes in",
+    });
+  const done: (ReplyOf<"applyUpdate"> & { readonly name: string })[] = [];
+  try {
+    for (const manifest of manifests) {
+      const applied = await applyOne(manifest, { output, ...flags });
+      done.push({ name: manifest.name, ...applied });
+      if (isForPeople(output)) process.stdout.write(drawApplied(manifest.name, applied));
+    }
+  } finally {
+    if (!watch && !isForPeople(output)) process.stdout.write(formatResult(done, output, () => ""));
+  }
+  if (watch) await followOne(first.name, { output, ...flags }, { generation: done[0]?.generation ?? 1 });
+}
+
+async function applyOne(manifest: UpdateManifest, { bundle, output, passphraseFile, ...flags }: ApplyFlags) {
+  const cluster = await openCluster(flags);
+  const prepared = await prepareUpdate(cluster, manifest, defined({ bundle }));
+  const { plan } = prepared;
+  // What keeps it from being done stands beside each node.
+  if (!plan.viable && plan.result !== "unchanged" && isForPeople(output))
+    process.stdout.write(`${drawPlan(plan, { wide: output === "wide", now: Date.now() })}\n`);
+  if (plan.result !== "unchanged") requireViable(plan);
+  return submitUpdate(cluster, prepared, defined({ passphraseFile }));
+}
+
+function isForPeople(output: ResultFormat): boolean {
+  return output === "table" || output === "wide";
+}
+
+/** What came of it, and what comes next. */
+export function drawApplied(name: string, applied: ReplyOf<"applyUpdate">): string {
+  const { result, generation, hash } = applied;
+  return [`${name} ${result}: generation ${generation}, hash ${shortHash(hash)}`, ...nextSteps(name, applied), ""].join(
+    "\n",
+  );
+}
+
+export function nextSteps(name: string, { approvalStatus }: ReplyOf<"applyUpdate">): readonly string[] {
+  return approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : [];
+}

@@ -1,0 +1,57 @@
+import { ApiRefusal, type ApiClient } from "#api/client.ts";
+import type { UpdateView } from "#api/update-schemas.ts";
+import type { ErrorCode } from "#errors/codes.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import type { AskOptions } from "#api/ask.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
+
+const ofUpdates = [
+  "UPDATE_BLOCKED",
+  "UPDATE_ENDED",
+  "UPDATE_NOT_ASKED",
+  "UPDATE_NO_MAJORITY",
+  "UPDATE_OWNED",
+  "UPDATE_PLAN_CHANGED",
+  "UPDATE_UNKNOWN",
+  "UPDATE_UNSIGNED",
+] as const satisfies readonly ErrorCode[];
+
+/**
+ * Asks a controller about updates. What it says of an update is said by its own code: the question was wrong, or comes too late, not the
+ * controller. @throws KcoreError as Controllers.ask does, and with the codes of updates
+ */
+export async function askUpdates<Answer>(
+  { ask }: Pick<Cluster, "ask">,
+  work: (client: ApiClient) => Promise<Answer>,
+  options?: AskOptions,
+): Promise<Answer> {
+  try {
+    return await ask(work, options);
+  } catch (error) {
+    throw inOwnWords(error);
+  }
+}
+
+function inOwnWords(error: unknown): unknown {
+  const code = error instanceof ApiRefusal ? ofUpdates.find((name) => name === error.reason) : undefined;
+  if (!(error instanceof ApiRefusal) || code === undefined) return error;
+  const { message, hint, detail } = error.refusal;
+  const exitCode = code === "UPDATE_UNKNOWN" ? exitCodes.usage : exitCodes.failed;
+  return new KcoreError({ code, message, ...defined({ hint, detail }) }, { cause: error, exitCode });
+}
+
+/** @throws KcoreError UPDATE_UNKNOWN */
+export function getUpdate(cluster: Pick<Cluster, "ask">, name: string): Promise<UpdateView> {
+  return askUpdates(cluster, (client) => client.call("getUpdate", {}, { id: name }));
+}
+
+/** The update as one controller knows it; undefined when there is none of that name. */
+export async function findUpdate(cluster: Pick<Cluster, "ask">, name: string): Promise<UpdateView | undefined> {
+  try {
+    return await getUpdate(cluster, name);
+  } catch (error) {
+    if (error instanceof KcoreError && error.problems[0]?.code === "UPDATE_UNKNOWN") return undefined;
+    throw error;
+  }
+}

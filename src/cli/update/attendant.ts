@@ -1,0 +1,176 @@
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { verifyStatement } from "#pki/statement.ts";
+import { Statement, type UpdateSpec } from "#rollout/spec.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
+import { ownRoster } from "../roster/own-roster.ts";
+import { askUpdates } from "./ask-updates.ts";
+import { takePlace } from "./attendant-place.ts";
+import { hooksOf, type Hook } from "./hooks.ts";
+import { runHook, type HookEnd } from "./run-hook.ts";
+import { updateFolder } from "./updates-folder.ts";
+
+export interface AttendantOptions {
+  readonly cluster: Cluster;
+  readonly name: string;
+  /** Whose states are applied, and where commands are run. */
+  readonly project: string;
+  readonly passphraseFile?: string;
+  readonly say: (text: string) => void;
+}
+
+/** Does what a rollout asks of the bastion, and answers. */
+export interface Attendant {
+  /** How the rollout stands: what it asks now is begun, once. */
+  readonly look: (view: UpdateView) => void;
+  /** Something is still to be done, or is being done. */
+  readonly isNeeded: (view: UpdateView) => boolean;
+  /** Ends what is being done. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Attends to a rollout; undefined where another process of this machine does. Whose hooks it runs is told by a controller, which ones by
+ * what the bastion signed alone. Two attendants on two machines do no harm as long as their hooks may be done twice: the first answer counts.
+ */
+export async function openAttendant(options: AttendantOptions): Promise<Attendant | undefined> {
+  const { cluster, name, say } = options;
+  const folder = await updateFolder(cluster.folder, name);
+  const place = await takePlace(folder);
+  if ("taken" in place) {
+    say(`the process ${place.taken} attends to “${name}” already`);
+    return undefined;
+  }
+  const end = new AbortController();
+  const begun = new Set<string>();
+  const running = new Set<Promise<void>>();
+  const keyOf = ({ id, hook, seq }: NodeUpdateView, generation: number): string => `${generation} ${id} ${seq} ${hook}`;
+  const asked = ({ nodeStatus, generation }: UpdateView): readonly NodeUpdateView[] =>
+    nodeStatus.filter((node) => node.hook !== undefined && !begun.has(keyOf(node, generation)));
+  return {
+    look(view) {
+      for (const node of asked(view)) {
+        // A controller in wrong hands cannot have all nodes drained at once.
+        if (running.size >= view.spec.strategy.maxUnavailable) break;
+        begun.add(keyOf(node, view.generation));
+        const work = attend(options, { view, node, folder, signal: end.signal }).catch((error: unknown) => {
+          if (!end.signal.aborted) say(`${node.hostname}: ${(error as Error).message}`);
+        });
+        running.add(work);
+        void work.finally(() => running.delete(work));
+      }
+    },
+    isNeeded: (view) => running.size > 0 || asked(view).length > 0,
+    async close() {
+      end.abort();
+      await Promise.all(running);
+      await place.leave();
+    },
+  };
+}
+
+interface Asked {
+  readonly view: UpdateView;
+  readonly node: NodeUpdateView;
+  readonly folder: string;
+  readonly signal: AbortSignal;
+}
+
+async function attend(options: AttendantOptions, { view, node, folder, signal }: Asked): Promise<void> {
+  const { cluster, name, say } = options;
+  const { hook: hookName = "", hostname, id, seq = 0 } = node;
+  say(`${hostname}: ${hookName} is begun`);
+  const { ok, message } = await carryOut(options, { view, node, folder, signal });
+  say(`${hostname}: ${hookName} ${ok ? "is done" : `failed: ${message}`}`);
+  const answer = { node: id, generation: view.generation, seq, ok, ...(message !== undefined && { message }) };
+  for (;;) {
+    try {
+      await askUpdates(cluster, (client) => client.call("answerHook", answer, { id: name }));
+      return;
+    } catch (error) {
+      const code = error instanceof KcoreError ? error.problems[0]?.code : undefined;
+      // Somebody else has answered, or its time is over.
+      if (code === "UPDATE_NOT_ASKED") return;
+      if (code !== "API_UNREACHABLE") throw error;
+      await sleep(1_000, undefined, { signal });
+    }
+  }
+}
+
+/** What cannot be done at all has failed, and why is told: the rollout must not wait for it. */
+async function carryOut(options: AttendantOptions, asked: Asked): Promise<HookEnd> {
+  const { signal, node } = asked;
+  try {
+    const hook = hooksOf(signedSpec(options, asked.view)).get(node.hook ?? "");
+    if (!hook) return { ok: false, message: "the bastion signed no such hook" };
+    const program = hook.state === undefined ? await commandOf(options, hook, node) : stateOf(options, hook, node);
+    const log = join(
+      asked.folder,
+      `${node.id}-${hook.name.replaceAll(" ", "-")}-${asked.view.generation}-${node.seq}.log`,
+    );
+    const end = await runHook({
+      ...program,
+      cwd: options.project,
+      log,
+      limitSeconds: hook.limitSeconds,
+      isRepeated: hook.isGate && hook.state === undefined,
+      signal,
+    });
+    return end.message === undefined ? end : { ...end, message: end.message.slice(0, 1_500) };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof KcoreError)) throw error;
+    return { ok: false, message: error.message };
+  }
+}
+
+/** A controller may say anything: commands are run on this machine as the bastion signed them. @throws KcoreError UPDATE_UNSIGNED */
+function signedSpec({ cluster, name }: AttendantOptions, { signed }: UpdateView): UpdateSpec {
+  const { rootPem, cluster: own } = cluster;
+  const said = Statement.safeParse(verifyStatement(signed, { rootPem, cluster: own }));
+  if (said.success && said.data.name === name) return said.data.spec;
+  throw new KcoreError({ code: "UPDATE_UNSIGNED", message: `what was signed is not the update “${name}”` });
+}
+
+type Program = Pick<Parameters<typeof runHook>[0], "command" | "words" | "env">;
+
+async function commandOf(
+  { cluster }: AttendantOptions,
+  { command = "" }: Hook,
+  node: NodeUpdateView,
+): Promise<Program> {
+  const { address } = await cluster.ask((client) => client.call("findNode", {}, { id: node.id }));
+  return {
+    command: "/bin/sh",
+    words: ["-c", command],
+    env: { KCORE_NODE: node.hostname, KCORE_NODE_ID: node.id, KCORE_ADDRESS: address },
+  };
+}
+
+/** As an operator would apply it, so it leaves a record. @throws KcoreError NODE_UNKNOWN */
+function stateOf(
+  { project, cluster, passphraseFile }: AttendantOptions,
+  { state = "", params }: Hook,
+  { id, hostname }: NodeUpdateView,
+): Program {
+  const nodes = [...ownRoster(project).nodes.values()];
+  const entry = nodes.find((one) => one.id === id);
+  if (!entry)
+    throw new KcoreError({
+      code: "NODE_UNKNOWN",
+      message: `“${hostname}” (${id}) is not in the roster of ${project}, so no state can be applied to it`,
+    });
+  return {
+    command: join(shippedRoot(), "bin/kcore"),
+    words: [
+      ...["state", "apply", state, "--on", entry.name, "--wait", "--yes", "--output", "plain"],
+      ...["--project", project, "--context", cluster.context],
+      ...(params === undefined ? [] : ["--params", JSON.stringify(params)]),
+      ...(passphraseFile === undefined ? [] : ["--passphrase-file", passphraseFile]),
+    ],
+    env: {},
+  };
+}

@@ -1,0 +1,111 @@
+import type { UpdateView } from "#api/update-schemas.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import type { ClusterFlags, ResultFormat } from "../options.ts";
+import { confirm } from "../terminal/confirm.ts";
+import { canPrompt } from "../terminal/prompt.ts";
+import { askUpdates, getUpdate } from "./ask-updates.ts";
+import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
+import { followOne } from "./follow-command.ts";
+import type { Since } from "./follow-update.ts";
+import { nameOf, type NameFlags } from "./named-updates.ts";
+import { planOfPresent } from "./plan-command.ts";
+
+/** Flags of what changes a rollout that stands. */
+export type ChangeFlags = ClusterFlags &
+  NameFlags & {
+    readonly watch?: boolean;
+    readonly output: ResultFormat;
+    readonly yes?: boolean;
+    readonly passphraseFile?: string;
+  };
+
+interface Standing {
+  readonly cluster: Cluster;
+  readonly view: UpdateView;
+}
+
+async function open(given: string | undefined, { filename, ...flags }: ChangeFlags): Promise<Standing> {
+  const name = await nameOf(given, filename ? { filename } : {});
+  const cluster = await openCluster(flags);
+  return { cluster, view: await getUpdate(cluster, name) };
+}
+
+/** `kcore update cluster approve`. @throws KcoreError UPDATE_PLAN_CHANGED, UPDATE_ENDED, CONFIRM_DENIED */
+export async function approveUpdate(
+  given: string | undefined,
+  { hash: wanted, ...flags }: ChangeFlags & { readonly hash?: string },
+): Promise<void> {
+  const { cluster, view } = await open(given, flags);
+  const { name, generation, hash, phase, approvedBy } = view;
+  if (wanted !== undefined) requireHash(view, wanted);
+  if (["succeeded", "failed", "cancelled", "rolled_back"].includes(phase))
+    throw new KcoreError(
+      { code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` },
+      { exitCode: exitCodes.failed },
+    );
+  if (approvedBy !== undefined) process.stdout.write(`${name} is approved already, by ${approvedBy}\n`);
+  else {
+    if (canPrompt() && flags.yes !== true) {
+      process.stderr.write(`${drawPlanBriefly(await planOfPresent(cluster, name))}\n`);
+      await confirm(`Approve ${name}, generation ${generation}?`, {});
+    }
+    await askUpdates(cluster, (client) => client.call("approveUpdate", { generation, hash }, { id: name }));
+    process.stdout.write(`${name} approved: generation ${generation}, hash ${shortHash(hash)}\n`);
+  }
+  await followIfAsked(view, flags, {});
+}
+
+/** At least what is shown of a hash must be said of it. @throws KcoreError UPDATE_PLAN_CHANGED */
+function requireHash({ name, generation, hash }: UpdateView, wanted: string): void {
+  if (wanted.length >= 8 && hash.startsWith(wanted.toLowerCase())) return;
+  throw new KcoreError(
+    {
+      code: "UPDATE_PLAN_CHANGED",
+      message: `“${name}” has the hash ${shortHash(hash)} (generation ${generation}), not ${wanted}`,
+      hint: `look again: kcore update cluster plan ${name}`,
+    },
+    { exitCode: exitCodes.failed },
+  );
+}
+
+/** `kcore update cluster cancel`. @throws KcoreError UPDATE_ENDED */
+export async function cancelUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
+  const { cluster, view } = await open(given, flags);
+  const { name } = view;
+  await askUpdates(cluster, (client) => client.call("cancelUpdate", {}, { id: name }));
+  process.stdout.write(
+    `${name} is being cancelled: no node is begun any more, and what is activated is not interrupted\n`,
+  );
+  await followIfAsked(view, flags, { wanted: "cancelled" });
+}
+
+/** `kcore update cluster rollback`. @throws KcoreError UPDATE_ENDED, CONFIRM_DENIED */
+export async function rollBackUpdate(
+  given: string | undefined,
+  { now = false, ...flags }: ChangeFlags & { readonly now?: boolean },
+): Promise<void> {
+  const { cluster, view } = await open(given, flags);
+  const { name, done, nodes } = view;
+  const question = `Take ${name} back? ${done} of ${nodes} nodes are done${now ? ", and all that must go back do it at once" : ""}`;
+  if (canPrompt()) await confirm(question, { yes: flags.yes === true });
+  await askUpdates(cluster, (client) => client.call("rollbackUpdate", { now }, { id: name }));
+  process.stdout.write(`${name} is being taken back, the last node first\n`);
+  await followIfAsked(view, flags, { wanted: "rolled_back" });
+}
+
+/** `kcore update cluster promote`. @throws KcoreError UPDATE_ENDED */
+export async function promoteUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
+  const { cluster, view } = await open(given, flags);
+  await askUpdates(cluster, (client) => client.call("promoteUpdate", {}, { id: view.name }));
+  process.stdout.write(`${view.name} is promoted: the rest follows the canaries when they are done\n`);
+  await followIfAsked(view, flags, {});
+}
+
+async function followIfAsked(
+  { name, generation, updatedAt }: UpdateView,
+  { watch = false, ...flags }: ChangeFlags,
+  { wanted }: Pick<Since, "wanted">,
+): Promise<void> {
+  if (watch) await followOne(name, flags, { generation, endedAt: updatedAt, ...(wanted && { wanted }) });
+}

@@ -1,0 +1,82 @@
+import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
+import { since } from "#tui/age.ts";
+import { gibibytes } from "#tui/fleet-words.ts";
+import { blockersOf } from "./prepare-update.ts";
+import { drawTable, type Column } from "../terminal/columns.ts";
+
+const columns: readonly Column<PlannedNode>[] = [
+  { title: "NODE", cell: ({ hostname }) => hostname },
+  { title: "DC", cell: ({ dc }) => dc },
+  { title: "WAVE", cell: ({ wave }) => String(wave ?? "") },
+  { title: "CHANGE", cell: ({ change }) => change },
+  { title: "CURRENT", cell: ({ currentVersion }) => currentVersion },
+  { title: "GENERATION", cell: ({ currentGeneration }) => String(currentGeneration ?? "") },
+  {
+    title: "REBOOT",
+    cell: ({ reboots, rebootReasons }) =>
+      rebootReasons.length === 0 ? reboots : `${reboots}: ${rebootReasons.join(", ")}`,
+  },
+  { title: "ROOM", cell: roomOf },
+  { title: "READY", cell: ({ ready }) => (ready ? "yes" : "no") },
+  { title: "APPROVAL", cell: ({ approval }) => approval },
+  { title: "SEEN", cell: ({ lastSeen }, now) => since(lastSeen, now) },
+  { title: "REPLICATION", cell: ({ replication = "" }) => replication },
+  { title: "BLOCKED", cell: ({ blockers }) => (blockers.length > 0 ? "yes" : "no") },
+  { title: "ROLES", wide: true, cell: ({ roles }) => roles.join(",") },
+  { title: "ID", wide: true, cell: ({ id }) => id },
+];
+
+/** What would be done with each node, and what speaks against it. */
+export function drawPlan(plan: UpdatePlan, { wide, now }: { readonly wide: boolean; readonly now: number }): string {
+  const { nodes } = plan;
+  return [
+    headOf(plan),
+    nodes.length === 0 ? "" : `\n${drawTable(columns, nodes, { wide, now })}`,
+    lines("blocked", blockersOf(plan)),
+    lines("warning", [
+      ...plan.warnings,
+      ...nodes.flatMap((node) => node.warnings.map((text) => `${node.hostname}: ${text}`)),
+    ]),
+  ].join("");
+}
+
+/** The same without its nodes, for who is asked whether it shall be done. */
+export function drawPlanBriefly(plan: UpdatePlan): string {
+  const { nodes, warnings } = plan;
+  const count = (test: (node: PlannedNode) => boolean): number => nodes.filter(test).length;
+  const changed = count(({ change }) => change !== "none");
+  const reboots = [
+    `${count((node) => node.reboots === "yes")} reboot`,
+    ...(nodes.some((node) => node.reboots === "unknown") ? ["others may, which is known when they are built"] : []),
+  ];
+  const down = count(({ ready }) => !ready);
+  return [
+    headOf(plan),
+    `  ${nodes.length} nodes in ${plan.waves.length} waves: ${changed} change, ${reboots.join(", ")}; ${down} not ready\n`,
+    lines("blocked", blockersOf(plan)),
+    lines("warning", warnings),
+  ].join("");
+}
+
+function headOf({ name, result, generation, hash, viable, target, strategy, approval, nodes }: UpdatePlan): string {
+  const verdict = viable ? "viable" : "not viable";
+  const would = result === "unchanged" ? "unchanged" : `would be ${result}`;
+  return `${name} ${would}: generation ${generation}, hash ${shortHash(hash)}, ${verdict}
+  ${target}; ${strategy}; approval ${approval}; ${nodes.length} nodes
+`;
+}
+
+/** Enough of a hash to tell it from others, and what `--hash` takes. */
+export function shortHash(hash: string): string {
+  return hash.slice(0, 12);
+}
+
+function lines(title: string, texts: readonly string[]): string {
+  return texts.length === 0 ? "" : `\n${texts.map((text) => `${title}: ${text}\n`).join("")}`;
+}
+
+function roomOf({ room }: PlannedNode): string {
+  if (!room) return "";
+  const { needed, free } = room;
+  return free === undefined ? gibibytes(needed) : `${gibibytes(needed)} of ${gibibytes(free)}`;
+}

@@ -1,0 +1,87 @@
+import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
+import { cleanText } from "#engine/events/clean.ts";
+import { since } from "#tui/age.ts";
+import { drawTable, type Column } from "../terminal/columns.ts";
+import { formatTable } from "../terminal/format-table.ts";
+import { cut, doneOf, nodeColumns, ownerOf, troubleOf } from "./draw-update.ts";
+import { nextOf } from "./transitions.ts";
+
+/** So many nodes are shown one by one, whatever they do. */
+const few = 12;
+
+/** Phases in which nobody waits for a node: such nodes are counted where there are many. */
+const quiet: ReadonlySet<NodeUpdateView["phase"]> = new Set(["pending", "succeeded", "cancelled", "rolled_back"]);
+
+const columns: readonly Column<NodeUpdateView>[] = [
+  ...nodeColumns.filter(({ title }) => ["NODE", "DC", "WAVE", "PHASE", "CURRENT", "TARGET", "SINCE"].includes(title)),
+  { title: "WHY", cell: (node) => cut(whyOf(node), 100) },
+];
+
+/**
+ * A rollout as it is watched at a terminal: how it stands, how far each datacenter is, and by name the nodes that are under way or have
+ * failed; of few nodes all.
+ */
+export function drawRollout(view: UpdateView, now: number): readonly string[] {
+  const { nodeStatus } = view;
+  const isFew = nodeStatus.length <= few;
+  const named = isFew ? nodeStatus : nodeStatus.filter(({ phase, hook }) => !quiet.has(phase) || hook !== undefined);
+  const shown = named.toSorted((a, b) => rankOf(a) - rankOf(b));
+  const table = shown.length === 0 ? [] : ["", ...linesOf(drawTable(columns, shown, { wide: false, now }))];
+  return [...headOf(view, now), ...(isFew ? [] : ["", ...linesOf(drawDatacenters(nodeStatus))]), ...table];
+}
+
+function headOf(view: UpdateView, now: number): readonly string[] {
+  const { name, generation, phase, target, failed, reason, waits, owner } = view;
+  const why = [reason, waits && `waits for ${waits}`, nextOf(view)].filter(Boolean).join("; ");
+  const counts = `${doneOf(view)} done${failed > 0 ? `, ${failed} failed` : ""}`;
+  const isHeard = owner.heard ? "" : ", which is not heard of";
+  return [
+    `${name} (generation ${generation}): ${target}`,
+    `${phase} for ${since(view.updatedAt, now)}: ${counts}; owner ${ownerOf(view)}${isHeard}`,
+    ...(why === "" ? [] : [cleanText(why).replaceAll("\n", " ")]),
+  ];
+}
+
+/** Failed ones first; what only waits for its turn last. */
+function rankOf({ phase }: NodeUpdateView): number {
+  if (phase === "failed") return 0;
+  return quiet.has(phase) ? (phase === "pending" ? 2 : 3) : 1;
+}
+
+/** How many nodes of each datacenter are in which phase. */
+function drawDatacenters(nodes: readonly NodeUpdateView[]): string {
+  const present = new Set(nodes.map(({ phase }) => phase));
+  const phases = phaseOrder.filter((phase) => present.has(phase));
+  const dcs = [...Map.groupBy(nodes, ({ dc }) => dc)].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const count = (of: readonly NodeUpdateView[], phase: string): number =>
+    of.filter((one) => one.phase === phase).length;
+  return formatTable(
+    ["DC", "NODES", ...phases.map((phase) => phase.toUpperCase())],
+    dcs.map(([dc, all]) => [dc || "-", String(all.length), ...phases.map((phase) => String(count(all, phase)))]),
+  );
+}
+
+const phaseOrder: readonly NodeUpdateView["phase"][] = [
+  "succeeded",
+  "failed",
+  "preflight",
+  "preparing",
+  "prepared",
+  "draining",
+  "activating",
+  "rebooting",
+  "verifying",
+  "rolling_back",
+  "rolled_back",
+  "cancelled",
+  "pending",
+];
+
+function whyOf(node: NodeUpdateView): string {
+  const { hook, ready } = node;
+  return troubleOf(node) || (hook === undefined ? (ready ? "" : "it is not ready") : `the bastion: ${hook}`);
+}
+
+function linesOf(table: string): readonly string[] {
+  return table.trimEnd().split("\n");
+}

@@ -1,0 +1,109 @@
+import type { NodeUpdateView, UpdateSummary, UpdateView } from "#api/update-schemas.ts";
+import { cleanText } from "#engine/events/clean.ts";
+import { since } from "#tui/age.ts";
+import type { Column } from "../terminal/columns.ts";
+import { drawTable } from "../terminal/columns.ts";
+import { shortHash } from "./draw-plan.ts";
+
+export const updateColumns: readonly Column<UpdateSummary>[] = [
+  { title: "NAME", cell: ({ name }) => name },
+  { title: "GENERATION", cell: ({ generation }) => String(generation) },
+  { title: "PHASE", cell: ({ phase }) => phase },
+  { title: "APPROVAL", cell: ({ approvalStatus }) => approvalStatus },
+  { title: "TARGET", cell: ({ target }) => target },
+  { title: "STRATEGY", cell: ({ strategy }) => strategy },
+  { title: "DONE", cell: doneOf },
+  { title: "OWNER", cell: ownerOf },
+  { title: "AGE", cell: ({ createdAt }, now) => since(createdAt, now) },
+  { title: "EPOCH", wide: true, cell: ({ owner }) => String(owner.epoch) },
+  { title: "CHANGED", wide: true, cell: ({ updatedAt }, now) => since(updatedAt, now) },
+  { title: "WAITS-FOR", wide: true, cell: ({ waits = "" }) => waits },
+  { title: "REASON", wide: true, cell: ({ reason = "" }) => reason },
+];
+
+/** An error in a table is cut after so many characters; `-o wide` has all of it. */
+const shortError = 80;
+
+export const nodeColumns: readonly Column<NodeUpdateView>[] = [
+  { title: "NODE", cell: ({ hostname }) => hostname },
+  { title: "DC", cell: ({ dc }) => dc },
+  { title: "WAVE", cell: ({ wave }) => String(wave ?? "") },
+  { title: "PHASE", cell: ({ phase }) => phase },
+  { title: "CURRENT", cell: ({ currentVersion }) => currentVersion },
+  { title: "TARGET", cell: ({ targetVersion }) => targetVersion },
+  { title: "GENERATION", cell: generationOf },
+  {
+    title: "REBOOT",
+    cell: ({ requiresReboot }) => (requiresReboot === undefined ? "" : requiresReboot ? "yes" : "no"),
+  },
+  { title: "SINCE", cell: (node, now) => since(node.since, now) },
+  { title: "LAST-ERROR", cell: (node) => cut(troubleOf(node), shortError) },
+];
+const wideColumns: readonly Column<NodeUpdateView>[] = [
+  ...nodeColumns.slice(0, -1),
+  { title: "READY", cell: ({ ready }) => (ready ? "yes" : "no") },
+  { title: "HOOK", cell: ({ hook = "" }) => hook },
+  { title: "ROLES", cell: ({ roles }) => roles.join(",") },
+  { title: "ID", cell: ({ id }) => id },
+  { title: "LAST-ERROR", cell: troubleOf },
+];
+
+type Shown = Omit<UpdateView, "signed">;
+
+/** An update with all of its nodes. */
+export function drawUpdate(view: Shown, { wide, now }: { readonly wide: boolean; readonly now: number }): string {
+  const { nodeStatus } = view;
+  const head = headOf(view, now).map(([title, text]) => `${`${title}:`.padEnd(12)}${oneLine(text)}\n`);
+  const table = drawTable(wide ? wideColumns : nodeColumns, nodeStatus, { wide, now });
+  return `${head.join("")}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}`;
+}
+
+function headOf(view: Shown, now: number): readonly (readonly [title: string, text: string])[] {
+  const { name, generation, hash, phase, waits, reason, approvalPolicy, approvalStatus, approvedBy, owner } = view;
+  const approval = approvedBy ? `${approvalStatus} by ${approvedBy}` : approvalStatus;
+  const all: readonly (readonly [string, string | undefined])[] = [
+    ["Name", name],
+    ["Generation", `${generation}, hash ${shortHash(hash)}`],
+    ["Phase", `${phase} for ${since(view.updatedAt, now)}`],
+    ["Reason", reason],
+    ["Waits for", waits],
+    ["Approval", `${approvalPolicy}: ${approval}`],
+    ["Target", view.target],
+    ["Strategy", `${view.strategy}, at most ${view.spec.strategy.maxUnavailable} down`],
+    ["Done", `${doneOf(view)}${view.failed > 0 ? `, ${view.failed} failed` : ""}`],
+    [
+      "Owner",
+      `${ownerOf(view)}, epoch ${owner.epoch}${owner.heard ? "" : ", not heard of: kcore update cluster takeover"}`,
+    ],
+    ["Created", `${view.createdAt} (${since(view.createdAt, now)} ago)`],
+  ];
+  return all.flatMap(([title, text]) => (text === undefined || text === "" ? [] : [[title, text] as const]));
+}
+
+export function doneOf({ done, nodes }: Pick<UpdateSummary, "done" | "nodes">): string {
+  return `${done}/${nodes}`;
+}
+
+/** People know a controller by its address. */
+export function ownerOf({ owner }: Pick<UpdateSummary, "owner">): string {
+  return owner.endpoint ?? owner.id;
+}
+
+/** What a node has, and what it gets: `12 -> 13`. */
+function generationOf({ currentGeneration, targetGeneration }: NodeUpdateView): string {
+  const texts = [currentGeneration, targetGeneration].filter((one) => one !== undefined);
+  return [...new Set(texts)].join("->");
+}
+
+/** What went wrong with a node, by its kind. */
+export function troubleOf({ failure }: NodeUpdateView): string {
+  return failure ? `${failure.kind}: ${failure.message}` : "";
+}
+
+export function cut(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}
+
+function oneLine(text: string): string {
+  return cleanText(text).replaceAll("\n", " ");
+}

@@ -1,0 +1,61 @@
+import type { UpdateView } from "#api/update-schemas.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import type { ClusterFlags, ResultFormat } from "../options.ts";
+import { findProject } from "../project/find-project.ts";
+import { openAttendant, type Attendant } from "./attendant.ts";
+import { getUpdate } from "./ask-updates.ts";
+import { followUpdate, type Since } from "./follow-update.ts";
+import { hooksOf } from "./hooks.ts";
+
+export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readonly passphraseFile?: string };
+
+/** `-w`: follows a rollout to its end, and attends to its hooks where this is a bastion with a project. Sets the exit code. */
+export async function followOne(name: string, flags: FollowFlags, since: Since = {}): Promise<void> {
+  const cluster = await openCluster(flags);
+  const attendant = await attendIfAny(cluster, await getUpdate(cluster, name), flags);
+  process.exitCode = await followUpdate(cluster, name, {
+    ...since,
+    output: flags.output,
+    ...(attendant && { attendant }),
+  });
+  cluster.close();
+}
+
+/** `kcore update cluster attend`. @throws KcoreError UPDATE_UNKNOWN, USAGE where there is nothing to do */
+export async function attendUpdate(name: string, flags: FollowFlags): Promise<void> {
+  const cluster = await openCluster(flags);
+  const view = await getUpdate(cluster, name);
+  if (hooksOf(view.spec).size === 0)
+    throw new KcoreError({
+      code: "USAGE",
+      message: `“${name}” asks nothing of the bastion: neither its drain nor a gate names a state or a command`,
+      hint: `kcore update cluster get ${name} -w`,
+    });
+  const project = findProject(flags.project);
+  const attendant = await openAttendant({ cluster, name, project, ...flags, say });
+  process.exitCode = await followUpdate(cluster, name, { output: flags.output, ...(attendant && { attendant }) });
+  cluster.close();
+}
+
+/** Undefined where the update asks nothing of the bastion, there is no project, or somebody else attends to it. */
+async function attendIfAny(
+  cluster: Cluster,
+  { name, spec }: UpdateView,
+  flags: FollowFlags,
+): Promise<Attendant | undefined> {
+  const hooks = hooksOf(spec);
+  if (hooks.size === 0) return undefined;
+  try {
+    const project = findProject(flags.project);
+    return await openAttendant({ cluster, name, project, ...flags, say });
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    say(`nobody here attends to ${[...hooks.keys()].join(", ")}: ${error.message}`);
+    return undefined;
+  }
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}

@@ -1,0 +1,115 @@
+import type { UpdateView } from "#api/update-schemas.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ApiRefusal, type ApiClient } from "#api/client.ts";
+import { exitCodes, type ExitCode } from "#errors/problem.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
+import { followChanges } from "../get/follow-changes.ts";
+import type { ResultFormat } from "../options.ts";
+import { formatOne } from "../terminal/format-result.ts";
+import { redrawing } from "../terminal/redraw.ts";
+import type { Attendant } from "./attendant.ts";
+import { drawRollout } from "./draw-rollout.ts";
+import { drawTransition, transitionsOf } from "./transitions.ts";
+
+/** What a command did to a rollout, which another controller may not have heard of yet. */
+export interface Since {
+  /** At least this one. */
+  readonly generation?: number;
+  /** It has ended before: this is another end than the one at that time. */
+  readonly endedAt?: string;
+  /** How it shall end; `succeeded` unless told otherwise. */
+  readonly wanted?: UpdateView["phase"];
+}
+
+export interface FollowOptions extends Since {
+  readonly output: ResultFormat;
+  readonly attendant?: Attendant;
+}
+
+const ended: ReadonlySet<UpdateView["phase"]> = new Set(["succeeded", "failed", "cancelled", "rolled_back"]);
+
+/**
+ * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C leaves it alone. Gives the exit code:
+ * 0 for the end that was wanted, or that somebody asked for.
+ */
+export async function followUpdate(
+  cluster: Cluster,
+  name: string,
+  { output, attendant, ...since }: FollowOptions,
+): Promise<ExitCode> {
+  const stop = new AbortController();
+  let isLeft = false;
+  const leave = (): void => {
+    isLeft = true;
+    stop.abort();
+  };
+  // Whoever read our output has seen enough.
+  process.stdout.once("error", () => stop.abort());
+  process.once("SIGINT", leave).once("SIGTERM", leave);
+  const isScreen = process.stdout.isTTY && (output === "table" || output === "wide");
+  const show = isScreen ? redrawn() : appended(output);
+  const fetch = (client: ApiClient): Promise<UpdateView> => patiently(client, name, since);
+  const options = { registers: [`update/${name}/`], fetch, signal: stop.signal };
+  let last: UpdateView | undefined;
+  try {
+    // Ages grow without any change; and what an attendant has done may be news to nobody else.
+    const again = isScreen || attendant ? { everyMs: 5_000 } : {};
+    for await (const view of followChanges(cluster, { ...options, ...again })) {
+      last = view;
+      show(view);
+      attendant?.look(view);
+      if (isOver(view, since) && !attendant?.isNeeded(view)) break;
+    }
+  } finally {
+    process.off("SIGINT", leave).off("SIGTERM", leave);
+    await attendant?.close();
+  }
+  if (!isLeft) return last && isOver(last, since) ? codeOf(last, since) : exitCodes.done;
+  process.stderr.write(`\nThe rollout goes on. To look again: kcore update cluster get ${name} -w\n`);
+  return exitCodes.interrupted;
+}
+
+function isOver(view: UpdateView, { endedAt, generation = 0 }: Since): boolean {
+  return ended.has(view.phase) && view.updatedAt !== endedAt && view.generation >= generation;
+}
+
+/** A rollback that nobody asked for has a reason. */
+function codeOf({ phase, reason }: UpdateView, { wanted = "succeeded" }: Since): ExitCode {
+  const isAskedFor = phase === "rolled_back" && reason === undefined;
+  return phase === wanted || isAskedFor ? exitCodes.done : exitCodes.failed;
+}
+
+const patience = { turns: 50, pauseMs: 200 } as const;
+
+/** What one controller was told reaches the others in a moment: until then they know an older generation, or none. */
+async function patiently(client: ApiClient, name: string, { generation = 0 }: Since): Promise<UpdateView> {
+  for (let turn = 1; ; turn++) {
+    try {
+      const view = await client.call("getUpdate", {}, { id: name });
+      if (view.generation >= generation || turn === patience.turns) return view;
+    } catch (error) {
+      const isUnknown = error instanceof ApiRefusal && error.reason === "UPDATE_UNKNOWN" && generation > 0;
+      if (!isUnknown || turn === patience.turns) throw error;
+    }
+    await sleep(patience.pauseMs);
+  }
+}
+
+type Show = (view: UpdateView) => void;
+
+function redrawn(): Show {
+  const redraw = redrawing();
+  return (view) => redraw(drawRollout(view, Date.now()));
+}
+
+function appended(output: ResultFormat): Show {
+  let before: UpdateView | undefined;
+  return (view) => {
+    const transitions = transitionsOf(before, view);
+    before = view;
+    const lines = transitions.map((transition) =>
+      output === "json" || output === "yaml" ? formatOne(transition, output) : `${drawTransition(transition)}\n`,
+    );
+    if (lines.length > 0) process.stdout.write(lines.join(""));
+  };
+}

@@ -1,0 +1,54 @@
+import type { UpdateDraft, UpdatePlan, UpdateView } from "#api/update-schemas.ts";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
+import { askUpdates, findUpdate } from "./ask-updates.ts";
+import type { FoundBundle } from "./bundle-file.ts";
+import { findBundle } from "./bundles.ts";
+import type { UpdateManifest } from "./named-updates.ts";
+
+/** A manifest as it would be applied now: with the bundle that it means, and what controllers say to it. */
+export interface PreparedUpdate {
+  readonly draft: UpdateDraft;
+  /** Absent for NixOS systems, which nodes build themselves. */
+  readonly bundle: FoundBundle | undefined;
+  readonly plan: UpdatePlan;
+  /** What stands under this name. */
+  readonly present: UpdateView | undefined;
+}
+
+/** Finds the bundle, and asks what the update would do; nothing is changed. @throws KcoreError as findBundle, and Controllers.ask */
+export async function prepareUpdate(
+  cluster: Pick<Cluster, "ask">,
+  { name, spec }: UpdateManifest,
+  { bundle: file }: { readonly bundle?: string },
+): Promise<PreparedUpdate> {
+  const { flakeRef, version, bundle: sha256 } = spec.target;
+  if (flakeRef !== undefined && file !== undefined)
+    throw new KcoreError({
+      code: "USAGE",
+      message: `“${name}” is about NixOS systems, which need no bundle`,
+      hint: "leave --bundle out",
+    });
+  const bundle = flakeRef === undefined ? await findBundle({ version, sha256, file }) : undefined;
+  const draft = { name, spec, ...defined({ bundle: bundle?.bundle }) };
+  const present = await findUpdate(cluster, name);
+  const plan = await askUpdates(cluster, (client) => client.call("planUpdate", draft));
+  return { draft, bundle, plan, present };
+}
+
+/** Why a plan cannot be carried out, one line each; none when it can. */
+export function blockersOf({ blockers, nodes }: UpdatePlan): readonly string[] {
+  return [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
+}
+
+/** The same as problems. */
+export function problemsOf(plan: UpdatePlan): readonly Problem[] {
+  return blockersOf(plan).map((text) => ({ code: "UPDATE_BLOCKED", message: `“${plan.name}”: ${text}` }));
+}
+
+/** @throws KcoreError UPDATE_BLOCKED */
+export function requireViable(plan: UpdatePlan): void {
+  const problems = problemsOf(plan);
+  if (problems.length > 0) throw new KcoreError(problems, { exitCode: exitCodes.failed });
+}

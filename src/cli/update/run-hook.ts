@@ -1,0 +1,94 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { open, readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { cleanText } from "#engine/events/clean.ts";
+
+/** A program that a hook is, and where what it prints is kept. */
+export interface HookProgram {
+  readonly command: string;
+  readonly words: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly log: string;
+  readonly limitSeconds: number;
+  /** Again and again until it ends with 0, or its time is over. */
+  readonly isRepeated: boolean;
+  readonly signal: AbortSignal;
+}
+
+export interface HookEnd {
+  readonly ok: boolean;
+  /** Why it is not, with the end of what it printed. */
+  readonly message?: string;
+}
+
+const pauseMs = 2_000;
+/** Who does not end when it is told to is told again, and ended. */
+const endings = [
+  { signal: "SIGTERM", afterMs: 0 },
+  { signal: "SIGTERM", afterMs: 5_000 },
+  { signal: "SIGKILL", afterMs: 10_000 },
+] as const;
+/** Of what it printed, so much goes along with the answer. */
+const tailLength = 1_000;
+
+/** Runs it in a process group of its own, which is ended when its time is over. @throws the signal's reason when it was stopped */
+export async function runHook(program: HookProgram): Promise<HookEnd> {
+  const { signal, limitSeconds, isRepeated } = program;
+  const until = performance.now() + limitSeconds * 1000;
+  for (;;) {
+    const end = await runOnce(program, until - performance.now());
+    signal.throwIfAborted();
+    if (end.ok || !isRepeated || until - performance.now() < pauseMs) return end;
+    await sleep(pauseMs, undefined, { signal });
+  }
+}
+
+async function runOnce(
+  { command, words, cwd, env, log, limitSeconds, signal }: HookProgram,
+  leftMs: number,
+): Promise<HookEnd> {
+  const file = await open(log, "a", 0o600);
+  try {
+    const child = spawn(command, words, {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ["ignore", file.fd, file.fd],
+      detached: true,
+    });
+    const { promise: ended, resolve } = Promise.withResolvers<string>();
+    child.on("error", (error) => resolve(error.message));
+    child.on("exit", (code, by) =>
+      resolve(code === 0 ? "" : code === null ? `it ended by ${by}` : `it exits with ${code}`),
+    );
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), Math.max(0, leftMs));
+    const stopped = AbortSignal.any([signal, late.signal]);
+    const onStop = (): void => endInSteps(child, ended);
+    stopped.addEventListener("abort", onStop, { once: true });
+    if (stopped.aborted) onStop();
+    const why = await ended;
+    clearTimeout(timer);
+    if (why === "") return { ok: true };
+    const reason = late.signal.aborted ? `it took longer than ${limitSeconds} s` : why;
+    const tail = cleanText((await readFile(log, "utf8")).slice(-tailLength)).trim();
+    return { ok: false, message: tail === "" ? reason : `${reason}: ${tail}` };
+  } finally {
+    await file.close();
+  }
+}
+
+function endInSteps(child: ChildProcess, ended: Promise<string>): void {
+  const timers = endings.map(({ signal, afterMs }) => setTimeout(() => endGroup(child, signal), afterMs));
+  void ended.then(() => timers.forEach((timer) => clearTimeout(timer)));
+}
+
+/** Only while it runs: a group id that was given back could be somebody else's by now. */
+function endGroup({ pid, exitCode, signalCode }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid === undefined || exitCode !== null || signalCode !== null) return;
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // It has just ended.
+  }
+}

@@ -1,0 +1,21 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { ensurePrivateFolder } from "#pki/private-files.ts";
+
+/** In a context's folder: a folder for each update that was signed or attended to from here. */
+function allOf(contextFolder: string): string {
+  return join(contextFolder, "updates");
+}
+
+/** Where this machine keeps what it did for an update: what it signed, and what its hooks printed. */
+export async function updateFolder(contextFolder: string, name: string): Promise<string> {
+  const folder = join(allOf(contextFolder), name);
+  await ensurePrivateFolder(allOf(contextFolder));
+  await ensurePrivateFolder(folder);
+  return folder;
+}
+
+/** The names of updates that were signed or attended to from here. */
+export function knownUpdates(contextFolder: string): readonly string[] {
+  return readdirSync(allOf(contextFolder)).toSorted();
+}
