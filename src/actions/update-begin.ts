@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 /**
  * Lets an update begin when no node refused it and those that cannot be reached leave room for one that is under way.
  * ```yaml
- * - { id: begin, run: update.begin, maxUnavailable: 1 }
+ * - { id: begin, run: update.begin, with: { maxUnavailable: 1 } }
  * ```
  */
 export const updateBegin = defineAction({

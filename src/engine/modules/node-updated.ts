@@ -116,7 +116,7 @@ if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${path} ];
         guard: sh`${readUpdates(updates)}
 read_updates
 [ ! -e ${folder}/unfinished ] || [ "$f_name" = ${update} ] ||
-  refuse UPDATE_REFUSED "the node is busy with the update “$f_name” of $f_owner"`,
+  refuse UPDATE_REFUSED "the node is busy with the update $f_name of $f_owner"`,
         // What it says of an earlier step of this update, it says again under the present owner's name.
         apply: act(sh`order fence && await fenced ${Math.min(limit, 120)}`),
       };
@@ -147,7 +147,7 @@ order prepare && await prepared ${limit} && rm -f ${bundlePlace(given, folder)}`
   *) fact update held ;;
 esac`),
         apply: act(sh`read_updates
-[ -n "$ours" ] || refuse UPDATE_REFUSED "the node belongs to the update “$f_name” of $f_owner, epoch $f_epoch"
+[ -n "$ours" ] || refuse UPDATE_REFUSED "the node belongs to the update $f_name of $f_owner, epoch $f_epoch"
 seq=0
 umask 077
 printf '%s\n' ${update}" $f_epoch "${owner} >${folder}/confirmed.new && mv -f ${folder}/confirmed.new ${folder}/confirmed &&

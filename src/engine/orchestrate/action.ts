@@ -29,7 +29,7 @@ export interface ActionContext {
   /** Names of the nodes that this run deploys or changes. */
   readonly targets: readonly string[];
   /** How those nodes ended that are at their end in this run, and what went wrong with them. */
-  readonly ended: ReadonlyMap<string, { readonly outcome: NodeOutcome; readonly problem?: Problem }>;
+  readonly ended: ReadonlyMap<string, NodeEnd>;
   readonly signal: AbortSignal;
   /** Shows one line of progress. */
   readonly note: (text: string) => void;
@@ -45,6 +45,14 @@ export interface ActionContext {
   readonly host: (node: string) => Host | undefined;
   /** A warning that is recorded in the run. */
   readonly warn: (text: string) => void;
+}
+
+/** How a node's part in a run ended. */
+export interface NodeEnd {
+  readonly outcome: NodeOutcome;
+  readonly problem?: Problem;
+  /** The stage in which it failed. */
+  readonly stage?: string;
 }
 
 export interface ActionResult {

@@ -2,6 +2,7 @@ import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
+import type { NodeEnd } from "./action.ts";
 import { conditionAgainst } from "./condition.ts";
 import { widthOf } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
@@ -95,7 +96,7 @@ export class Conductor {
       if (end.outcome === "failed" || end.outcome === "unreachable") {
         await this.#failNode(node, end);
         this.#countFailure(++failures, part.pace, node);
-      } else if (end.outcome === "ok" && behind(name) === "ends") await this.#endNode(node, "done");
+      } else if (end.outcome === "ok" && behind(name) === "ends") await this.#endNode(node, { outcome: "done" });
       else if (behind(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected) await this.#restNode(node);
     };
     const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = part.pace;
@@ -136,7 +137,8 @@ export class Conductor {
         );
     }
     await this.#cleanUpNode(node, stage, outcome === "unreachable");
-    await this.#endNode(node, outcome === "unreachable" ? "unreachable" : "failed", problem);
+    const end: NodeEnd = { outcome: outcome === "unreachable" ? "unreachable" : "failed", ...defined({ problem, stage: stage?.id }) };
+    await this.#endNode(node, end);
   }
 
   /** The failed stage's `onFailure` stages on the node; of an unreachable one only what the bastion does. */
@@ -192,17 +194,17 @@ export class Conductor {
     const wasCut = !this.#mayGoOn();
     await Promise.all(
       [...this.#run.nodes.values()].map((node) => {
-        if (!wasCut) return this.#endNode(node, "done");
+        if (!wasCut) return this.#endNode(node, { outcome: "done" });
         // A gate keeps out whom it has not let in yet: to look at a node is not to begin with it.
         const wasBegun = node.wasTouched || (this.#run.isStopping && node.wasStarted);
-        return this.#endNode(node, wasBegun ? "interrupted" : "not-started");
+        return this.#endNode(node, { outcome: wasBegun ? "interrupted" : "not-started" });
       }),
     );
   }
 
-  async #endNode(node: RunNode, outcome: NodeOutcome, problem?: Problem): Promise<void> {
+  async #endNode(node: RunNode, end: NodeEnd): Promise<void> {
     try {
-      await node.end(outcome, problem);
+      await node.end(end);
     } catch (error) {
       this.#run.noteBug();
       this.#run.deps.emit({ type: "warning", node: node.name, text: `closing it failed: ${String(error)}` });

@@ -107,7 +107,7 @@ await() {
     elif [ -e ${folder}/inbox.json ]; then
       [ "$waited" -lt 60 ] || refuse UPDATER_SILENT "the updater of this node does not take its order: systemctl status kcore-updater.path kcore-updater"
     elif [ "$waited" -ge 10 ] && [ ! -e ${folder}/taken.json ] && [ "$f_name $f_owner" != ${`${update} ${owner}`} ]; then
-      refuse UPDATE_REFUSED "the node belongs to the update “$f_name” of $f_owner, epoch $f_epoch"
+      refuse UPDATE_REFUSED "the node belongs to the update $f_name of $f_owner, epoch $f_epoch"
     fi
     [ "$waited" -lt "$2" ] || refuse UPDATE_FAILED "the updater did not say within $2 s what came of it"
     sleep 1
