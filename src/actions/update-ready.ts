@@ -5,10 +5,10 @@ import { ApiRefusal } from "#api/client.ts";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { askingOf, endpointsFor, nodeOf, openContext } from "./cluster-place.ts";
+import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
 
-/** A controller may be on the very node that was updated: it is given so long to answer again. */
-const patienceMs = 15_000;
+/** A controller that runs on the very node that was updated is given so long to answer again. */
+const patienceMs = 10_000;
 const pauseMs = 1_000;
 
 /**
@@ -29,11 +29,12 @@ export const updateReady = defineAction({
   async run({ version, within, port }, context) {
     const node = nodeOf("update.ready", undefined, context);
     const begun = performance.now();
+    const patience = isController(node) ? Math.min(patienceMs, within * 1000) : 0;
     for (;;) {
       const found = await look(node, version, port, context);
       const waited = performance.now() - begun;
       if (found === "well") return done;
-      if (found.isUnasked && waited >= Math.min(patienceMs, within * 1000)) {
+      if (found.isUnasked && waited >= patience) {
         context.note(`not asked whether ${node.name} is ready: ${found.missing}`);
         return done;
       }

@@ -15,13 +15,13 @@ export const updateVerdict = defineAction({
     gates: z.array(z.string()).default([]).describe("Ids of the stages that are gates."),
     onGateFailure: z.boolean().default(true).describe("Is it taken back also when nothing but a gate failed?"),
   }),
-  run({ gates, onGateFailure }, { ended, note }) {
+  run({ gates, onGateFailure }, { ended, warn }) {
     const failed = [...ended].filter(([, { outcome }]) => outcome === "failed");
     const isGate = failed.every(
       ([, { stage = "", problem }]) => gates.includes(stage) || problem?.code === "UPDATE_GATE_FAILED",
     );
     const goesBack = onGateFailure || failed.length === 0 || !isGate;
-    note(
+    warn(
       goesBack
         ? "the update failed: what this run brought is taken back, in reverse order"
         : "a gate failed: what this run brought stays (rollback.onHealthGateFailure)",

@@ -14,6 +14,7 @@ export type ErrorCode =
   | "REBOOT_TIMEOUT"
   | "RISK_INVALID"
   | "RUN_ABANDONED"
+  | "RUN_FAILED_BEFORE"
   | "RUN_AS_FILES"
   | "STATE_UNSAFE"
   | "STATE_UNUSABLE"

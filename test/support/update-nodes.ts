@@ -103,12 +103,12 @@ export class UpdateNodes {
 
 /** The shipped states, with the profile of each node in a folder of its own: this machine has no Nix. */
 function ownStates(): Readonly<Record<string, string>> {
-  const names = ["updated", "update-look"];
+  const names = ["look", "fence", "prepare", "activate", "hold", "back"];
   const texts = names.map((name) => {
-    const text = readFileSync(join(shippedRoot(), `states/kcore/${name}.yaml`), "utf8");
+    const text = readFileSync(join(shippedRoot(), `states/update/${name}.yaml`), "utf8");
     const own = text.replace("default: /nix/var/nix/profiles/kcore", 'default: "{{node.stateDir}}/kcore"');
     if (own === text) throw new Error(`${name} has no such default`);
-    return [`project/states/kcore/${name}.yaml`, own];
+    return [`project/states/update/${name}.yaml`, own];
   });
   return Object.fromEntries(texts) as Record<string, string>;
 }

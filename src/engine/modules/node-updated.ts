@@ -71,21 +71,19 @@ export const nodeUpdated = defineModule({
     const updates: Updates = { ...given, folder: `${stateDir}/updates` };
     const timeout = given.limit + 180;
     return {
-      reach: {
-        changes: [
-          { is: "tree", path: updates.folder },
-          { is: "tree", path: given.profile },
-        ],
-        restsOn: [
-          { is: "tree", path: updates.folder },
-          { is: "path", path: given.profile },
-        ],
-      },
+      reach: reachOf(given, updates),
       ...gapOf(given, updates),
       timeout,
     };
   },
 });
+
+/** In a plan an order that is not given yet does not hide what the next ones would do. */
+function reachOf({ to, profile }: Args, { folder }: Updates): NonNullable<Step["reach"]> {
+  const runtime = { is: "tree", path: profile } as const;
+  const orders = { is: "path", path: `${folder}/${to}` } as const;
+  return { changes: to === "activated" || to === "rolled_back" ? [runtime, orders] : [orders], restsOn: [runtime] };
+}
 
 type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;
 
@@ -173,7 +171,7 @@ function deliver({ bundle, path }: Args, folder: string): Pick<Gap, "asks" | "of
   return {
     offers: [blob],
     asks: sh`nix-store --check-validity ${path} 2>/dev/null && nix-store --verify-path ${path} >/dev/null 2>&1 && exit 0
-[ "$(sha256sum <${place} 2>/dev/null)" = ${`${bundle.sha256}  -`} ] || echo ${`${blobName(blob)} ${blob.size} bundle`}`,
+[ -f ${place} ] && [ "$(sha256sum <${place})" = ${`${bundle.sha256}  -`} ] || echo ${`${blobName(blob)} ${blob.size} bundle`}`,
   };
 }
 

@@ -41,7 +41,8 @@ export class Conductor {
     deps.abort.addEventListener("abort", onAbort);
     try {
       const later = new Set(plan.onFailure?.flatMap(({ nodes = [] }) => nodes));
-      await this.#runParts(parts, later);
+      if (this.#wasFollowed()) this.#refuseForward();
+      else await this.#runParts(parts, later);
       await this.#followFailure(later);
     } finally {
       deps.stop.removeEventListener("abort", onStop);
@@ -62,6 +63,21 @@ export class Conductor {
       if (part.kind === "barrier") await this.#runBarrier(part.stage);
       else await this.#runBlock(part, (node) => last.get(node) === index && (later.has(node) ? "rests" : "ends"));
     }
+  }
+
+  /** Whether an earlier part of this run had begun with what follows a failure: then nothing but that is gone on with. */
+  #wasFollowed(): boolean {
+    const { deps, plan } = this.#run;
+    const ids = new Set(plan.onFailure?.filter(({ nodes }) => nodes).map(({ id }) => id));
+    return ids.size > 0 && deps.earlier.some((event) => event.type === "stage.started" && ids.has(event.stage));
+  }
+
+  /** What was taken back counts as done in the nodes' journals. */
+  #refuseForward(): void {
+    const { deps, request } = this.#run;
+    const message = "this run failed, and what follows a failure was begun: only that is brought to its end";
+    deps.emit({ type: "warning", text: `${message}; to begin anew: ${request.command}` });
+    this.#halt = { problem: { code: "RUN_FAILED_BEFORE", message, hint: `begin anew: ${request.command}` } };
   }
 
   /** What the plan has for the case that the run failed, on the nodes that are left. */

@@ -41,7 +41,7 @@ export function composeUpdate(run: UpdateRun): Composed {
   const waves = groups.map((ids, index) => waveOf(index, groups.length, ids.map((id) => names.get(id) ?? id)));
   const ground: Ground = {
     spec,
-    order: { update: name, owner, path: "{{params.path}}", signed: "{{stages.sign}}", bundle: "{{params.file}}" },
+    order: { update: name, owner, path: "{{params.path}}", signed: "{{stages.sign}}" },
   };
   const all = { on: [...names.values()] };
   const stages = isBack ? takenBack(waves, ground, all) : brought(waves, ground, { ...all, canaries });
@@ -85,7 +85,7 @@ function beginning({ order }: Ground, { on }: Everybody): readonly Stage[] {
   const sign = { update, spec: "{{params.spec}}", bundle: "{{params.bundle}}", at: "{{run.time}}" };
   return [
     { id: "sign", title: "Sign", run: "update.sign", with: sign },
-    { id: "look", title: "Look at the nodes", on, apply: "kcore/update-look", with: { update, owner: who, path } },
+    { id: "look", title: "Look at the nodes", on, apply: "update/look", with: { update, owner: who, path } },
   ];
 }
 
@@ -96,7 +96,7 @@ function brought(
 ): readonly Stage[] {
   const { spec, order } = ground;
   const { maxUnavailable, canary } = spec.strategy;
-  const fence = { id: "fence", title: "Take the nodes over", on, apply: "kcore/updated", with: { ...order, to: "fenced" } };
+  const fence = { id: "fence", title: "Take the nodes over", on, apply: "update/fence", with: order };
   const chosen = waves.slice(0, canaries);
   const rest = waves.slice(canaries);
   return [

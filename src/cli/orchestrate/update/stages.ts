@@ -17,8 +17,8 @@ export interface Wave {
 /** What all stages of an update say. */
 export interface Ground {
   readonly spec: UpdateSpec;
-  /** What is given to the state kcore/updated, by expressions over the run's parameters. */
-  readonly order: Readonly<Record<string, string>>;
+  /** What is given to the states update/…, by expressions over the run's parameters. */
+  readonly order: Readonly<Record<"update" | "owner" | "path" | "signed", string>>;
 }
 
 type Hook = Pick<Gate, "state" | "params" | "command">;
@@ -41,7 +41,7 @@ export function forward(wave: Wave, { spec, order }: Ground): readonly Stage[] {
   const updated = (id: string, title: string, more: object): Stage => ({
     ...named(id, title, wave),
     on: wave.nodes,
-    apply: "kcore/updated",
+    apply: `update/${id}`,
     with: { ...order, ...more },
     ...common,
   });
@@ -65,18 +65,16 @@ export function forward(wave: Wave, { spec, order }: Ground): readonly Stage[] {
     ...(window
       ? [action("window", "Wait for the maintenance window", "update.window", { with: defined(window), timeout: "192h" })]
       : []),
-    updated("prepare", "Prepare", { to: "prepared", limit: timeouts.prepareSeconds }),
+    updated("prepare", "Prepare", { bundle: "{{params.file}}", limit: timeouts.prepareSeconds }),
     ...(drain.enabled && isHook(drain)
       ? [hooked("drain", "Drain", "drain", { ...drain, seconds: drain.timeoutSeconds })]
       : []),
     updated("activate", "Activate", {
-      to: "activated",
       boots,
       limit: boots ? timeouts.rebootSeconds : timeouts.activateSeconds,
     }),
     {
       ...updated("hold", "Confirm over a new connection", {
-        to: "held",
         limit: Math.max(timeouts.activateSeconds, boots ? timeouts.rebootSeconds : 0) + gateSeconds,
       }),
       reconnect: true,
@@ -115,8 +113,8 @@ export function backward(wave: Wave, { spec, order }: Ground, more: { readonly o
     {
       ...named("back", "Take back", wave),
       on: wave.nodes,
-      apply: "kcore/updated",
-      with: { ...order, to: "rolled_back", own: more.own, limit: spec.timeouts.activateSeconds },
+      apply: "update/back",
+      with: { ...order, own: more.own, limit: spec.timeouts.activateSeconds },
       ...pace,
     },
     ...undrain(wave, spec, "back").map((stage) => ({ ...stage, ...pace })),
@@ -130,8 +128,8 @@ function takeBack(wave: Wave, { spec, order }: Ground): readonly Stage[] {
     {
       id: `back${wave.suffix}`,
       title: `Take back (${wave.nodes.join(", ")})`,
-      apply: "kcore/updated",
-      with: { ...order, to: "rolled_back", own: true, limit: spec.timeouts.activateSeconds },
+      apply: "update/back",
+      with: { ...order, own: true, limit: spec.timeouts.activateSeconds },
     },
     ...undrain(wave, spec, "back").map(nowhere),
   ];
