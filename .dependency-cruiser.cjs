@@ -257,7 +257,7 @@ module.exports = {
       "agent-knows-cluster",
       "agent",
       ["errors", "crdt", "pki", "api", "rollout", "updater", "engine/transport"],
-      "The agent uses the engine's local transport at most.",
+      "The agent uses the engine's local transport at most; of the updater it knows the files that they share.",
     ),
     home("ssh2", ["engine/transport"], "ssh2 speaks through the Host interface."),
     home("age-encryption", ["engine/sealed"], "What seals and opens is loaded when a value is sealed or opened."),

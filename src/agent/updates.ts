@@ -6,6 +6,7 @@ import { ApiRefusal } from "#api/client.ts";
 import { fetchBundle } from "#api/bundle-transfer.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import type { Order } from "#rollout/order.ts";
 import type { Fence } from "#rollout/records.ts";
@@ -135,9 +136,8 @@ async function bring(
       return undefined;
     } catch (error) {
       signal.throwIfAborted();
-      const isFull = (error as NodeJS.ErrnoException).code === "ENOSPC";
-      if (isFull || performance.now() > until)
-        return isFull ? `there is no room for the bundle in ${dirname(target)}` : (error as Error).message;
+      const isFull = error instanceof KcoreError && error.problems[0]?.code === "UPDATE_BUNDLE_NO_ROOM";
+      if (isFull || performance.now() > until) return (error as Error).message;
       log.warn("the bundle of an update cannot be fetched yet", { retryInMs: pause, ...describeError(error) });
       await sleep(pause, undefined, { signal });
     }

@@ -31,7 +31,8 @@ const pieceMs = { short: 300, long: 1_500 } as const;
 
 /** Whoever gives or takes so many bytes more slowly than this is not waited for: somebody else may be quicker, and it goes on where it was. */
 export function longestTransferMs(bytes: number): number {
-  return 60_000 + (bytes / (32 * 1024)) * 1000;
+  // Whole ones: AbortSignal.timeout takes no others.
+  return 60_000 + Math.ceil((bytes / (32 * 1024)) * 1000);
 }
 
 /**
@@ -75,7 +76,8 @@ export async function uploadBundle(
 /**
  * Fetches a bundle from a controller into `target`, which appears when it is whole and right; until then what came lies beside it, in
  * `target.part`, and the next try goes on from there. A target that is whole already is left.
- * @throws KcoreError as ApiClient.open does; API_UNREACHABLE when it breaks off; UPDATE_BUNDLE_INVALID when the controller gave something else
+ * @throws KcoreError as ApiClient.open does; API_UNREACHABLE when it breaks off; UPDATE_BUNDLE_INVALID when the controller gave something else;
+ * UPDATE_BUNDLE_NO_ROOM when it cannot be written
  */
 export async function fetchBundle(
   client: ApiClient,
@@ -90,12 +92,13 @@ export async function fetchBundle(
   try {
     const { hash, held } = await readHeld(file, size);
     onProgress?.(held);
-    await receive(client, { file, hash, held, sha256, size }, options);
+    const write = (chunk: Buffer, at: number): Promise<void> => written(target, writeAll(file, chunk, at));
+    await receive(client, { write, hash, held, sha256, size }, options);
     if (hash.digest("hex") !== sha256) {
       await file.truncate(0);
       throw invalid(`what controller ${formatEndpoint(client.endpoint)} gave is not the bundle ${sha256}`);
     }
-    await file.sync();
+    await written(target, file.sync());
   } finally {
     await file.close();
   }
@@ -137,12 +140,16 @@ async function readHeld(file: FileHandle, size: number): Promise<{ readonly hash
 async function receive(
   client: ApiClient,
   {
-    file,
+    write,
     hash,
     held,
     sha256,
     size,
-  }: BundleId & { readonly file: FileHandle; readonly hash: Hash; readonly held: number },
+  }: BundleId & {
+    readonly write: (chunk: Buffer, at: number) => Promise<void>;
+    readonly hash: Hash;
+    readonly held: number;
+  },
   { signal, onProgress }: TransferOptions,
 ): Promise<void> {
   if (held === size) return;
@@ -153,7 +160,7 @@ async function receive(
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       if (at + chunk.length > size) throw invalid(`controller ${where} gave more than the bundle ${sha256}`);
-      await write(file, chunk, at);
+      await write(chunk, at);
       hash.update(chunk);
       at += chunk.length;
       onProgress?.(at);
@@ -166,17 +173,22 @@ async function receive(
   if (at < size) throw brokenOff(where, at, size);
 }
 
-async function write(file: FileHandle, chunk: Buffer, position: number): Promise<void> {
+async function writeAll(file: FileHandle, chunk: Buffer, position: number): Promise<void> {
+  for (let done = 0; done < chunk.length;)
+    done += (await file.write(chunk, done, chunk.length - done, position + done)).bytesWritten;
+}
+
+/** A disk that takes no more: whoever fetches can tell it from a controller that fails. */
+async function written(target: string, work: Promise<void>): Promise<void> {
   try {
-    for (let written = 0; written < chunk.length;)
-      written += (await file.write(chunk, written, chunk.length - written, position + written)).bytesWritten;
+    await work;
   } catch (cause) {
     const said = cause instanceof Error ? cause.message : String(cause);
     throw new KcoreError(
       {
         code: "UPDATE_BUNDLE_NO_ROOM",
-        message: `the bundle cannot be written here: ${said}`,
-        hint: "make room on the disk: df -h",
+        message: `the bundle cannot be written to ${dirname(target)}: ${said}`,
+        hint: "make room on the disk (df -h); then it goes on where it was",
       },
       { cause, exitCode: exitCodes.failed },
     );

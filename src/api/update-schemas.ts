@@ -10,7 +10,7 @@ const Time = z.string();
 /** What an agent says while a rollout concerns its node: its last word, and the order that it knows. */
 export const UpdateExchange = z.object({
   nodeId: z.string(),
-  report: Report.optional(),
+  report: z.object(Report.shape).optional(),
   known: Fence.optional(),
 });
 export type UpdateExchange = z.infer<typeof UpdateExchange>;

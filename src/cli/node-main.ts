@@ -7,9 +7,9 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { PutBackOptions } from "#controller/maintain.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
-/** The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run --config FILE`, `--version`. */
+/** The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run`, `updater run`, `--version`. */
 const version = packageJson.version;
-const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore --version
+const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore updater run [--config FILE] | kcore --version
        kcore controller found  [--config FILE]  while it is stopped
        kcore controller restore BACKUP | repair  [--alone] [-o table|json] [--config FILE]  while it is stopped
        kcore controller join [--fresh] [HOST:PORT…]  [--config FILE]  while it is stopped`;
@@ -41,6 +41,20 @@ const programs: Readonly<Record<string, Program>> = {
     async start(daemon) {
       const { runAgent } = await import("#agent/run.ts");
       await runAgent(daemon);
+    },
+  },
+  // It has the agent's configuration, since it stands in for the same node.
+  "updater run": {
+    unit: "kcore-updater",
+    config: "/etc/kcore/node-agent.yaml",
+    async start(daemon) {
+      const [{ runUpdater }, { AgentConfig }, { readDaemonConfig }] = await Promise.all([
+        import("#updater/run.ts"),
+        import("#agent/agent-config.ts"),
+        import("#api/daemon-config.ts"),
+      ]);
+      const { stateDir, tls } = await readDaemonConfig(daemon, AgentConfig);
+      await runUpdater({ ...daemon, ...tls, stateDir });
     },
   },
 };

@@ -16,7 +16,7 @@ import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
 import { watchMajority } from "./updates/majority.ts";
-import { namedBundles } from "./updates/update-records.ts";
+import { indexUpdates } from "./updates/update-records.ts";
 import { manageUpdates, type Updates } from "./updates/updates.ts";
 import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
 import { found, whyEmpty } from "./found.ts";
@@ -100,15 +100,18 @@ export function openCluster(
     clock,
   });
 
+  const index = indexUpdates(records);
   const bundles = openBundleStore({
     folder: join(config.dbPath, "bundles"),
-    isNeeded: (sha256) => namedBundles(records).some((bundle) => bundle.sha256 === sha256),
+    isNeeded: (sha256) => [...index.all()].some(({ statement }) => statement.bundle?.sha256 === sha256),
   });
   const updates = manageUpdates({
     cluster,
+    index,
     bundles,
     credentials: own.credentials,
     random,
+    monotonic,
     controllerId,
     records,
     liveness,

@@ -8,34 +8,28 @@ const graceMs = 60_000;
 /** What a row becomes by what is known of its node now; undefined: nothing new. */
 export function advance(view: RolloutView, id: string, row: Row): Row | undefined {
   const report = reportOf(view, id);
-  const isAnswered = report?.fence.seq === row.seq && report.fence.generation === row.generation;
+  const answer = report?.fence.seq === row.seq ? report : undefined;
   switch (row.phase) {
-    case "pending":
-      return report && fromPending(view, row, report);
     case "preparing":
-      if (isAnswered && report.state === "prepared") return to(view, row, "prepared");
-      return failedBy(view, row, isAnswered ? report : undefined) ?? late(view, row, "prepareSeconds", "build");
+      if (answer?.state === "prepared") return to(view, row, "prepared");
+      return failedBy(view, row, answer) ?? late(view, row, "prepareSeconds", "build");
     case "prepared":
-      return fromPrepared(view, row, report);
-    case "draining": {
-      const { next, failed } = lookAtHooks(view, id, row);
-      if (failed) return fail(view, row, "drain", failed.message);
-      if (next === undefined) return { ...to(view, row, "activating"), drained: true };
-      const limit = view.spec.drain.timeoutSeconds * 1000;
-      return isOver(view, row, limit) ? fail(view, row, "drain", "it was not drained in time") : undefined;
-    }
+      // What comes next takes the node down: that is a start (decide.ts).
+      return failedBy(view, row, report);
+    case "draining":
+      return fromDraining(view, id, row);
     case "activating":
     case "rebooting":
-      return fromActivating(view, row, isAnswered ? report : undefined);
+      return fromActivating(view, row, answer);
     case "verifying":
       return fromVerifying(view, id, row, report);
     case "rolling_back":
-      if (isAnswered && report.state === "rolled_back") return to(view, row, "rolled_back");
-      if (isAnswered && report.state === "failed")
-        return fail(view, row, "rollback", report.failure?.message ?? "it could not go back");
+      if (answer?.state === "rolled_back") return to(view, row, "rolled_back");
+      if (answer?.state === "failed")
+        return fail(view, row, "rollback", answer.failure?.message ?? "it could not go back");
       return late(view, row, "activateSeconds", "rollback");
     default:
-      return undefined;
+      return report && follow(view, row, report);
   }
 }
 
@@ -45,60 +39,63 @@ export function to(view: RolloutView, row: Row, phase: NodePhase): Row {
   return { ...row, epoch, owner, seq: row.seq + 1, phase, since: view.now };
 }
 
-export function fail(view: RolloutView, row: Row, kind: FailureKind, message: string): Row {
+function fail(view: RolloutView, row: Row, kind: FailureKind, message: string): Row {
   const failure: Failure = { kind, message: message.slice(0, 2_000) };
   return { ...to(view, row, "failed"), failure };
 }
 
 /**
- * The node knows its owner. What it does already, a former owner of this generation began: that is gone on with, so that nothing is
- * left half done.
+ * A node at rest, as far as this owner knows. What it says otherwise a former owner began: that is gone on with, so that nothing is left
+ * half done.
  */
-function fromPending(view: RolloutView, row: Row, report: Report): Row | undefined {
-  if (report.fence.generation !== row.generation) return undefined;
-  const from = { ...(row.from ?? report.previous ?? report.present) };
+function follow(view: RolloutView, row: Row, report: Report): Row | undefined {
+  const { phase } = row;
+  const isNew = phase === "preflight" || phase === "pending";
+  const from = row.from ?? report.previous ?? report.present;
   switch (report.state) {
-    case "fenced":
-      if (report.present.id !== view.target.id) return undefined;
-      return { ...to(view, row, "succeeded"), from, untouched: true };
-    case "preparing":
-    case "prepared":
-      return { ...to(view, row, "preparing"), from };
     case "activating":
     case "rebooting":
     case "activated":
-      return { ...to(view, row, "activating"), from };
+      if (!isNew && phase !== "cancelled") return undefined;
+      return { ...to(view, row, "activating"), from, ...(view.spec.drain.enabled ? { drained: true } : {}) };
+    case "rolling_back":
+      return isNew || phase === "cancelled" || phase === "succeeded"
+        ? { ...to(view, row, "rolling_back"), from }
+        : undefined;
+    case "rolled_back":
+      return phase === "rolled_back" ? undefined : { ...to(view, row, "rolled_back"), from };
+    case "failed":
+      return isNew || phase === "succeeded" ? failedBy(view, { ...row, from }, report) : undefined;
     default:
-      return (
-        failedBy(view, { ...row, from }, report) ?? {
-          ...fail(view, row, "rollback", "a former owner took it back"),
-          from,
-        }
-      );
+      if (!isNew) return undefined;
+      if (report.state === "fenced" && report.present.id === view.target.id)
+        return { ...to(view, row, "succeeded"), from, untouched: true };
+      return phase === "preflight" ? to(view, row, "pending") : undefined;
   }
 }
 
-function fromPrepared(view: RolloutView, row: Row, report: Report | undefined): Row | undefined {
-  const { spec, isApproved } = view;
-  // What nobody knew before it was built: such a node waits for a person.
-  const disrupts = report?.needsReboot === true || spec.drain.enabled;
-  if (spec.approvalPolicy === "auto-non-disruptive" && disrupts && !isApproved) return undefined;
-  return to(view, row, spec.drain.enabled ? "draining" : "activating");
+function fromDraining(view: RolloutView, id: string, row: Row): Row | undefined {
+  const { next, failed } = lookAtHooks(view, id, row);
+  if (failed) return fail(view, row, "drain", failed.message);
+  if (next === undefined) return { ...to(view, row, "activating"), drained: true };
+  const limit = view.spec.drain.timeoutSeconds * 1000;
+  return isOver(view, row, limit) ? fail(view, row, "drain", "it was not drained in time") : undefined;
 }
 
-function fromActivating(view: RolloutView, row: Row, report: Report | undefined): Row | undefined {
-  if (report?.state === "activated") return to(view, row, "verifying");
-  if (report?.state === "rebooting" && row.phase === "activating")
+function fromActivating(view: RolloutView, row: Row, answer: Report | undefined): Row | undefined {
+  if (answer?.state === "activated") return to(view, row, "verifying");
+  if (answer?.state === "rebooting" && row.phase === "activating")
     // The order is the same one: what it does must not be begun again.
     return { ...row, phase: "rebooting", since: view.now };
-  const failed = failedBy(view, row, report);
+  const failed = failedBy(view, row, answer);
   if (failed) return failed;
   const isReboot = row.phase === "rebooting" || view.spec.activation.rebootPolicy === "always";
   return late(view, row, isReboot ? "rebootSeconds" : "activateSeconds", isReboot ? "reboot" : "unreachable");
 }
 
 function fromVerifying(view: RolloutView, id: string, row: Row, report: Report | undefined): Row | undefined {
-  if (report?.state === "failed") return failedBy(view, row, report);
+  const failure = failedBy(view, row, report);
+  if (failure) return failure;
   const { next, failed } = lookAtHooks(view, id, row);
   if (failed) return fail(view, row, failed.hook === "undrain" ? "drain" : "gate", `${failed.hook}: ${failed.message}`);
   const missing = missingOf(view, id) ?? (next === undefined ? undefined : `“${next}” was not answered by the bastion`);
@@ -108,7 +105,7 @@ function fromVerifying(view: RolloutView, id: string, row: Row, report: Report |
 }
 
 /** What keeps an updated node from being well, by what controllers know of it. */
-export function missingOf({ nodes, target }: RolloutView, id: string): string | undefined {
+function missingOf({ nodes, target }: RolloutView, id: string): string | undefined {
   const node = nodes.get(id);
   if (!node) return "it is no node of this cluster any more";
   if (!node.isApproved) return "it is not approved any more";
@@ -130,9 +127,14 @@ function late(
   limit: keyof RolloutView["spec"]["timeouts"],
   kind: FailureKind,
 ): Row | undefined {
+  if (!isLate(view, row, limit)) return undefined;
   const seconds = view.spec.timeouts[limit];
-  if (!isOver(view, row, seconds * 1000 + graceMs)) return undefined;
   return fail(view, row, kind, `the node did not say within ${seconds} s and a minute what came of it`);
+}
+
+/** Its time is over, and a minute to say so besides. */
+export function isLate(view: RolloutView, row: Row, limit: keyof RolloutView["spec"]["timeouts"]): boolean {
+  return isOver(view, row, view.spec.timeouts[limit] * 1000 + graceMs);
 }
 
 function isOver({ now }: RolloutView, { since }: Row, ms: number): boolean {

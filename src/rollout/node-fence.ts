@@ -1,30 +1,49 @@
 import type { Fence } from "./records.ts";
 
-/** What a node remembers, durably, of the rollout that it last heard of. */
+/** What a node remembers, durably. */
 export interface Remembered {
+  /** The last order that it accepted. */
   readonly fence: Fence;
-  /** Something is begun and not ended: no other rollout may have the node. */
+  /** Something is begun and not ended: nothing but its own rollout may have the node. */
   readonly isBusy: boolean;
+  /** The last order of each other update that it accepted before, so that none of them begins again when it comes late. */
+  readonly past?: readonly Fence[];
 }
 
 export type Verdict =
   { readonly accept: true } | { readonly accept: false; readonly why: "known" | "refused"; readonly message: string };
 
 /**
- * Whether a node takes an order. This alone keeps two owners from acting on one node, whatever controllers believe: an older epoch, or
- * another owner of the same epoch, is refused for ever, and one rollout at a time has the node (docs/adr/0515-cluster-updates.md).
+ * Whether a node takes an order. This alone keeps two owners from acting on one node, whatever controllers believe: an older epoch, another
+ * owner of the same epoch, or an older manifest is refused for ever, and one manifest at a time has the node (docs/adr/0515-cluster-updates.md).
  */
-export function judgeOrder(remembered: Remembered | undefined, { name, epoch, owner, seq }: Fence): Verdict {
+export function judgeOrder(remembered: Remembered | undefined, order: Fence): Verdict {
   if (!remembered) return { accept: true };
-  const { fence, isBusy } = remembered;
-  if (fence.name !== name)
-    return isBusy ? refuse(`this node is busy with the update “${fence.name}” of ${fence.owner}`) : { accept: true };
-  if (epoch < fence.epoch)
-    return refuse(`epoch ${epoch} is over: ${fence.owner} owns the update since epoch ${fence.epoch}`);
-  if (epoch === fence.epoch && owner !== fence.owner)
-    return refuse(`in epoch ${epoch} this node belongs to ${fence.owner}, not to ${owner}`);
-  if (epoch === fence.epoch && seq <= fence.seq) return { accept: false, why: "known", message: "" };
+  const { fence, isBusy, past = [] } = remembered;
+  const { name, epoch, owner, generation, seq } = order;
+  const last = fence.name === name ? fence : past.find((other) => other.name === name);
+  if (last) {
+    if (epoch < last.epoch)
+      return refuse(`epoch ${epoch} is over: ${last.owner} owns the update since epoch ${last.epoch}`);
+    if (epoch === last.epoch && owner !== last.owner)
+      return refuse(`in epoch ${epoch} this node belongs to ${last.owner}, not to ${owner}`);
+    if (generation < last.generation)
+      return refuse(`generation ${generation} of “${name}” is over: generation ${last.generation} is here`);
+    if (epoch === last.epoch && seq <= last.seq) return { accept: false, why: "known", message: "" };
+  }
+  const isSame = fence.name === name && fence.generation === generation;
+  if (isBusy && !isSame)
+    return refuse(`this node is busy with generation ${fence.generation} of “${fence.name}”, of ${fence.owner}`);
   return { accept: true };
+}
+
+/** An order of an update so long ago reaches nobody any more. */
+const longest = 200;
+
+/** What a node remembers of updates once it has accepted an order. */
+export function rememberOrder(remembered: Remembered | undefined, fence: Fence): Omit<Remembered, "isBusy"> {
+  const known = remembered ? [...(remembered.past ?? []), remembered.fence] : [];
+  return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-longest) };
 }
 
 function refuse(message: string): Verdict {

@@ -60,10 +60,10 @@ export const Owner = z.looseObject({ epoch: Epoch, owner: Text });
 export type Owner = z.infer<typeof Owner>;
 
 /** Which step of which owner: nodes keep the last one, durably, and refuse what is older or another owner's. */
-export const Fence = z.looseObject({
-  name: Text,
+export const Fence = z.object({
+  name: z.string().max(63),
   epoch: Epoch,
-  owner: Text,
+  owner: z.string().max(253),
   generation: z.int().min(1),
   /** Counted by the owner, for each node. */
   seq: z.int().min(1),
@@ -126,20 +126,27 @@ export const reportStates = [
   "failed",
 ] as const;
 
-/** A node's own word about itself in a rollout; `epoch` is the node's count of such words. */
+const Id = z.string().max(1_000);
+/** What a node runs: as targetIdOf says it, the version for people, the generation of its profile. */
+const Running = z.object({ id: Id, version: z.string().max(200), generation: z.int().optional() });
+
+/**
+ * A node's own word about itself in a rollout; `epoch` is the node's count of such words, which never falls behind its clock (ms since
+ * 1970): so it goes on when the node has been made anew.
+ */
 export const Report = z.looseObject({
   epoch: z.int().min(1),
   /** The last order that it accepted. */
   fence: Fence,
   state: z.enum(reportStates),
   /** What it runs now. */
-  present: z.looseObject({ id: Text, version: Text, generation: z.int().optional() }),
+  present: Running,
   /** What it ran before the activation, which it goes back to. */
-  previous: z.looseObject({ id: Text, version: Text, generation: z.int().optional() }).optional(),
+  previous: Running.optional(),
   /** The generation that the target has, or will have. */
   targetGeneration: z.int().optional(),
   needsReboot: z.boolean().optional(),
-  rebootReasons: z.array(Text).max(16).optional(),
+  rebootReasons: z.array(z.string().max(500)).max(16).optional(),
   failure: Failure.optional(),
   /** Nothing is missing from its activation but this one's word, which the bastion gives (names.confirmed). */
   waitsFor: z.literal("bastion").optional(),

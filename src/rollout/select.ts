@@ -77,9 +77,12 @@ export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owne
 
 function canariesOf(selected: readonly RolloutNode[], { strategy }: UpdateSpec, owner: string): readonly RolloutNode[] {
   const { nodeIds = [], labels = [] } = strategy.canary ?? {};
-  if (nodeIds.length + labels.length > 0)
-    return selected.filter((node) => (nodeIds.length === 0 || isNamed(node, nodeIds)) && hasLabels(node, labels));
-  return inOrder(selected, owner).slice(0, 1);
+  const isNarrow = nodeIds.length + labels.length > 0;
+  const isMeantHere = (node: RolloutNode): boolean =>
+    isNarrow && (nodeIds.length === 0 || isNamed(node, nodeIds)) && hasLabels(node, labels);
+  const chosen = selected.filter(isMeantHere);
+  // Never none: the rest would begin without a trial.
+  return chosen.length > 0 ? chosen : inOrder(selected, owner).slice(0, 1);
 }
 
 function groups(nodes: readonly RolloutNode[], size: number, owner: string): readonly (readonly string[])[] {

@@ -107,7 +107,7 @@ export type Gate = z.output<typeof Gate>;
 
 const Clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be a time of day, HH:MM");
 export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
-/** When nodes may be started; in UTC, over midnight when it ends before it begins. */
+/** When nodes may be started; in UTC, over midnight when it ends before it begins, a whole day when it ends as it begins. */
 export const Window = z.strictObject({
   days: z.array(z.enum(weekdays)).min(1).optional().describe("Days on which it begins; else each."),
   from: Clock.describe("When it begins, HH:MM in UTC."),

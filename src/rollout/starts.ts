@@ -1,22 +1,45 @@
-import { isActive, reportOf, type RolloutView } from "./view.ts";
-import type { Row } from "./records.ts";
-import { isOpen } from "./window.ts";
+import type { NodePhase, Report, Row } from "./records.ts";
+import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
+import { isInWindow } from "./window.ts";
 
 /** Why no node at all may be started now; undefined: they may. */
 export function whyNotStartAny({ hasMajority, spec, now }: RolloutView): string | undefined {
   if (!hasMajority) return "a majority of the controllers, which this one does not reach";
-  return isOpen(spec.window, now) ? undefined : `the maintenance window, from ${spec.window?.from} UTC`;
+  return isInWindow(spec.window, now) ? undefined : `the maintenance window, from ${spec.window?.from} UTC`;
 }
 
+const downPhases: ReadonlySet<NodePhase> = new Set([
+  "draining",
+  "activating",
+  "rebooting",
+  "verifying",
+  "rolling_back",
+]);
+const downStates: ReadonlySet<Report["state"]> = new Set(["activating", "rebooting", "rolling_back"]);
+
 /**
- * The nodes of a rollout that are down, or may be: not ready, under way, or not fenced by this owner. A former owner can still act on
- * the last ones alone, so whatever it does it takes no more down than are counted here (docs/adr/0515-cluster-updates.md).
+ * The nodes of a rollout that are down, or may be: those that are not ready, and those that an order took down or may still take down. A node
+ * that did not confirm this owner and generation counts: a former owner can act on it, and on no other (docs/adr/0515-cluster-updates.md). So
+ * does one that was given up and did not confirm that: it may get its last order late.
  */
 export function unavailableOf(view: RolloutView, rows: ReadonlyMap<string, Row>): Set<string> {
-  const ids = [...rows].filter(
-    ([id, row]) => isActive(row) || view.nodes.get(id)?.isReady !== true || reportOf(view, id) === undefined,
-  );
-  return new Set(ids.map(([id]) => id));
+  const isDown = (id: string, row: Row): boolean => {
+    const node = view.nodes.get(id);
+    if (!node) return false;
+    const report = reportOf(view, id);
+    if (!node.isReady || !report || isDownBy(row)) return true;
+    return downStates.has(report.state) || isUnheard(row, report);
+  };
+  return new Set([...rows].filter(([id, row]) => isDown(id, row)).map(([id]) => id));
+}
+
+export function isDownBy({ phase }: Row): boolean {
+  return downPhases.has(phase);
+}
+
+/** A node that was given up before it took its last order: that may still reach it. */
+export function isUnheard({ phase, seq }: Row, { fence }: Report): boolean {
+  return phase === "failed" && fence.seq < seq - 1;
 }
 
 interface Around {
@@ -27,22 +50,26 @@ interface Around {
   readonly isBack?: boolean;
 }
 
-/** Why this node may not be started, or taken back, now; undefined: it may. */
+/** Why this node may not be started, taken down or taken back now; undefined: it may. */
 export function whyNotStart(view: RolloutView, id: string, around: Around): string | undefined {
   const node = view.nodes.get(id);
-  const name = node?.hostname ?? id;
+  const name = nameOf(view, id);
   const { unavailable, isBack = false } = around;
   if (!node) return `${name}, which is no node of this cluster any more`;
   if (!node.isApproved) return `${name}, which is not approved`;
   // What is to be taken back may be why it is not ready.
   if (!node.isReady && !isBack) return `${name}, which is not ready: ${node.reason ?? "no heartbeat"}`;
-  if (!reportOf(view, id) && !isBack) return `${name}, which has not confirmed its owner`;
+  if (!reportOf(view, id) && !isBack) return whyUnconfirmed(view, id);
   const { maxUnavailable } = view.spec.strategy;
   const others = [...unavailable].filter((other) => other !== id);
-  const isForced = isBack && view.wishes.rollback?.now === true;
+  const isForced = isBack && isWished(view, "rollback") && view.wishes.rollback?.now === true;
   if (others.length + 1 > maxUnavailable && !isForced)
-    return `${others.map((other) => view.nodes.get(other)?.hostname ?? other).join(", ")}: down or under way, and ${maxUnavailable} may be`;
+    return `${others.map((other) => nameOf(view, other)).join(", ")}: down or under way, and ${maxUnavailable} may be`;
   return node.isController ? whyNotController(view, id, around) : undefined;
+}
+
+export function whyUnconfirmed(view: RolloutView, id: string): string {
+  return `${nameOf(view, id)}, which has not confirmed its owner`;
 }
 
 /** Controllers go one at a time, with the replication of all of them healthy before each; to go back, that is not waited for. */

@@ -43,7 +43,7 @@ export interface RolloutView {
   readonly hasMajority: boolean;
 }
 
-/** Under way: something of it may be down. */
+/** Something of the node is, or may be, under way: it is not known to be at rest. */
 const active: ReadonlySet<NodePhase> = new Set([
   "preflight",
   "preparing",
@@ -59,12 +59,29 @@ export function isActive({ phase }: Pick<Row, "phase">): boolean {
   return active.has(phase);
 }
 
-/** The node's last word, if it is about this rollout and this owner: it knows whose it is. */
-export function reportOf({ name, owner, reports }: RolloutView, id: string): Report | undefined {
+/** What can still be called off: nothing of the node was brought into use. */
+const openPhases: ReadonlySet<NodePhase> = new Set(["pending", "preparing", "prepared", "draining"]);
+
+export function isOpen({ phase }: Pick<Row, "phase">): boolean {
+  return openPhases.has(phase);
+}
+
+/** The node's last word, if it knows whose it is: it is about this owner and this generation. */
+export function reportOf({ name, owner, generation, reports }: RolloutView, id: string): Report | undefined {
   const report = reports.get(id);
-  const isOurs =
-    report?.fence.name === name && report.fence.epoch === owner.epoch && report.fence.owner === owner.owner;
-  return isOurs ? report : undefined;
+  if (!report) return undefined;
+  const { fence } = report;
+  const isOurs = fence.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
+  return isOurs && fence.generation === generation ? report : undefined;
+}
+
+/** Somebody asked for it, of this generation. */
+export function isWished({ wishes, generation }: RolloutView, action: keyof RolloutView["wishes"]): boolean {
+  return wishes[action]?.generation === generation;
+}
+
+export function nameOf({ nodes }: RolloutView, id: string): string {
+  return nodes.get(id)?.hostname ?? id;
 }
 
 export function hookKey(node: string, hook: string): string {

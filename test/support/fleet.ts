@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import { pressFleetKey } from "#tui/ink/fleet/fleet-keys.ts";
 import { arrangeFleet, type FleetScene, type FleetSceneProps } from "#tui/ink/fleet/fleet-scene.ts";
 import { freshFleetUi, type FleetUi } from "#tui/ink/fleet/fleet-ui.ts";
-import type { FleetController, FleetNode, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
+import type { FleetController, FleetNode, FleetSnapshot, FleetUpdate } from "#tui/ink/fleet/snapshot.ts";
 import { paintLine } from "#tui/ink/text.ts";
 import { plainTheme } from "./scenes.ts";
 
@@ -152,6 +152,32 @@ export function smallFleet(): FleetSnapshot {
         loser: { value: fleetNode(2).id, origin: "", at: "" },
       },
     ],
+    updates: [],
+  };
+}
+
+/** A rollout over nodes of two datacenters: one done, one under way, one failed, the rest to come. */
+export function rollout(changes: Partial<FleetUpdate> = {}): FleetUpdate {
+  const phases = ["succeeded", "failed", "activating", "pending"];
+  return {
+    name: "release-0-4-0",
+    generation: 2,
+    phase: "rolling_out",
+    target: "kcore 0.4.0",
+    waits: "n3, which is not interrupted",
+    since: ago(95),
+    owner: { name: "192.0.2.1:9090", heard: true },
+    nodes: phases.map((phase, index) => ({
+      ...{
+        id: fleetNode(index + 1).id,
+        hostname: `n${index + 1}`,
+        dc: index < 2 ? "DC1" : "DC2",
+        phase,
+        since: ago(30),
+      },
+      ...(phase === "failed" && { trouble: "gate: web does not answer" }),
+    })),
+    ...changes,
   };
 }
 

@@ -16,6 +16,8 @@ import { statesOf } from "#engine/states/open-states.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { orchestrationFolders, projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import { ownRoster } from "../roster/own-roster.ts";
+import { contextFolder } from "#pki/contexts.ts";
+import { knownUpdates } from "../update/updates-folder.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 
 export interface Candidate {
@@ -34,6 +36,7 @@ type Source = (asked: Asked) => readonly Candidate[];
 
 /** Patterns over `PATH ARGUMENT` of an operand or `--LONG VALUE` of an option, and where their values come from. */
 const sources: readonly (readonly [RegExp, Source | "files"])[] = [
+  [/^update cluster \S+ name$/, () => unique(contexts().flatMap(({ folder }) => knownUpdates(folder)))],
   [/^config (use|delete)-context name$|^--context /, () => contexts().map(({ name }) => plain(name))],
   [/^-s |^--controller |^--join-controller /, () => contexts().flatMap(({ endpoints }) => endpoints.map(plain))],
   [/^--on |^orchestrate target$| target$/, targets],
@@ -104,12 +107,17 @@ function states(): readonly Candidate[] {
 }
 
 /** Names and endpoints of `~/.kcore/config`, read without checks: nothing is done with them. */
-function contexts(): readonly { readonly name: string; readonly endpoints: readonly string[] }[] {
+function contexts(): readonly {
+  readonly name: string;
+  readonly endpoints: readonly string[];
+  readonly folder: string;
+}[] {
   const config = parsePlainYaml(readFileSync(join(kcoreHome(), "config"), "utf8"));
   const entries = (config as { contexts?: Record<string, { controllers?: unknown }> } | null)?.contexts ?? {};
   return Object.entries(entries).map(([name, { controllers }]) => ({
     name,
     endpoints: Array.isArray(controllers) ? controllers.map(String) : [],
+    folder: contextFolder(kcoreHome(), name),
   }));
 }
 

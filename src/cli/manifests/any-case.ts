@@ -5,6 +5,8 @@ export function plainWord(word: string): string {
 
 /** A pattern for every spelling of a word: `DiskLayout`, `disk-layout`, `DISK_LAYOUT`. */
 export function inAnyCase(word: string): string {
-  const letters = [...plainWord(word)].map((one) => (/[a-z]/.test(one) ? `[${one.toUpperCase()}${one}]` : one));
+  const letters = plainWord(word)
+    .split("")
+    .map((one) => (/[a-z]/.test(one) ? `[${one.toUpperCase()}${one}]` : one));
   return `^[-_]*${letters.join("[-_]*")}[-_]*$`;
 }

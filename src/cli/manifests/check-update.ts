@@ -1,9 +1,9 @@
+import type { UpdateSpec } from "#rollout/spec.ts";
 import { checkNames, type Path, type Refuse } from "../layout/refuse.ts";
 import { flakeFault } from "./check-flake.ts";
-import type { WrittenUpdate } from "./cluster-update-schema.ts";
 
 /** Everything about an update that its schema cannot say: what contradicts itself, and what would do nothing. */
-export function checkUpdate(spec: WrittenUpdate, refuse: Refuse): void {
+export function checkUpdate(spec: UpdateSpec, refuse: Refuse): void {
   checkTarget(spec, refuse);
   checkActivation(spec, refuse);
   checkSelector(spec, refuse);
@@ -13,17 +13,21 @@ export function checkUpdate(spec: WrittenUpdate, refuse: Refuse): void {
   checkTimes(spec, refuse);
 }
 
-function checkTarget({ target }: WrittenUpdate, refuse: Refuse): void {
+function checkTarget({ target }: UpdateSpec, refuse: Refuse): void {
   const { version, bundle, flakeRef, flakeRev, nixpkgsRev, systemProfile } = target;
   if (flakeRef === undefined && flakeRev !== undefined)
-    refuse(["target", "flakeRev"], "a commit without its flake", "flakeRef: github:OWNER/REPO");
+    refuse(["target", "flakeRev"], "“flakeRev” is a commit of no flake", "flakeRef: github:OWNER/REPO");
   if (flakeRef !== undefined && flakeRev === undefined)
-    refuse(["target", "flakeRef"], "a flake without its commit", "flakeRev: the 40 hex digits of git rev-parse HEAD");
+    refuse(
+      ["target", "flakeRef"],
+      "“flakeRef” is a flake at no commit",
+      "flakeRev: the 40 hex digits that git rev-parse HEAD prints",
+    );
   if (flakeRef !== undefined) {
     const fault = flakeFault(flakeRef);
     if (fault) refuse(["target", "flakeRef"], fault.message, fault.hint);
     if (bundle !== undefined)
-      refuse(["target", "bundle"], "a NixOS system and a bundle of kcore at once", "an update for each of them");
+      refuse(["target", "bundle"], "NixOS systems and a bundle of kcore at once", "an update for each of them");
     return;
   }
   if (flakeRev !== undefined) return;
@@ -38,7 +42,7 @@ function checkTarget({ target }: WrittenUpdate, refuse: Refuse): void {
     );
 }
 
-function checkActivation({ target, activation: { mode, rebootPolicy } }: WrittenUpdate, refuse: Refuse): void {
+function checkActivation({ target, activation: { mode, rebootPolicy } }: UpdateSpec, refuse: Refuse): void {
   const isRuntime = target.flakeRef === undefined && target.flakeRev === undefined;
   if (isRuntime && mode === "boot")
     refuse(["activation", "mode"], "kcore's runtime comes into use without a boot", "mode: switch, or auto");
@@ -52,7 +56,7 @@ function checkActivation({ target, activation: { mode, rebootPolicy } }: Written
     );
 }
 
-function checkSelector({ selector }: WrittenUpdate, refuse: Refuse): void {
+function checkSelector({ selector }: UpdateSpec, refuse: Refuse): void {
   const { allNodes, nodeIds, labels, datacenters, controllersOnly } = selector;
   if (!allNodes && !controllersOnly && [nodeIds, labels, datacenters].every((list) => list.length === 0))
     refuse(["selector"], "no node is selected", "allNodes: true, or nodeIds, datacenters, labels or controllersOnly");
@@ -61,46 +65,47 @@ function checkSelector({ selector }: WrittenUpdate, refuse: Refuse): void {
   checkLabels(labels, ["selector", "labels"], refuse);
 }
 
-function checkStrategy({ strategy, selector }: WrittenUpdate, refuse: Refuse): void {
-  const { type = strategy.strategyType ?? "one-at-a-time", batchSize, maxUnavailable, canary } = strategy;
+function checkStrategy({ strategy, selector }: UpdateSpec, refuse: Refuse): void {
+  const { type, batchSize, maxUnavailable, canary } = strategy;
   if (type === "one-at-a-time" && batchSize !== undefined && batchSize > 1)
     refuse(["strategy", "batchSize"], `${batchSize} nodes a batch are not one at a time`, "type: batch");
   // Whatever else narrows the selection, it has no more nodes than these.
   const { nodeIds } = selector;
   for (const [key, value] of Object.entries({ maxUnavailable, batchSize }))
     if (value !== undefined && nodeIds.length > 0 && value > nodeIds.length)
-      refuse(["strategy", key], `${value} of ${nodeIds.length} selected nodes`, `${key}: ${nodeIds.length} at most`);
+      refuse(
+        ["strategy", key],
+        `“${key}” is ${value}, the selected nodes are ${nodeIds.length}`,
+        `${key}: ${nodeIds.length} at most`,
+      );
   if (canary === undefined) return;
-  if (type !== "canary") refuse(["strategy", "canary"], `canaries with the strategy ${type}`, "type: canary");
+  if (type !== "canary")
+    refuse(["strategy", "canary"], `canaries mean nothing for the strategy ${type}`, "type: canary");
   checkOnce("canary", canary.nodeIds, ["strategy", "canary", "nodeIds"], refuse);
   checkLabels(canary.labels, ["strategy", "canary", "labels"], refuse);
 }
 
-function checkDrain({ drain }: WrittenUpdate, refuse: Refuse): void {
-  if (!drain) return;
+function checkDrain({ drain }: UpdateSpec, refuse: Refuse): void {
   checkHook(drain, ["drain"], refuse);
   if (drain.after) {
     checkHook(drain.after, ["drain", "after"], refuse);
     if (drain.after.state === undefined && drain.after.command === undefined)
       refuse(["drain", "after"], "nothing is said to be done after", "state: STATE, or command: COMMAND");
   }
-  const isIdle =
-    drain.enabled === undefined && [drain.state, drain.command, drain.after].some((one) => one !== undefined);
-  if (isIdle) refuse(["drain"], "it says how nodes are drained, not whether", "enabled: true");
 }
 
-type Hook = Pick<NonNullable<WrittenUpdate["drain"]>, "state" | "params" | "command">;
+type Hook = Pick<UpdateSpec["drain"], "state" | "params" | "command">;
 
 function checkHook({ state, params, command }: Hook, path: Path, refuse: Refuse): void {
   if (state !== undefined && command !== undefined)
-    refuse([...path, "command"], "a state and a command at once", "keep one of them; a state can run commands, too");
+    refuse([...path, "command"], "“state” and “command” at once", "keep one of them; a state can run commands, too");
   if (params !== undefined && state === undefined)
-    refuse([...path, "params"], "parameters without their state", "state: STATE");
+    refuse([...path, "params"], "“params” means nothing without “state”", "state: STATE");
 }
 
 const gateKinds = ["http", "nodeCommand", "state", "command"] as const;
 
-function checkGates({ healthGates }: WrittenUpdate, refuse: Refuse): void {
+function checkGates({ healthGates }: UpdateSpec, refuse: Refuse): void {
   for (const [index, gate] of healthGates.entries()) {
     const path = ["healthGates", index];
     const given = gateKinds.filter((kind) => gate[kind] !== undefined);
@@ -109,15 +114,15 @@ function checkGates({ healthGates }: WrittenUpdate, refuse: Refuse): void {
     else if (second !== undefined)
       refuse([...path, second], `the gate ${gate.name} is both ${given.join(" and ")}`, "a gate for each of them");
     if (gate.params !== undefined && gate.state === undefined)
-      refuse([...path, "params"], "parameters without their state", "state: STATE");
+      refuse([...path, "params"], "“params” means nothing without “state”", "state: STATE");
   }
   checkNames("gate", healthGates, ["healthGates"], refuse);
 }
 
-function checkTimes({ timeouts, window }: WrittenUpdate, refuse: Refuse): void {
+function checkTimes({ timeouts, window }: UpdateSpec, refuse: Refuse): void {
   for (const [key, seconds] of Object.entries(timeouts))
     if (seconds === 0)
-      refuse(["timeouts", key], "nothing is done in no time", `${key}: 1 or more; without the key, its default`);
+      refuse(["timeouts", key], `“${key}” leaves no time`, `${key}: 1 or more; without the key, its default`);
   if (!window) return;
   if (window.from === window.to)
     refuse(["window", "to"], "a window that ends when it begins", "no window at all: nodes may be started at any time");

@@ -1,11 +1,12 @@
 import type { z } from "zod";
 import { placeOf, problemOfIssue, type Checked } from "#engine/yaml/issues.ts";
-import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
+import { nodeAt, type SourceEntry, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { descriptionAt, keysAt } from "#engine/yaml/schema-keys.ts";
 import type { Problem } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
+import type { Refuse } from "../layout/refuse.ts";
 import { camelCase } from "./camel-keys.ts";
 import { checkUpdate } from "./check-update.ts";
 import { commitHint } from "./check-flake.ts";
@@ -18,10 +19,14 @@ export function wantedUpdate(
   problems: Problems,
 ): UpdateSpec {
   checkWays(spec, node, problems);
-  checkUpdate(spec, (path, message, hint) =>
-    problems.add({ code: "UPDATE_INVALID", message, at: placeOf(node, ["spec", ...path]), hint }),
-  );
-  return updateSpecOf(spec);
+  const refuse: Refuse = (path, message, hint) =>
+    problems.add({ code: "UPDATE_INVALID", message, at: placeOf(node, ["spec", ...path]), hint });
+  const { enabled, ...how } = spec.drain ?? {};
+  if (enabled === undefined && Object.keys(defined(how)).length > 0)
+    refuse(["drain"], "it is said how nodes are drained, not whether", "enabled: true");
+  const update = updateSpecOf(spec);
+  checkUpdate(update, refuse);
+  return update;
 }
 
 /** One spec of all dialects; whose defaults are applied here. */
@@ -76,11 +81,14 @@ function checkWay(
   if (first && second)
     problems.add({
       code: "YAML_KEY_DUPLICATE",
-      message: `“${second.key}” says what “${first.key}” says already`,
+      message: `“${writtenAs(second)}” and “${writtenAs(first)}” are two ways to say one thing`,
       at: second.keyAt,
       hint: "keep one of them",
     });
 }
+
+/** A key in the spelling of the file. */
+const writtenAs = ({ file, start, end }: SourceEntry): string => file.text.slice(start, end);
 
 /** What keeps a document from its shape, each with a hint: where a key belongs, what a value is for. */
 export function problemsOfUpdate(value: unknown, node: SourceNode, schema: z.ZodType): readonly Problem[] {

@@ -13,7 +13,8 @@ const pause = { least: 500, share: 4, retryFirst: 250, retryLongest: 5000 };
 /** What is read again even if nothing was told: signs of life and lag are no registers. */
 const readAgain: FollowedWatch<Part>["every"] = [
   { ms: 5000, parts: ["nodes", "controllers"] },
-  { ms: 60_000, parts: allParts },
+  // Rollouts are registers through and through: where there is none, nobody asks.
+  { ms: 60_000, parts: allParts.filter((part) => part !== "updates") },
 ];
 
 export interface FleetFollowing {
@@ -142,6 +143,8 @@ export function partsOf(line: WatchLine): readonly Part[] {
       return ["certificates"];
     case "conflict":
       return ["conflicts", "nodes"];
+    case "update":
+      return ["updates"];
     default:
       return [];
   }

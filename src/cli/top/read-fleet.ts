@@ -1,5 +1,7 @@
-import type { ApiClient } from "#api/client.ts";
+import { ApiRefusal, type ApiClient, type CallOptions } from "#api/client.ts";
 import type { ConflictView, ControllerView, NodeDetail, ReplicationStatus } from "#api/schemas.ts";
+import type { UpdateView } from "#api/update-schemas.ts";
+import { defined } from "#optional/defined.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
 import type {
   FleetConflict,
@@ -7,18 +9,19 @@ import type {
   FleetDetail,
   FleetReplication,
   FleetSnapshot,
+  FleetUpdate,
 } from "#tui/ink/fleet/snapshot.ts";
 import { gibibytes, taintText, valueText } from "#tui/fleet-words.ts";
 
 /** What is read together. */
-export type Part = "nodes" | "controllers" | "certificates" | "conflicts";
-export const allParts: readonly Part[] = ["nodes", "controllers", "certificates", "conflicts"];
+export type Part = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";
+export const allParts: readonly Part[] = ["nodes", "controllers", "certificates", "conflicts", "updates"];
 
 /** What the controllers say of themselves, by id; or why one could not be asked. */
 export type Tellings = ReadonlyMap<string, ReplicationStatus | { readonly silent: string }>;
 
 /** What one controller has told so far. */
-export interface Told extends Pick<FleetSnapshot, "asked" | "at" | "nodes" | "certificates" | "conflicts"> {
+export interface Told extends Pick<FleetSnapshot, "asked" | "at" | "nodes" | "certificates" | "conflicts" | "updates"> {
   readonly controllers: readonly ControllerView[];
   /** What it says of its own replication. */
   readonly own: ReplicationStatus;
@@ -33,16 +36,18 @@ export async function readFleet(
 ): Promise<Told> {
   const options = signal ? { signal } : {};
   const wants = (part: Part): boolean => known === undefined || parts.has(part);
-  const [nodes, controllers, certificates, conflicts] = await Promise.all([
+  const [nodes, controllers, certificates, conflicts, updates] = await Promise.all([
     wants("nodes") ? client.call("listNodes", {}, options) : known,
     wants("controllers")
       ? Promise.all([client.call("listControllers", {}, options), client.call("replicationStatus", {}, options)])
       : undefined,
     wants("certificates") ? client.call("listCertificates", {}, options) : known,
     wants("conflicts") ? client.call("listConflicts", {}, options).then(conflictsOf) : known?.conflicts,
+    wants("updates") ? readUpdates(client, options) : known?.updates,
   ]);
   const [list, own] = controllers ?? [known, known?.own];
-  if (!nodes || !list || !own || !certificates || !conflicts) throw new Error("nothing was read, and nothing known");
+  if (!nodes || !list || !own || !certificates || !conflicts || !updates)
+    throw new Error("nothing was read, and nothing known");
   return {
     asked: formatEndpoint(client.endpoint),
     at: Date.now(),
@@ -51,13 +56,14 @@ export async function readFleet(
     own,
     certificates: certificates.certificates,
     conflicts,
+    updates,
   };
 }
 
 /** The snapshot that a view draws. */
 export function snapshotOf(
   context: string,
-  { asked, at, nodes, controllers, own, certificates, conflicts }: Told,
+  { asked, at, nodes, controllers, own, certificates, conflicts, updates }: Told,
   tellings: Tellings,
 ): FleetSnapshot {
   const names = new Map(controllers.map(({ controllerId, address }) => [controllerId, address || controllerId]));
@@ -74,6 +80,7 @@ export function snapshotOf(
       }),
     certificates,
     conflicts,
+    updates,
   };
 }
 
@@ -125,6 +132,36 @@ function conflictsOf({
       loser: { value: nodes.filter((id) => id !== keptBy).join(", "), origin: "", at: "" },
     })),
   ];
+}
+
+/** Rollouts that are not over, each with its nodes; a controller of before there were any has none. */
+async function readUpdates(client: ApiClient, options: CallOptions): Promise<readonly FleetUpdate[]> {
+  try {
+    const { updates } = await client.call("listUpdates", {}, options);
+    const going = updates.filter(({ phase }) => ["pending", "ready", "rolling_out", "rolling_back"].includes(phase));
+    return (await Promise.all(going.map(({ name }) => client.call("getUpdate", {}, { ...options, id: name })))).map(
+      updateOf,
+    );
+  } catch (error) {
+    if (error instanceof ApiRefusal && error.reason === "API_UNKNOWN") return [];
+    throw error;
+  }
+}
+
+function updateOf({ name, generation, phase, target, waits, updatedAt, owner, nodeStatus }: UpdateView): FleetUpdate {
+  return {
+    name,
+    generation,
+    phase,
+    target,
+    ...defined({ waits }),
+    since: updatedAt,
+    owner: { name: owner.endpoint ?? owner.id, heard: owner.heard },
+    nodes: nodeStatus.map(({ id, hostname, dc, phase: nodePhase, since, failure }) => ({
+      ...{ id, hostname, dc, phase: nodePhase, since },
+      ...(failure && { trouble: `${failure.kind}: ${failure.message}` }),
+    })),
+  };
 }
 
 function edit({ value, origin, at }: ConflictView["winner"]): FleetConflict["winner"] {

@@ -14,7 +14,7 @@ interface Flags extends ClusterFlags {
 /** `kcore top`. */
 export function topCommand(): Command {
   return addClusterOptions(new Command("top"))
-    .description("Watch the whole cluster: nodes, datacenters, controllers, certificates, conflicts")
+    .description("Watch the whole cluster: nodes, datacenters, controllers, certificates, conflicts, updates")
     .option("--once", "print what stands now, and end")
     .addOption(new Option("-o, --output <format>", "how --once prints it").choices(["table", "json"]))
     .addHelpText(

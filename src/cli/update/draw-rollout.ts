@@ -24,8 +24,7 @@ const columns: readonly Column<NodeUpdateView>[] = [
 export function drawRollout(view: UpdateView, now: number): readonly string[] {
   const { nodeStatus } = view;
   const isFew = nodeStatus.length <= few;
-  const named = isFew ? nodeStatus : nodeStatus.filter(({ phase, hook }) => !quiet.has(phase) || hook !== undefined);
-  const shown = named.toSorted((a, b) => rankOf(a) - rankOf(b));
+  const shown = isFew ? nodeStatus : named(nodeStatus);
   const table = shown.length === 0 ? [] : ["", ...linesOf(drawTable(columns, shown, { wide: false, now }))];
   return [...headOf(view, now), ...(isFew ? [] : ["", ...linesOf(drawDatacenters(nodeStatus))]), ...table];
 }
@@ -42,10 +41,10 @@ function headOf(view: UpdateView, now: number): readonly string[] {
   ];
 }
 
-/** Failed ones first; what only waits for its turn last. */
-function rankOf({ phase }: NodeUpdateView): number {
-  if (phase === "failed") return 0;
-  return quiet.has(phase) ? (phase === "pending" ? 2 : 3) : 1;
+/** Nodes that somebody waits for, failed ones first. */
+function named(nodes: readonly NodeUpdateView[]): readonly NodeUpdateView[] {
+  const busy = nodes.filter(({ phase, hook }) => !quiet.has(phase) || hook !== undefined);
+  return busy.toSorted((a, b) => Number(b.phase === "failed") - Number(a.phase === "failed"));
 }
 
 /** How many nodes of each datacenter are in which phase. */

@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ensurePrivateFolder } from "#pki/private-files.ts";
 
@@ -17,5 +17,5 @@ export async function updateFolder(contextFolder: string, name: string): Promise
 
 /** The names of updates that were signed or attended to from here. */
 export function knownUpdates(contextFolder: string): readonly string[] {
-  return readdirSync(allOf(contextFolder)).toSorted();
+  return existsSync(allOf(contextFolder)) ? readdirSync(allOf(contextFolder)).toSorted() : [];
 }

@@ -388,7 +388,8 @@ function asRefusal(error: unknown, log: Log): Refused {
   if (error instanceof Refused) return error;
   const problem = error instanceof KcoreError ? error.problems[0] : undefined;
   if (problem?.code === "STORE_UNWRITABLE") return new Refused(507, problem.code, problem.message, problem.hint);
-  if (problem?.code.startsWith("PKI_") === true) return new Refused(400, problem.code, problem.message, problem.hint);
+  if (problem?.code.startsWith("PKI_") === true || problem?.code === "UPDATE_UNSIGNED")
+    return new Refused(400, problem.code, problem.message, problem.hint);
   log.error("a request failed", { ...describeError(error), stack: error instanceof Error ? error.stack : undefined });
   return new Refused(500, "INTERNAL", "the controller failed; its log says why");
 }

@@ -2,8 +2,10 @@ import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { fenceOf, stepOf, type Order } from "#rollout/order.ts";
 import type { Fence, Report, Row } from "#rollout/records.ts";
 import type { Records } from "../cluster/records.ts";
+import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
-import { readUpdate, updateNames, type UpdateRecords } from "./update-records.ts";
+import { limitRate } from "../server/rate.ts";
+import type { UpdateIndex, UpdateRecords } from "./update-records.ts";
 
 /** A node that waits is answered at the latest after so long, ms; under what its client waits for an answer. */
 const holdMs = 10_000;
@@ -17,7 +19,11 @@ export interface Exchange {
   readonly stop: () => void;
 }
 
-export function openExchange(records: Records): Exchange {
+/** A rollout takes a node through some ten words; whoever says more writes registers that nobody needs. */
+const words = { perSecond: 0.5, burst: 40 } as const;
+
+export function openExchange(records: Records, index: UpdateIndex, monotonic: () => number): Exchange {
+  const maySay = limitRate(words, monotonic);
   /** By node: those who wait for its next order. */
   const waiting = new Map<string, Set<() => void>>();
   const unwatch = records.replica.watch((changed) => {
@@ -42,17 +48,25 @@ export function openExchange(records: Records): Exchange {
       timer.unref();
       wakers.add(wake);
     });
+  /** A node's later word wins, whichever controller heard it; of what it was never told to do it says nothing. */
+  const isNews = ({ fence, epoch }: Report, node: string): boolean => {
+    const update = index.read(fence.name);
+    return update?.rows.has(node) === true && (update.reports.get(node)?.epoch ?? 0) < epoch;
+  };
   return {
-    concerns: (node) => orderFor(records, node) !== undefined,
+    concerns: (node) => orderFor(index, node) !== undefined,
     async exchange(node, { report, known }) {
-      if (report) await keep(records, node, report);
-      let order = orderFor(records, node);
+      if (report && isNews(report, node)) {
+        if (!maySay(node)) throw new Busy(429, `node ${node} says too much about an update`, 2);
+        await records.put([{ key: keys.update(report.fence.name).report(node), value: report }]);
+      }
+      let order = orderFor(index, node);
       if (order && isKnown(order.fence, known)) {
         await wait(node);
-        order = orderFor(records, node);
+        order = orderFor(index, node);
       }
-      const isNews = order !== undefined && !isKnown(order.fence, known);
-      return { concerned: order !== undefined, ...(isNews ? { order } : {}) };
+      const isOrder = order !== undefined && !isKnown(order.fence, known);
+      return { concerned: order !== undefined, ...(isOrder ? { order } : {}) };
     },
     stop() {
       unwatch();
@@ -61,36 +75,22 @@ export function openExchange(records: Records): Exchange {
   };
 }
 
-/** A node's later word wins, whichever controller heard it; what is older than what stands is not written. */
-async function keep(records: Records, node: string, report: Report): Promise<void> {
-  const { name } = report.fence;
-  if (!readUpdate(records, name)?.rows.has(node)) return;
-  const key = keys.update(name).report(node);
-  const present = records.value("updateReport", key);
-  if (present && present.epoch >= report.epoch) return;
-  await records.put([{ key, value: report }]);
-}
-
-/** What the node is to do: the row of the rollout that has it now. */
-function orderFor(records: Records, node: string): Order | undefined {
-  for (const name of updateNames(records)) {
-    const row = records.value("updateRow", keys.update(name).row(node));
-    if (!row) continue;
-    const update = readUpdate(records, name);
-    if (update && isGoing(update, row)) return orderOf(update, row);
+/** What the node is to do: by the rollout that has it now, else by one that has ended and whose last word it has not confirmed. */
+function orderFor(index: UpdateIndex, node: string): Order | undefined {
+  let last: Order | undefined;
+  for (const update of index.all()) {
+    const row = update.rows.get(node);
+    if (!row || !isOfOwner(update, row)) continue;
+    const phase = update.progress?.value.phase;
+    if (phase === "rolling_out" || phase === "rolling_back") return orderOf(update, row);
+    const order = orderOf(update, row);
+    if (!isKnown(order.fence, update.reports.get(node)?.fence)) last = order;
   }
-  return undefined;
+  return last;
 }
 
-/** A row of the present owner in a rollout that is not over. */
-function isGoing({ progress, owner, head }: UpdateRecords, row: Row): boolean {
-  const phase = progress?.value.phase;
-  return (
-    (phase === "rolling_out" || phase === "rolling_back") &&
-    row.generation === head.value.generation &&
-    row.epoch === owner.epoch &&
-    row.owner === owner.owner
-  );
+function isOfOwner({ owner, head }: UpdateRecords, row: Row): boolean {
+  return row.generation === head.value.generation && row.epoch === owner.epoch && row.owner === owner.owner;
 }
 
 function orderOf({ name, head }: UpdateRecords, row: Row): Order {

@@ -1,5 +1,6 @@
 import { describeError, type Log } from "#api/log.ts";
-import { decide, type Decision } from "#rollout/decide.ts";
+import { decide } from "#rollout/decide.ts";
+import type { Decision } from "#rollout/decision.ts";
 import type { Progress } from "#rollout/records.ts";
 import { selectNodes } from "#rollout/select.ts";
 import type { RolloutView } from "#rollout/view.ts";
@@ -8,9 +9,10 @@ import type { Wish } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
 import type { Majority } from "./majority.ts";
 import { knowNodes, type KnownNode, type NodeSources } from "./rollout-nodes.ts";
-import { planHashOf, readUpdate, targetOf, updateNames, type UpdateRecords } from "./update-records.ts";
+import { planHashOf, targetOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
 export interface OwnerLoopParts extends NodeSources {
+  readonly index: UpdateIndex;
   readonly controllerId: string;
   readonly majority: Majority;
   readonly audit: Pick<Audit, "record">;
@@ -20,8 +22,8 @@ export interface OwnerLoopParts extends NodeSources {
 
 /** Carries out the updates that this controller owns: decides, writes, and decides again when the world has changed. */
 export interface OwnerLoop {
-  /** Something of an update changed. */
-  readonly nudge: () => void;
+  /** Something of these updates changed. */
+  readonly nudge: (names: Iterable<string>) => void;
   readonly stop: () => Promise<void>;
 }
 
@@ -31,27 +33,26 @@ const tickMs = 1_000;
 const gatherMs = 50;
 
 export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
-  const { records, controllerId, log } = parts;
+  const { index, controllerId, log } = parts;
   let isStopped = false;
   let next: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();
-  const owned = (): readonly UpdateRecords[] =>
-    [...updateNames(records)].flatMap((name) => {
-      const update = readUpdate(records, name);
-      return update?.owner.owner === controllerId && !isSettled(update) ? [update] : [];
-    });
+  /** One that has ended is looked at again when something of it changed: a node may say late what came of it. */
+  const changed = new Set<string>();
+  const isDue = (update: UpdateRecords): boolean =>
+    update.owner.owner === controllerId && (changed.has(update.name) || !isSettled(update));
   const look = async (): Promise<void> => {
-    for (const { name } of owned()) {
+    const due = [...index.all()].filter(isDue).map(({ name }) => name);
+    changed.clear();
+    for (const name of due) {
       try {
         while (!isStopped && (await goOn(parts, name))) continue;
       } catch (error) {
-        log.warn("an update cannot go on: what comes next could not be written", {
-          update: name,
-          ...describeError(error),
-        });
+        const why = describeError(error);
+        log.warn("an update cannot go on: what comes next could not be written", { update: name, ...why });
       }
     }
-    if (!isStopped && owned().length > 0) plan(tickMs);
+    if (!isStopped && [...index.all()].some(isDue)) plan(tickMs);
   };
   const plan = (ms: number): void => {
     clearTimeout(next);
@@ -62,7 +63,8 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   };
   plan(tickMs);
   return {
-    nudge: () => {
+    nudge(names) {
+      for (const name of names) changed.add(name);
       if (!isStopped) plan(gatherMs);
     },
     async stop() {
@@ -84,8 +86,8 @@ function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
 
 /** One decision, written; whether there was one. @throws Refused when it cannot be written */
 async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
-  const { records, clock } = parts;
-  const update = readUpdate(records, name);
+  const { records, index, clock } = parts;
+  const update = index.read(name);
   if (!update) return false;
   const view = viewOf(update, knowNodes(parts), parts, clock());
   const decision = decide(view);
@@ -162,11 +164,10 @@ function tell(
     epoch: owner.epoch,
   };
   const former = update.progress?.value;
-  if (progress && (progress.phase !== former?.phase || progress.waits !== former.waits)) {
-    const line = { phase: progress.phase, ...onlyTexts(progress) };
-    log.info("an update goes on", { update: name, ...line });
-    if (progress.phase !== former?.phase) audit.record({ ...common, outcome: progress.phase, ...onlyTexts(progress) });
-  }
+  const isOtherPhase = progress?.phase !== former?.phase;
+  if (progress && (isOtherPhase || progress.waits !== former?.waits))
+    log.info("an update goes on", { update: name, phase: progress.phase, ...onlyTexts(progress) });
+  if (progress && isOtherPhase) audit.record({ ...common, outcome: progress.phase, ...onlyTexts(progress) });
   for (const [id, row] of rows) {
     if (row.phase === update.rows.get(id)?.phase) continue;
     const node = nodes.get(id)?.hostname ?? id;

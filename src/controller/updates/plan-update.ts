@@ -2,16 +2,16 @@ import type { AnswerOf } from "#api/methods.ts";
 import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
 import { selectNodes, wavesOf } from "#rollout/select.ts";
-import { isOpen } from "#rollout/window.ts";
+import { isInWindow } from "#rollout/window.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
-import { hashOf, planHashOf, readUpdate, targetOf, updateNames, type UpdateRecords } from "./update-records.ts";
+import { hashOf, planHashOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
 
 /** What applying this would do, and what keeps it from going: nothing is changed. */
 export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"planUpdate"> {
   const { name, spec } = draft;
   const nodes = knowNodes(parts);
-  const present = readUpdate(parts.records, name);
+  const present = parts.index.read(name);
   const hash = hashOf(draft);
   const isSame = present?.head.value.hash === hash;
   const generation = present ? present.head.value.generation + (isSame ? 0 : 1) : 1;
@@ -47,7 +47,7 @@ function strategyText({ strategy }: UpdateDraft["spec"]): string {
 }
 
 function blockersOf(
-  { records }: ViewParts,
+  { index }: ViewParts,
   { name, spec, bundle }: UpdateDraft,
   {
     present,
@@ -70,21 +70,21 @@ function blockersOf(
   const phase = present?.progress?.value.phase;
   if (!isSame && (phase === "rolling_out" || phase === "rolling_back"))
     blockers.push(`it is ${phase}: cancel it first, or wait until it has ended`);
-  for (const other of updateNames(records)) {
-    if (other === name) continue;
-    const names = sharedWith(readUpdate(records, other), selected);
-    if (names.length > 0) blockers.push(`the update “${other}” is not over, and has ${names.join(", ")} too`);
+  for (const other of index.all()) {
+    if (other.name === name) continue;
+    const names = sharedWith(other, selected);
+    if (names.length > 0) blockers.push(`the update “${other.name}” is not over, and has ${names.join(", ")} too`);
   }
   return blockers;
 }
 
 /** Nodes that an update which is not over has, too. */
-export function sharedWith(
-  update: UpdateRecords | undefined,
+function sharedWith(
+  update: UpdateRecords,
   selected: readonly { readonly id: string; readonly hostname: string }[],
 ): readonly string[] {
-  const phase = update?.progress?.value.phase;
-  if (!update || (phase !== "rolling_out" && phase !== "rolling_back")) return [];
+  const phase = update.progress?.value.phase;
+  if (phase !== "rolling_out" && phase !== "rolling_back") return [];
   return selected.filter(({ id }) => update.rows.has(id)).map(({ hostname }) => hostname);
 }
 
@@ -96,7 +96,7 @@ function warningsOf({ clock, majority }: ViewParts, { spec }: UpdateDraft, selec
       `${down.map(({ hostname }) => hostname).join(", ")} not ready: no node is started while ${spec.strategy.maxUnavailable} or more are down`,
     );
   if (!majority.isHeld()) warnings.push("no majority of the controllers is reached: no node would be started now");
-  if (!isOpen(spec.window, clock())) warnings.push(`outside of the window: it begins at ${spec.window?.from} UTC`);
+  if (!isInWindow(spec.window, clock())) warnings.push(`outside of the window: it begins at ${spec.window?.from} UTC`);
   const { drain } = spec;
   if (drain.enabled && drain.state === undefined && drain.command === undefined)
     warnings.push("drain is enabled, and neither a state nor a command says how: nothing is drained");

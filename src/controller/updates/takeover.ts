@@ -3,13 +3,13 @@ import type { ReplyOf } from "#api/methods.ts";
 import type { Records } from "../cluster/records.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
-import type { Majority } from "./majority.ts";
-import { readUpdate, updateNames } from "./update-records.ts";
+import { isGranted, mayGrant, nextEpoch, type Grant } from "#rollout/takeover.ts";
+import type { UpdateIndex } from "./update-records.ts";
 
 export interface TakeoverParts {
   readonly records: Records;
+  readonly index: Pick<UpdateIndex, "all" | "read">;
   readonly controllerId: string;
-  readonly majority: Majority;
   /** Registered controllers. */
   readonly members: () => readonly string[];
 }
@@ -18,66 +18,63 @@ const patienceMs = 10_000;
 const lookMs = 50;
 
 /**
- * Makes this controller the owner: claims the next epoch, and waits for the grants of a majority. Each controller grants an epoch once,
+ * Makes this controller the owner, of a new epoch if it is that already: claims the next epoch, and waits for the grants of a majority. Each controller grants an epoch once,
  * durably (docs/adr/0515-cluster-updates.md). Forced, it waits for nobody. @throws Refused UPDATE_UNKNOWN, UPDATE_NO_MAJORITY
  */
 export async function takeOver(
-  { records, controllerId, majority, members }: TakeoverParts,
+  { records, index, controllerId, members }: TakeoverParts,
   name: string,
   { force = false, by }: { readonly force?: boolean; readonly by: string },
 ): Promise<ReplyOf<"takeOverUpdate">> {
-  const update = readUpdate(records, name);
+  const update = index.read(name);
   if (!update) throw unknownUpdate(name);
   const of = keys.update(name);
-  const { needed, of: controllers } = majority.needed();
-  if (update.owner.owner === controllerId)
-    return { epoch: update.owner.epoch, owner: controllerId, grants: [], controllers };
-  const epoch = nextEpoch(records, name, update.owner.epoch, controllerId);
-  const grants = (): readonly string[] =>
-    members().filter((id) => records.value("updateGrant", of.grant(epoch, id))?.owner === controllerId);
+  const controllers = members().length;
+  const grants = (): readonly Grant[] => [...wordsOf(records, "updateGrant", `${of.all}grant/`)];
+  const epoch = nextEpoch(update.owner, [...grants(), ...wordsOf(records, "updateClaim", `${of.all}claim/`)]);
+  const granted = { claimant: controllerId, epoch };
+  const givers = (): string[] =>
+    grants().flatMap((grant) => (grant.epoch === epoch && grant.claimant === controllerId ? [grant.controller] : []));
   const take = async () => {
     await records.write([{ key: of.owner, value: { epoch, owner: controllerId, by, forced: force } }]);
-    return { epoch, owner: controllerId, grants: [...grants()], controllers };
+    return { epoch, owner: controllerId, grants: givers(), controllers };
   };
   await records.put([{ key: of.claim(epoch, controllerId), value: { owner: controllerId } }]);
-  await grantClaims({ records, controllerId });
   if (force) return take();
   const until = performance.now() + patienceMs;
-  while (grants().length < needed && performance.now() < until) await sleep(lookMs);
-  if (grants().length >= needed) return take();
+  const hasAll = (): boolean => isGranted(grants(), new Set(members()), granted);
+  while (!hasAll() && performance.now() < until) await sleep(lookMs);
+  if (hasAll()) return take();
   throw new Refused(
     409,
     "UPDATE_NO_MAJORITY",
-    `${grants().length} of ${controllers} controllers granted it, and it takes ${needed}`,
+    `${givers().length} of ${controllers} controllers granted it, and it takes ${Math.floor(controllers / 2) + 1}`,
     "is the owner gone for good, and too many others with it? kcore update cluster takeover NAME --force --old-owner-is-dead",
   );
 }
 
-/** The first epoch that nobody was granted, as far as is known here. */
-function nextEpoch({ replica }: Records, name: string, present: number, self: string): number {
-  let epoch = present + 1;
-  const of = keys.update(name);
-  const isTaken = (): boolean =>
-    [...replica.entries(`${of.all}grant/${epoch}/`)].some(
-      ([, { text }]) => (JSON.parse(text ?? "{}") as { owner?: string }).owner !== self,
-    );
-  while (isTaken()) epoch++;
-  return epoch;
+function* wordsOf(records: Records, kind: "updateClaim" | "updateGrant", prefix: string): Iterable<Grant> {
+  for (const { key, value } of records.list(kind, prefix)) {
+    const [epoch = "", controller = ""] = key.split("/").slice(-2);
+    yield { epoch: Number(epoch), controller, claimant: value.owner };
+  }
 }
 
-/** This controller's own grants for all claims that wait for one: the first that it hears of, once an epoch. */
+/**
+ * This controller's own grants for all claims that wait for one: the first that it hears of, once an epoch. One call after the other: two
+ * at once could each see that nothing was granted yet.
+ */
 export async function grantClaims({
   records,
+  index,
   controllerId,
-}: Pick<TakeoverParts, "records" | "controllerId">): Promise<void> {
-  for (const name of updateNames(records)) {
+}: Pick<TakeoverParts, "records" | "index" | "controllerId">): Promise<void> {
+  for (const { name, owner } of index.all()) {
     const of = keys.update(name);
-    const present = records.value("updateOwner", of.owner)?.epoch ?? 0;
-    for (const { key, value } of records.list("updateClaim", `${of.all}claim/`)) {
-      const epoch = Number(key.split("/")[3]);
-      const grant = of.grant(epoch, controllerId);
-      if (epoch > present && !records.replica.stands(grant))
-        await records.write([{ key: grant, value: { owner: value.owner } }], "absent");
+    for (const { epoch, claimant } of [...wordsOf(records, "updateClaim", `${of.all}claim/`)]) {
+      const given = wordsOf(records, "updateGrant", `${of.all}grant/`);
+      if (mayGrant(owner, given, controllerId, epoch))
+        await records.write([{ key: of.grant(epoch, controllerId), value: { owner: claimant } }], "absent");
     }
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Approved, HookAnswer, Owner, Progress, Report, Row, Wish } from "#rollout/records.ts";
-import { Statement, targetIdOf, type Bundle } from "#rollout/spec.ts";
+import { Statement, targetIdOf } from "#rollout/spec.ts";
 import { hookKey, type RolloutView } from "#rollout/view.ts";
 import type { z } from "zod";
 import { canonical } from "../cluster/canonical.ts";
@@ -21,12 +21,50 @@ export interface UpdateRecords {
   readonly answers: ReadonlyMap<string, HookAnswer>;
 }
 
-/** The names of all updates that can be read. */
-export function* updateNames({ replica }: Records): Iterable<string> {
-  for (const [key] of replica.entries("update/")) {
-    const name = /^update\/([^/]+)\/head$/.exec(key)?.[1];
-    if (name !== undefined) yield name;
-  }
+/**
+ * The updates that are there. What was read of one is kept until something of it changes: each heartbeat asks whether one concerns its
+ * node, and of those that have ended there are more and more.
+ */
+export interface UpdateIndex {
+  readonly names: () => Iterable<string>;
+  /** Undefined when there is none of this name, or none that can be read. */
+  readonly read: (name: string) => UpdateRecords | undefined;
+  readonly all: () => Iterable<UpdateRecords>;
+  readonly stop: () => void;
+}
+
+export function indexUpdates(records: Records): UpdateIndex {
+  const { replica } = records;
+  const names = new Set<string>();
+  const kept = new Map<string, UpdateRecords | undefined>();
+  for (const [key] of replica.entries("update/")) names.add(nameIn(key));
+  const stop = replica.watch((changed) => {
+    for (const key of changed) {
+      if (!key.startsWith("update/")) continue;
+      const name = nameIn(key);
+      names.add(name);
+      kept.delete(name);
+    }
+  });
+  const read = (name: string): UpdateRecords | undefined => {
+    if (!kept.has(name)) kept.set(name, names.has(name) ? readUpdate(records, name) : undefined);
+    return kept.get(name);
+  };
+  return {
+    names: () => names,
+    read,
+    *all() {
+      for (const name of [...names].toSorted()) {
+        const update = read(name);
+        if (update) yield update;
+      }
+    },
+    stop,
+  };
+}
+
+function nameIn(key: string): string {
+  return key.split("/")[1] ?? "";
 }
 
 const statements = new WeakMap<object, Statement | undefined>();
@@ -40,8 +78,7 @@ function statementOf(head: z.output<typeof UpdateHead>): Statement | undefined {
   return statements.get(head);
 }
 
-/** Undefined when there is none of this name, or none that can be read. */
-export function readUpdate(records: Records, name: string): UpdateRecords | undefined {
+function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   const of = keys.update(name);
   const head = records.get("updateHead", of.head);
   const owner = records.value("updateOwner", of.owner);
@@ -80,11 +117,6 @@ function wishesOf(records: Records, keyOf: ReturnType<typeof keys.update>["wish"
 
 function lastOf(key: string): string {
   return key.slice(key.lastIndexOf("/") + 1);
-}
-
-/** The bundles that updates name. */
-export function namedBundles(records: Records): readonly Bundle[] {
-  return [...updateNames(records)].flatMap((name) => readUpdate(records, name)?.statement.bundle ?? []);
 }
 
 /** What a node that is done runs. */

@@ -16,7 +16,7 @@ import { presentHash, startOwnerLoop, viewOf } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
 import { knowNodes } from "./rollout-nodes.ts";
 import { grantClaims, takeOver, unknownUpdate } from "./takeover.ts";
-import { hashOf, readUpdate, updateNames, type UpdateRecords } from "./update-records.ts";
+import { hashOf, type UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate, type ViewParts } from "./update-views.ts";
 
 export interface UpdatesParts extends ViewParts {
@@ -27,6 +27,7 @@ export interface UpdatesParts extends ViewParts {
   readonly bundles: BundleStore;
   readonly credentials: () => Credentials;
   readonly random: () => number;
+  readonly monotonic: () => number;
 }
 
 /** Cluster updates, as operators and nodes ask for them. */
@@ -56,8 +57,8 @@ export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
 }
 
 export function manageUpdates(parts: UpdatesParts): Updates {
-  const { records, controllerId, majority, members, log } = parts;
-  const exchange = openExchange(records);
+  const { records, index, controllerId, members, log } = parts;
+  const exchange = openExchange(records, index, parts.monotonic);
   const loop = startOwnerLoop(parts);
   const { bundles: store, clock, credentials, random } = parts;
   const fetcher = fetchBundles({
@@ -69,19 +70,23 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     random,
     log,
   });
+  let granting = Promise.resolve();
+  const grant = (): void => {
+    granting = granting
+      .then(() => grantClaims({ records, index, controllerId }))
+      .catch((error: unknown) => log.warn("a claim to an update could not be answered", describeError(error)));
+  };
   fetcher.look();
+  grant();
   const unwatch = records.replica.watch((changed) => {
     const touched = changed.filter((key) => key.startsWith("update/"));
     if (touched.length === 0) return;
-    loop.nudge();
+    loop.nudge(new Set(touched.map((key) => key.split("/")[1] ?? "")));
     if (touched.some((key) => key.endsWith("/head"))) fetcher.look();
-    if (touched.some((key) => key.includes("/claim/")))
-      grantClaims({ records, controllerId }).catch((error: unknown) =>
-        log.warn("a claim to an update could not be answered", describeError(error)),
-      );
+    if (touched.some((key) => key.includes("/claim/"))) grant();
   });
   const known = (name: string): UpdateRecords => {
-    const update = readUpdate(records, name);
+    const update = index.read(name);
     if (update) return update;
     throw unknownUpdate(name);
   };
@@ -90,8 +95,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     ...exchange,
     list: () => {
       const nodes = knowNodes(parts);
-      const all = [...updateNames(records)].flatMap((name) => readUpdate(records, name) ?? []);
-      return { updates: all.map((update) => summarizeUpdate(parts, update, nodes)) };
+      return { updates: [...index.all()].map((update) => summarizeUpdate(parts, update, nodes)) };
     },
     get: (name) => viewUpdate(parts, known(name)),
     plan: (draft) => planUpdate(parts, draft),
@@ -110,7 +114,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     },
     wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
     takeOver: (name, { force }, by) =>
-      takeOver({ records, controllerId, majority, members }, name, { by, ...defined({ force }) }),
+      takeOver({ records, index, controllerId, members }, name, { by, ...defined({ force }) }),
     async answerHook(name, { node, ...answer }) {
       const update = known(name);
       const id = parts.names.find(node);
@@ -124,7 +128,9 @@ export function manageUpdates(parts: UpdatesParts): Updates {
       unwatch();
       exchange.stop();
       await fetcher.stop();
+      await granting;
       await loop.stop();
+      index.stop();
     },
   };
 }
@@ -135,10 +141,10 @@ async function applyUpdate(
   signed: SignedStatement,
   { by, at }: { readonly by: string; readonly at: string },
 ): Promise<AnswerOf<"applyUpdate">> {
-  const { records, controllerId, endpointOf } = parts;
+  const { records, index, controllerId, endpointOf } = parts;
   const statement = readStatement(parts, name, signed);
   const hash = hashOf(statement);
-  const update = readUpdate(records, name);
+  const update = index.read(name);
   const { blockers, nodes, ...planned } = planUpdate(parts, statement);
   const isUnchanged = update?.head.value.hash === hash;
   if (update && !isUnchanged && update.owner.owner !== controllerId)
@@ -161,7 +167,7 @@ async function applyUpdate(
       ...(update ? [] : [{ key: of.owner, value: { epoch: 1, owner: controllerId } }]),
     ]);
   }
-  const present = readUpdate(records, name);
+  const present = index.read(name);
   const view = present && viewUpdate(parts, present);
   return {
     result: isUnchanged ? "unchanged" : update ? "updated" : "created",
@@ -183,10 +189,9 @@ async function checkBundle({ bundles }: UpdatesParts, { bundle }: Statement): Pr
 }
 
 /** What this controller should have: another one may have written anything, so the bastion's word is checked. */
-function wantedBundles({ records, rootPem, cluster }: UpdatesParts): readonly Bundle[] {
-  return [...updateNames(records)].flatMap((name) => {
-    const { head, statement } = readUpdate(records, name) ?? {};
-    if (!head || !statement?.bundle) return [];
+function wantedBundles({ index, rootPem, cluster }: UpdatesParts): readonly Bundle[] {
+  return [...index.all()].flatMap(({ head, statement }) => {
+    if (!statement.bundle) return [];
     try {
       verifyStatement(head.value.signed, { rootPem: rootPem(), cluster, now: Date.parse(statement.signedAt) });
       return [statement.bundle];

@@ -1,5 +1,6 @@
+import { execFileSync } from "node:child_process";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { fetchBundle, uploadBundle } from "#api/bundle-transfer.ts";
@@ -167,6 +168,45 @@ describe("bundles on controllers", function () {
     expect((await readFile(target)).equals(bytes)).to.equal(true);
   });
 
+  it("says so when the node's disk is full, and goes on when there is room", async function () {
+    if (process.getuid?.() !== 0) this.skip();
+    await uploadBundle(first.operator, source);
+    const nodeId = randomUUID();
+    const credentials = nodeCredentials(cluster, nodeId);
+    const client = first.clientOf(credentials);
+    await client.call("registerNode", registrationOf(nodeId));
+    await first.operator.call("approveNode", {}, { id: nodeId });
+    const disk = join(cluster.dir, "disk");
+    await mkdir(disk);
+    const program = `
+      import { fetchBundle } from "#api/bundle-transfer.ts";
+      import { openApi } from "#api/client.ts";
+      import { parseEndpoint } from "#api/endpoint.ts";
+      import { execFileSync } from "node:child_process";
+      const { endpoint, credentials, bundle, disk } = JSON.parse(process.env.GIVEN);
+      const client = openApi({ endpoint: parseEndpoint(endpoint), credentials, clock: Date.now });
+      const fetch = () => fetchBundle(client, bundle, disk + "/bundle").then(() => "whole", ({ problems }) => problems[0].code);
+      const codes = [await fetch(), await fetch()];
+      execFileSync("mount", ["-o", "remount,size=64m", disk]);
+      console.log([...codes, await fetch()].join(" "));
+      client.close();`;
+    // Mounted in a namespace of its own: it is gone with its process.
+    const shell = 'mount -t tmpfs -o size=6m none "$1" && exec "$0" --input-type=module -e "$2"';
+    const said = execFileSync(
+      "unshare",
+      ["-m", "--propagation", "private", "sh", "-c", shell, process.execPath, disk, program],
+      {
+        encoding: "utf8",
+        env: {
+          ...process.env,
+          GIVEN: JSON.stringify({ endpoint: first.endpoint, credentials, bundle: source.bundle, disk }),
+        },
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
+    expect(said).to.equal("UPDATE_BUNDLE_NO_ROOM UPDATE_BUNDLE_NO_ROOM whole\n");
+  });
+
   it("ends a fetch that is stopped, and keeps what came", async () => {
     await uploadBundle(first.operator, source);
     const { client } = await startNode(first);
@@ -264,7 +304,7 @@ describe("bundles on controllers", function () {
       await file.close();
     });
 
-    it("stops in the middle when it is told to", async () => {
+    it("stops when it is told to, and looks no more", async () => {
       start(() => [first.endpoint]);
       fetcher.look();
       await eventually(() => lines.includes("a bundle could not be fetched"));

@@ -89,6 +89,8 @@ export function sectionsLine({ snapshot, ui, theme }: FleetProps, width: number)
   const tabs = (short: boolean): Line =>
     sectionNames.flatMap((name, index): Line => {
       const { title: whole, total, counts } = listers[name](snapshot, ui);
+      // Rollouts are rare, and eighty columns few.
+      if (name === "updates" && total === 0 && ui.section !== name) return [];
       const title = name === "certificates" ? "certs" : whole;
       const isHere = ui.section === name;
       const [bad = 0, look = 0] = counts;

@@ -1,4 +1,4 @@
-export const sectionNames = ["nodes", "dcs", "controllers", "certificates", "conflicts"] as const;
+export const sectionNames = ["nodes", "dcs", "controllers", "certificates", "conflicts", "updates"] as const;
 export type SectionName = (typeof sectionNames)[number];
 
 /** Where somebody is in one section. */
@@ -35,7 +35,7 @@ const start: Place = { top: 0, sort: 0, reversed: false };
 
 export const freshFleetUi: FleetUi = {
   section: "nodes",
-  places: { nodes: start, dcs: start, controllers: start, certificates: start, conflicts: start },
+  places: { nodes: start, dcs: start, controllers: start, certificates: start, conflicts: start, updates: start },
   search: "",
   searching: false,
   trouble: false,

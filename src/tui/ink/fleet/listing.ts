@@ -9,6 +9,7 @@ import type { FleetUi, SectionName } from "./fleet-ui.ts";
 import { nodesSection } from "./nodes-section.ts";
 import type { Concern, DrawOptions, Order, Page, Section } from "./section.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
+import { updatesSection } from "./updates-section.ts";
 
 /** A section's rows as they are chosen and ordered, whatever kind of row it is. */
 export interface Listing {
@@ -156,6 +157,7 @@ export const listers: Readonly<Record<SectionName, Lister>> = {
   controllers: lister(controllersSection),
   certificates: lister(certificatesSection),
   conflicts: lister(conflictsSection),
+  updates: lister(updatesSection),
 };
 
 /** A section with all of its rows and columns, for what nobody can move about in. */
@@ -168,7 +170,14 @@ export interface FleetTable {
   readonly rows: readonly { readonly key: string; readonly cells: readonly Line[] }[];
 }
 
-const sections = [nodesSection, dcsSection, controllersSection, certificatesSection, conflictsSection] as const;
+const sections = [
+  nodesSection,
+  dcsSection,
+  controllersSection,
+  certificatesSection,
+  conflictsSection,
+  updatesSection,
+] as const;
 
 /** All sections whole, in their first order. */
 export function fleetTables(snapshot: FleetSnapshot, options: DrawOptions): readonly FleetTable[] {

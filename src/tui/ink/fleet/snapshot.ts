@@ -123,6 +123,32 @@ export interface FleetConflict {
   readonly loser: FleetEdit;
 }
 
+/** A node in a rollout. */
+export interface FleetUpdateNode {
+  readonly id: string;
+  readonly hostname: string;
+  readonly dc: string;
+  readonly phase: string;
+  readonly since: string;
+  /** What went wrong with it. */
+  readonly trouble?: string;
+}
+
+/** A rollout that is not over. */
+export interface FleetUpdate {
+  readonly name: string;
+  readonly generation: number;
+  readonly phase: string;
+  readonly target: string;
+  /** What it waits for. */
+  readonly waits?: string | undefined;
+  /** When its phase began. */
+  readonly since: string;
+  /** The controller that carries it out, and whether that one is heard of. */
+  readonly owner: { readonly name: string; readonly heard: boolean };
+  readonly nodes: readonly FleetUpdateNode[];
+}
+
 /** All that the dashboard shows, as it was at one moment. A plain value: it may come from anywhere. */
 export interface FleetSnapshot {
   readonly context: string;
@@ -134,6 +160,7 @@ export interface FleetSnapshot {
   readonly controllers: readonly FleetController[];
   readonly certificates: readonly FleetCertificate[];
   readonly conflicts: readonly FleetConflict[];
+  readonly updates: readonly FleetUpdate[];
   /** More about the node that is open. */
   readonly detail?: FleetDetail;
 }

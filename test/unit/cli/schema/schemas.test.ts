@@ -153,6 +153,17 @@ steps:
     ["manifest", "spec: {}", ["/ kind"]],
     ["manifest", "kind: Pod", ["/kind"]],
     ["manifest", "kind: Node\nmetadata: { name: n1 }\nspec: { dc: [] }", ["/spec/dc"]],
+    [
+      "manifest",
+      "kind: ClusterUpdate\nmetadata: { name: a }\nspec: { target: { flakeRev: main }, selector: { labels: { a: 1 } }, drainVm: true, approvalPolicy: none }",
+      [
+        "/spec drainVm",
+        "/spec/approvalPolicy",
+        "/spec/target/flakeRev",
+        "/spec/selector/labels",
+        "/spec/selector/labels/a",
+      ],
+    ],
     ["manifest", "kind: node-install\nspec: { node: a, os_dsk: b }", ["/spec os_dsk", "/spec osDisk", "/spec os_disk"]],
   ];
   for (const [kind, text, places] of wrong)
@@ -163,6 +174,15 @@ steps:
   it("takes manifests with keys in snake_case, and kinds in any case", async () => {
     const text = "kind: node-install\nspec: { node: 192.0.2.1, os_disk: /dev/sda, lvm_vg_name: vg }\n";
     expect(await refusedAt("manifest", text)).to.deep.equal([]);
+    const update = `kind: cluster_update
+metadata: { name: r1 }
+spec:
+  target: { flake_ref: "github:o/r", flake_rev: ${"a".repeat(40)}, nixpkgsRev: "" }
+  selector: { all_nodes: true, labels: [a=b] }
+  strategy: { strategy_type: ONE_AT_A_TIME, max_unavailable: 0, canary: { labels: { a: b } } }
+  activation: { mode: Auto, reboot_policy: "" }
+`;
+    expect(await refusedAt("manifest", update)).to.deep.equal([]);
   });
 
   it("knows every module and action, and describes every key at every depth", async () => {

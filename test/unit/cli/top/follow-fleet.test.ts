@@ -11,6 +11,7 @@ describe("what the dashboard reads again", () => {
     expect(partsOf(register("cert/0a"))).to.deep.equal(["certificates"]);
     expect(partsOf(register("revoked/ab"))).to.deep.equal(["certificates"]);
     expect(partsOf(register("conflict/c0"))).to.deep.equal(["conflicts", "nodes"]);
+    expect(partsOf(register("update/release-0-4-0/node/n1"))).to.deep.equal(["updates"]);
     expect(partsOf({ type: "soft", about: "nodes", id: "n1" })).to.deep.equal(["nodes"]);
     expect(partsOf({ type: "soft", about: "conflicts", id: "c0" })).to.deep.equal(["conflicts", "nodes"]);
   });

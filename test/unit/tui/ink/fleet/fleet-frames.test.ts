@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { renderToString } from "ink";
 import { createElement as h } from "react";
 import { Lines } from "#tui/ink/lines.ts";
-import { fleetScene, smallFleet, typeFleetKeys, type FleetOptions } from "#support/fleet.ts";
+import { fleetScene, rollout, smallFleet, typeFleetKeys, type FleetOptions } from "#support/fleet.ts";
 import { asciiTheme, colourTheme, plainTheme } from "#support/scenes.ts";
 
 const file = join(import.meta.dirname, "../../../../fixtures/frames/fleet.txt");
@@ -20,6 +20,10 @@ const lost = {
 } as const;
 
 const empty = { ...smallFleet(), nodes: [], controllers: [], certificates: [], conflicts: [] };
+const updating = {
+  ...smallFleet(),
+  updates: [rollout(), rollout({ name: "fresh", phase: "pending", waits: "approval", nodes: [] })],
+};
 const page = ["enter"];
 
 const variants: Readonly<Record<string, FleetOptions & { readonly keys?: readonly string[] }>> = {
@@ -35,6 +39,10 @@ const variants: Readonly<Record<string, FleetOptions & { readonly keys?: readonl
   "80x24, a conflict": { keys: ["5", ...page] },
   "80x24, a controller is lost": { link: lost },
   "80x24, searching": { keys: ["/", "s", "s", "d"] },
+  "80x24, updates": { snapshot: updating, keys: ["6"] },
+  "80x24, an update": { snapshot: updating, keys: ["6", ...page] },
+  "80x24, no update": { keys: ["6"] },
+  "160x20, updates": { columns: 160, rows: 20, snapshot: updating, keys: ["6"] },
   "80x24, help": { keys: ["?"] },
   "80x24, an empty cluster": { snapshot: empty },
   "60x15, nodes": { columns: 60, rows: 15 },

@@ -22,8 +22,8 @@ describe("the dashboard", () => {
 
   it("goes through the sections by Tab, back by Shift-Tab, and to one by its number", () => {
     expect(typeFleetKeys(["tab"]).section).to.equal("dcs");
-    expect(typeFleetKeys(["tab", "tab", "tab", "tab", "tab"]).section).to.equal("nodes");
-    expect(typeFleetKeys(["shift+tab"]).section).to.equal("conflicts");
+    expect(typeFleetKeys(["tab", "tab", "tab", "tab", "tab", "tab"]).section).to.equal("nodes");
+    expect(typeFleetKeys(["shift+tab"]).section).to.equal("updates");
     expect(typeFleetKeys(["4"]).section).to.equal("certificates");
     expect(typeFleetKeys(["9"]).section).to.equal("nodes");
   });

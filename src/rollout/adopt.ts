@@ -1,0 +1,58 @@
+import type { Decision } from "./decision.ts";
+import type { NodePhase, Progress, Row } from "./records.ts";
+import type { RolloutView } from "./view.ts";
+
+/** There is a newer manifest than the one that is known here: its records are not to be touched. */
+export function isBehind({ generation, progress, rows }: RolloutView): boolean {
+  return (progress?.generation ?? 0) > generation || [...rows.values()].some((row) => row.generation > generation);
+}
+
+/**
+ * A new owner goes on where the former one was, as far as it is known here. What is known may be old, and the former one may go on for a
+ * while: so each node is asked first, and nothing is ordered by what its row said (preflight). Undefined: all of it is this owner's already.
+ */
+export function adopt(view: RolloutView, progress: Progress): Decision | undefined {
+  const { epoch, owner } = view.owner;
+  const rows = new Map<string, Row>();
+  for (const id of new Set([...progress.waves.flat(), ...view.rows.keys()])) {
+    const row = view.rows.get(id);
+    const isMeant = row?.generation === view.generation || progress.waves.some((wave) => wave.includes(id));
+    if (isMeant && !isOwn(view, id, row)) rows.set(id, adopted(view, id, row));
+  }
+  if (rows.size === 0 && progress.epoch === epoch && progress.owner === owner) return undefined;
+  const strays = [...rows.keys()].filter((id) => !progress.waves.some((wave) => wave.includes(id)));
+  return { progress: { ...progress, epoch, owner, waves: [...progress.waves, ...strays.map((id) => [id])] }, rows };
+}
+
+/** This owner wrote it, and the node knows no later one: another of the same epoch may have written over that. */
+function isOwn(view: RolloutView, id: string, row: Row | undefined): boolean {
+  const { epoch, owner } = view.owner;
+  return (
+    row?.generation === view.generation && row.epoch === epoch && row.owner === owner && row.seq >= lastSeqOf(view, id)
+  );
+}
+
+const atRest: ReadonlySet<NodePhase> = new Set(["succeeded", "failed", "rolled_back", "cancelled"]);
+
+function adopted(view: RolloutView, id: string, row: Row | undefined): Row {
+  if (row?.generation !== view.generation) return firstRow(view, id, "preflight");
+  const { epoch, owner } = view.owner;
+  const seq = Math.max(row.seq, lastSeqOf(view, id)) + 1;
+  const phase = atRest.has(row.phase) ? row.phase : "preflight";
+  const since = phase === "preflight" ? view.now : row.since;
+  return { ...row, epoch, owner, seq, phase, since, ...(row.phase === "draining" ? { drained: true } : {}) };
+}
+
+/** A node's first row of a generation; above all that it may have been told before. */
+export function firstRow(view: RolloutView, id: string, phase: "pending" | "preflight"): Row {
+  const { owner, rows, generation, now } = view;
+  const seq = Math.max(rows.get(id)?.seq ?? 0, lastSeqOf(view, id)) + 1;
+  return { epoch: owner.epoch, owner: owner.owner, generation, seq, phase, since: now };
+}
+
+/** The last order of this owner that the node knows. */
+function lastSeqOf({ name, owner, reports }: RolloutView, id: string): number {
+  const fence = reports.get(id)?.fence;
+  const isOurs = fence?.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
+  return isOurs ? fence.seq : 0;
+}

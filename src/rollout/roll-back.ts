@@ -1,0 +1,62 @@
+import { to } from "./advance.ts";
+import { change, wait, type Decision } from "./decision.ts";
+import type { Progress, Row } from "./records.ts";
+import { isUnheard, unavailableOf, whyNotStart } from "./starts.ts";
+import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
+
+/** Takes nodes back, in the reverse of the order in which they were started, as many at a time as may be down. */
+export function rollBack(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
+  const open = undoable(view, progress, rows);
+  const busy = [...rows].filter(([, row]) => isActive(row));
+  if (open.length === 0 && busy.length === 0) return undone(view, progress, rows);
+  const unavailable = unavailableOf(view, rows);
+  const starts = new Map<string, Row>();
+  const { type, maxUnavailable } = view.spec.strategy;
+  const limit = type === "one-at-a-time" ? 1 : maxUnavailable;
+  for (const [id, row] of open) {
+    if (busy.length + starts.size >= limit) break;
+    const reason = whyNotStart(view, id, { rows, starts, unavailable, isBack: true });
+    if (reason !== undefined) return starts.size > 0 ? { rows: starts } : wait(progress, [reason]);
+    starts.set(id, to(view, row, "rolling_back"));
+    unavailable.add(id);
+  }
+  return starts.size > 0 ? { rows: starts } : wait(progress, []);
+}
+
+/** The nodes that have something to be taken back, the last one that was started first. */
+export function undoable(
+  view: RolloutView,
+  { started, since }: Progress,
+  rows: ReadonlyMap<string, Row>,
+): readonly (readonly [string, Row])[] {
+  const isUndoable = (id: string, row: Row): boolean => {
+    if (row.untouched === true || !view.nodes.has(id)) return false;
+    if (row.phase === "succeeded") return true;
+    // One that could not be taken back is tried again when somebody asks again.
+    const isTried = row.failure?.kind === "rollback" && row.since >= since;
+    return row.phase === "failed" && !isTried && mayRunTarget(view, id, row);
+  };
+  const place = (id: string): number => started.indexOf(id);
+  return [...rows].filter(([id, row]) => isUndoable(id, row)).toSorted(([a], [b]) => place(b) - place(a));
+}
+
+/** It runs the target, or may run it, or may yet come to, for all that is known. */
+function mayRunTarget(view: RolloutView, id: string, row: Row): boolean {
+  const report = reportOf(view, id);
+  if (!report || report.present.id === view.target.id) return true;
+  return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
+}
+
+function undone(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
+  const left = [...rows].filter(([id, row]) => row.phase === "failed" && mayRunTarget(view, id, row));
+  const asked = isWished(view, "rollback") ? view.wishes.rollback?.at : undefined;
+  const done = { ...progress, undone: asked ?? "by itself" };
+  if (left.length === 0) return change(done, { phase: "rolled_back" }, view);
+  const names = left.map(([id]) => nameOf(view, id)).join(", ");
+  return change(done, { phase: "failed", reason: `not taken back on ${names}` }, view);
+}
+
+/** A rollback that somebody asked for since the last one ended. */
+export function isUndoAsked(view: RolloutView, progress: Progress): boolean {
+  return isWished(view, "rollback") && view.wishes.rollback?.at !== progress.undone;
+}

@@ -1,0 +1,87 @@
+import { span, type Line } from "../text.ts";
+import { coarseSince, concernMark, factLines, headed, sinceCell } from "./cells.ts";
+import type { Concern, Section } from "./section.ts";
+import type { FleetUpdate, FleetUpdateNode } from "./snapshot.ts";
+
+/** Phases in which nobody waits for a node. */
+const quiet: ReadonlySet<string> = new Set(["pending", "succeeded", "failed", "cancelled", "rolled_back"]);
+
+export function concernOfUpdate({ nodes, owner, waits = "" }: FleetUpdate): Concern {
+  if (nodes.some(({ phase }) => phase === "failed")) return 0;
+  return owner.heard && !/^(?:approval|promotion)/.test(waits) ? 2 : 1;
+}
+
+function underWay({ nodes }: FleetUpdate): readonly FleetUpdateNode[] {
+  return nodes.filter(({ phase }) => !quiet.has(phase));
+}
+
+/** How many of each datacenter's nodes are done: `DC1 3/3, DC2 0/2`. */
+function doneByDc({ nodes }: FleetUpdate): string {
+  const dcs = [...Map.groupBy(nodes, ({ dc }) => dc)].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const done = (of: readonly FleetUpdateNode[]): number => of.filter(({ phase }) => phase === "succeeded").length;
+  return dcs.map(([dc, all]) => `${dc} ${done(all)}/${all.length}`).join(", ");
+}
+
+/** Rollouts that are not over. */
+export const updatesSection: Section<FleetUpdate> = {
+  name: "updates",
+  title: "updates",
+  none: "no rollout is going on",
+  rows: ({ updates }) => updates,
+  key: ({ name }) => name,
+  dc: () => undefined,
+  text: (update) =>
+    [update.name, update.phase, update.target, ...underWay(update).map(({ hostname }) => hostname)].join(" "),
+  concern: concernOfUpdate,
+  orders: [
+    { name: "name", by: ({ name }) => name },
+    { name: "age", by: ({ since }) => since },
+  ],
+  columns: ({ theme, now }) => [
+    { title: "", width: 1, drop: 0, cell: (update) => [concernMark(concernOfUpdate(update), theme)] },
+    { title: "NAME", width: 14, grow: 1, max: 30, drop: 0, cell: ({ name }) => [span(name)] },
+    { title: "PHASE", width: 12, drop: 0, cell: ({ phase }) => [span(phase)] },
+    { title: "DONE", width: 16, grow: 1, max: 40, drop: 1, cell: (update) => [span(doneByDc(update))] },
+    { title: "UNDER WAY", width: 10, grow: 2, max: 60, drop: 2, cell: (update) => [span(namesOf(update))] },
+    { title: "WAITS FOR", width: 10, grow: 2, drop: 3, cell: ({ waits = "" }) => [span(waits, "muted")] },
+    { title: "SINCE", width: 5, align: "right", drop: 4, cell: ({ since }) => sinceCell(since, now) },
+  ],
+  open: (update, _snapshot, { now, width }) => ({
+    title: update.name,
+    lines: [
+      ...factLines("phase", update.phase, width, "strong"),
+      ...factLines("target", update.target, width),
+      ...factLines("generation", String(update.generation), width),
+      ...factLines("done", doneByDc(update), width),
+      ...factLines("waits for", update.waits ?? "", width),
+      ...factLines("owner", `${update.owner.name}${update.owner.heard ? "" : ", not heard of"}`, width),
+      ...headed("under way", nodeLines(underWay(update), width, now)),
+      ...headed(
+        "failed",
+        nodeLines(
+          update.nodes.filter(({ phase }) => phase === "failed"),
+          width,
+          now,
+        ),
+      ),
+    ],
+  }),
+  command: ({ name, phase, waits = "" }) => {
+    const verb = waits === "approval" ? "approve" : waits.startsWith("promotion") ? "promote" : undefined;
+    return verb && !phase.startsWith("rolling_back")
+      ? `kcore update cluster ${verb} ${name}`
+      : `kcore update cluster get ${name} -w`;
+  },
+};
+
+function namesOf(update: FleetUpdate): string {
+  return underWay(update)
+    .map(({ hostname, phase }) => `${hostname} ${phase}`)
+    .join(", ");
+}
+
+function nodeLines(nodes: readonly FleetUpdateNode[], width: number, now: number): readonly Line[] {
+  return nodes.flatMap(({ hostname, dc, phase, since, trouble = "" }) =>
+    factLines(hostname, `${phase} for ${coarseSince(since, now)}, ${dc}${trouble === "" ? "" : `: ${trouble}`}`, width),
+  );
+}

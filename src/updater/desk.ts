@@ -1,0 +1,242 @@
+import { join } from "node:path";
+import type { z } from "zod";
+import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
+import { Order } from "#rollout/order.ts";
+import { Report } from "#rollout/records.ts";
+import type { SignedStatement, Statement } from "#rollout/spec.ts";
+import { UpdateFailure } from "./failure.ts";
+import { names } from "./files.ts";
+import { emptyJournal, Journal, type Doing, type Present } from "./journal.ts";
+import type { Log, Ports } from "./ports.ts";
+
+export interface DeskParts {
+  /** The folder of updates. */
+  readonly folder: string;
+  readonly ports: Ports;
+  readonly log: Log;
+  /** What a statement says, if it is the word of this cluster's bastion. @throws KcoreError */
+  readonly verify: (signed: SignedStatement) => Promise<Statement>;
+  /** What the node runs, whatever it is to run. */
+  readonly present: () => Promise<Present>;
+}
+
+/** What the node says of a step; the rest of a report is what the journal knows. */
+export type Word = Pick<Report, "state"> & Partial<Pick<Report, "failure">>;
+
+const tickMs = 1_000;
+/** So often what was spent is kept, and so much at least is charged for each boot: no row of boots goes on for ever. */
+const chargeMs = 10_000;
+
+/** What the updater knows and says: its journal, the orders that it takes and the reports that it gives. */
+export class Desk {
+  readonly #parts: DeskParts;
+  journal = emptyJournal();
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts;
+  }
+
+  #path(name: keyof typeof names): string {
+    return join(this.#parts.folder, names[name]);
+  }
+
+  /** Reads what the process before this one left; the agent's copy of the report is put right. */
+  async open(): Promise<void> {
+    const { ports, log } = this.#parts;
+    await this.#readJournal();
+    const { doing, report } = this.journal;
+    if (doing) {
+      log.info("goes on with what was cut off", { step: doing.step, stage: doing.stage });
+      const bootId = await ports.bootId();
+      if (bootId !== doing.time.bootId) await this.#afterBoot(doing, bootId);
+    }
+    const shown = report && textOf(report);
+    if (shown !== undefined && (await ports.read(this.#path("report"))) !== shown)
+      await ports.replace(this.#path("report"), shown);
+  }
+
+  /** One that cannot be read, which no crash leaves behind, is put aside: the node runs what it runs, and its words are counted on. */
+  async #readJournal(): Promise<void> {
+    const { ports, log } = this.#parts;
+    const path = this.#path("journal");
+    const text = await ports.read(path);
+    if (text === undefined) return;
+    const journal = parse(Journal, text);
+    if (journal) {
+      this.journal = journal;
+      return;
+    }
+    log.warn("the journal cannot be read, and is put aside", { path });
+    await ports.move(path, `${path}.damaged`);
+    const report = parse(Report, (await ports.read(this.#path("report"))) ?? "");
+    if (report) this.journal = { ...this.journal, fence: report.fence, report };
+    await this.save();
+  }
+
+  /** A boot that was asked for begins a new time, from the kernel's start; any other one uses the present one up. */
+  async #afterBoot(doing: Doing, bootId: string): Promise<void> {
+    const { ports } = this.#parts;
+    if (doing.stage === "booting") {
+      doing.stage = "begun";
+      doing.hasBooted = true;
+      doing.time = { bootId, since: 0, spent: 0 };
+    } else doing.time = { bootId, since: ports.uptime(), spent: doing.time.spent + chargeMs };
+    await this.save();
+  }
+
+  /** Nothing is left to be done: systemd need not start it again. */
+  async close(): Promise<void> {
+    await this.#parts.ports.remove(this.#path("unfinished"));
+  }
+
+  /** Takes what lies in the inbox. Done while something else is waited for, so that an owner is answered at once. */
+  async takeOrders(): Promise<void> {
+    const { ports, log } = this.#parts;
+    for (;;) {
+      let text = await ports.read(this.#path("taken"));
+      if (text === undefined && (await ports.move(this.#path("inbox"), this.#path("taken"))))
+        text = await ports.read(this.#path("taken"));
+      if (text === undefined) return;
+      const order = parse(Order, text);
+      if (order) await this.#judge(order);
+      else log.warn("the inbox held no order");
+      await ports.remove(this.#path("taken"));
+    }
+  }
+
+  async #judge(order: Order): Promise<void> {
+    const { log, verify } = this.#parts;
+    const { fence, step, signed, problem } = order;
+    const { doing, next } = this.journal;
+    const isBusy = (doing ?? next) !== undefined;
+    const verdict = judgeOrder(this.#remembered(isBusy), fence);
+    if (!verdict.accept) {
+      if (verdict.why === "refused") log.warn("refused an order", { why: verdict.message, order: fence });
+      return;
+    }
+    let statement: Statement;
+    try {
+      statement = await verify(signed);
+      if (statement.name !== fence.name)
+        throw new Error(`it is of the update “${statement.name}”, not of “${fence.name}”`);
+    } catch (error) {
+      const why = messageOf(error);
+      log.warn("refused an order", { why, order: fence });
+      // What is under way was signed; a word that is not does not touch it.
+      if (isBusy) return;
+      this.#remember(fence);
+      return this.say({ state: "failed", failure: new UpdateFailure("refused", why).failure });
+    }
+    log.info("takes an order", { step, ...fence });
+    const isSame = this.#remember(fence);
+    if (step === "fence" || (doing?.step === step && isEqual(doing.statement, statement))) delete this.journal.next;
+    else this.journal.next = { step, statement, ...(problem === undefined ? {} : { problem }) };
+    // Without a step of its own the word about what was done stays, under the present owner's name.
+    const { report } = this.journal;
+    if (this.journal.next && !doing) return this.save();
+    await this.say(
+      report && (isSame || doing)
+        ? { state: report.state, ...(report.failure && { failure: report.failure }) }
+        : { state: "fenced" },
+    );
+  }
+
+  #remembered(isBusy: boolean): Remembered | undefined {
+    const { fence, past } = this.journal;
+    return fence && { fence, isBusy, past };
+  }
+
+  /** Whether it is the rollout, in the plan, that the node is in already; else what was known of another one is forgotten. */
+  #remember(fence: Order["fence"]): boolean {
+    const { fence: known } = this.journal;
+    const isSame = known?.name === fence.name && known.generation === fence.generation;
+    const { past = [] } = rememberOrder(this.#remembered(false), fence);
+    Object.assign(this.journal, { fence, past: [...past] });
+    if (!isSame && !this.journal.doing) {
+      delete this.journal.previous;
+      delete this.journal.prepared;
+    }
+    return isSame;
+  }
+
+  /** Ms that are left of a limit for the present step. */
+  left(limit: number): number {
+    const { time } = this.journal.doing ?? {};
+    return time ? limit - time.spent - (this.#parts.ports.uptime() - time.since) : limit;
+  }
+
+  async tick(): Promise<void> {
+    const { ports } = this.#parts;
+    await ports.sleep(tickMs);
+    await this.takeOrders();
+    const { doing } = this.journal;
+    const passed = doing ? ports.uptime() - doing.time.since : 0;
+    if (!doing || passed < chargeMs) return;
+    doing.time = { ...doing.time, since: ports.uptime(), spent: doing.time.spent + passed };
+    await this.save();
+  }
+
+  /** Waits for a piece of work, and takes orders meanwhile. */
+  async during<T>(work: Promise<T>): Promise<T> {
+    const ended = work.then(
+      () => true,
+      () => true,
+    );
+    const pause = async (): Promise<boolean> => {
+      await this.#parts.ports.sleep(tickMs);
+      return false;
+    };
+    while (!(await Promise.race([ended, pause()]))) await this.takeOrders();
+    return work;
+  }
+
+  /** The node's word, and all that the updater knows, in one write; the agent's copy follows. */
+  async say(word: Word): Promise<void> {
+    const { ports, log, present } = this.#parts;
+    const { fence, previous, prepared, doing, report } = this.journal;
+    if (!fence) return;
+    const before = doing?.before ?? previous;
+    this.journal.report = {
+      epoch: Math.max((report?.epoch ?? 0) + 1, ports.clock()),
+      fence,
+      ...word,
+      present: await present(),
+      ...(before && { previous: before }),
+      ...prepared,
+      at: report?.state === word.state ? report.at : ports.clock(),
+    };
+    log.info("says", { ...this.journal.report });
+    await this.save();
+    await ports.replace(this.#path("report"), textOf(this.journal.report));
+  }
+
+  async save(): Promise<void> {
+    const { ports } = this.#parts;
+    const { doing, next } = this.journal;
+    // Before the journal speaks of it: who finds it there without need takes it away.
+    if ((doing ?? next) && (await ports.read(this.#path("unfinished"))) === undefined)
+      await ports.replace(this.#path("unfinished"), "");
+    await ports.replace(this.#path("journal"), `${JSON.stringify(this.journal)}\n`);
+  }
+}
+
+/** What a text says, if it says that. */
+function parse<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> | undefined {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(report: Report): string {
+  return `${JSON.stringify(report)}\n`;
+}
+
+function isEqual(a: Statement, b: Statement): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

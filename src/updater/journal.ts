@@ -1,0 +1,57 @@
+import { z } from "zod";
+import { orderSteps } from "#rollout/order.ts";
+import { Failure, Fence, Report } from "#rollout/records.ts";
+import { Statement } from "#rollout/spec.ts";
+
+/** What a node runs, or ran. */
+export const Present = Report.shape.present;
+export type Present = z.infer<typeof Present>;
+
+/** What a preparation came to. */
+export const Prepared = Report.pick({ targetGeneration: true, needsReboot: true, rebootReasons: true });
+export type Prepared = z.infer<typeof Prepared>;
+
+const Step = z.enum(orderSteps).exclude(["fence"]);
+export type Step = z.infer<typeof Step>;
+
+/** A step that is under way. */
+export const Doing = z.object({
+  step: Step,
+  statement: Statement,
+  /** Of which plan it is. */
+  generation: z.int(),
+  /** `held`: nothing can take it back any more; `back`: nothing can bring it forward any more. */
+  stage: z.enum(["begun", "booting", "held", "back"]),
+  /** It has booted for this. */
+  hasBooted: z.boolean().default(false),
+  /** What the node goes back to. */
+  before: Present.optional(),
+  /** What the agent had said when this began: a word that is not that one is a new one. */
+  mark: z.string().default(""),
+  /** Why it goes back. */
+  failure: Failure.optional(),
+  /** How long it has been at it: `spent` in earlier boots, and since `since`, an uptime in ms, in this one. */
+  time: z.object({ bootId: z.string(), since: z.number(), spent: z.number() }),
+});
+export type Doing = z.infer<typeof Doing>;
+
+const format = "kcore-updater/1";
+
+/** All that the updater knows, in one file: whatever happens, it is what it was before a step of its or after. */
+export const Journal = z.object({
+  format: z.literal(format),
+  fence: Fence.optional(),
+  /** The last order of each other update, so that none of them begins again when it comes late. */
+  past: z.array(Fence).default([]),
+  doing: Doing.optional(),
+  /** The last order, when it is not carried out yet. */
+  next: z.object({ step: Step, statement: Statement, problem: z.string().optional() }).optional(),
+  prepared: Prepared.optional(),
+  previous: Present.optional(),
+  report: Report.optional(),
+});
+export type Journal = z.infer<typeof Journal>;
+
+export function emptyJournal(): Journal {
+  return { format, past: [] };
+}

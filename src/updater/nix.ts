@@ -1,0 +1,77 @@
+import { basename, dirname, join } from "node:path";
+import type { FailureKind } from "#rollout/records.ts";
+import { UpdateFailure } from "./failure.ts";
+import type { Present } from "./journal.ts";
+import type { Ended, Ports } from "./ports.ts";
+
+/** Runs a program that has to succeed. @throws UpdateFailure with the end of what it said */
+export async function must(
+  { run }: Pick<Ports, "run">,
+  words: readonly string[],
+  { kind, limitMs }: { readonly kind: FailureKind; readonly limitMs: number },
+): Promise<string> {
+  const ended = await run(words, limitMs);
+  if (ended.code === 0) return ended.stdout.trim();
+  throw new UpdateFailure(kind, `${words.join(" ")} ${describeEnd(ended)}`);
+}
+
+export function describeEnd({ code, stderr }: Ended): string {
+  const how = code === undefined ? "was ended, its time being over" : `ended with ${code}`;
+  return `${how}${stderr.trim() === "" ? "" : `: ${stderr.trim()}`}`;
+}
+
+/** The generation that a profile is at; undefined: there is no such profile. */
+export async function readProfile(ports: Ports, profile: string): Promise<Present | undefined> {
+  const link = await ports.readLink(profile);
+  const id = link && (await ports.readLink(join(dirname(profile), link)));
+  if (!link || !id) return undefined;
+  return { id, version: versionOf(id), generation: generationOf(link) };
+}
+
+/** `kcore-12-link` is generation 12. */
+function generationOf(link: string): number {
+  return Number(/-(\d+)-link$/.exec(link)?.[1] ?? 0);
+}
+
+/** `/nix/store/HASH-kcore-0.2.0` is 0.2.0, as Nix reads names: the version begins with a digit behind a hyphen. */
+export function versionOf(path: string): string {
+  return /^[^-]+-.*?-(\d.*)$/.exec(basename(path))?.[1] ?? "";
+}
+
+/** The number that the next generation gets, or that of the present one if that is it. */
+export async function generationFor(ports: Ports, profile: string, id: string): Promise<number> {
+  const present = await readProfile(ports, profile);
+  if (present?.id === id && present.generation !== undefined) return present.generation;
+  const own = (await ports.list(dirname(profile))).filter((name) => name.startsWith(`${basename(profile)}-`));
+  return (
+    1 + Math.max(0, ...own.filter((name) => /^-\d+-link$/.test(name.slice(basename(profile).length))).map(generationOf))
+  );
+}
+
+/** Puts a profile at a path: at that generation, if it is there and is that path, else at a new one. On the disk when this resolves. */
+export async function setProfile(
+  ports: Ports,
+  profile: string,
+  { id, generation }: Pick<Present, "id" | "generation">,
+  options: { readonly kind: FailureKind; readonly limitMs: number },
+): Promise<void> {
+  if ((await readProfile(ports, profile))?.id !== id) {
+    const isThere = generation !== undefined && (await ports.readLink(`${profile}-${generation}-link`)) === id;
+    const words = isThere ? ["--switch-generation", String(generation)] : ["--set", id];
+    await must(ports, ["nix-env", "-p", profile, ...words], options);
+  }
+  // Nix does not wait for the disk, nor did who put it there and was cut off then.
+  await must(ports, ["sync"], options);
+}
+
+/** Whether a version is older: numbers between dots; what is otherwise is not compared. */
+export function isOlder(version: string, than: string): boolean {
+  const isPlain = [version, than].every((text) => /^\d+(\.\d+)*$/.test(text));
+  if (!isPlain) return false;
+  const [a, b] = [version, than].map((text) => text.split(".").map(Number)) as [number[], number[]];
+  for (let at = 0; at < Math.max(a.length, b.length); at++) {
+    const difference = (a[at] ?? 0) - (b[at] ?? 0);
+    if (difference !== 0) return difference < 0;
+  }
+  return false;
+}

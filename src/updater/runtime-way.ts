@@ -1,0 +1,188 @@
+import type { Bundle, Statement } from "#rollout/spec.ts";
+import { UpdateFailure } from "./failure.ts";
+import { bundleFile } from "./files.ts";
+import type { Prepared, Present } from "./journal.ts";
+import { describeEnd, generationFor, isOlder, readProfile, setProfile, versionOf } from "./nix.ts";
+import type { Ports } from "./ports.ts";
+import { importBundle } from "./store.ts";
+import { agentUnit, lookAtUnits, restartUnits, runsFrom, tailOf, triedPath, tryUnits, type Unit } from "./units.ts";
+import type { Missing, UpdateWay } from "./way.ts";
+
+const profile = "/nix/var/nix/profiles/kcore";
+/** From which updates are carried out: it follows when one has held. */
+const updaterProfile = `${profile}-updater`;
+/** A daemon that has run for so long has started. */
+const steadyMs = 5_000;
+/** Who is started anew so often by systemd does not come up. */
+const hopeless = 3;
+
+export interface RuntimeWayOptions {
+  readonly ports: Ports;
+  readonly statement: Statement;
+  /** The folder of updates. */
+  readonly folder: string;
+  /** Where the agent tells its status. */
+  readonly statusFile: string;
+  /** As `uname -m` says. */
+  readonly arch: string;
+}
+
+/** What the daemons of this node run, or will when they are started. */
+export async function presentRuntime(ports: Ports): Promise<Present> {
+  const tried = await triedPath(ports);
+  if (tried !== undefined) return { id: tried, version: versionOf(tried) };
+  return (await readProfile(ports, profile)) ?? { id: "", version: "" };
+}
+
+/** kcore's runtime as a generation of its profile, which the daemons' units follow (docs/adr/0005-closed-runtime.md). */
+export function runtimeWay({ ports, statement, folder, statusFile, arch }: RuntimeWayOptions): UpdateWay {
+  const { bundle, spec } = statement;
+  if (!bundle) throw new UpdateFailure("refused", "the update brings no bundle of kcore's runtime");
+  const target: Present = { id: bundle.storePath, version: bundle.version };
+  const { mode, rebootPolicy } = spec.activation;
+  const needsBoot = mode === "boot" || rebootPolicy === "always";
+  const watch = watchUnits(ports);
+
+  const refuseUnsuited = async (): Promise<readonly Unit[]> => {
+    const units = await lookAtUnits(ports);
+    const stuck = units.find(
+      ({ start }) => !start.startsWith(`${profile}/`) && !/^\/nix\/store\/[^/]+\/bin\//.test(start),
+    );
+    const isDeployed =
+      units.some(({ name }) => name === agentUnit) && (await readProfile(ports, profile)) !== undefined;
+    if (isDeployed && !stuck) return units;
+    throw new UpdateFailure(
+      "refused",
+      `${stuck ? `${stuck.name} does not follow` : "kcore's daemons are not started from"} the profile ${profile}; on the bastion: kcore orchestrate deploy_node NODE`,
+    );
+  };
+
+  const present = (): Promise<Present> => presentRuntime(ports);
+
+  return {
+    target,
+    present,
+    async prepare(left): Promise<Prepared> {
+      await refuseUnsuited();
+      refuseForeign(bundle, arch);
+      refuseContradiction(statement);
+      const { version } = await present();
+      if (isOlder(bundle.version, version) && !spec.target.allowDowngrade)
+        throw new UpdateFailure(
+          "refused",
+          `the node runs ${version}, and the update may not bring the older ${bundle.version}: allowDowngrade`,
+        );
+      await importBundle(ports, { bundle, file: bundleFile(folder, bundle.sha256), left });
+      await refuseBroken(ports, bundle, left());
+      const reasons = needsBoot
+        ? [mode === "boot" ? "activation.mode is boot" : "activation.rebootPolicy is always"]
+        : [];
+      const targetGeneration = await generationFor(ports, profile, bundle.storePath);
+      return { targetGeneration, needsReboot: needsBoot, ...(needsBoot && { rebootReasons: reasons }) };
+    },
+    async activate(left) {
+      const units = await refuseUnsuited();
+      const limits = { kind: "activation", limitMs: left() } as const;
+      if (mode !== "test") await setProfile(ports, profile, { id: target.id }, limits);
+      if (needsBoot) return { needsBoot };
+      await tryUnits(ports, units, mode === "test" ? target.id : undefined);
+      await restartUnits(ports, elsewhere(units, target.id));
+      return { needsBoot };
+    },
+    mark: async () => (await readAgent(ports, statusFile))?.lastHeartbeat ?? "",
+    async missing(running, mark) {
+      const { missing, agentPid } = await watch(running.id);
+      if (missing !== undefined || mark === undefined) return missing;
+      const agent = await readAgent(ports, statusFile);
+      const hasSpoken =
+        agent?.pid === agentPid && agent?.version === running.version && (agent.lastHeartbeat ?? mark) !== mark;
+      if (hasSpoken) return undefined;
+      return {
+        kind: "unreachable",
+        message: `the agent reached no controller: ${agent?.error ?? "it does not say why"}`,
+      };
+    },
+    async commit(held) {
+      if (mode !== "test") await setProfile(ports, updaterProfile, held, { kind: "activation", limitMs: 60_000 });
+    },
+    async rollBack(to, left) {
+      const units = await lookAtUnits(ports);
+      await setProfile(ports, profile, to, { kind: "rollback", limitMs: left() });
+      await tryUnits(ports, units, undefined);
+      await restartUnits(ports, elsewhere(units, to.id));
+    },
+  };
+}
+
+function elsewhere(units: readonly Unit[], id: string): readonly string[] {
+  return units.filter((unit) => !runsFrom(unit, id)).map(({ name }) => name);
+}
+
+/** What is missing until all daemons run from a path, and have for a while. */
+function watchUnits(ports: Ports): (id: string) => Promise<{ readonly missing?: Missing; readonly agentPid?: number }> {
+  let first: readonly Unit[] | undefined;
+  let steady: { readonly pids: string; readonly since: number } | undefined;
+  const service = (message: string, unit: string): { readonly missing: Missing } => ({
+    missing: { kind: "service", message, detail: () => tailOf(ports, unit) },
+  });
+  return async (id) => {
+    const units = await lookAtUnits(ports);
+    first ??= units;
+    for (const unit of units) {
+      const { name, state, restarts } = unit;
+      const before = first.find((one) => one.name === name)?.restarts ?? 0;
+      if (restarts - before >= hopeless)
+        throw new UpdateFailure(
+          "service",
+          `${name} does not stay up: systemd started it ${restarts - before} times\n${await tailOf(ports, name)}`,
+        );
+      if (state !== "active") return service(`${name} is ${state}`, name);
+      if (!runsFrom(unit, id)) return service(`${name} runs ${unit.program ?? "nothing"}, not ${id}`, name);
+    }
+    const pids = units.map(({ pid }) => pid).join(" ");
+    if (steady?.pids !== pids) steady = { pids, since: ports.uptime() };
+    if (ports.uptime() - steady.since < steadyMs) return service("its daemons have only just started", agentUnit);
+    const agentPid = units.find(({ name }) => name === agentUnit)?.pid;
+    return agentPid === undefined ? service(`there is no ${agentUnit}`, agentUnit) : { agentPid };
+  };
+}
+
+interface AgentStatus {
+  readonly pid?: number;
+  readonly version?: string;
+  readonly lastHeartbeat?: string;
+  readonly error?: string;
+}
+
+/** What the agent tells of itself; it writes its file as a whole. */
+async function readAgent(ports: Ports, statusFile: string): Promise<AgentStatus | undefined> {
+  try {
+    return (JSON.parse((await ports.read(statusFile)) ?? "{}") as { agent?: AgentStatus }).agent;
+  } catch {
+    return undefined;
+  }
+}
+
+function refuseForeign({ arch, storePath }: Bundle, own: string): void {
+  if (arch !== own) throw new UpdateFailure("refused", `${storePath} is for ${arch}, and this node is ${own}`);
+}
+
+function refuseContradiction({ spec: { activation } }: Statement): void {
+  const { mode, rebootPolicy } = activation;
+  if (mode === "boot" && rebootPolicy === "never")
+    throw new UpdateFailure("refused", "activation.mode boot needs a boot, and rebootPolicy never forbids it");
+  if (mode === "test" && rebootPolicy === "always")
+    throw new UpdateFailure("refused", "activation.mode test lasts until the next boot, and rebootPolicy is always");
+}
+
+/** What cannot even say its version here is not tried on the daemons. */
+async function refuseBroken(ports: Ports, { storePath, version }: Bundle, limitMs: number): Promise<void> {
+  const program = `${storePath}/bin/kcore-node`;
+  const ended = await ports.run([program, "--version"], Math.min(limitMs, 60_000));
+  if (ended.code !== 0) throw new UpdateFailure("build", `${program} --version ${describeEnd(ended)}`);
+  if (ended.stdout.trim() !== `kcore ${version}`)
+    throw new UpdateFailure(
+      "build",
+      `${program} says that it is “${ended.stdout.trim().slice(0, 100)}”, not kcore ${version}`,
+    );
+}

@@ -1,0 +1,216 @@
+import type { Report } from "#rollout/records.ts";
+import type { Statement } from "#rollout/spec.ts";
+import { messageOf, type Desk, type Word } from "./desk.ts";
+import { UpdateFailure } from "./failure.ts";
+import { whyGateFails } from "./gates.ts";
+import type { Doing, Journal, Prepared, Present, Step } from "./journal.ts";
+import type { Log, Ports } from "./ports.ts";
+import type { Missing, UpdateWay } from "./way.ts";
+
+export interface UpdaterParts {
+  readonly desk: Desk;
+  readonly ports: Ports;
+  readonly log: Log;
+  /** @throws UpdateFailure when this node cannot be brought there in any way */
+  readonly wayOf: (statement: Statement) => UpdateWay;
+}
+
+/** Going back has its own time, since the way forward may have used up all. */
+const backMs = 180_000;
+const rebootMs = 60_000;
+const underWay: Readonly<Record<Step, Report["state"]>> = {
+  prepare: "preparing",
+  activate: "activating",
+  roll_back: "rolling_back",
+};
+
+/**
+ * Carries orders out, one after the other, until there is none. Whatever ends it, at any instant, the next one goes on from the journal:
+ * each word is there before what it speaks of is done, and everything that is done may be done again.
+ */
+export class Updater {
+  readonly #desk: Desk;
+  readonly #ports: Ports;
+  readonly #log: Log;
+  readonly #wayOf: UpdaterParts["wayOf"];
+
+  constructor({ desk, ports, log, wayOf }: UpdaterParts) {
+    this.#desk = desk;
+    this.#ports = ports;
+    this.#log = log;
+    this.#wayOf = wayOf;
+  }
+
+  async run(): Promise<void> {
+    const desk = this.#desk;
+    await desk.open();
+    for (;;) {
+      await desk.takeOrders();
+      const { doing, next } = desk.journal;
+      if (doing) await this.#carryOn(doing);
+      else if (next) await this.#begin(next);
+      else break;
+    }
+    await desk.close();
+  }
+
+  async #begin({ step, statement, problem }: NonNullable<Journal["next"]>): Promise<void> {
+    const { journal } = this.#desk;
+    const { fence, previous } = journal;
+    const doing: Doing = {
+      step,
+      statement,
+      generation: fence?.generation ?? 1,
+      stage: "begun",
+      hasBooted: false,
+      mark: "",
+      time: { bootId: await this.#ports.bootId(), since: this.#ports.uptime(), spent: 0 },
+    };
+    delete journal.next;
+    journal.doing = doing;
+    try {
+      if (problem !== undefined) throw new UpdateFailure("build", problem);
+      const way = this.#wayOf(statement);
+      const now = await way.present();
+      const before = step === "activate" && now.id !== way.target.id ? now : previous;
+      if (before) doing.before = before;
+      doing.mark = await way.mark();
+    } catch (error) {
+      if (!(error instanceof UpdateFailure)) throw error;
+      return this.#end(doing, { state: "failed", failure: error.failure });
+    }
+    await this.#desk.say({ state: underWay[step] });
+  }
+
+  async #carryOn(doing: Doing): Promise<void> {
+    try {
+      const way = this.#wayOf(doing.statement);
+      if (doing.step === "prepare") await this.#prepare(doing, way);
+      else if (doing.step === "roll_back") await this.#rollBack(doing, way);
+      else if (doing.stage === "back") await this.#goBack(doing, way);
+      else await this.#activate(doing, way);
+    } catch (error) {
+      await this.#fail(doing, error);
+    }
+  }
+
+  async #prepare(doing: Doing, way: UpdateWay): Promise<void> {
+    const limit = doing.statement.spec.timeouts.prepareSeconds * 1000;
+    if (this.#desk.left(limit) <= 0) throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
+    const prepared: Prepared = await this.#desk.during(way.prepare(() => Math.max(1, this.#desk.left(limit))));
+    this.#desk.journal.prepared = prepared;
+    await this.#end(doing, { state: "prepared" });
+  }
+
+  async #activate(doing: Doing, way: UpdateWay): Promise<void> {
+    if (doing.stage !== "held") {
+      if (doing.stage === "booting") return this.#boot(doing);
+      const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
+      const limit = 1000 * (doing.hasBooted ? rebootSeconds : activateSeconds);
+      const left = (): number => this.#desk.left(limit);
+      if (left() <= 0) throw new UpdateFailure("activation", `it did not hold within ${limit / 1000} s`);
+      const { needsBoot } = await this.#desk.during(way.activate(() => Math.max(1, left())));
+      if (needsBoot && !doing.hasBooted) {
+        doing.stage = "booting";
+        doing.time = { ...doing.time, since: this.#ports.uptime(), spent: 0 };
+        return this.#desk.say({ state: "rebooting" });
+      }
+      await this.#holds(doing, way, left);
+      doing.stage = "held";
+      await this.#desk.save();
+    }
+    await way.commit(await way.present());
+    if (doing.before) this.#desk.journal.previous = doing.before;
+    await this.#end(doing, { state: "activated" });
+  }
+
+  /** The next start, after the boot, goes on. */
+  async #boot(doing: Doing): Promise<void> {
+    const ports = this.#ports;
+    const limit = doing.statement.spec.timeouts.rebootSeconds * 1000;
+    const { code, stderr } = await ports.run(["systemctl", "reboot"], rebootMs);
+    if (code !== 0) throw new UpdateFailure("reboot", `systemctl reboot failed: ${stderr.trim()}`);
+    while (this.#desk.left(limit) > 0) await this.#desk.tick();
+    throw new UpdateFailure("reboot", `the node did not go down within ${limit / 1000} s`);
+  }
+
+  /** Waits until it runs, the agent has spoken with a controller and the gates on the node hold. */
+  async #holds(doing: Doing, way: UpdateWay, left: () => number): Promise<void> {
+    const ports = this.#ports;
+    const hold = (): Promise<void> => this.#await(() => way.missing(way.target, doing.mark), left);
+    await hold();
+    for (const gate of doing.statement.spec.healthGates) {
+      const end = ports.uptime() + gate.withinSeconds * 1000;
+      const within = (): number => Math.min(left(), end - ports.uptime());
+      await this.#await(async () => {
+        const why = await this.#desk.during(whyGateFails(ports, gate));
+        return why === undefined ? undefined : { kind: "gate", message: `${gate.name}: ${why}` };
+      }, within);
+    }
+    await hold();
+  }
+
+  /** Asks until nothing is missing, or the time is over. */
+  async #await(ask: () => Promise<Missing | undefined>, left: () => number): Promise<void> {
+    for (;;) {
+      const missing = await ask();
+      if (missing === undefined) return;
+      if (left() <= 0) {
+        const detail = (await missing.detail?.()) ?? "";
+        throw new UpdateFailure(missing.kind, [missing.message, detail].filter((text) => text !== "").join("\n"));
+      }
+      await this.#desk.tick();
+    }
+  }
+
+  async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
+    await this.#to(doing.before ?? (await way.present()), way);
+    delete this.#desk.journal.previous;
+    await this.#end(doing, { state: "rolled_back" });
+  }
+
+  async #goBack(doing: Doing, way: UpdateWay): Promise<void> {
+    const { failure } = doing;
+    if (doing.before) await this.#to(doing.before, way, false);
+    await this.#end(doing, { state: "failed", ...(failure && { failure }) });
+  }
+
+  /** Back to what ran before, and that it runs. What updates the node follows where a further step had moved it. */
+  async #to(before: Present, way: UpdateWay, isHeld = true): Promise<void> {
+    const left = (): number => this.#desk.left(backMs);
+    if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${backMs / 1000} s`);
+    await this.#desk.during(way.rollBack(before, () => Math.max(1, left())));
+    await this.#await(() => way.missing(before), left);
+    if (isHeld) await way.commit(before);
+  }
+
+  /** What is no failure of the update ends the process; the next one tries again, as long as there is time. */
+  async #fail(doing: Doing, error: unknown): Promise<void> {
+    if (!(error instanceof UpdateFailure)) throw error;
+    const [log, ports] = [this.#log, this.#ports];
+    const { failure } = error;
+    log.warn("a step failed", { step: doing.step, stage: doing.stage, ...failure });
+    if (doing.step === "roll_back")
+      return this.#end(doing, { state: "failed", failure: { ...failure, kind: "rollback" } });
+    if (doing.step === "prepare") return this.#end(doing, { state: "failed", failure });
+    if (doing.stage === "back") {
+      const first = doing.failure ?? failure;
+      const message = `${first.message}; and it could not go back: ${failure.message}`;
+      return this.#end(doing, { state: "failed", failure: new UpdateFailure(first.kind, message).failure });
+    }
+    doing.stage = "back";
+    doing.failure = failure;
+    doing.time = { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 };
+    // A disk that takes nothing any more must not keep the node from going back.
+    await this.#desk
+      .save()
+      .catch((problem: unknown) => log.warn("the journal cannot be written", { error: messageOf(problem) }));
+  }
+
+  async #end(doing: Doing, word: Word): Promise<void> {
+    delete this.#desk.journal.doing;
+    // Of another plan meanwhile, it says nothing.
+    const isOf = this.#desk.journal.fence?.generation === doing.generation;
+    await this.#desk.say(isOf ? word : { state: "fenced" });
+  }
+}

@@ -1,0 +1,49 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { expect } from "chai";
+import { readBundleFile } from "#cli/update/bundle-file.ts";
+import { Bundle } from "#rollout/spec.ts";
+import { TestProject } from "#support/kcore.ts";
+import { unpackExport } from "#support/nar.ts";
+
+describe("kcore update bundle", function () {
+  this.timeout(120_000);
+  let project: TestProject;
+  before(() => {
+    project = new TestProject();
+  });
+  after(() => project.remove());
+
+  it("writes this kcore's own runtime, and says of its file what it said of it", async () => {
+    const built = await project.kcore("update", "bundle", "build", "-o", "json");
+    expect(built.code, built.stderr).to.equal(0);
+    const { file, ...bundle } = JSON.parse(built.stdout) as { file: string };
+    const { version, arch } = Bundle.parse(bundle);
+    expect(file).to.equal(join(project.project, `kcore-${version}-${arch}.bundle`));
+    expect(await project.kcore("update", "bundle", "show", file, "-o", "json")).to.include({
+      code: 0,
+      stdout: built.stdout,
+      stderr: "",
+    });
+    const shown = await project.kcore("update", "bundle", "show", file);
+    expect(shown.stdout).to.match(new RegExp(`^version {3}${RegExp.escape(version)}\narch {6}${arch}\n`));
+
+    const found = await readBundleFile(file);
+    const root = join(project.path, "unpacked");
+    unpackExport(gunzipSync(readFileSync(file).subarray(found.start)), root);
+    const manifest = JSON.parse(readFileSync(join(root, found.bundle.storePath, "manifest.json"), "utf8")) as object;
+    expect(manifest).to.include({ name: "kcore", version, arch });
+  });
+
+  it("writes it where it is told to, and refuses a file that is not whole", async () => {
+    const out = join(project.path, "own.bundle");
+    expect((await project.kcore("update", "bundle", "build", "--out", out)).code).to.equal(0);
+    const whole = readFileSync(out);
+    writeFileSync(out, whole.subarray(0, whole.length - 1));
+    const { code, stderr } = await project.kcore("update", "bundle", "show", out);
+    expect([code, stderr.includes("UPDATE_BUNDLE_INVALID")]).to.deep.equal([2, true]);
+    const none = await project.kcore("update", "bundle", "build", "--out", join(project.path, "none/own.bundle"));
+    expect([none.code, none.stderr.includes("cannot be written")]).to.deep.equal([2, true]);
+  });
+});

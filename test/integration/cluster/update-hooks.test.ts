@@ -1,0 +1,60 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { runHook, type HookEnd } from "#cli/update/run-hook.ts";
+import { isAlive, markProcess } from "#engine/run/process-mark.ts";
+import { eventually } from "#support/cluster.ts";
+
+describe("a hook on the bastion", () => {
+  let folder: string;
+  const log = (): string => join(folder, "hook.log");
+  const run = (command: string, more: object = {}): Promise<HookEnd> =>
+    runHook({
+      command: "/bin/sh",
+      words: ["-c", command],
+      cwd: folder,
+      env: { KCORE_NODE: "n1" },
+      log: log(),
+      limitSeconds: 5,
+      isRepeated: false,
+      signal: new AbortController().signal,
+      ...more,
+    });
+
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-hook-"))));
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("knows its node, and what it prints is kept", async () => {
+    expect(await run("echo drained $KCORE_NODE; echo and >&2")).to.deep.equal({ ok: true });
+    expect(readFileSync(log(), "utf8")).to.equal("drained n1\nand\n");
+  });
+
+  it("that fails says how, with the end of what it printed and nothing that drives a terminal", async () => {
+    expect(await run(String.raw`printf 'no \033[2Jpods'; exit 3`)).to.deep.equal({
+      ok: false,
+      message: "it exits with 3: no pods",
+    });
+    expect(await run("kill -9 $$")).to.have.property("message", "it ended by SIGKILL: no pods");
+  });
+
+  it("is ended with all that it started when its time is over", async () => {
+    const { ok, message } = await run("sleep 60 & echo $!; wait", { limitSeconds: 0.1 });
+    expect(ok).to.equal(false);
+    expect(message).to.match(/^it took longer than 0\.1 s: \d+$/);
+    const pid = Number(readFileSync(log(), "utf8").trim());
+    await eventually(() => !isAlive(markProcess(pid)));
+  });
+
+  it("is ended when whoever attends leaves", async () => {
+    const stop = new AbortController();
+    const ended = run("sleep 60", { signal: stop.signal }).catch((error: unknown) => String(error));
+    stop.abort(new Error("left"));
+    expect(await ended).to.equal("Error: left");
+  });
+
+  it("that is a gate is tried until it holds", async () => {
+    const command = "test -e tried || { touch tried; exit 1; }";
+    expect(await run(command, { isRepeated: true })).to.deep.equal({ ok: true });
+  });
+});

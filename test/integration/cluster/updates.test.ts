@@ -1,0 +1,284 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { ReplyOf } from "#api/methods.ts";
+import { writeBundleFile } from "#cli/update/bundle-file.ts";
+import { addController, contextFolder } from "#pki/contexts.ts";
+import type { Bundle } from "#rollout/spec.ts";
+import { writeRuntime } from "#support/bundles.ts";
+import { codec, createTestCluster, eventually, passphrase } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { areAllInStep, startControllers, type TestController } from "#support/controllers.ts";
+import { TestProject, type Ended } from "#support/kcore.ts";
+import { startRolloutNodes, type Answer, type RolloutNode } from "#support/rollout-nodes.ts";
+
+type View = Omit<ReplyOf<"getUpdate">, "signed">;
+type Plan = ReplyOf<"planUpdate">;
+
+describe("cluster updates by their commands, against three real controllers", function () {
+  this.timeout(120_000);
+  let cluster: TestCluster;
+  let controllers: readonly TestController[];
+  let stop: () => Promise<void>;
+  let project: TestProject;
+  let nodes: Awaited<ReturnType<typeof startRolloutNodes>>;
+  const bundles = new Map<string, Bundle>();
+  /** By host name: what a node answers with, instead of doing as it is told. */
+  const answers = new Map<string, (step: string) => Answer | Promise<Answer>>();
+  const at = (index: number): TestController => controllers[index] as TestController;
+  const node = (name: string): RolloutNode => nodes.nodes.find(({ hostname }) => hostname === name) as RolloutNode;
+
+  const start = (...words: readonly string[]) => project.start(words, { KCORE_HOME: cluster.home });
+  const kcore = (...words: readonly string[]): Promise<Ended> => start("update", "cluster", ...words).ended;
+  const does = async (...words: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await kcore(...words);
+    expect(code, `${words.join(" ")}: ${stderr}`).to.equal(0);
+    return stdout;
+  };
+  const json = async <Value>(...words: readonly string[]): Promise<Value> =>
+    JSON.parse(await does(...words, "-o", "json")) as Value;
+  const get = (name: string): Promise<View> => json("get", name);
+  const apply = (file: string, ...more: readonly string[]) =>
+    does("apply", "-f", file, "--passphrase-file", "passphrase", "--bundle", bundleOf(file), ...more);
+  const bundleOf = (file: string): string =>
+    /version: "?([\d.]+)/.exec(readFileSync(join(project.project, file), "utf8"))?.[1] ?? "";
+  const reaches = (name: string, phase: string): Promise<View> =>
+    eventually(async () => {
+      const view = await get(name);
+      return view.phase === phase && view;
+    }, 20_000);
+
+  /** Writes a manifest that means these nodes. */
+  function manifest(name: string, names: readonly string[], version: string, more: object = {}): string {
+    const file = `${name}.yaml`;
+    const spec = { target: { version }, selector: { nodeIds: names }, ...more };
+    writeFileSync(join(project.project, file), codec.print({ kind: "ClusterUpdate", metadata: { name }, spec }));
+    return file;
+  }
+
+  before(async () => {
+    cluster = await createTestCluster();
+    ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"] }));
+    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
+    project = new TestProject();
+    writeFileSync(join(project.project, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+    for (const version of ["0.4.0", "0.5.0", "0.6.0", "0.7.0"]) {
+      const { bundle, file } = await writeRuntime(project.path, version);
+      await writeBundleFile(join(project.project, version), { bundle, file, start: 0 });
+      bundles.set(version, bundle);
+    }
+    const names = ["n1", "n2", "n3", "n4", "n5", "n6"];
+    nodes = await startRolloutNodes(
+      cluster,
+      controllers,
+      names.map((hostname, index) => ({
+        hostname,
+        dc: index < 3 ? "DC1" : "DC2",
+        canUpdate: hostname !== "n6",
+        carryOut: (step) => answers.get(hostname)?.(step) ?? { ok: true },
+      })),
+    );
+    await eventually(() => areAllInStep(controllers));
+  });
+  afterEach(() => answers.clear());
+  after(async () => {
+    await nodes?.stop();
+    await stop?.();
+    await project?.remove();
+    await cluster?.remove();
+  });
+
+  it("plan, apply, get, list, approve, cancel, rollback: the sequence of who comes from another tool", async () => {
+    const file = manifest("release-0-4-0", ["n1", "n2"], "0.4.0");
+    const planned = await does("plan", "-f", file, "--bundle", "0.4.0");
+    expect(planned).to.match(/^release-0-4-0 would be created: generation 1, hash [0-9a-f]{12}, viable\n/);
+    expect(planned).to.match(/^n1 +DC1 +1 +update +0\.3\.0 +1 +no +\S+ GiB +yes +approved +\d+s +- +no$/m);
+    expect((await kcore("get", "release-0-4-0")).stderr).to.contain("[UPDATE_UNKNOWN]");
+
+    const applied = await apply(file);
+    expect(applied).to.match(
+      /^release-0-4-0 created: generation 1, hash [0-9a-f]{12}\nnext: kcore update cluster approve release-0-4-0\n$/,
+    );
+    const waiting = await get("release-0-4-0");
+    expect(waiting).to.include({ phase: "pending", approvalStatus: "awaiting_approval", nodes: 2, done: 0 });
+    expect(waiting).not.to.have.property("signed");
+    expect(await does("list")).to.match(
+      /^release-0-4-0 +1 +pending +awaiting_approval +kcore 0\.4\.0 +one-at-a-time +0\/2 /m,
+    );
+
+    expect(await does("approve", "release-0-4-0")).to.match(/^release-0-4-0 approved: generation 1, hash /);
+    expect(await does("approve", "release-0-4-0")).to.match(/^release-0-4-0 is approved already, by /);
+    await reaches("release-0-4-0", "succeeded");
+    const table = await does("get", "release-0-4-0");
+    expect(table).to.match(/^Phase: +succeeded for \d+s$/m);
+    expect(table).to.match(/^NODE +DC +WAVE +PHASE +CURRENT +TARGET +GENERATION +REBOOT +SINCE +LAST-ERROR$/m);
+    expect(table).to.match(/^n2 +DC1 +2 +succeeded +0\.4\.0 +0\.4\.0 +2 +no +\d+s +-$/m);
+    expect((await kcore("cancel", "release-0-4-0")).stderr).to.contain("[UPDATE_ENDED]");
+
+    const back = await kcore("rollback", "release-0-4-0", "-w");
+    expect(back.code, back.stderr).to.equal(0);
+    expect(back.stdout)
+      .to.match(/^n2 \(DC1\) rolled_back$/m)
+      .and.to.match(/^release-0-4-0 rolled_back, generation 1/m);
+    expect(node("n1").present().version).to.equal("0.3.0");
+  });
+
+  it("the same manifest again is unchanged, another one the next generation, which is approved anew", async () => {
+    const file = manifest("again", ["n3"], "0.4.0");
+    await apply(file);
+    // Nothing is signed, so nobody is asked for a passphrase.
+    expect(await does("apply", "-f", file, "--bundle", "0.4.0")).to.match(/^again unchanged: generation 1, /);
+    const stale = (await get("again")).hash;
+    manifest("again", ["n3", "n4"], "0.4.0");
+    const [applied] = JSON.parse(await apply(file, "-o", "json")) as { generation: number; result: string }[];
+    expect(applied).to.include({
+      name: "again",
+      result: "updated",
+      generation: 2,
+      approvalStatus: "awaiting_approval",
+    });
+    const refused = await kcore("approve", "again", "--hash", stale);
+    expect(refused.code).to.equal(1);
+    expect(refused.stderr).to.contain("[UPDATE_PLAN_CHANGED]");
+    expect(await does("approve", "-f", file, "--hash", (await get("again")).hash.slice(0, 12), "-w")).to.match(
+      /^n4 \(DC2\) succeeded: runs 0\.4\.0\nagain succeeded, generation 2, 2\/2 done\n$/m,
+    );
+  });
+
+  it("what is not viable: tells each node's reason, exits 1, and changes nothing", async () => {
+    const file = manifest("blocked", ["n5", "n6"], "0.4.0");
+    const planned = await kcore("plan", "-f", file, "--bundle", "0.4.0");
+    expect(planned.code).to.equal(1);
+    expect(planned.stdout)
+      .to.match(/, not viable$/m)
+      .and.to.match(/^blocked: n6: its units do not follow the profile/m);
+    const applied = await kcore("apply", "-f", file, "--bundle", "0.4.0", "--passphrase-file", "passphrase");
+    expect(applied.code).to.equal(1);
+    expect(applied.stderr).to.contain("“blocked”: n6: its units").and.to.contain("[UPDATE_BLOCKED]");
+    expect((await kcore("get", "blocked")).code).to.equal(2);
+    const [plan] = JSON.parse((await kcore("plan", "-f", file, "--bundle", "0.4.0", "-o", "json")).stdout) as Plan[];
+    expect(plan).to.include({ name: "blocked", viable: false, result: "created" });
+    expect(plan?.nodes.map(({ blockers }) => blockers.length)).to.deep.equal([0, 1]);
+  });
+
+  it("kcore diff and kcore apply take it as any other manifest", async () => {
+    const file = manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto" });
+    const words = ["-f", file, "--bundle", "0.4.0"];
+    const signing = ["--passphrase-file", "passphrase"];
+    const differs = await start("diff", ...words).ended;
+    expect(differs.code, differs.stderr).to.equal(1);
+    expect(differs.stdout).to.match(/^ {2}\+ cluster target\.version: 0\.4\.0$/m);
+    const done = await start("apply", ...words, ...signing).ended;
+    expect(done.stdout, done.stderr).to.match(/^clusterupdate\/by-apply created$/m);
+    await reaches("by-apply", "succeeded");
+    expect((await start("diff", ...words).ended).stdout).to.equal("clusterupdate/by-apply unchanged\n");
+    manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 5 } });
+    expect((await start("diff", ...words).ended).stdout).to.contain("~ cluster timeouts.verifySeconds: 300 -> 5\n");
+    manifest("by-apply", ["n6"], "0.4.0", { approvalPolicy: "auto" });
+    const refused = await start("apply", ...words, ...signing, "-o", "json").ended;
+    expect(refused.code).to.equal(1);
+    expect(JSON.parse(refused.stdout)).to.have.nested.property("[0].phase", "refused");
+  });
+
+  it("canaries: the rest waits for promote", async () => {
+    const strategy = { type: "canary", canary: { nodeIds: ["n2"] } };
+    const file = manifest("canary", ["n1", "n2"], "0.5.0", { strategy, approvalPolicy: "auto" });
+    const { child, ended } = start(
+      "update",
+      "cluster",
+      ...["apply", "-f", file, "--bundle", "0.5.0"],
+      ...["--passphrase-file", "passphrase", "-w"],
+    );
+    let seen = "";
+    child.stdout?.on("data", (text: string) => (seen += text));
+    await eventually(() => seen.includes("waits for promotion; kcore update cluster promote canary"), 20_000);
+    expect(node("n1").present().version).not.to.equal("0.5.0");
+    expect(await does("promote", "canary")).to.contain("canary is promoted");
+    expect((await ended).code).to.equal(0);
+    expect(node("n1").present().version).to.equal("0.5.0");
+  });
+
+  it("cancel: a node that is being activated is not interrupted, the next one never begun", async () => {
+    const held = Promise.withResolvers<Answer>();
+    answers.set("n3", (step) => (step === "activate" ? held.promise : { ok: true }));
+    await apply(manifest("stopped", ["n3", "n4"], "0.5.0", { approvalPolicy: "auto" }));
+    await eventually(async () => (await get("stopped")).nodeStatus[0]?.phase === "activating", 20_000);
+    await does("cancel", "stopped");
+    expect(await reachesWait("stopped")).to.contain("n3");
+    held.resolve({ ok: true });
+    const view = await reaches("stopped", "cancelled");
+    expect(view.nodeStatus.map(({ phase }) => phase)).to.deep.equal(["succeeded", "cancelled"]);
+    expect((await kcore("get", "stopped", "-w")).code).to.equal(1);
+  });
+
+  const reachesWait = (name: string): Promise<string> => eventually(async () => (await get(name)).waits, 20_000);
+
+  it("a node that fails ends it, with its reason; -o json -w tells each transition on a line", async () => {
+    answers.set("n4", (step) =>
+      step === "activate"
+        ? { ok: false, failure: { kind: "service", message: "kcore-agent.service is failed" } }
+        : { ok: true },
+    );
+    const file = manifest("failing", ["n4", "n5"], "0.6.0", { approvalPolicy: "auto" });
+    await apply(file);
+    const watched = await kcore("get", "failing", "-w", "-o", "json");
+    expect(watched.code).to.equal(1);
+    const lines = watched.stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { type: string; phase?: string });
+    expect(lines.at(-1)).to.include({ type: "update", phase: "failed", reason: "n4: kcore-agent.service is failed" });
+    const failed = lines.find((line) => line.type === "node" && JSON.stringify(line).includes('"failed"'));
+    expect(failed).to.have.nested.property("node.failure.kind", "service");
+    expect(await does("get", "failing")).to.match(/^n4 .* failed .* service: kcore-agent\.service is failed$/m);
+  });
+
+  it("attend: runs what the bastion signed for each node, and answers; a failed one ends the rollout", async () => {
+    const command = 'echo "$KCORE_NODE $KCORE_ADDRESS" >>drained';
+    const drain = { enabled: true, command, after: { command: "echo back $KCORE_NODE >>drained" } };
+    const healthGates = [{ name: "web", command: "test -e open || { echo closed; exit 3; }", withinSeconds: 1 }];
+    const file = manifest("hooks", ["n1"], "0.6.0", { drain, healthGates, approvalPolicy: "auto" });
+    writeFileSync(join(project.project, "open"), "");
+    await apply(file);
+    const [one, two] = await Promise.all([kcore("attend", "hooks"), kcore("attend", "hooks")]);
+    expect([one.code, two.code], one.stderr + two.stderr).to.deep.equal([0, 0]);
+    expect(readFileSync(join(project.project, "drained"), "utf8")).to.equal("n1 192.0.2.1\nback n1\n");
+    expect(one.stderr + two.stderr)
+      .to.contain("n1: drain is done\n")
+      .and.to.contain("attends to “hooks” already");
+    const logs = join(contextFolder(cluster.home, "lab"), "updates", "hooks");
+    expect(readdirSync(logs).filter((name) => name.endsWith(".log"))).to.have.length(3);
+
+    const shut = manifest("shut", ["n2"], "0.6.0", {
+      healthGates: [{ ...healthGates[0], command: "echo closed; exit 3" }],
+      approvalPolicy: "auto",
+    });
+    const watched = await kcore("apply", "-f", shut, "--bundle", "0.6.0", "--passphrase-file", "passphrase", "-w");
+    expect(watched.code).to.equal(1);
+    expect(watched.stdout).to.match(/^n2 \(DC1\) failed: gate: gate web: it exits with 3: closed$/m);
+    expect((await kcore("attend", "release-0-4-0")).stderr).to.contain("asks nothing of the bastion");
+  });
+
+  it("takeover: another controller goes on where a stopped owner was; by force only with a word", async () => {
+    const held = Promise.withResolvers<Answer>();
+    answers.set("n1", (step) => (step === "prepare" ? held.promise : { ok: true }));
+    await apply(manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto" }), "-s", at(0).endpoint);
+    await eventually(async () => (await get("handed")).nodeStatus[0]?.phase === "preparing", 20_000);
+    expect(await does("takeover", "handed")).to.contain("already");
+    const refused = await kcore("takeover", "handed", "--force");
+    expect(refused.code).to.equal(2);
+    expect(refused.stderr).to.contain("They may block one another, until the next takeover");
+    await at(0).stop();
+    const taken = await does("takeover", "handed", "-s", at(1).endpoint);
+    expect(taken).to.match(/^handed is owned by \S+: epoch 2, granted by 2 of 3 controllers\n$/);
+    held.resolve({ ok: true });
+    expect((await reaches("handed", "succeeded")).owner).to.include({ id: at(1).id, epoch: 2 });
+    await at(0).start();
+    await eventually(() => areAllInStep(controllers));
+    // What changes of it goes to its owner, whoever is asked.
+    const file = manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 9 } });
+    expect(await apply(file, "-s", at(0).endpoint)).to.match(/^handed updated: generation 2/);
+    const forced = await json<object>("takeover", "handed", "--force", "--old-owner-is-dead", "-s", at(2).endpoint);
+    expect(forced).to.include({ name: "handed", epoch: 3, owner: at(2).id, controllers: 3 });
+  });
+});

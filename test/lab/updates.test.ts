@@ -1,0 +1,285 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { askFirst } from "#api/ask.ts";
+import type { ApiClient } from "#api/client.ts";
+import type { UpdateView } from "#api/update-schemas.ts";
+import { printYaml } from "#engine/yaml/plain-yaml.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { loadContext } from "#pki/contexts.ts";
+import { codec } from "#support/cluster.ts";
+import { on, openBastion, type Bastion, type Ended } from "#support/deploy.ts";
+import { makeOtherBundle, type OtherBundle } from "#support/other-runtime.ts";
+
+const labName = "updates";
+const phrase = ["--passphrase-file", "passphrase"];
+const dcs: Readonly<Record<string, string>> = { a: "DC1", b: "DC2", c: "DC1", d: "DC1", e: "DC2" };
+const controllers = ["a", "b", "c"];
+/** When the daemons were started. */
+const restartsText = "systemctl show -P ExecMainStartTimestampMonotonic kcore-node-agent kcore-controller";
+
+/** Five real nodes in two datacenters, three of them controllers, whose runtime is updated by the cluster itself. */
+describe("updates of a cluster on real nodes", function () {
+  this.timeout(900_000);
+  let lab: Lab;
+  let bastion: Bastion;
+  let folder: string;
+  const nodes = new Map<string, LabNode>();
+  const bundles = new Map<string, OtherBundle>();
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "kcore-updates-"));
+    lab = await openLab({ name: labName });
+    await lab.down();
+    const up = await lab.up(Object.keys(dcs).map((name) => ({ name, kind: "debian" as const, disks: ["64M"] })));
+    for (const node of up) nodes.set(node.name, node);
+    const socket = "systemctl stop nix-daemon.service nix-daemon.socket && systemctl start nix-daemon.socket";
+    const packages = `apt-get -q update && apt-get -qy install gdisk nix-bin nix-setup-systemd openssl && ${socket}`;
+    await Promise.all(up.map((node) => on(node, packages, 600_000)));
+    bastion = await openBastion({ "roster/lab.yaml": await rosterText(lab) });
+    await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
+    const release = (version: string, first?: string): Promise<void> =>
+      makeOtherBundle(folder, { version, ...(first === undefined ? {} : { first }) }).then(
+        (bundle) => void bundles.set(version, bundle),
+      );
+    await Promise.all([kcore("orchestrate", "cluster", "--yes", ...phrase), release("0.2.0")]);
+    await release("0.3.0");
+    // Its agent ends at once, as one does that misses something.
+    await release("0.4.0", `if (process.argv[2] === "agent") { console.error("no such thing"); process.exit(1); }`);
+  });
+  after(async () => {
+    await bastion?.remove();
+    await (await openLab({ name: labName })).down();
+    if (folder) await rm(folder, { recursive: true, force: true });
+  });
+
+  const node = (name: string): LabNode => {
+    const found = nodes.get(name);
+    if (!found) throw new Error(`no node ${name}`);
+    return found;
+  };
+  const kcore = async (...words: readonly string[]): Promise<Ended> => {
+    const ended = await bastion.kcore(words, { timeout: 600_000 });
+    expect(ended.code, `kcore ${words.join(" ")}\n${ended.stdout}${ended.stderr}`).to.equal(0);
+    return ended;
+  };
+  const ask = async <Result>(work: (client: ApiClient) => Promise<Result>): Promise<Result> => {
+    const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
+    const endpoints = controllers.map((name) => `${node(name).address}:9090`);
+    return askFirst({ endpoints, credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
+  };
+  const get = (name: string): Promise<UpdateView> => ask((client) => client.call("getUpdate", {}, { id: name }));
+  const until = async (name: string, holds: (update: UpdateView) => boolean, limit = 300_000): Promise<UpdateView> => {
+    let last: UpdateView | undefined;
+    for (const end = Date.now() + limit; Date.now() < end; await sleep(300)) {
+      // Controllers restart on the way.
+      last = await get(name).catch(() => last);
+      if (last && holds(last)) return last;
+    }
+    throw new Error(`“${name}” did not get there: ${JSON.stringify(last, undefined, 1)}`);
+  };
+  const ended = (name: string, phase: string, limit?: number): Promise<UpdateView> =>
+    until(name, (update) => ["succeeded", "failed", "cancelled", "rolled_back"].includes(update.phase), limit).then(
+      (update) => {
+        expect(update.phase, JSON.stringify(update, undefined, 1)).to.equal(phase);
+        return update;
+      },
+    );
+  const manifest = async (name: string, version: string, spec: object): Promise<string> => {
+    const file = `${name}.yaml`;
+    const target = { version };
+    const text = printYaml({ kind: "ClusterUpdate", metadata: { name }, spec: { target, ...spec } });
+    await bastion.write({ [file]: text });
+    return file;
+  };
+  const apply = async (name: string, version: string, spec: object, ...more: readonly string[]): Promise<Ended> => {
+    const file = await manifest(name, version, spec);
+    const { file: bundle = "" } = bundles.get(version) ?? {};
+    return kcore("update", "cluster", "apply", "-f", file, "--bundle", bundle, ...phrase, ...more);
+  };
+  const versions = async (): Promise<Record<string, string>> => {
+    const { nodes: all } = await ask((client) => client.call("listNodes", {}));
+    return Object.fromEntries(all.map(({ hostname, version }) => [hostname, version]).toSorted());
+  };
+  const all = (version: string): Record<string, string> =>
+    Object.fromEntries(Object.keys(dcs).map((name) => [name, version]));
+  const onNode = (name: string, command: string): Promise<string> =>
+    on(node(name), command).then((text) => text.trim());
+  const profileOf = (name: string): Promise<string> =>
+    onNode(name, "readlink -f /nix/var/nix/profiles/kcore; readlink -f /nix/var/nix/profiles/kcore-updater");
+
+  it("brings all nodes to another version, one at a time, when somebody approved it: the owner last", async () => {
+    const spec = { selector: { allNodes: true } };
+    const { stdout } = await apply("first", "0.2.0", spec);
+    expect(stdout).to.contain("kcore update cluster approve first");
+    expect((await get("first")).phase).to.equal("pending");
+    await kcore("update", "cluster", "approve", "first", "--yes");
+    const done = await ended("first", "succeeded");
+    expect(await versions()).to.deep.equal(all("0.2.0"));
+    const order = done.waves.flat().map((id) => done.nodeStatus.find((one) => one.id === id)?.hostname);
+    expect(order.slice(0, 2)).to.have.members(["d", "e"]);
+    expect(done.waves.flat().at(-1)).to.equal(done.owner.id);
+    for (const name of Object.keys(dcs))
+      expect((await profileOf(name)).split("\n"), name).to.deep.equal([
+        bundles.get("0.2.0")?.bundle.storePath,
+        bundles.get("0.2.0")?.bundle.storePath,
+      ]);
+  });
+
+  it("finds the same manifest unchanged, and touches no node that is there already", async () => {
+    const before = await Promise.all(Object.keys(dcs).map((name) => onNode(name, restartsText)));
+    const { stdout } = await apply("first", "0.2.0", { selector: { allNodes: true } });
+    expect(stdout).to.contain("unchanged");
+    await apply("again", "0.2.0", { selector: { allNodes: true }, approvalPolicy: "auto" });
+    const { nodeStatus } = await ended("again", "succeeded");
+    expect(nodeStatus.map(({ phase }) => phase)).to.deep.equal(Array.from(nodeStatus, () => "succeeded"));
+    expect(await Promise.all(Object.keys(dcs).map((name) => onNode(name, restartsText)))).to.deep.equal(before);
+  });
+
+  it("stops at a canary whose gate fails, takes it back, and touches nobody else", async () => {
+    const gate = { name: "release notes", nodeCommand: "test -e /etc/kcore/release-notes", withinSeconds: 3 };
+    await apply("canary", "0.3.0", {
+      selector: { allNodes: true },
+      strategy: { type: "canary", maxUnavailable: 2, canary: { nodeIds: ["e"] } },
+      approvalPolicy: "auto",
+      healthGates: [gate],
+      rollback: { automatic: true },
+    });
+    const failed = await ended("canary", "rolled_back");
+    expect(failed.reason).to.contain("e: release notes");
+    const others = failed.nodeStatus.filter(({ hostname }) => hostname !== "e").map(({ phase }) => phase);
+    expect(new Set(others)).to.deep.equal(new Set(["cancelled"]));
+    expect(await versions()).to.deep.equal(all("0.2.0"));
+    expect(await onNode("d", "ls /nix/store | grep -c -- -kcore-0.3.0 || :")).to.equal("0");
+  });
+
+  it("goes on with the rest when the canary is promoted, two at a time; the laptop that watched is gone", async () => {
+    const spec = {
+      selector: { allNodes: true },
+      strategy: { type: "canary", maxUnavailable: 2, canary: { nodeIds: ["d"] } },
+      approvalPolicy: "auto",
+    };
+    const file = await manifest("promoted", "0.3.0", spec);
+    const { file: bundle = "" } = bundles.get("0.3.0") ?? {};
+    // It is cut off in the middle, as a closed laptop is.
+    const watched = await bastion.kcore(
+      ["update", "cluster", "apply", "-w", "-f", file, "--bundle", bundle, ...phrase],
+      {
+        timeout: 25_000,
+      },
+    );
+    expect(watched.code).not.to.equal(0);
+    const waiting = await until("promoted", ({ waits = "" }) => waits.includes("promotion"));
+    expect(
+      waiting.nodeStatus.filter(({ phase }) => phase === "succeeded").map(({ hostname }) => hostname),
+    ).to.deep.equal(["d"]);
+    await kcore("update", "cluster", "promote", "promoted");
+    await ended("promoted", "succeeded");
+    expect(await versions()).to.deep.equal(all("0.3.0"));
+  });
+
+  it("takes a finished rollout back: every node has the generation that it had", async () => {
+    const bundle = bundles.get("0.2.0")?.bundle.storePath;
+    await kcore("update", "cluster", "rollback", "promoted", "--yes");
+    await ended("promoted", "rolled_back");
+    expect(await versions()).to.deep.equal(all("0.2.0"));
+    for (const name of Object.keys(dcs))
+      expect((await profileOf(name)).split("\n"), name).to.deep.equal([bundle, bundle]);
+  });
+
+  it("has a node go back by itself from a bundle whose agent ends, and goes no further", async () => {
+    await apply("crashing", "0.4.0", {
+      selector: { nodeIds: ["d", "e"] },
+      approvalPolicy: "auto",
+      timeouts: { activateSeconds: 30 },
+    });
+    const { nodeStatus, reason } = await ended("crashing", "failed");
+    const [d, e] = nodeStatus;
+    expect([d?.hostname, d?.phase, d?.failure?.kind, d?.currentVersion]).to.deep.equal([
+      "d",
+      "failed",
+      "service",
+      "0.2.0",
+    ]);
+    expect(reason).to.contain("kcore-node-agent");
+    expect([e?.phase, e?.currentVersion]).to.deep.equal(["cancelled", "0.2.0"]);
+    expect(await versions()).to.deep.equal(all("0.2.0"));
+  });
+
+  it("tells a full disk from other failures, before anything of the node is changed", async () => {
+    await onNode(
+      "e",
+      "fallocate -l $(($(df --output=avail -B1 /var/lib/kcore | tail -1) - 20000000)) /var/lib/kcore/filler",
+    );
+    try {
+      await apply("full", "0.3.0", { selector: { nodeIds: ["e"] }, approvalPolicy: "auto" }).catch(() => undefined);
+      const { nodeStatus } = await ended("full", "failed");
+      expect([nodeStatus[0]?.failure?.kind, nodeStatus[0]?.currentVersion]).to.deep.equal(["build", "0.2.0"]);
+      expect(nodeStatus[0]?.failure?.message).to.contain("room");
+    } finally {
+      await onNode("e", "rm -f /var/lib/kcore/filler");
+    }
+  });
+
+  it("goes by datacenters while the owner is killed, and another node's power fails for good in its turn", async () => {
+    await apply("per-dc", "0.3.0", {
+      selector: { allNodes: true },
+      strategy: { type: "per-dc", maxUnavailable: 1 },
+      approvalPolicy: "auto",
+      timeouts: { activateSeconds: 30 },
+    });
+    const owner = (await get("per-dc")).owner.id;
+    const ownerName = [...nodes.values()].find(({ id }) => id === owner)?.name ?? "";
+    await until("per-dc", ({ nodeStatus }) => nodeStatus.some(({ phase }) => phase === "preparing"));
+    await onNode(ownerName, "systemctl kill -s KILL kcore-controller");
+    // The first datacenter is the one that the owner is not in.
+    const last = await until("per-dc", ({ nodeStatus }) =>
+      nodeStatus.some(({ hostname, phase }) => hostname === "b" && phase === "activating"),
+    );
+    const doneFirst = last.nodeStatus.filter(({ phase }) => phase === "succeeded").map(({ hostname }) => hostname);
+    expect(doneFirst).to.deep.equal(["e"]);
+    await node("b").powerCut();
+    const failed = await ended("per-dc", "failed", 240_000);
+    const b = failed.nodeStatus.find(({ hostname }) => hostname === "b");
+    expect([b?.phase, b?.failure?.kind]).to.deep.equal(["failed", "unreachable"]);
+    const others = failed.nodeStatus.filter(({ dc }) => dc === "DC1").map(({ phase }) => phase);
+    expect(new Set(others)).to.deep.equal(new Set(["cancelled"]));
+    // It comes back, wholly on one of the two.
+    await node("b").start();
+    await sleep(45_000);
+    const [present = "", pinned = ""] = (await profileOf("b")).split("\n");
+    expect(["0.2.0", "0.3.0"].map((version) => bundles.get(version)?.bundle.storePath)).to.include(present);
+    expect(present).to.equal(pinned);
+    expect(await onNode("b", "cd /var/lib/kcore/updates && ls | sort | tr '\\n' ' '")).not.to.contain("unfinished");
+  });
+
+  it("has every transition in the owner's audit trail", async () => {
+    const { owner } = await get("promoted");
+    const name = [...nodes.values()].find(({ id }) => id === owner.id)?.name ?? "";
+    const lines = await onNode(
+      name,
+      `cat /var/lib/kcore/controller/audit/*.ndjson 2>/dev/null || cat /var/lib/kcore/controller/audit/*`,
+    );
+    const told = lines.split("\n").filter((line) => line.includes('"promoted"') && line.includes('"method":"update"'));
+    for (const outcome of ["rolling_out", "activating", "verifying", "succeeded", "rolling_back", "rolled_back"])
+      expect(
+        told.some((line) => line.includes(`"outcome":"${outcome}"`)),
+        outcome,
+      ).to.equal(true);
+  });
+});
+
+/** Three controllers, two workers, two datacenters. */
+async function rosterText(lab: Lab): Promise<string> {
+  let text = await lab.roster();
+  for (const [name, dc] of Object.entries(dcs)) {
+    const role = controllers.includes(name) ? "controller" : "worker";
+    text = text.replace(
+      new RegExp(`(  ${name}:\\n(?:    .*\\n)*?    roles: )\\[\\w+\\]\\n`),
+      `$1[${role}]\n    dc: ${dc}\n`,
+    );
+  }
+  return text;
+}

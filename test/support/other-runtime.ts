@@ -1,0 +1,43 @@
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { writeBundleFile } from "../../src/cli/update/bundle-file.ts";
+import { buildRuntime } from "#runtime/build.ts";
+import type { Bundle } from "#rollout/spec.ts";
+
+const repository = join(import.meta.dirname, "../..");
+
+/** A bundle as another release of kcore would have it. */
+export interface OtherBundle {
+  readonly file: string;
+  readonly bundle: Bundle;
+}
+
+export interface OtherRelease {
+  readonly version: string;
+  /** What its program does before anything else: JavaScript, with `process`. */
+  readonly first?: string;
+}
+
+/**
+ * Makes a bundle that says to be another version: the present program, with its number changed and something else done first, maybe.
+ * `folder` is the test's own. Takes some ten seconds: a runtime is compressed as the real ones are.
+ */
+export async function makeOtherBundle(folder: string, { version, first = "" }: OtherRelease): Promise<OtherBundle> {
+  const root = join(folder, `kcore-${version}`);
+  await mkdir(join(root, "dist"), { recursive: true });
+  await symlink(join(repository, "node_modules"), join(root, "node_modules"));
+  const manifest = JSON.parse(await readFile(join(repository, "package.json"), "utf8")) as { version: string };
+  const told = `name:"kcore",version:"${manifest.version}"`;
+  const program = await readFile(join(repository, "dist", "node-main.js"), "utf8");
+  if (program.split(told).length !== 2) throw new Error(`the node program does not say ${told} once`);
+  const imports = program.startsWith("#!") ? program.indexOf("\n") + 1 : 0;
+  const changed = program.replace(told, `name:"kcore",version:"${version}"`);
+  await writeFile(join(root, "dist", "node-main.js"), `${changed.slice(0, imports)}${first}\n${changed.slice(imports)}`);
+  await writeFile(join(root, "package.json"), JSON.stringify({ ...manifest, version }));
+  const runtime = await buildRuntime({ root, cache: join(folder, "runtimes"), note: () => undefined });
+  const { sha256, size, storePath, narHash, arch } = runtime;
+  const bundle: Bundle = { sha256, size, storePath, narHash, version, arch };
+  const file = join(folder, `kcore-${version}.bundle`);
+  await writeBundleFile(file, { bundle, file: runtime.file, start: 0 });
+  return { file, bundle };
+}

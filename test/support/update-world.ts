@@ -1,0 +1,430 @@
+import { join } from "node:path";
+import { Desk } from "#updater/desk.ts";
+import { Updater } from "#updater/updater.ts";
+import type { UpdateWay } from "#updater/way.ts";
+import { names } from "#updater/files.ts";
+import { Journal } from "#updater/journal.ts";
+import type { BundleFile, Ended, Ports } from "#updater/ports.ts";
+import { presentRuntime, runtimeWay } from "#updater/runtime-way.ts";
+import type { Order, OrderStep } from "#rollout/order.ts";
+import { Report, type Fence } from "#rollout/records.ts";
+import { Statement, UpdateSpec, type Bundle } from "#rollout/spec.ts";
+
+/** What a version does on the node. */
+export interface Behaviour {
+  readonly runs?: boolean;
+  readonly reaches?: boolean;
+  /** What its `--version` ends with. */
+  readonly exit?: number;
+}
+
+export const profile = "/nix/var/nix/profiles/kcore";
+const folder = "/var/lib/kcore/updates";
+const statusFile = "/var/lib/kcore/status.json";
+const hashOf = (name: string): string => `sha256:${"0".repeat(52 - name.length)}${name}`;
+const digestOf = (version: string): string => version.replaceAll(/\D/g, "").padStart(64, "0");
+
+export function pathOf(version: string): string {
+  return `/nix/store/${"0".repeat(32)}-kcore-${version}`;
+}
+
+export function bundleOf(version: string, fields: Partial<Bundle> = {}): Bundle {
+  return {
+    sha256: digestOf(version),
+    size: 1_000,
+    storePath: pathOf(version),
+    narHash: hashOf(version.replaceAll(/\D/g, "")),
+    version,
+    arch: "x86_64",
+    ...fields,
+  };
+}
+
+export function statementOf(version: string, spec: object = {}, fields: object = {}): Statement {
+  return Statement.parse({
+    kind: "ClusterUpdate",
+    cluster: "test",
+    name: "u1",
+    spec: UpdateSpec.parse({ target: { version }, selector: { allNodes: true }, ...spec }),
+    bundle: bundleOf(version),
+    signedAt: "2026-01-01T00:00:00.000Z",
+    ...fields,
+  });
+}
+
+interface FakeUnit {
+  pid: number;
+  program: string;
+  since: number;
+  isEnabled: boolean;
+}
+
+/**
+ * A node in memory, which does what Nix, systemd and the daemons do. What was not flushed is lost with the power, or half there.
+ * It refuses programs that it was not taught.
+ */
+export class UpdateWorld {
+  readonly files = new Map<string, string>();
+  readonly links = new Map<string, string>();
+  readonly bundles = new Map<string, BundleFile & { holds: string }>();
+  readonly behaviours = new Map<string, Behaviour>();
+  readonly gates = new Map<string, boolean>();
+  readonly store = new Map<string, "whole" | "unflushed" | "damaged">();
+  /** What comes instead of success, by the beginning of a command line. */
+  readonly failures = new Map<string, Ended>();
+  readonly commands: string[] = [];
+  /** Every word that the updater said. */
+  readonly said: Report[] = [];
+  readonly units = new Map<string, FakeUnit>();
+  /** Called before everything that the updater does, with what it is. */
+  onEffect: (what: string) => void = () => undefined;
+  free = 1e12;
+  /** What the units start instead of what they should. */
+  start: string | undefined;
+  now = 1_000_000_000_000;
+  uptime = 500_000;
+  boots = 1;
+  #unflushed = { links: new Map<string, string | undefined>(), removed: new Map<string, string>() };
+  #pids = 100;
+  #isGoingDown = false;
+
+  constructor(version = "0.1.0") {
+    this.store.set(pathOf(version), "whole");
+    for (const name of [profile, `${profile}-updater`]) {
+      this.links.set(`${name}-1-link`, pathOf(version));
+      this.links.set(name, `${name.split("/").at(-1)}-1-link`);
+    }
+    for (const name of ["kcore-node-agent.service", "kcore-controller.service"])
+      this.units.set(name, { pid: 0, program: "", since: 0, isEnabled: true });
+    this.#startAll();
+  }
+
+  fetch(version: string): void {
+    const { sha256, size } = bundleOf(version);
+    this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, unpacked: 3_000, holds: pathOf(version) });
+  }
+
+  order(step: OrderStep, statement: Statement, fence: Partial<Fence> = {}, signature = "c2lnbmVk"): void {
+    const order: Order = {
+      fence: { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: 1, ...fence },
+      step,
+      signed: { statement: JSON.stringify(statement), signature, signer: "" },
+    };
+    this.files.set(join(folder, names.inbox), JSON.stringify(order));
+  }
+
+  /** One process of the updater, to its end. */
+  async run(): Promise<void> {
+    const ports = this.#ports();
+    const log = { info: () => undefined, warn: () => undefined };
+    const desk = new Desk({
+      folder,
+      ports,
+      log,
+      verify: ({ statement, signature }) => {
+        if (signature !== "c2lnbmVk") throw new Error("it is not the bastion's word");
+        return Promise.resolve(Statement.parse(JSON.parse(statement)));
+      },
+      present: () => presentRuntime(ports),
+    });
+    const wayOf = (statement: Statement): UpdateWay =>
+      runtimeWay({ ports, statement, folder, statusFile, arch: "x86_64" });
+    await new Updater({ desk, ports, log, wayOf }).run();
+  }
+
+  /** Starts the updater as systemd would, until nothing is left for it to do. `onEnd` is called when a process was cut off. */
+  async live(onEnd: () => void = () => undefined): Promise<void> {
+    for (let starts = 0; this.isWaiting; starts++) {
+      if (starts > 20) throw new Error("the updater is started again and again");
+      await this.run().catch((error: unknown) => {
+        if (!(error instanceof ProcessEnds)) throw error;
+        onEnd();
+      });
+    }
+  }
+
+  /** Gives one order after the other, each when the one before is carried out. */
+  async give(statement: Statement, ...steps: readonly OrderStep[]): Promise<void> {
+    for (const step of steps) {
+      this.order(step, statement, { seq: (this.report()?.fence.seq ?? 0) + 1 });
+      await this.live();
+    }
+  }
+
+  /** Which version all of the node is on. @throws when it is between two */
+  version(): string {
+    const programs = [...this.units.values()].map(({ program }) => program);
+    const paths = new Set([this.at(profile), ...programs, this.report()?.present.id]);
+    if (paths.size > 1) throw new Error(`between generations: ${[...paths].join(", ")}`);
+    return [...paths][0]?.slice(pathOf("").length) ?? "";
+  }
+
+  /** Whether systemd would start the updater. */
+  get isWaiting(): boolean {
+    return [names.inbox, names.taken, names.unfinished].some((name) => this.files.has(join(folder, name)));
+  }
+
+  report(): Report | undefined {
+    const text = this.files.get(join(folder, names.report));
+    return text === undefined ? undefined : Report.parse(JSON.parse(text));
+  }
+
+  journal(): Journal {
+    return Journal.parse(JSON.parse(this.files.get(join(folder, names.journal)) ?? "{}"));
+  }
+
+  at(name: string): string | undefined {
+    const link = this.links.get(name);
+    return link === undefined ? undefined : this.links.get(join(name, "..", link));
+  }
+
+  /** All is lost that was not flushed; the machine starts again. */
+  powerCut(): void {
+    for (const [path, target] of this.#unflushed.links)
+      if (target === undefined) this.links.delete(path);
+      else this.links.set(path, target);
+    for (const [path, text] of this.#unflushed.removed) this.files.set(path, text);
+    for (const [path, state] of this.store) if (state === "unflushed") this.store.set(path, "damaged");
+    this.#boot();
+  }
+
+  #boot(): void {
+    this.#flush();
+    for (const path of this.files.keys()) if (path.startsWith("/run/")) this.files.delete(path);
+    this.boots += 1;
+    this.now += 60_000;
+    this.uptime = 20_000;
+    this.#isGoingDown = false;
+    this.#startAll();
+  }
+
+  #flush(): void {
+    this.#unflushed = { links: new Map(), removed: new Map() };
+    for (const [path, state] of this.store) if (state === "unflushed") this.store.set(path, "whole");
+  }
+
+  #startAll(): void {
+    for (const [name, unit] of this.units) if (unit.isEnabled) this.#start(name);
+  }
+
+  #start(name: string): void {
+    const unit = this.units.get(name);
+    if (!unit) throw new Error(`no unit ${name}`);
+    const tried = /^ExecStart=(\/nix\/\S+?)\/bin/m.exec(this.files.get(dropinOf(name)) ?? "")?.[1];
+    unit.pid = this.#pids++;
+    unit.program = tried ?? this.at(profile) ?? "";
+    unit.since = this.uptime;
+  }
+
+  #behaviourOf(path: string): Behaviour {
+    return this.behaviours.get(path.slice(pathOf("").length)) ?? {};
+  }
+
+  /** The agent writes it two seconds after its start, then every fifteen. */
+  #status(): string {
+    const agent = this.units.get("kcore-node-agent.service");
+    if (!agent) return "{}";
+    const { runs = true, reaches = true } = this.#behaviourOf(agent.program);
+    const beats = Math.floor((this.uptime - agent.since - 2_000) / 15_000);
+    const spoke = runs && reaches && this.uptime - agent.since > 2_000;
+    const lastHeartbeat = new Date(this.now - this.uptime + agent.since + 2_000 + beats * 15_000).toISOString();
+    const version = agent.program.slice(pathOf("").length);
+    return JSON.stringify({
+      agent: { pid: agent.pid, version, ...(spoke ? { lastHeartbeat } : { error: "connection refused" }) },
+    });
+  }
+
+  #setLink(path: string, target: string): void {
+    if (!this.#unflushed.links.has(path)) this.#unflushed.links.set(path, this.links.get(path));
+    this.links.set(path, target);
+  }
+
+  #ports(): Ports {
+    let isDead = false;
+    const effect = (what: string): void => {
+      // What a process had begun ends with it.
+      if (isDead) throw new ProcessEnds("it has ended");
+      try {
+        this.onEffect(what);
+      } catch (error) {
+        isDead = true;
+        throw error;
+      }
+      this.now += 10;
+      this.uptime += 10;
+    };
+    const removed = this.#unflushed.removed;
+    const flushFolder = (): void => this.#unflushed.removed.clear();
+    return {
+      run: async (words) => {
+        await Promise.resolve();
+        effect(words.join(" "));
+        this.commands.push(words.join(" "));
+        const failure = [...this.failures].find(([start]) => words.join(" ").startsWith(start))?.[1];
+        return failure ?? this.#run(words);
+      },
+      read: async (path) => {
+        await Promise.resolve();
+        effect(`read ${path}`);
+        return path === statusFile ? this.#status() : this.files.get(path);
+      },
+      replace: async (path, text) => {
+        await Promise.resolve();
+        effect(`replace ${path}`);
+        this.files.set(path, text);
+        flushFolder();
+        if (path === join(folder, names.report)) this.said.push(Report.parse(JSON.parse(text)));
+      },
+      remove: async (path) => {
+        await Promise.resolve();
+        effect(`remove ${path}`);
+        const text = this.files.get(path);
+        if (text !== undefined && path.startsWith(folder)) removed.set(path, text);
+        this.files.delete(path);
+        this.links.delete(path);
+      },
+      move: async (from, to) => {
+        await Promise.resolve();
+        effect(`move ${from}`);
+        const text = this.files.get(from);
+        if (text === undefined) return false;
+        this.files.delete(from);
+        this.files.set(to, text);
+        flushFolder();
+        return true;
+      },
+      readLink: async (path) => {
+        await Promise.resolve();
+        effect(`readLink ${path}`);
+        const pid = /^\/proc\/(\d+)\/exe$/.exec(path)?.[1];
+        if (pid === undefined) return this.links.get(path);
+        const unit = [...this.units.values()].find((one) => String(one.pid) === pid);
+        return unit && this.#behaviourOf(unit.program).runs !== false ? `${unit.program}/lib/ld.so` : undefined;
+      },
+      link: async (target, path) => {
+        await Promise.resolve();
+        effect(`link ${path}`);
+        this.#setLink(path, target);
+      },
+      list: async (parent) => {
+        await Promise.resolve();
+        effect(`list ${parent}`);
+        return [...this.links.keys()]
+          .filter((path) => join(path, "..") === parent)
+          .map((path) => path.slice(parent.length + 1));
+      },
+      readBundle: async (path) => {
+        await Promise.resolve();
+        effect(`readBundle ${path}`);
+        return this.bundles.get(path);
+      },
+      freeBytes: async () => {
+        await Promise.resolve();
+        effect("freeBytes");
+        return this.free;
+      },
+      ask: async (url) => {
+        await Promise.resolve();
+        effect(`ask ${url}`);
+        if (this.gates.get(url) !== true) throw new Error("connection refused");
+        return 200;
+      },
+      clock: () => this.now,
+      uptime: () => this.uptime,
+      bootId: async () => {
+        await Promise.resolve();
+        effect("bootId");
+        return `boot-${this.boots}`;
+      },
+      sleep: async (ms) => {
+        await Promise.resolve();
+        effect("sleep");
+        this.now += ms;
+        this.uptime += ms;
+        if (!this.#isGoingDown) return;
+        this.#boot();
+        throw new ProcessEnds("the machine goes down");
+      },
+    };
+  }
+
+  #run(words: readonly string[]): Ended {
+    const done = (stdout = ""): Ended => ({ code: 0, stdout, stderr: "" });
+    const failed = (stderr: string): Ended => ({ code: 1, stdout: "", stderr });
+    const [program = "", verb = "", ...rest] = words;
+    const last = words.at(-1) ?? "";
+    switch (program) {
+      case "systemctl":
+        if (verb === "show") return done([...this.units.keys()].map((name) => this.#show(name)).join("\n\n"));
+        if (verb === "restart") for (const name of rest.slice(1)) this.#start(name);
+        if (verb === "reboot") this.#isGoingDown = true;
+        if (["restart", "reboot", "daemon-reload"].includes(verb)) return done();
+        if (rest.includes("status")) return done(`the log of ${last}`);
+        break;
+      case "nix-store": {
+        const state = this.store.get(last);
+        if (verb === "--check-validity") return state ? done() : failed("is not valid");
+        if (verb === "--verify-path") return state === "damaged" ? failed("was modified") : done();
+        if (verb === "-q") return done(hashOf(last.slice(pathOf("").length).replaceAll(/\D/g, "")));
+        if (verb === "--delete") return this.store.delete(last) ? done() : failed("is not there");
+        break;
+      }
+      case "nix-env": {
+        const [name = "", how = "", what = ""] = rest;
+        const id = how === "--set" ? what : (this.links.get(`${name}-${what}-link`) ?? "");
+        if (!this.store.has(id)) return failed(`${id} is not in the store`);
+        const numbers = [...this.links.keys()].flatMap(
+          (path) => /^.*kcore(?:-updater)?-(\d+)-link$/.exec(path)?.[1] ?? [],
+        );
+        const number = how === "--set" ? 1 + Math.max(...numbers.map(Number)) : Number(what);
+        this.#setLink(`${name}-${number}-link`, id);
+        this.#setLink(name, `${name.split("/").at(-1)}-${number}-link`);
+        return done();
+      }
+      case "sync":
+        this.#flush();
+        return done();
+      case "sh": {
+        const command = rest[0] ?? "";
+        if (!command.includes("nix-store --import"))
+          return this.gates.get(verb === "-c" ? command : "") === true ? done() : failed("no");
+        const bundle = this.bundles.get(last);
+        if (!bundle) return failed("no bundle");
+        this.store.set(bundle.holds, "unflushed");
+        return done();
+      }
+      default:
+        if (verb === "--version" && this.store.has(program.replace(/\/bin\/kcore-node$/, ""))) {
+          const path = program.replace(/\/bin\/kcore-node$/, "");
+          const { exit = 0 } = this.#behaviourOf(path);
+          return exit === 0 ? done(`kcore ${path.slice(pathOf("").length)}`) : { ...failed("SyntaxError"), code: exit };
+        }
+    }
+    throw new Error(`the fake node was not taught: ${words.join(" ")}`);
+  }
+
+  #show(name: string): string {
+    const unit = this.units.get(name);
+    if (!unit) throw new Error(`no unit ${name}`);
+    const isUp = this.#behaviourOf(unit.program).runs !== false;
+    const verb = name.includes("agent") ? "agent run" : "controller serve";
+    const tried = /^ExecStart=(\/nix\/\S+?)\/bin/m.exec(this.files.get(dropinOf(name)) ?? "")?.[1];
+    const command = this.start ?? `${tried ?? profile}/bin/kcore-node ${verb}`;
+    return [
+      `Id=${name}`,
+      "LoadState=loaded",
+      `ActiveState=${isUp ? "active" : "activating"}`,
+      `UnitFileState=${unit.isEnabled ? "enabled" : "disabled"}`,
+      `MainPID=${isUp ? unit.pid : 0}`,
+      `NRestarts=${isUp ? 0 : Math.floor((this.uptime - unit.since) / 10_000)}`,
+      `ExecStart={ path=${profile}/bin/kcore-node ; argv[]=${command} ; ignore_errors=no }`,
+    ].join("\n");
+  }
+}
+
+/** The process came to its end, as systemd or a power cut ends it. */
+export class ProcessEnds extends Error {}
+
+function dropinOf(unit: string): string {
+  return `/run/systemd/system/${unit}.d/kcore-update.conf`;
+}

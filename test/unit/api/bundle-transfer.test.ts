@@ -1,0 +1,109 @@
+import { createHash, randomBytes } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { longestTransferMs, uploadBundle } from "#api/bundle-transfer.ts";
+import type { BundleSource } from "#api/bundle-transfer.ts";
+import type { ApiClient } from "#api/client.ts";
+import { codeOf } from "../../support/rejection.ts";
+import { makeTempDir } from "../../support/temp-dir.ts";
+import type { TempDir } from "../../support/temp-dir.ts";
+
+const kibibyte = 1024;
+interface Piece {
+  readonly offset: number;
+  readonly size: number;
+  readonly data: string;
+}
+type Held = { held: number; whole: boolean };
+
+describe("uploadBundle", () => {
+  const bytes = randomBytes(2_000 * kibibyte);
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  let dir: TempDir;
+  let source: BundleSource;
+  let came: { offset: number; length: number }[];
+  let listed: Held | undefined;
+
+  beforeEach(async () => {
+    dir = await makeTempDir("upload");
+    const file = join(dir.path, "bundle");
+    await writeFile(file, bytes);
+    source = { bundle: { sha256, size: bytes.length }, file, start: 0 };
+    came = [];
+    listed = undefined;
+  });
+  afterEach(() => dir.remove());
+
+  /** A controller that answers as `put` does; else it takes every piece. */
+  const clientOf = (put?: (piece: Piece, usual: Held) => Held | Promise<Held>): ApiClient =>
+    ({
+      async call(name: string, body: Piece) {
+        if (name === "listBundles") return { bundles: listed ? [{ sha256, ...listed }] : [] };
+        const data = Buffer.from(body.data, "base64");
+        came.push({ offset: body.offset, length: data.length });
+        expect(data.equals(bytes.subarray(body.offset, body.offset + data.length))).to.equal(true);
+        const held = body.offset + data.length;
+        const usual = { held, whole: held === body.size };
+        return put ? put(body, usual) : usual;
+      },
+    }) as unknown as ApiClient;
+
+  it("sends all in order, in larger pieces while they go fast", async () => {
+    await uploadBundle(clientOf(), source);
+    expect(came.map(({ length }) => length / kibibyte)).to.deep.equal([64, 128, 256, 512, 512, 512, 16]);
+    expect(came.map(({ offset }) => offset / kibibyte)).to.deep.equal([0, 64, 192, 448, 960, 1472, 1984]);
+  });
+
+  it("sends smaller pieces while they go slowly", async () => {
+    const slow = async (_piece: Piece, usual: Held): Promise<Held> => {
+      if (came.length === 1) await sleep(1_600);
+      return usual;
+    };
+    await uploadBundle(clientOf(slow), source);
+    expect(came.slice(0, 3).map(({ length }) => length / kibibyte)).to.deep.equal([64, 32, 64]);
+  });
+
+  it("begins where the controller is, and sends what is all there to be looked through", async () => {
+    listed = { held: 1_990 * kibibyte, whole: false };
+    await uploadBundle(clientOf(), source);
+    expect(came).to.deep.equal([{ offset: 1_990 * kibibyte, length: 10 * kibibyte }]);
+    listed = { held: bytes.length, whole: false };
+    await uploadBundle(clientOf(), source);
+    expect(came.at(-1)).to.deep.equal({ offset: bytes.length, length: 0 });
+    listed = { held: bytes.length, whole: true };
+    await uploadBundle(clientOf(), source);
+    expect(came).to.have.length(2);
+  });
+
+  it("goes on where another has brought it meanwhile", async () => {
+    const other = (_piece: Piece, usual: Held): Held =>
+      came.length === 1 ? { held: 1_990 * kibibyte, whole: false } : usual;
+    await uploadBundle(clientOf(other), source);
+    expect(came.map(({ offset }) => offset / kibibyte)).to.deep.equal([0, 1_990]);
+  });
+
+  it("sends all of it once more when what was there was damaged, and gives up when it is again", async () => {
+    listed = { held: 1_900 * kibibyte, whole: false };
+    let resets = 1;
+    const damaged = (_piece: Piece, usual: Held): Held =>
+      usual.whole && resets-- > 0 ? { held: 0, whole: false } : usual;
+    await uploadBundle(clientOf(damaged), source);
+    expect(came.filter(({ offset }) => offset === 0)).to.have.length(1);
+    resets = Infinity;
+    expect(await codeOf(uploadBundle(clientOf(damaged), source))).to.equal("UPDATE_BUNDLE_INVALID");
+  });
+
+  it("says that the file is too short", async () => {
+    await writeFile(source.file, bytes.subarray(0, 100_000));
+    expect(await codeOf(uploadBundle(clientOf(), source))).to.equal("UPDATE_BUNDLE_INVALID");
+  });
+
+  it("waits longer for more", () => {
+    expect(longestTransferMs(0)).to.equal(60_000);
+    expect(longestTransferMs(32 * kibibyte * 100)).to.equal(160_000);
+    // AbortSignal.timeout takes whole ones alone.
+    expect(longestTransferMs(44_093_279) % 1).to.equal(0);
+  });
+});

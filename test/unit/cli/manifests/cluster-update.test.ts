@@ -1,0 +1,310 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { UpdateSpec } from "#rollout/spec.ts";
+import { problemsIn } from "#support/problems.ts";
+
+const commit = "0123456789abcdef0123456789abcdef01234567";
+
+/** As the forerunner's tool reads it. */
+const tool = `kind: ClusterUpdate
+metadata: { name: release-0-4-0 }
+spec:
+  target:
+    version: "0.4.0"
+    flakeRef: github:kcorehypervisor/kcore
+    flakeRev: ${commit}
+    nixpkgsRev: ""
+    systemProfile: ""
+  selector:
+    allNodes: true
+    controllersOnly: false
+    nodeIds: []
+    labels: []
+    datacenters: []
+  strategy: { strategyType: one-at-a-time, maxUnavailable: 1, batchSize: 1 }
+  drainVms: false
+  drainTimeoutSeconds: 0
+  activation: { mode: auto, rebootPolicy: "" }
+  approvalPolicy: manual
+  automaticRollback: false
+`;
+
+const snakeCase = (key: string): string => key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+/** As its page on upgrades shows it. */
+const page = tool.replaceAll(/\b[a-z]+(?:[A-Z]\w*)+(?=:)/g, snakeCase);
+
+/** As its design shows it. */
+const design = `apiVersion: kcore.io/v1alpha1
+kind: ClusterUpdate
+metadata:
+  name: release-0-3-0
+spec:
+  target:
+    version: "0.3.0"
+    flakeRef: "github:kcorehypervisor/kcore/v0.3.0"
+    flakeRev: "${commit}"
+    systemProfile: "kcore-node"
+  selector:
+    datacenters: ["DC1"]
+  strategy:
+    type: one-at-a-time
+    maxUnavailable: 1
+  drainPolicy:
+    enabled: true
+    timeoutSeconds: 900
+  activation:
+    mode: auto
+    rebootPolicy: if-required
+  approvalPolicy: manual
+  rollbackPolicy:
+    automatic: true
+    onHealthGateFailure: true
+`;
+
+function specOf(text: string): UpdateSpec {
+  const [manifest] = readManifests("u.yaml", text);
+  if (manifest?.kind !== "ClusterUpdate") throw new Error("no ClusterUpdate");
+  return manifest.spec;
+}
+
+describe("the manifest of a cluster update", () => {
+  it("is read as the forerunner's tool takes it, its empty texts and zeros as not said", () => {
+    const [manifest] = readManifests("u.yaml", tool);
+    expect(manifest).to.deep.include({ kind: "ClusterUpdate", name: "release-0-4-0" });
+    expect(specOf(tool)).to.deep.equal({
+      target: {
+        version: "0.4.0",
+        flakeRef: "github:kcorehypervisor/kcore",
+        flakeRev: commit,
+        allowDowngrade: false,
+      },
+      selector: { allNodes: true, nodeIds: [], labels: [], datacenters: [], controllersOnly: false },
+      strategy: { type: "one-at-a-time", maxUnavailable: 1, batchSize: 1 },
+      drain: { enabled: false, timeoutSeconds: 900 },
+      activation: { mode: "auto", rebootPolicy: "if-required" },
+      approvalPolicy: "manual",
+      rollback: { automatic: false, onHealthGateFailure: true },
+      healthGates: [],
+      timeouts: { prepareSeconds: 3600, activateSeconds: 600, rebootSeconds: 900, verifySeconds: 300 },
+    });
+  });
+
+  it("is read as the forerunner's page writes it, which its tool could not read", () => {
+    expect(page).to.include("flake_rev: ").and.to.include("drain_timeout_seconds: 0");
+    expect(specOf(page)).to.deep.equal(specOf(tool));
+  });
+
+  it("is refused with the page's placeholder in the place of a commit", () => {
+    expect(problemsIn(() => specOf(page.replace(commit, '"<full-git-sha>"')))).to.deep.equal([
+      "u.yaml:7:16+16 “spec.target.flakeRev” must be a whole commit: 40 hex digits [YAML_TYPE] | git rev-parse HEAD prints it",
+    ]);
+  });
+
+  it("is read as the forerunner's design writes it", () => {
+    expect(specOf(design)).to.deep.include({
+      target: {
+        version: "0.3.0",
+        flakeRef: "github:kcorehypervisor/kcore/v0.3.0",
+        flakeRev: commit,
+        systemProfile: "kcore-node",
+        allowDowngrade: false,
+      },
+      drain: { enabled: true, timeoutSeconds: 900 },
+      rollback: { automatic: true, onHealthGateFailure: true },
+    });
+  });
+
+  it("drops no key that alone is in snake_case", () => {
+    const said = design.replace("manual", "auto").replace("900", "60").replace("if-required", "never");
+    const keys = [...new Set(said.match(/\b[a-z]+(?:[A-Z]\w*)+(?=:)/g))].filter((key) => key !== "apiVersion");
+    expect(keys).to.include.members(["approvalPolicy", "rollbackPolicy", "maxUnavailable", "rebootPolicy"]);
+    for (const key of keys)
+      expect(specOf(said.replace(`${key}:`, `${snakeCase(key)}:`)), key).to.deep.equal(specOf(said));
+    expect(specOf(tool.replace("approvalPolicy: manual", "approval_policy: auto"))).to.include({
+      approvalPolicy: "auto",
+    });
+  });
+
+  it("needs approval unless it says otherwise", () => {
+    for (const line of ["", '  approvalPolicy: ""\n'])
+      expect(specOf(tool.replace("  approvalPolicy: manual\n", line))).to.include({ approvalPolicy: "manual" });
+  });
+
+  it("looks at no apiVersion, and takes its kind in any spelling", () => {
+    for (const version of ["", "apiVersion: v1\n", "apiVersion: infra.kcore.io/v1alpha1\n"])
+      expect(specOf(`${version}${tool}`)).to.deep.equal(specOf(tool));
+    for (const kind of ["cluster-update", "cluster_update", "CLUSTERUPDATE"])
+      expect(specOf(tool.replace("ClusterUpdate", kind))).to.deep.equal(specOf(tool));
+  });
+
+  it("names a kcore runtime by its version, its bundle, or both", () => {
+    const bundle = "a".repeat(64);
+    const spec = "  selector: { nodeIds: [n1, n2] }\n  strategy: { type: batch, batchSize: 2 }\n";
+    const of = (target: string): UpdateSpec =>
+      specOf(`kind: ClusterUpdate\nmetadata: { name: r1 }\nspec:\n  target: ${target}\n${spec}`);
+    expect(of("{ version: 1.4.0 }").target).to.deep.equal({ version: "1.4.0", allowDowngrade: false });
+    expect(of(`{ bundle: ${bundle} }`).target).to.deep.equal({ bundle, allowDowngrade: false });
+    expect(of(`{ version: 1.4.0, bundle: ${bundle}, flake_ref: "", flake_rev: "" }`).target).to.deep.equal({
+      version: "1.4.0",
+      bundle,
+      allowDowngrade: false,
+    });
+  });
+
+  it("says hooks, gates, canaries, times and a window in camelCase and in snake_case", () => {
+    const camel = `kind: ClusterUpdate
+metadata: { name: r1 }
+spec:
+  target: { version: 1.4.0, allowDowngrade: true }
+  selector: { labels: { tier: web } }
+  strategy: { type: canary, canary: { labels: [ring=0], soakSeconds: 600 } }
+  drain: { enabled: true, state: app/drained, params: { maxWait: 5 }, after: { command: ./undrain.sh } }
+  healthGates:
+    - { name: api, http: { url: "http://127.0.0.1:8080/health" }, withinSeconds: 30 }
+    - { name: disk, nodeCommand: test -w /srv }
+  timeouts: { verifySeconds: 60 }
+  window: { days: [sat, sun], from: 22:00, to: 04:00 }
+`;
+    const spec = specOf(camel);
+    expect(spec).to.deep.include({
+      strategy: {
+        type: "canary",
+        maxUnavailable: 1,
+        canary: { nodeIds: [], labels: ["ring=0"], soakSeconds: 600 },
+      },
+      drain: {
+        enabled: true,
+        timeoutSeconds: 900,
+        state: "app/drained",
+        params: { maxWait: 5 },
+        after: { command: "./undrain.sh" },
+      },
+      healthGates: [
+        { name: "api", http: { url: "http://127.0.0.1:8080/health", status: 200 }, withinSeconds: 30 },
+        { name: "disk", nodeCommand: "test -w /srv", withinSeconds: 60 },
+      ],
+      window: { days: ["sat", "sun"], from: "22:00", to: "04:00" },
+    });
+    // A state's own parameters are named as they are.
+    const snake = camel.replaceAll(/\b(?!maxWait)[a-z]+(?:[A-Z]\w*)+(?=:)/g, snakeCase);
+    expect(snake).to.include("health_gates").and.to.include("maxWait");
+    expect(specOf(snake)).to.deep.equal(spec);
+  });
+
+  it("means the same in whichever dialect", () => {
+    fc.assert(
+      fc.property(wanted, fc.infiniteStream(fc.boolean()), (one, coin) => {
+        const flip = (): boolean => coin.next().value === true;
+        const spec = UpdateSpec.parse(canonical(one));
+        for (const [dialect, write] of Object.entries(dialects)) {
+          const text = JSON.stringify({ kind: "ClusterUpdate", metadata: { name: "r1" }, spec: write(one, flip) });
+          expect(specOf(text), `${dialect}: ${text}`).to.deep.equal(spec);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+interface Wanted {
+  readonly target: Readonly<Record<string, string>>;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly nodeIds: readonly string[];
+  readonly type: string;
+  readonly batchSize: number;
+  readonly maxUnavailable: number;
+  readonly enabled: boolean;
+  readonly timeoutSeconds: number;
+  readonly mode: string;
+  readonly rebootPolicy: string;
+  readonly approvalPolicy: string;
+  readonly automatic: boolean;
+}
+
+const wanted: fc.Arbitrary<Wanted> = fc.record({
+  target: fc.constantFrom<Wanted["target"][]>(
+    { version: "1.4.0" },
+    { bundle: "b".repeat(64) },
+    { version: "1.4.0", flakeRef: "github:o/r", flakeRev: commit },
+    { flakeRef: "git+https://host/r?ref=main", flakeRev: commit, nixpkgsRev: commit, systemProfile: "node" },
+  ),
+  labels: fc.dictionary(fc.constantFrom("tier", "node_id", "maxUnavailable"), fc.constantFrom("a", "b=c", "")),
+  nodeIds: fc.constantFrom([], ["n1", "n2", "n3"]),
+  type: fc.constantFrom("canary", "batch", "per-dc"),
+  batchSize: fc.constantFrom(0, 1, 3),
+  maxUnavailable: fc.constantFrom(0, 1, 3),
+  enabled: fc.boolean(),
+  timeoutSeconds: fc.constantFrom(0, 60),
+  mode: fc.constantFrom("", "test", "switch", "auto"),
+  rebootPolicy: fc.constantFrom("", "never", "if-required"),
+  approvalPolicy: fc.constantFrom("", "manual", "auto-non-disruptive", "auto"),
+  automatic: fc.boolean(),
+});
+
+type Plain = Readonly<Record<string, unknown>>;
+type Flip = () => boolean;
+
+/** Without what is not said. */
+const said = (fields: Plain): Plain =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== 0 && value !== ""));
+const pairs = (labels: Wanted["labels"]): readonly string[] =>
+  Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+
+/** A spec in the words of `UpdateSpec` itself. */
+function canonical(one: Wanted): Plain {
+  const { type, batchSize, maxUnavailable, enabled, timeoutSeconds, mode, rebootPolicy, approvalPolicy } = one;
+  return {
+    target: one.target,
+    selector: { allNodes: true, nodeIds: one.nodeIds, labels: pairs(one.labels) },
+    strategy: said({ type, batchSize, maxUnavailable }),
+    drain: said({ enabled, timeoutSeconds }),
+    activation: said({ mode, rebootPolicy }),
+    ...said({ approvalPolicy }),
+    rollback: { automatic: one.automatic },
+  };
+}
+
+/** What the forerunner's tool writes out always, said or not. */
+function ofTool(one: Wanted): Plain {
+  const { type, batchSize, maxUnavailable, mode, rebootPolicy, approvalPolicy } = one;
+  return {
+    target: { flakeRef: "", flakeRev: "", nixpkgsRev: "", systemProfile: "", ...one.target },
+    selector: { allNodes: true, nodeIds: one.nodeIds, labels: pairs(one.labels), controllersOnly: false },
+    strategy: { strategyType: type, batchSize, maxUnavailable },
+    drainVms: one.enabled,
+    drainTimeoutSeconds: one.timeoutSeconds,
+    activation: { mode, rebootPolicy },
+    approvalPolicy,
+    automaticRollback: one.automatic,
+  };
+}
+
+function ofDesign(one: Wanted): Plain {
+  const { selector, drain, rollback, ...rest } = canonical(one);
+  return {
+    ...rest,
+    selector: { ...(selector as Plain), labels: one.labels },
+    drainPolicy: drain,
+    rollbackPolicy: rollback,
+  };
+}
+
+const dialects: Readonly<Record<string, (one: Wanted, flip: Flip) => unknown>> = {
+  ours: canonical,
+  tool: ofTool,
+  page: (one) => respelt(ofTool(one), () => true),
+  design: ofDesign,
+  "mixed, of the tool": (one, flip) => respelt(ofTool(one), flip),
+  "mixed, of the design": (one, flip) => respelt(ofDesign(one), flip),
+};
+
+/** With keys in snake_case, and words as enums are written elsewhere, where `flip` says so; labels keep their keys. */
+function respelt(value: unknown, flip: Flip, key?: string): unknown {
+  if (typeof value === "object" && value !== null && !Array.isArray(value) && key !== "labels")
+    return Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [flip() ? snakeCase(name) : name, respelt(inner, flip, name)]),
+    );
+  const isWord = /^(?:type|strategyType|mode|rebootPolicy|approvalPolicy)$/.test(key ?? "");
+  return isWord && flip() ? String(value).replaceAll("-", "_").toUpperCase() : value;
+}

@@ -1,0 +1,45 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { NodeUpdateView } from "#api/update-schemas.ts";
+import { drawRollout } from "#cli/update/draw-rollout.ts";
+import { drawUpdate } from "#cli/update/draw-update.ts";
+import { rolloutNode, rolloutNow, rolloutView } from "#support/update-views.ts";
+
+const file = join(import.meta.dirname, "../../../fixtures/frames/rollout.txt");
+
+/** 200 nodes in the middle of a rollout: of 120 that were begun one has failed, nine are under way. */
+function many(): readonly NodeUpdateView[] {
+  const phases = ["preparing", "draining", "activating", "rebooting", "verifying"] as const;
+  return Array.from({ length: 200 }, (_, at) => {
+    const index = at + 1;
+    if (index === 111) return rolloutNode(index, { phase: "failed", failure: { kind: "gate", message: "web: 503" } });
+    if (index === 112) return rolloutNode(index, { phase: "draining", hook: "drain" });
+    if (index > 112 && index <= 120) return rolloutNode(index, { phase: phases[index % 5] ?? "preparing" });
+    return rolloutNode(index, { phase: index < 112 ? "succeeded" : "pending" });
+  });
+}
+
+describe("a rollout at a terminal", () => {
+  it("of 200 nodes fits on a screen: counts by datacenter, and by name who is under way or has failed", () => {
+    const lines = drawRollout(rolloutView(many(), { waits: "n112, which is not interrupted" }), rolloutNow);
+    const small = drawRollout(
+      rolloutView([rolloutNode(1, { phase: "succeeded" }), rolloutNode(2)], { waits: "promotion" }),
+      rolloutNow,
+    );
+    const text = `${lines.join("\n")}\n\n===\n\n${small.join("\n")}\n`;
+    if (process.env["UPDATE_FRAMES"] === "1") writeFileSync(file, text);
+    expect(text).to.equal(readFileSync(file, "utf8"));
+    expect(lines).to.have.length.below(24);
+    for (const line of lines) expect(line).to.have.length.below(100);
+  });
+
+  it("shows what a name could do to a terminal as text", () => {
+    const [node] = [
+      rolloutNode(1, { hostname: "n\u001B[2J", phase: "failed", failure: { kind: "gate", message: "a\nb" } }),
+    ];
+    const view = rolloutView([node], { reason: "n\u001B[2J: a\nb" });
+    for (const line of drawRollout(view, rolloutNow)) expect(line).not.to.match(/[\u001B\n]/);
+    expect(drawUpdate(view, { wide: true, now: rolloutNow })).not.to.contain("\u001B");
+  });
+});

@@ -1,0 +1,53 @@
+import { expect } from "chai";
+import { drawTransition, transitionsOf } from "#cli/update/transitions.ts";
+import { rolloutNode, rolloutView } from "#support/update-views.ts";
+
+const lines = (...args: Parameters<typeof transitionsOf>): readonly string[] =>
+  transitionsOf(...args).map(drawTransition);
+
+describe("the lines of a rollout", () => {
+  const before = rolloutView([rolloutNode(1, { phase: "activating" }), rolloutNode(2)]);
+
+  it("begin with how it stands: the whole, and each node that does not wait for its turn", () => {
+    expect(lines(undefined, before)).to.deep.equal([
+      "release-0-4-0 rolling_out, generation 1, 0/2 done",
+      "n001 (DC1) activating",
+    ]);
+  });
+
+  it("tell what changed, and nothing for signs of life", () => {
+    const after = rolloutView([rolloutNode(1, { phase: "succeeded" }), rolloutNode(2, { since: "", ready: false })]);
+    expect(lines(before, after)).to.deep.equal([
+      "release-0-4-0 rolling_out, generation 1, 1/2 done",
+      "n001 (DC1) succeeded: runs 0.4.0",
+    ]);
+    expect(lines(before, rolloutView(before.nodeStatus.map((node) => ({ ...node, ready: false }))))).to.deep.equal([]);
+  });
+
+  it("end with the whole, with its reason", () => {
+    const failure = { kind: "gate", message: "web: 503" } as const;
+    const after = rolloutView([rolloutNode(1, { phase: "failed", failure }), rolloutNode(2, { phase: "cancelled" })], {
+      phase: "failed",
+      reason: "n001: web: 503",
+    });
+    expect(lines(before, after)).to.deep.equal([
+      "n001 (DC1) failed: gate: web: 503",
+      "n002 (DC2) cancelled",
+      "release-0-4-0 failed, generation 1, 0/2 done, 1 failed: n001: web: 503",
+    ]);
+  });
+
+  it("say what an operator types next, and what the bastion is asked for", () => {
+    const waiting = rolloutView([rolloutNode(1)], { phase: "pending", waits: "approval" });
+    expect(lines(undefined, waiting)).to.deep.equal([
+      "release-0-4-0 pending, generation 1, 0/1 done: waits for approval; kcore update cluster approve release-0-4-0",
+    ]);
+    const asking = rolloutView([rolloutNode(1, { phase: "draining", hook: "drain" })]);
+    expect(lines(undefined, asking).at(-1)).to.equal("n001 (DC1) draining: the bastion: drain");
+  });
+
+  it("of a new generation begin anew", () => {
+    const next = rolloutView([rolloutNode(1), rolloutNode(2)], { generation: 2, phase: "pending" });
+    expect(lines(before, next)).to.deep.equal(["release-0-4-0 pending, generation 2, 0/2 done"]);
+  });
+});

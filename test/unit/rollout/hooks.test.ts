@@ -1,0 +1,63 @@
+import { expect } from "chai";
+import { isHook, lookAtHooks } from "#rollout/hooks.ts";
+import type { HookAnswer, NodePhase, Row } from "#rollout/records.ts";
+import { aSpec } from "#support/stepped-rollout.ts";
+
+const spec = aSpec({
+  drain: { enabled: true, command: "drain", after: { state: "undrain" } },
+  healthGates: [
+    { name: "of the node", nodeCommand: "true" },
+    { name: "web", command: "curl" },
+    { name: "db", state: "check" },
+  ],
+});
+
+function look(
+  phase: NodePhase,
+  answers: Readonly<Record<string, Partial<HookAnswer>>>,
+  more: Partial<Row> = {},
+): unknown {
+  const row = { epoch: 1, owner: "c1", generation: 1, seq: 5, phase, since: 0, ...more };
+  const known = Object.entries(answers).map(
+    ([hook, answer]) => [`n1/${hook}`, { generation: 1, seq: 5, ok: true, ...answer }] as const,
+  );
+  return lookAtHooks({ spec, answers: new Map(known) }, "n1", row);
+}
+
+describe("the hooks of a node", () => {
+  it("are what names a state or a command", () => {
+    expect([undefined, {}, { command: "x" }, { state: "x" }].map(isHook)).to.deep.equal([false, false, true, true]);
+  });
+
+  it("drain it while it is drained, and nothing else", () => {
+    expect(look("draining", {})).to.deep.equal({ next: "drain" });
+    expect(look("draining", { drain: {} })).to.deep.equal({});
+    expect(look("activating", {})).to.deep.equal({});
+  });
+
+  it("are the bastion's gates, one after the other, then what lets work come back", () => {
+    expect(look("verifying", {}, { drained: true })).to.deep.equal({ next: "gate web" });
+    expect(look("verifying", { "gate web": {} }, { drained: true })).to.deep.equal({ next: "gate db" });
+    const gates = { "gate web": {}, "gate db": {} };
+    expect(look("verifying", gates, { drained: true })).to.deep.equal({ next: "undrain" });
+    expect(look("verifying", gates)).to.deep.equal({});
+    expect(look("verifying", { ...gates, undrain: {} }, { drained: true })).to.deep.equal({});
+  });
+
+  it("stop at the one that failed", () => {
+    const answers = { "gate web": { ok: false, message: "503" } };
+    expect(look("verifying", answers)).to.deep.equal({ failed: { hook: "gate web", message: "503" } });
+  });
+
+  it("are asked again when the answer is to an older row or generation", () => {
+    expect(look("draining", { drain: { seq: 4 } })).to.deep.equal({ next: "drain" });
+    expect(look("draining", { drain: { generation: 2 } })).to.deep.equal({ next: "drain" });
+  });
+
+  it("let work come back when a drained node was called off or taken back", () => {
+    for (const phase of ["cancelled", "rolled_back"] as const) {
+      expect(look(phase, {}, { drained: true })).to.deep.equal({ next: "undrain" });
+      expect(look(phase, {})).to.deep.equal({});
+    }
+  });
+});

@@ -1,0 +1,105 @@
+import { expect } from "chai";
+import { selectNodes, wavesOf } from "#rollout/select.ts";
+import { aNode, aSpec } from "#support/stepped-rollout.ts";
+
+const nodes = [
+  aNode("id-3", { hostname: "n3", dc: "DC2", labels: { tier: "ssd", rack: "a=b" } }),
+  aNode("id-1", { hostname: "n1", labels: { tier: "ssd" } }),
+  aNode("id-2", { hostname: "n2", labels: { tier: "hdd" } }),
+  aNode("id-c", { hostname: "c1", isController: true, labels: { tier: "ssd" } }),
+];
+
+function namesOf(selector: object): readonly string[] {
+  return selectNodes(nodes, aSpec({ selector }).selector).map(({ hostname }) => hostname);
+}
+
+describe("the selector of an update", () => {
+  it("means nothing when it says nothing, and all by allNodes, in the order of their names", () => {
+    expect(namesOf({})).to.deep.equal([]);
+    expect(namesOf({ allNodes: true })).to.deep.equal(["c1", "n1", "n2", "n3"]);
+  });
+
+  it("takes nodes by id and by host name", () => {
+    expect(namesOf({ nodeIds: ["id-3", "n1", "nobody"] })).to.deep.equal(["n1", "n3"]);
+  });
+
+  it("takes nodes by labels, all of which must be exactly that", () => {
+    expect(namesOf({ labels: ["tier=ssd"] })).to.deep.equal(["c1", "n1", "n3"]);
+    expect(namesOf({ labels: ["tier=ss"] })).to.deep.equal([]);
+    expect(namesOf({ labels: ["rack=a=b", "tier=ssd"] })).to.deep.equal(["n3"]);
+    expect(namesOf({ labels: ["tier=ssd", "tier=hdd"] })).to.deep.equal([]);
+    expect(namesOf({ labels: ["dc=DC2"] })).to.deep.equal(["n3"]);
+    expect(namesOf({ labels: ["constructor="] })).to.deep.equal([]);
+  });
+
+  it("takes nodes of one of the datacenters", () => {
+    expect(namesOf({ datacenters: ["DC2", "DC3"] })).to.deep.equal(["n3"]);
+    expect(namesOf({ datacenters: ["DC1", "DC2"] })).to.have.length(4);
+  });
+
+  it("takes controllers only", () => {
+    expect(namesOf({ controllersOnly: true })).to.deep.equal(["c1"]);
+  });
+
+  it("narrows allNodes with each other filter", () => {
+    expect(namesOf({ allNodes: true, labels: ["tier=hdd"] })).to.deep.equal(["n2"]);
+    expect(namesOf({ allNodes: true, datacenters: ["DC2"] })).to.deep.equal(["n3"]);
+    expect(namesOf({ allNodes: true, nodeIds: ["n2"] })).to.deep.equal(["n2"]);
+    expect(namesOf({ allNodes: true, controllersOnly: true })).to.deep.equal(["c1"]);
+    expect(namesOf({ nodeIds: ["n1", "n2"], labels: ["tier=ssd"] })).to.deep.equal(["n1"]);
+  });
+});
+
+describe("the groups of an update", () => {
+  const cluster = [
+    aNode("c1", { isController: true }),
+    aNode("c2", { isController: true }),
+    aNode("w1"),
+    aNode("w2"),
+    aNode("w3", { isReady: false }),
+    aNode("w4", { dc: "DC2", labels: { canary: "yes" } }),
+  ];
+  const wavesBy = (strategy: object, owner = "c1"): unknown => wavesOf(cluster, aSpec({ strategy }), owner).waves;
+
+  it("are single nodes: workers, then controllers, the owner last, and those that are not ready behind all", () => {
+    const one = { type: "one-at-a-time", maxUnavailable: 3 };
+    expect(wavesBy(one)).to.deep.equal([["w1"], ["w2"], ["w4"], ["c2"], ["c1"], ["w3"]]);
+    expect(wavesBy(one, "c2")).to.deep.equal([["w1"], ["w2"], ["w4"], ["c1"], ["c2"], ["w3"]]);
+  });
+
+  it("are batches, with controllers alone", () => {
+    expect(wavesBy({ type: "batch", batchSize: 2 })).to.deep.equal([["w1", "w2"], ["w4"], ["c2"], ["c1"], ["w3"]]);
+    expect(wavesBy({ type: "batch", maxUnavailable: 3 })).to.deep.equal([["w1", "w2", "w4"], ["c2"], ["c1"], ["w3"]]);
+  });
+
+  it("are one datacenter after the other, the owner's last", () => {
+    const perDc = { type: "per-dc", batchSize: 9 };
+    expect(wavesBy(perDc)).to.deep.equal([["w4"], ["w1", "w2"], ["c2"], ["c1"], ["w3"]]);
+    expect(wavesBy(perDc, "elsewhere")).to.deep.equal([["w1", "w2"], ["c1"], ["c2"], ["w3"], ["w4"]]);
+  });
+
+  const canariesBy = (canary?: object): unknown => {
+    const spec = aSpec({ strategy: { type: "canary", batchSize: 9, ...(canary ? { canary } : {}) } });
+    const { waves, canaries } = wavesOf(cluster, spec, "c1");
+    return [waves[0], canaries];
+  };
+
+  it("begin with the canaries: those that are named or labelled, else the first node", () => {
+    expect(canariesBy()).to.deep.equal([["w1"], 1]);
+    expect(canariesBy({ nodeIds: ["w2", "w4"] })).to.deep.equal([["w2", "w4"], 1]);
+    expect(canariesBy({ labels: ["canary=yes"] })).to.deep.equal([["w4"], 1]);
+    expect(canariesBy({ nodeIds: ["w2", "w4"], labels: ["canary=yes"] })).to.deep.equal([["w4"], 1]);
+    expect(canariesBy({ nodeIds: ["w2", "c2"] })).to.deep.equal([["w2"], 2]);
+  });
+
+  it("never begin without a canary, though those that are named are not there", () => {
+    expect(canariesBy({ nodeIds: ["nobody"] })).to.deep.equal([["w1"], 1]);
+  });
+
+  it("name each node once", () => {
+    for (const strategy of [{ type: "canary" }, { type: "batch", batchSize: 4 }, { type: "per-dc" }]) {
+      const { waves } = wavesOf(cluster, aSpec({ strategy }), "c1");
+      expect(waves.flat().toSorted()).to.deep.equal(["c1", "c2", "w1", "w2", "w3", "w4"]);
+    }
+  });
+});

@@ -1,0 +1,127 @@
+import { expect } from "chai";
+import type { OrderStep } from "#rollout/order.ts";
+import type { Behaviour } from "#support/update-world.ts";
+import { seededRandom } from "#support/random.ts";
+import { pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
+
+const [old, young] = ["0.1.0", "0.2.0"];
+
+interface Scenario {
+  readonly what: string;
+  readonly before?: readonly OrderStep[];
+  readonly step: OrderStep;
+  readonly behaviour?: Behaviour;
+  readonly spec?: object;
+  /** How it ends without a crash: the state, what the node runs, what updates it. */
+  readonly ends: readonly [state: string, version: string, updater: string];
+}
+
+const scenarios: readonly Scenario[] = [
+  { what: "a preparation", step: "prepare", ends: ["prepared", old, old] },
+  { what: "an activation", before: ["prepare"], step: "activate", ends: ["activated", young, young] },
+  { what: "an activation without a preparation before", step: "activate", ends: ["failed", old, old] },
+  {
+    what: "an activation by a boot",
+    before: ["prepare"],
+    step: "activate",
+    spec: { activation: { rebootPolicy: "always" } },
+    ends: ["activated", young, young],
+  },
+  {
+    what: "an agent that reaches no controller",
+    before: ["prepare"],
+    step: "activate",
+    behaviour: { reaches: false },
+    ends: ["failed", old, old],
+  },
+  {
+    what: "a daemon that does not start",
+    before: ["prepare"],
+    step: "activate",
+    behaviour: { runs: false },
+    ends: ["failed", old, old],
+  },
+  {
+    what: "a gate that does not hold",
+    before: ["prepare"],
+    step: "activate",
+    spec: { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 2 }] },
+    ends: ["failed", old, old],
+  },
+  { what: "a way back", before: ["prepare", "activate"], step: "roll_back", ends: ["rolled_back", old, old] },
+];
+
+const statement = ({ spec }: Scenario) =>
+  statementOf(young, { timeouts: { activateSeconds: 35, rebootSeconds: 60 }, ...spec });
+
+async function ready(scenario: Scenario): Promise<UpdateWorld> {
+  const world = new UpdateWorld(old);
+  world.fetch(young);
+  await world.give(statement(scenario), ...(scenario.before ?? []));
+  if (scenario.behaviour) world.behaviours.set(young, scenario.behaviour);
+  world.order(scenario.step, statement(scenario), { seq: 50 });
+  return world;
+}
+
+/** Ends the process right before its effects of these numbers; `isPower`: and the machine with it. Gives the number of effects. */
+async function cut(world: UpdateWorld, at: readonly number[], isPower: (cut: number) => boolean): Promise<number> {
+  let effects = 0;
+  let cuts = 0;
+  world.onEffect = () => {
+    if (at.includes(++effects)) throw new ProcessEnds("killed");
+  };
+  await world.live(() => {
+    if (isPower(cuts++)) world.powerCut();
+  });
+  return effects;
+}
+
+/** How it is after all, also when the power fails right then. */
+function look(world: UpdateWorld): readonly unknown[] {
+  world.onEffect = () => undefined;
+  world.powerCut();
+  expect([...world.store.values()], "damaged files in the store").not.to.include("damaged");
+  return [world.report()?.state, world.version(), world.at(`${profile}-updater`)?.slice(pathOf("").length)];
+}
+
+describe("the updater, cut off", () => {
+  for (const scenario of scenarios) {
+    for (const how of ["killed", "without power"])
+      it(`${scenario.what}, ${how} before each thing that it does, ends as it would have ended`, async () => {
+        const effects = await cut(await ready(scenario), [], () => false);
+        expect(effects).to.be.greaterThan(20);
+        for (let at = 1; at <= effects; at++) {
+          const world = await ready(scenario);
+          await cut(world, [at], () => how === "without power");
+          expect(look(world), `cut off before effect ${at} of ${effects}`).to.deep.equal(scenario.ends);
+        }
+      });
+  }
+
+  it("when an activation has held, goes forward alone, whatever fails from then on", async () => {
+    const world = await ready({ what: "", before: ["prepare"], step: "activate", ends: ["", "", ""] });
+    world.onEffect = (what) => {
+      if (!what.startsWith(`nix-env -p ${profile}-updater`)) return;
+      world.onEffect = () => undefined;
+      world.behaviours.set(young, { reaches: false });
+      throw new ProcessEnds("killed");
+    };
+    await world.live(() => world.powerCut());
+    expect(look(world)).to.deep.equal(["activated", young, young]);
+  });
+
+  it("again and again, is wholly on one version and says on which", async () => {
+    for (let seed = 1; seed <= 60; seed++) {
+      const random = seededRandom(seed);
+      const scenario = scenarios[Math.floor(random() * scenarios.length)]!;
+      const world = await ready(scenario);
+      const at = Array.from({ length: 6 }, () => 1 + Math.floor(random() * 150));
+      await cut(world, at, () => random() < 0.5);
+      const [state, version, updater] = look(world);
+      // Boots use the time up: then it is back, and says so.
+      const isBack = scenario.ends[0] === "activated" && state === "failed";
+      const ends = isBack ? ["failed", old, old] : scenario.ends;
+      expect([state, version, updater], `seed ${seed}: ${scenario.what}`).to.deep.equal(ends);
+    }
+  });
+});

@@ -1,0 +1,429 @@
+import { expect } from "chai";
+import type { Statement } from "#rollout/spec.ts";
+import { bundleOf, pathOf, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
+
+const [old, young] = ["0.1.0", "0.2.0"];
+const quick = { timeouts: { activateSeconds: 40, prepareSeconds: 60, rebootSeconds: 60 } };
+
+function prepared(): UpdateWorld {
+  const world = new UpdateWorld(old);
+  world.fetch(young);
+  return world;
+}
+
+const failureOf = (world: UpdateWorld): unknown => [world.report()?.state, world.report()?.failure?.kind];
+
+describe("the updater", () => {
+  it("prepares a runtime without anything of it in use, then brings it into use", async () => {
+    const world = prepared();
+    await world.give(statementOf(young), "fence", "prepare");
+    expect(world.said.map(({ state }) => state)).to.deep.equal(["fenced", "preparing", "prepared"]);
+    expect(world.report()).to.include({ targetGeneration: 2, needsReboot: false });
+    expect(world.version()).to.equal(old);
+    await world.give(statementOf(young), "activate");
+    expect(world.version()).to.equal(young);
+    expect(world.report()).to.deep.include({
+      state: "activated",
+      present: { id: pathOf(young), version: young, generation: 2 },
+      previous: { id: pathOf(old), version: old, generation: 1 },
+    });
+    expect(world.at(`${profile}-updater`)).to.equal(pathOf(young));
+    expect(restarts(world)).to.have.length(1);
+  });
+
+  it("counts its words by its clock, never back, and says the last one again when the agent's copy is gone", async () => {
+    const world = prepared();
+    await world.give(statementOf(young, quick), "prepare", "activate");
+    const counts = world.said.map(({ epoch }) => epoch);
+    expect(counts).to.have.length(4);
+    expect(counts).to.deep.equal([...new Set(counts)].toSorted((a, b) => a - b));
+    expect(counts[0]).to.be.greaterThan(1_000_000_000);
+    const last = world.report();
+    world.files.delete("/var/lib/kcore/updates/report.json");
+    await world.run();
+    expect(world.report()).to.deep.equal(last);
+  });
+
+  it("counts on when its journal is damaged, and refuses what it had refused", async () => {
+    const world = prepared();
+    await world.give(statementOf(young, quick), "prepare", "activate");
+    world.files.set("/var/lib/kcore/updates/journal.json", '{"format":');
+    world.order("roll_back", statementOf(young, quick));
+    await world.live();
+    expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
+    const before = world.report()?.epoch ?? 0;
+    await world.give(statementOf(young, quick), "fence");
+    expect(world.report()?.state).to.equal("activated");
+    expect(world.report()?.epoch).to.be.greaterThan(before);
+    expect(world.files.get("/var/lib/kcore/updates/journal.json.damaged")).to.equal('{"format":');
+  });
+
+  it("goes back to what ran before when it is told to, its own runtime too", async () => {
+    const world = prepared();
+    await world.give(statementOf(young, quick), "prepare", "activate", "roll_back");
+    expect(world.report()?.state).to.equal("rolled_back");
+    expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([old, pathOf(old)]);
+    expect(world.report()?.present.generation).to.equal(1);
+    // Told again, it has nothing to do.
+    const before = restarts(world).length;
+    await world.give(statementOf(young, quick), "roll_back");
+    expect([world.report()?.state, restarts(world).length]).to.deep.equal(["rolled_back", before]);
+  });
+
+  it("activates again without a restart what runs already", async () => {
+    const world = prepared();
+    await world.give(statementOf(young, quick), "prepare", "activate", "activate");
+    expect([world.report()?.state, restarts(world).length]).to.deep.equal(["activated", 1]);
+    expect(world.report()?.previous?.version).to.equal(old);
+  });
+
+  it("forgets an older rollout when another one begins", async () => {
+    const world = prepared();
+    world.fetch("0.3.0");
+    await world.give(statementOf(young, quick), "prepare", "activate");
+    await world.give(statementOf("0.3.0", quick, { name: "u2" }), "fence");
+    expect([world.report()?.state, world.report()?.previous]).to.deep.equal(["fenced", undefined]);
+  });
+
+  describe("what fails is told apart, and the node is wholly back", () => {
+    const faults: readonly {
+      readonly what: string;
+      readonly kind: string;
+      readonly says: RegExp;
+      readonly make: (world: UpdateWorld) => void;
+      readonly spec?: object;
+    }[] = [
+      {
+        what: "a daemon that does not start",
+        kind: "service",
+        says: /does not stay up: systemd started it 3 times\nthe log of/,
+        make: (world) => world.behaviours.set(young, { runs: false }),
+      },
+      {
+        what: "a daemon that does not start before the time is over",
+        kind: "service",
+        says: /is activating\nthe log of/,
+        make: (world) => world.behaviours.set(young, { runs: false }),
+        spec: { timeouts: { activateSeconds: 12 } },
+      },
+      {
+        what: "a restart that fails",
+        kind: "service",
+        says: /could not be restarted: ended with 1: no such file/,
+        make: (world) => {
+          const fail = { code: 1, stdout: "", stderr: "no such file" };
+          world.failures.set("systemctl restart", fail);
+          world.onEffect = (what) => {
+            if (what.startsWith("systemctl --no-pager")) world.failures.clear();
+          };
+        },
+      },
+      {
+        what: "an agent that reaches no controller",
+        kind: "unreachable",
+        says: /reached no controller: connection refused/,
+        make: (world) => world.behaviours.set(young, { reaches: false }),
+      },
+      {
+        what: "a profile that cannot be moved",
+        kind: "activation",
+        says: /nix-env .* ended with 1: disk full/,
+        make: (world) => world.failures.set(`nix-env -p ${profile} `, { code: 1, stdout: "", stderr: "disk full" }),
+      },
+      {
+        what: "a gate by a command",
+        kind: "gate",
+        says: /disks: the command ended with 1: no/,
+        make: () => undefined,
+        spec: { ...quick, healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds: 5 }] },
+      },
+      {
+        what: "a gate by HTTP",
+        kind: "gate",
+        says: /page: http:\/\/localhost\/ answers .*connection refused/,
+        make: () => undefined,
+        spec: { ...quick, healthGates: [{ name: "page", http: { url: "http://localhost/" }, withinSeconds: 0 }] },
+      },
+    ];
+    for (const { what, kind, says, make, spec = quick } of faults)
+      it(what, async () => {
+        const world = prepared();
+        await world.give(statementOf(young, spec), "prepare");
+        make(world);
+        await world.give(statementOf(young, spec), "activate");
+        expect(failureOf(world)).to.deep.equal(["failed", kind]);
+        expect(world.report()?.failure?.message).to.match(says);
+        expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([old, pathOf(old)]);
+        // A later one is not hindered.
+        world.failures.clear();
+        world.behaviours.clear();
+        await world.give(statementOf(young, { ...quick, healthGates: [] }, { name: "u2" }), "prepare", "activate");
+        expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
+      });
+  });
+
+  it("says so when what ran before does not run either", async () => {
+    const world = prepared();
+    await world.give(statementOf(young, quick), "prepare");
+    for (const version of [old, young]) world.behaviours.set(version, { runs: false });
+    await world.give(statementOf(young, quick), "activate");
+    expect(failureOf(world)).to.deep.equal(["failed", "service"]);
+    expect(world.report()?.failure?.message).to.match(
+      /and it could not go back: kcore-node-agent.service does not stay up/,
+    );
+    await world.give(statementOf(young, quick), "roll_back");
+    expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
+  });
+
+  describe("refuses to prepare, and touches nothing", () => {
+    const faults: readonly {
+      readonly what: string;
+      readonly kind: string;
+      readonly says: RegExp;
+      readonly make?: (world: UpdateWorld) => void;
+      readonly statement?: Statement;
+    }[] = [
+      {
+        what: "a bundle for which there is no room",
+        kind: "build",
+        says: /has 1 MiB free, and the bundle needs 65 MiB/,
+        make: (world) => (world.free = 1e6),
+      },
+      {
+        what: "a bundle that was not fetched",
+        kind: "build",
+        says: /was not fetched/,
+        make: (world) => world.bundles.clear(),
+      },
+      {
+        what: "a bundle that is another one",
+        kind: "build",
+        says: /is not the bundle that the bastion signed/,
+        make: (world) => {
+          for (const [path, bundle] of world.bundles) world.bundles.set(path, { ...bundle, sha256: "f".repeat(64) });
+        },
+      },
+      {
+        what: "a disk that is full while it is imported",
+        kind: "build",
+        says: /No space left on device/,
+        make: (world) => world.failures.set("sh -c {", { code: 1, stdout: "", stderr: "No space left on device" }),
+      },
+      {
+        what: "an import that takes too long",
+        kind: "build",
+        says: /was ended, its time being over/,
+        make: (world) => world.failures.set("sh -c {", { stdout: "", stderr: "" }),
+      },
+      {
+        what: "a path that is not what was signed",
+        kind: "build",
+        says: /is not what the bastion has: wanted sha256:1/,
+        statement: statementOf(young, {}, { bundle: bundleOf(young, { narHash: `sha256:${"1".repeat(52)}` }) }),
+      },
+      {
+        what: "a program that cannot say its version",
+        kind: "build",
+        says: /--version ended with 1: SyntaxError/,
+        make: (world) => world.behaviours.set(young, { exit: 1 }),
+      },
+      {
+        what: "another architecture",
+        kind: "refused",
+        says: /is for aarch64, and this node is x86_64/,
+        statement: statementOf(young, {}, { bundle: bundleOf(young, { arch: "aarch64" }) }),
+      },
+      {
+        what: "an older version",
+        kind: "refused",
+        says: /runs 0\.1\.0, and the update may not bring the older 0\.0\.9: allowDowngrade/,
+        statement: statementOf("0.0.9"),
+      },
+      {
+        what: "a statement without a bundle",
+        kind: "refused",
+        says: /brings no bundle/,
+        statement: statementOf(young, {}, { bundle: undefined }),
+      },
+      {
+        what: "a mode that no boot may follow, and the other way round",
+        kind: "refused",
+        says: /rebootPolicy never forbids it/,
+        statement: statementOf(young, { activation: { mode: "boot", rebootPolicy: "never" } }),
+      },
+      {
+        what: "a node that was deployed by an older kcore",
+        kind: "refused",
+        says: /does not follow the profile .*deploy_node/,
+        make: (world) => (world.start = `${pathOf(old)}/lib/ld.so --library-path x`),
+      },
+    ];
+    for (const { what, kind, says, make, statement = statementOf(young) } of faults)
+      it(what, async () => {
+        const world = prepared();
+        make?.(world);
+        await world.give(statement, "prepare");
+        expect(failureOf(world)).to.deep.equal(["failed", kind]);
+        expect(world.report()?.failure?.message).to.match(says);
+        expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
+        expect([...world.store.keys()].filter((path) => path !== pathOf(old))).to.deep.equal(
+          what.startsWith("a program") ? [pathOf(young)] : [],
+        );
+      });
+
+    it("but takes an older one that was asked for", async () => {
+      const world = new UpdateWorld(young);
+      world.fetch(old);
+      const statement = statementOf(old, { ...quick, target: { version: old, allowDowngrade: true } });
+      await world.give(statement, "prepare", "activate");
+      expect([world.report()?.state, world.version()]).to.deep.equal(["activated", old]);
+    });
+  });
+
+  describe("fences", () => {
+    it("takes one order once", async () => {
+      const world = prepared();
+      for (let times = 0; times < 2; times++) {
+        world.order("prepare", statementOf(young));
+        await world.live();
+      }
+      expect(world.said.map(({ state }) => state)).to.deep.equal(["preparing", "prepared"]);
+    });
+
+    const foreign: readonly { readonly what: string; readonly fence: object; readonly name?: string }[] = [
+      { what: "an older epoch", fence: { epoch: 2, owner: "c2", seq: 9 } },
+      { what: "another owner of the same epoch", fence: { epoch: 3, owner: "c9", seq: 9 } },
+    ];
+    for (const { what, fence } of foreign)
+      it(`refuses ${what} for ever`, async () => {
+        const world = prepared();
+        world.order("prepare", statementOf(young), { epoch: 3, owner: "c3" });
+        await world.live();
+        const before = world.report();
+        world.order("activate", statementOf(young), fence);
+        await world.live();
+        expect(world.report()).to.deep.equal(before);
+        expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
+      });
+
+    it("goes on with an activation when a new owner comes in the middle, and answers to him from then on", async () => {
+      const world = prepared();
+      const statement = statementOf(young, quick);
+      await world.give(statement, "prepare");
+      onceAt(world, "systemctl restart", () => world.order("fence", statement, { epoch: 2, owner: "c2", seq: 7 }));
+      await world.give(statement, "activate");
+      expect(world.said.slice(2).map(({ state, fence }) => [state, fence.owner, fence.epoch])).to.deep.equal([
+        ["activating", "c1", 1],
+        ["activating", "c2", 2],
+        ["activated", "c2", 2],
+      ]);
+      expect([world.version(), restarts(world).length]).to.deep.equal([young, 1]);
+    });
+
+    it("keeps an order for when the present step has ended", async () => {
+      const world = prepared();
+      const statement = statementOf(young, quick);
+      await world.give(statement, "prepare");
+      onceAt(world, "systemctl restart", () => world.order("roll_back", statement, { seq: 9 }));
+      await world.give(statement, "activate");
+      expect(world.said.slice(2).map(({ state }) => state)).to.deep.equal([
+        "activating",
+        "activating",
+        "activated",
+        "rolling_back",
+        "rolled_back",
+      ]);
+      expect(world.version()).to.equal(old);
+    });
+
+    it("has one rollout at a time", async () => {
+      const world = prepared();
+      const statement = statementOf(young, quick);
+      await world.give(statement, "prepare");
+      onceAt(world, "systemctl restart", () =>
+        world.order("activate", statementOf(old, quick, { name: "u2" }), { seq: 9 }),
+      );
+      await world.give(statement, "activate");
+      expect([world.report()?.fence.name, world.report()?.state]).to.deep.equal(["u1", "activated"]);
+    });
+
+    it("carries out nothing that the bastion did not sign", async () => {
+      const world = prepared();
+      world.order("activate", statementOf(young), {}, "Zm9yZ2Vk");
+      await world.live();
+      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
+      expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
+    });
+
+    it("carries out no other update than the one that the order names", async () => {
+      const world = prepared();
+      world.order("activate", statementOf(young), { name: "u9" });
+      await world.live();
+      expect(world.report()?.failure?.message).to.equal("it is of the update “u1”, not of “u9”");
+    });
+
+    it("drops what is no order", async () => {
+      const world = prepared();
+      world.files.set("/var/lib/kcore/updates/inbox.json", "{");
+      await world.live();
+      expect([world.isWaiting, world.report()]).to.deep.equal([false, undefined]);
+    });
+  });
+
+  describe("how it comes into use", () => {
+    it("by a boot that was asked for, and goes on behind it", async () => {
+      const world = prepared();
+      const statement = statementOf(young, { ...quick, activation: { rebootPolicy: "always" } });
+      await world.give(statement, "prepare");
+      expect(world.report()).to.deep.include({
+        needsReboot: true,
+        rebootReasons: ["activation.rebootPolicy is always"],
+      });
+      await world.give(statement, "activate");
+      expect(world.said.slice(2).map(({ state }) => state)).to.deep.equal(["activating", "rebooting", "activated"]);
+      expect([world.version(), world.boots]).to.deep.equal([young, 2]);
+    });
+
+    it("goes back when the boot does not come", async () => {
+      const world = prepared();
+      const statement = statementOf(young, { ...quick, activation: { mode: "boot" } });
+      await world.give(statement, "prepare");
+      world.failures.set("systemctl reboot", { code: 0, stdout: "", stderr: "" });
+      await world.give(statement, "activate");
+      expect(failureOf(world)).to.deep.equal(["failed", "reboot"]);
+      expect(world.version()).to.equal(old);
+    });
+
+    it("on trial: the next boot begins with what ran before", async () => {
+      const world = prepared();
+      const statement = statementOf(young, { ...quick, activation: { mode: "test" } });
+      await world.give(statement, "prepare", "activate");
+      expect(world.report()).to.deep.include({ state: "activated", present: { id: pathOf(young), version: young } });
+      expect([...world.units.values()].map(({ program }) => program)).to.deep.equal([pathOf(young), pathOf(young)]);
+      expect([world.at(profile), world.at(`${profile}-updater`)]).to.deep.equal([pathOf(old), pathOf(old)]);
+      world.powerCut();
+      await world.give(statement, "fence");
+      expect(world.version()).to.equal(old);
+    });
+
+    it("on trial, and back without a boot", async () => {
+      const world = prepared();
+      const statement = statementOf(young, { ...quick, activation: { mode: "test" } });
+      await world.give(statement, "prepare", "activate", "roll_back");
+      expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
+    });
+  });
+});
+
+function restarts({ commands }: UpdateWorld): readonly string[] {
+  return commands.filter((words) => words.startsWith("systemctl restart"));
+}
+
+/** Does something once, right before the updater does something. */
+function onceAt(world: UpdateWorld, start: string, act: () => void): void {
+  world.onEffect = (what) => {
+    if (!what.startsWith(start)) return;
+    world.onEffect = () => undefined;
+    act();
+  };
+}
