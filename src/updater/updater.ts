@@ -107,7 +107,8 @@ export class Updater {
       const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
       const limit = 1000 * (doing.hasBooted ? rebootSeconds : activateSeconds);
       const left = (): number => this.#desk.left(limit);
-      if (left() <= 0) throw new UpdateFailure("activation", `it did not hold within ${limit / 1000} s`);
+      if (left() <= 0)
+        throw new UpdateFailure(doing.hasBooted ? "reboot" : "activation", `it did not hold within ${limit / 1000} s`);
       const { needsBoot } = await this.#desk.during(way.activate(() => Math.max(1, left())));
       if (needsBoot && !doing.hasBooted) {
         doing.stage = "booting";
