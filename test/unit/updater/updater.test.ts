@@ -287,6 +287,16 @@ describe("the updater", () => {
         );
       });
 
+    it("nor activates an older one that is still in the store, signed as it was", async () => {
+      const world = prepared();
+      world.fetch("0.3.0");
+      await world.give(statementOf(young, quick), "prepare", "activate");
+      await world.give(statementOf("0.3.0", quick, { name: "u2" }), "prepare", "activate");
+      await world.give(statementOf(young, quick), "activate");
+      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
+      expect(world.version()).to.equal("0.3.0");
+    });
+
     it("but takes an older one that was asked for", async () => {
       const world = new UpdateWorld(young);
       world.fetch(old);
