@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import { Window } from "#rollout/spec.ts";
-import { isOpen } from "#rollout/window.ts";
+import { isInWindow } from "#rollout/window.ts";
 
 const pauseMs = 10_000;
 
@@ -16,12 +16,12 @@ export const updateWindow = defineAction({
   summary: "Waits until a maintenance window, in UTC, is open.",
   args: Window,
   async run(window, { signal, note }) {
-    if (!isOpen(window, Date.now())) note(`waits for the maintenance window, from ${window.from} UTC`);
-    while (!isOpen(window, Date.now())) await sleep(pauseMs, undefined, { signal });
+    if (!isInWindow(window, Date.now())) note(`waits for the maintenance window, from ${window.from} UTC`);
+    while (!isInWindow(window, Date.now())) await sleep(pauseMs, undefined, { signal });
     return { changed: false, outputs: {} };
   },
   plan(window, { note }) {
-    note(isOpen(window, Date.now()) ? "the maintenance window is open" : `would wait until ${window.from} UTC`);
+    note(isInWindow(window, Date.now()) ? "the maintenance window is open" : `would wait until ${window.from} UTC`);
     return Promise.resolve({ changed: false, outputs: {} });
   },
 });

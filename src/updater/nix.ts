@@ -38,14 +38,16 @@ export function versionOf(path: string): string {
   return /^[^-]+-.*?-(\d.*)$/.exec(basename(path))?.[1] ?? "";
 }
 
-/** The number that the next generation gets, or that of the present one if that is it. */
+/** The number that a path's generation has or will have: Nix makes none where the present one, or the newest, is that path already. */
 export async function generationFor(ports: Ports, profile: string, id: string): Promise<number> {
   const present = await readProfile(ports, profile);
   if (present?.id === id && present.generation !== undefined) return present.generation;
-  const own = (await ports.list(dirname(profile))).filter((name) => name.startsWith(`${basename(profile)}-`));
-  return (
-    1 + Math.max(0, ...own.filter((name) => /^-\d+-link$/.test(name.slice(basename(profile).length))).map(generationOf))
+  const start = `${basename(profile)}-`;
+  const links = (await ports.list(dirname(profile))).filter(
+    (name) => name.startsWith(start) && /^\d+-link$/.test(name.slice(start.length)),
   );
+  const newest = Math.max(0, ...links.map(generationOf));
+  return (await ports.readLink(`${profile}-${newest}-link`)) === id ? newest : newest + 1;
 }
 
 /** Puts a profile at a path: at that generation, if it is there and is that path, else at a new one. On the disk when this resolves. */

@@ -43,35 +43,25 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
   const needsBoot = mode === "boot" || rebootPolicy === "always";
   const watch = watchUnits(ports);
 
-  const refuseUnsuited = async (): Promise<readonly Unit[]> => {
-    const units = await lookAtUnits(ports);
-    const stuck = units.find(
-      ({ start }) => !start.startsWith(`${profile}/`) && !/^\/nix\/store\/[^/]+\/bin\//.test(start),
-    );
-    const isDeployed =
-      units.some(({ name }) => name === agentUnit) && (await readProfile(ports, profile)) !== undefined;
-    if (isDeployed && !stuck) return units;
-    throw new UpdateFailure(
-      "refused",
-      `${stuck ? `${stuck.name} does not follow` : "kcore's daemons are not started from"} the profile ${profile}; on the bastion: kcore orchestrate deploy_node NODE`,
-    );
-  };
-
   const present = (): Promise<Present> => presentRuntime(ports);
+  /** Before each step forward: an order to activate need not have been preceded by one to prepare. */
+  const refuseUnsuited = async (): Promise<readonly Unit[]> => {
+    refuseForeign(bundle, arch);
+    refuseContradiction(statement);
+    const { version } = await present();
+    if (isOlder(bundle.version, version) && !spec.target.allowDowngrade)
+      throw new UpdateFailure(
+        "refused",
+        `the node runs ${version}, and the update may not bring the older ${bundle.version}: allowDowngrade`,
+      );
+    return deployedUnits(ports);
+  };
 
   return {
     target,
     present,
     async prepare(left): Promise<Prepared> {
       await refuseUnsuited();
-      refuseForeign(bundle, arch);
-      refuseContradiction(statement);
-      const { version } = await present();
-      if (isOlder(bundle.version, version) && !spec.target.allowDowngrade)
-        throw new UpdateFailure(
-          "refused",
-          `the node runs ${version}, and the update may not bring the older ${bundle.version}: allowDowngrade`,
-        );
       await importBundle(ports, { bundle, file: bundleFile(folder, bundle.sha256), left });
       await refuseBroken(ports, bundle, left());
       const reasons = needsBoot
@@ -112,6 +102,20 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
       await restartUnits(ports, elsewhere(units, to.id));
     },
   };
+}
+
+/** The daemons, if deploy_node has made them follow the profile. */
+async function deployedUnits(ports: Ports): Promise<readonly Unit[]> {
+  const units = await lookAtUnits(ports);
+  const stuck = units.find(
+    ({ start }) => !start.startsWith(`${profile}/`) && !/^\/nix\/store\/[^/]+\/bin\//.test(start),
+  );
+  const isDeployed = units.some(({ name }) => name === agentUnit) && (await readProfile(ports, profile)) !== undefined;
+  if (isDeployed && !stuck) return units;
+  throw new UpdateFailure(
+    "refused",
+    `${stuck ? `${stuck.name} does not follow` : "kcore's daemons are not started from"} the profile ${profile}; on the bastion: kcore orchestrate deploy_node NODE`,
+  );
 }
 
 function elsewhere(units: readonly Unit[], id: string): readonly string[] {

@@ -71,9 +71,12 @@ export async function restartUnits(ports: Ports, units: readonly string[]): Prom
   );
 }
 
-/** A unit's state with the end of its log. */
+/** The end of a unit's log, also of starts before the last one: `systemctl status` shows nothing between two starts. */
 export async function tailOf(ports: Ports, unit: string): Promise<string> {
-  const { stdout } = await ports.run(["systemctl", "--no-pager", "--full", "-n", "10", "status", "--", unit], quickMs);
+  const { stdout } = await ports.run(
+    ["journalctl", "--quiet", "--no-pager", "-o", "cat", "-n", "10", "-u", unit],
+    quickMs,
+  );
   return stdout.trim();
 }
 

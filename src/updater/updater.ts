@@ -18,6 +18,7 @@ export interface UpdaterParts {
 /** Going back has its own time, since the way forward may have used up all. */
 const backMs = 180_000;
 const rebootMs = 60_000;
+const unconfirmed: Missing = { kind: "unreachable", message: "the bastion did not come back over a new connection" };
 const underWay: Readonly<Record<Step, Report["state"]>> = {
   prepare: "preparing",
   activate: "activating",
@@ -54,7 +55,7 @@ export class Updater {
     await desk.close();
   }
 
-  async #begin({ step, statement, problem }: NonNullable<Journal["next"]>): Promise<void> {
+  async #begin({ step, statement, problem, contact = "controller" }: NonNullable<Journal["next"]>): Promise<void> {
     const { journal } = this.#desk;
     const { fence, previous } = journal;
     const doing: Doing = {
@@ -63,9 +64,11 @@ export class Updater {
       generation: fence?.generation ?? 1,
       stage: "begun",
       hasBooted: false,
+      contact,
       mark: "",
       time: { bootId: await this.#ports.bootId(), since: this.#ports.uptime(), spent: 0 },
     };
+    await this.#desk.forgetConfirmed();
     delete journal.next;
     journal.doing = doing;
     try {
@@ -108,7 +111,8 @@ export class Updater {
       const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
       const limit = 1000 * (doing.hasBooted ? rebootSeconds : activateSeconds);
       const left = (): number => this.#desk.left(limit);
-      if (left() <= 0) throw new UpdateFailure("activation", `it did not hold within ${limit / 1000} s`);
+      if (left() <= 0)
+        throw new UpdateFailure(doing.hasBooted ? "reboot" : "activation", `it did not hold within ${limit / 1000} s`);
       const { needsBoot } = await this.#desk.during(way.activate(() => Math.max(1, left())));
       if (needsBoot && !doing.hasBooted) {
         doing.stage = "booting";
@@ -134,11 +138,17 @@ export class Updater {
     throw new UpdateFailure("reboot", `the node did not go down within ${limit / 1000} s`);
   }
 
-  /** Waits until it runs, the agent has spoken with a controller and the gates on the node hold. */
+  /** Waits until it runs, the agent has spoken with a controller, or the bastion has reached the node anew, and the gates on the node hold. */
   async #holds(doing: Doing, way: UpdateWay, left: () => number): Promise<void> {
     const ports = this.#ports;
-    const hold = (): Promise<void> => this.#await(() => way.missing(way.target, doing.mark), left);
+    const isBastions = doing.contact === "bastion";
+    const mark = isBastions ? undefined : doing.mark;
+    const hold = (): Promise<void> => this.#await(() => way.missing(way.target, mark), left);
     await hold();
+    if (isBastions) {
+      await this.#desk.say({ state: "activating", waitsFor: "bastion" });
+      await this.#await(async () => ((await this.#desk.isConfirmed()) ? undefined : unconfirmed), left);
+    }
     for (const gate of doing.statement.spec.healthGates) {
       const end = ports.uptime() + gate.withinSeconds * 1000;
       const within = (): number => Math.min(left(), end - ports.uptime());
@@ -209,8 +219,11 @@ export class Updater {
 
   async #end(doing: Doing, word: Word): Promise<void> {
     delete this.#desk.journal.doing;
-    // Of another plan meanwhile, it says nothing.
-    const isOf = this.#desk.journal.fence?.generation === doing.generation;
-    await this.#desk.say(isOf ? word : { state: "fenced" });
+    const { journal } = this.#desk;
+    if (journal.fence?.generation === doing.generation) return this.#desk.say(word);
+    // The plan is another one meanwhile, of which this says nothing.
+    delete journal.previous;
+    delete journal.prepared;
+    await this.#desk.say({ state: "fenced" });
   }
 }

@@ -142,6 +142,18 @@ describe("deploy_node on real nodes", function () {
       look: "! grep 'by hand' /etc/kcore/controller.yaml",
     },
     {
+      what: "a daemon that runs from another store path than the profile's, as after a run that was cut off",
+      node: "n2",
+      make: [
+        "mkdir -p /run/systemd/system/kcore-node-agent.service.d",
+        "printf '[Service]\\nType=exec\\nExecStart=\\nExecStart=/bin/sleep infinity\\n' >/run/systemd/system/kcore-node-agent.service.d/old.conf",
+        "systemctl daemon-reload && systemctl restart kcore-node-agent",
+        "rm -r /run/systemd/system/kcore-node-agent.service.d && systemctl daemon-reload",
+      ].join(" && "),
+      mended: ["agent's service"],
+      look: "readlink /proc/$(systemctl show -P MainPID kcore-node-agent)/exe | grep ^/nix/store/",
+    },
+    {
       what: "a stopped unit",
       node: "n2",
       make: "systemctl stop kcore-node-agent",
@@ -203,6 +215,12 @@ describe("deploy_node on real nodes", function () {
         expect(Number(/: ([\d.]+) /.exec(exposure)?.[1]), exposure).to.be.at.most(4.0);
       }
     expect(await on(n2, "systemctl list-unit-files 'kcore-controller*' --no-legend || :")).to.equal("");
+    // What updates a node waits, and runs only when it is needed.
+    expect(await on(n2, "systemctl is-active kcore-updater.path kcore-updater.service || :")).to.equal(
+      "active\ninactive",
+    );
+    const updater = await on(n2, "systemd-analyze security --no-pager kcore-updater | tail -n 1");
+    expect(Number(/: ([\d.]+) /.exec(updater)?.[1]), updater).to.be.at.most(6.0);
   });
 
   it("drops certificates that openssl verifies strictly, with the owners and modes they need", async () => {
@@ -279,13 +297,14 @@ describe("deploy_node on real nodes", function () {
     const path = await on(n1, `readlink -f ${profile}`);
     expect(path).to.match(/^\/nix\/store\/[a-z0-9]{32}-kcore/);
     expect(await on(n1, `nix-store --verify-path ${path} && nix-store -q --references ${path}`)).to.equal("");
-    const start = /^ExecStart=(\S.*?) controller serve/m.exec(
-      await on(n1, "cat /etc/systemd/system/kcore-controller.service"),
+    expect(await on(n1, "cat /etc/systemd/system/kcore-controller.service")).to.match(
+      new RegExp(`^ExecStart=${profile}/bin/kcore-node controller serve `, "m"),
     );
+    expect(await on(n1, "readlink /proc/$(systemctl show -P MainPID kcore-controller)/exe")).to.contain(`${path}/lib/`);
     const version = await on(
       n1,
       `set -e; root=$(mktemp -d); mkdir -p $root${path}; cp -a ${path}/. $root${path}/
-       chroot $root ${start?.[1]?.replaceAll(profile, path)} --version; rm -rf $root`,
+       chroot $root $(echo ${path}/lib/ld-linux*) --library-path ${path}/lib ${path}/bin/node ${path}/app/kcore.mjs --version; rm -rf $root`,
     );
     expect(version).to.match(/^kcore \d+\.\d+\.\d+/);
   });

@@ -112,7 +112,7 @@ export interface Daemon {
  * becomes it, nsenter(1) say. A controller has what its unit sets; an agent has not: sources cannot be read without a compiler.
  */
 export async function startDaemon(
-  words: readonly ["controller", "serve"] | readonly ["agent", "run"],
+  words: readonly ["controller", "serve"] | readonly ["agent" | "updater", "run"],
   configFile: string,
   config: object,
   {

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -66,7 +66,9 @@ export class UpdateNodes {
   }
 
   behave(name: string, behaviour: UpdaterBehaviour): void {
-    writeFileSync(join(this.stateDir(name), "updates/behaviour.json"), JSON.stringify(behaviour));
+    const file = join(this.stateDir(name), "updates/behaviour.json");
+    writeFileSync(`${file}.new`, JSON.stringify(behaviour));
+    renameSync(`${file}.new`, file);
   }
 
   report(name: string): Report | undefined {

@@ -359,8 +359,9 @@ export class UpdateWorld {
         if (verb === "restart") for (const name of rest.slice(1)) this.#start(name);
         if (verb === "reboot") this.#isGoingDown = true;
         if (["restart", "reboot", "daemon-reload"].includes(verb)) return done();
-        if (rest.includes("status")) return done(`the log of ${last}`);
         break;
+      case "journalctl":
+        return done(`the log of ${last}`);
       case "nix-store": {
         const state = this.store.get(last);
         if (verb === "--check-validity") return state ? done() : failed("is not valid");
@@ -373,10 +374,14 @@ export class UpdateWorld {
         const [name = "", how = "", what = ""] = rest;
         const id = how === "--set" ? what : (this.links.get(`${name}-${what}-link`) ?? "");
         if (!this.store.has(id)) return failed(`${id} is not in the store`);
-        const numbers = [...this.links.keys()].flatMap(
-          (path) => /^.*kcore(?:-updater)?-(\d+)-link$/.exec(path)?.[1] ?? [],
-        );
-        const number = how === "--set" ? 1 + Math.max(...numbers.map(Number)) : Number(what);
+        const own = [...this.links.keys()].flatMap((path) => {
+          const [, base, number] = /^(.*)-(\d+)-link$/.exec(path) ?? [];
+          return base === name ? [Number(number)] : [];
+        });
+        const newest = Math.max(...own);
+        // As Nix does: a second generation of the newest path is none.
+        const next = this.links.get(`${name}-${newest}-link`) === id ? newest : newest + 1;
+        const number = how === "--set" ? next : Number(what);
         this.#setLink(`${name}-${number}-link`, id);
         this.#setLink(name, `${name.split("/").at(-1)}-${number}-link`);
         return done();

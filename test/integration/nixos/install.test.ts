@@ -140,7 +140,7 @@ describe("nixos.installed", function () {
     expect(system).to.match(/^\/nix\/store\/\w{32}-nixos-system-n1-25\.05$/);
     expect(inside("cat boot/loader")).to.equal(system);
     expect(inside(`cat .${system}/etc/systemd/system/kcore-node-agent.service`)).to.contain(
-      "ExecStart=/nix/store/x agent",
+      "ExecStart=/nix/var/nix/profiles/kcore/bin/kcore-node agent",
     );
     expect(inside(`cat .${system}/settings.json`)).to.contain('"address":["192.0.2.11/24","2001:db8::11/64"]');
     expect(inside("ls -A").split("\n")).not.to.include(".kcore-unfinished");

@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -28,7 +37,10 @@ describe("the runtime for nodes", function () {
     mkdirSync(join(root, "dist"), { recursive: true });
     cpSync(join(repository, "package.json"), join(root, "package.json"));
     symlinkSync(join(repository, "node_modules"), join(root, "node_modules"));
-    writeFileSync(join(root, "dist", "node-main.js"), `console.log("started", process.argv.slice(2).join(" "), "from", process.argv[1]);\n`);
+    writeFileSync(
+      join(root, "dist", "node-main.js"),
+      `console.log("started", process.argv.slice(2).join(" "), "from", process.argv[1]);\n`,
+    );
     runtime = await build("cache");
   });
   after(() => rmSync(folder, { recursive: true, force: true }));

@@ -70,6 +70,27 @@ describe("the updater", () => {
     expect([world.report()?.state, restarts(world).length]).to.deep.equal(["rolled_back", before]);
   });
 
+  it("says which generation it will be, also when that is there from an attempt that was taken back", async () => {
+    const world = prepared();
+    world.behaviours.set(young, { reaches: false });
+    await world.give(statementOf(young, quick), "prepare", "activate");
+    world.behaviours.clear();
+    await world.give(statementOf(young, quick), "prepare");
+    expect(world.report()?.targetGeneration).to.equal(2);
+    await world.give(statementOf(young, quick), "activate");
+    expect(world.report()?.present.generation).to.equal(2);
+  });
+
+  it("says nothing of a plan that was replaced while it was carried out", async () => {
+    const world = prepared();
+    const statement = statementOf(young, quick);
+    await world.give(statement, "prepare");
+    onceAt(world, "systemctl restart", () => world.order("fence", statement, { generation: 2, seq: 9 }));
+    await world.give(statement, "activate");
+    const { state, previous, targetGeneration } = world.report() ?? {};
+    expect([state, previous, targetGeneration, world.version()]).to.deep.equal(["fenced", undefined, undefined, young]);
+  });
+
   it("activates again without a restart what runs already", async () => {
     const world = prepared();
     await world.give(statementOf(young, quick), "prepare", "activate", "activate");
@@ -114,7 +135,7 @@ describe("the updater", () => {
           const fail = { code: 1, stdout: "", stderr: "no such file" };
           world.failures.set("systemctl restart", fail);
           world.onEffect = (what) => {
-            if (what.startsWith("systemctl --no-pager")) world.failures.clear();
+            if (what.startsWith("journalctl")) world.failures.clear();
           };
         },
       },
@@ -270,6 +291,16 @@ describe("the updater", () => {
           what.startsWith("a program") ? [pathOf(young)] : [],
         );
       });
+
+    it("nor activates an older one that is still in the store, signed as it was", async () => {
+      const world = prepared();
+      world.fetch("0.3.0");
+      await world.give(statementOf(young, quick), "prepare", "activate");
+      await world.give(statementOf("0.3.0", quick, { name: "u2" }), "prepare", "activate");
+      await world.give(statementOf(young, quick), "activate");
+      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
+      expect(world.version()).to.equal("0.3.0");
+    });
 
     it("but takes an older one that was asked for", async () => {
       const world = new UpdateWorld(young);

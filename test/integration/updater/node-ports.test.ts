@@ -1,0 +1,136 @@
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import { Order } from "#rollout/order.ts";
+import { names, readReport, writeOrder } from "#updater/files.ts";
+import { lockFolder } from "#updater/lock.ts";
+import { nodePorts } from "#updater/node-ports.ts";
+import type { Ports } from "#updater/ports.ts";
+import { statementOf } from "#support/update-world.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+describe("what the updater does to its node", () => {
+  let folder: TempDir;
+  let stop: AbortController;
+  let ports: Ports;
+  beforeEach(async () => {
+    folder = await makeTempDir("ports");
+    stop = new AbortController();
+    ports = nodePorts(stop.signal);
+  });
+  afterEach(() => folder.remove());
+  const at = (name: string): string => join(folder.path, name);
+
+  it("runs a program with nothing of its own environment, and keeps the end of what it says", async () => {
+    const ended = await ports.run(["sh", "-c", "env | cut -d= -f1 | sort; echo why >&2; exit 3"], 10_000);
+    expect({ ...ended, stdout: ended.stdout.split("\n") }).to.deep.equal({
+      code: 3,
+      stdout: ["HOME", "LC_ALL", "PATH", "PWD", ""],
+      stderr: "why\n",
+    });
+    expect((await ports.run(["seq", "100000"], 10_000)).stdout)
+      .to.match(/^[\d\n]{16384}$/)
+      .and.match(/\n100000\n$/);
+    expect(await ports.run(["no-such-program"], 10_000)).to.deep.include({ code: 127 });
+  });
+
+  it("kills a program whose time is over, with all that it started", async () => {
+    const started = `sleep 60 & echo $! >${at("child")}; sleep 60`;
+    const ended = await ports.run(["sh", "-c", started], 300);
+    expect(ended.code).to.equal(undefined);
+    const child = Number(readFileSync(at("child"), "utf8"));
+    // The kernel ends it before its parent learns of it; what it leaves is taken by init.
+    for (let left = 50; left > 0 && stateOf(child) !== undefined; left--) await sleep(20);
+    expect(stateOf(child)).to.equal(undefined);
+  });
+
+  it("ends with its signal, and what it runs with it", async () => {
+    const ended = Promise.allSettled([ports.run(["sleep", "60"], 60_000), ports.sleep(60_000)]);
+    stop.abort();
+    for (const one of await ended)
+      expect(one.status === "rejected" && (one.reason as Error).name).to.equal("AbortError");
+  });
+
+  it("reads and writes files and links", async () => {
+    expect(await ports.read(at("a/b"))).to.equal(undefined);
+    await ports.replace(at("a/b"), "text");
+    expect([await ports.read(at("a/b")), statSync(at("a/b")).mode & 0o777]).to.deep.equal(["text", 0o600]);
+    expect([await ports.move(at("a/b"), at("c")), await ports.move(at("a/b"), at("c"))]).to.deep.equal([true, false]);
+    await ports.link("one", at("link"));
+    await ports.link("two", at("link"));
+    expect([
+      await ports.readLink(at("link")),
+      await ports.readLink(at("c")),
+      await ports.readLink(at("none")),
+    ]).to.deep.equal(["two", undefined, undefined]);
+    await ports.remove(at("c"));
+    await ports.remove(at("c"));
+    expect(await ports.list(folder.path)).to.have.members(["a", "link"]);
+  });
+
+  it("reads what a bundle is, and how large it will be", async () => {
+    const packed = gzipSync(Buffer.alloc(100_000));
+    writeFileSync(at("bundle"), packed);
+    expect(await ports.readBundle(at("bundle"))).to.deep.equal({
+      size: packed.length,
+      sha256: createHash("sha256").update(packed).digest("hex"),
+      unpacked: 100_000,
+    });
+    writeFileSync(at("short"), "x");
+    expect(await ports.readBundle(at("short"))).to.include({ size: 1 });
+    expect(await ports.readBundle(at("none"))).to.equal(undefined);
+    expect(await ports.freeBytes(folder.path)).to.be.greaterThan(0);
+  });
+
+  it("knows one boot, and a time that goes on in it", async () => {
+    expect(await ports.bootId()).to.match(/^[0-9a-f-]{36}$/);
+    const since = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
+    expect(Math.abs(ports.uptime() - since)).to.be.lessThan(86_400_000);
+  });
+
+  it("asks a URL for its status, without following it anywhere", async () => {
+    const server = createServer((_, answer) => answer.writeHead(302, { location: "/elsewhere" }).end("body"));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    try {
+      expect(await ports.ask(`http://127.0.0.1:${port}/`, 5_000)).to.equal(302);
+    } finally {
+      server.close();
+    }
+    expect(await ports.ask(`http://127.0.0.1:${port}/`, 5_000).catch((error: unknown) => error)).to.be.an("error");
+  });
+
+  it("has a folder for itself as long as it lives", async () => {
+    const lock = await lockFolder(folder.path);
+    expect(await lockFolder(folder.path)).to.equal(undefined);
+    await new Promise((resolve) => lock?.close(resolve));
+    const next = await lockFolder(folder.path);
+    expect(next).not.to.equal(undefined);
+    next?.close();
+  });
+
+  it("is given orders, and gives its word", async () => {
+    const updates = at("updates");
+    const signed = { statement: JSON.stringify(statementOf("0.2.0")), signature: "c2lnbmVk", signer: "" };
+    const fence = { name: "u1", epoch: 1, owner: "c1", generation: 1, seq: 1 };
+    await writeOrder(updates, { fence, step: "prepare", signed });
+    expect(Order.parse(JSON.parse(readFileSync(join(updates, names.inbox), "utf8"))).fence).to.deep.equal(fence);
+    expect(statSync(updates).mode & 0o777).to.equal(0o700);
+    expect(await readReport(updates)).to.equal(undefined);
+    const report = { epoch: 1, fence, state: "fenced", present: { id: "x", version: "1" }, at: 1 };
+    writeFileSync(join(updates, names.report), JSON.stringify(report));
+    expect(await readReport(updates)).to.deep.equal(report);
+  });
+});
+
+/** A process's state as /proc has it; undefined: it is no more, or only its name is left. */
+function stateOf(pid: number): string | undefined {
+  if (!existsSync(`/proc/${pid}/stat`)) return undefined;
+  const state = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0];
+  return state === "Z" ? undefined : state;
+}

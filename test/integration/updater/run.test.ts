@@ -1,0 +1,75 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { signStatement } from "#pki/statement.ts";
+import type { Order } from "#rollout/order.ts";
+import type { Report } from "#rollout/records.ts";
+import { readReport, updatesFolder, writeOrder } from "#updater/files.ts";
+import { lockFolder } from "#updater/lock.ts";
+import { createTestCluster, issueTo, startDaemon, writeCredentials, type TestCluster } from "#support/cluster.ts";
+import { statementOf } from "#support/update-world.ts";
+
+const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+
+/** The process as systemd starts it. What it then does with Nix and systemd is for the lab. */
+describe("kcore updater run", function () {
+  this.timeout(30_000);
+  let cluster: TestCluster;
+  let folder: string;
+  let config: object;
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    const stateDir = join(cluster.dir, "state");
+    folder = updatesFolder(stateDir);
+    const tls = await writeCredentials(join(cluster.dir, "certs"), "node", issueTo(cluster.authority, "node", id));
+    // It is the agent's, of which it needs these.
+    config = { controllers: ["192.0.2.1:9090"], stateDir, tls };
+  });
+  afterEach(() => cluster.remove());
+
+  async function run(order?: Order): Promise<{ code: number | null; log: string; report: Report | undefined }> {
+    if (order) await writeOrder(folder, order);
+    const updater = await startDaemon(["updater", "run"], join(cluster.dir, "node-agent.yaml"), config);
+    const code =
+      updater.child.exitCode ?? (await new Promise<number | null>((done) => updater.child.once("exit", done)));
+    return { code, log: updater.log(), report: await readReport(folder) };
+  }
+  const order = (fields: object, by = cluster): Order => ({
+    fence: { name: "u1", epoch: 1, owner: "c1", generation: 1, seq: 1 },
+    step: "fence",
+    signed: signStatement(JSON.stringify(statementOf("0.2.0", {}, { cluster: "lab", ...fields })), by.authority),
+  });
+
+  it("takes an order of this cluster's bastion, says so, and ends", async () => {
+    const { code, log, report } = await run(order({}));
+    expect(code, log).to.equal(0);
+    expect(report).to.deep.include({ epoch: 1, state: "fenced" });
+    expect(await readdir(folder)).to.have.members(["journal.json", "report.json"]);
+    expect(log).to.match(/^\{"time":.*"message":"takes an order","unit":"kcore-updater"/m);
+  });
+
+  it("refuses another bastion's, and one for another cluster", async () => {
+    const stranger = await createTestCluster();
+    try {
+      const { report } = await run(order({}, stranger));
+      expect(report?.failure).to.deep.include({ kind: "refused" });
+      expect(report?.failure?.message).to.match(/^the update is not the bastion's word/);
+    } finally {
+      await stranger.remove();
+    }
+    const other = order({ cluster: "other" });
+    const { report } = await run({ ...other, fence: { ...other.fence, seq: 2 } });
+    expect(report?.failure?.message).to.contain("it is for the cluster");
+  });
+
+  it("leaves a folder that another one works in alone", async () => {
+    const lock = await lockFolder(folder);
+    try {
+      const { code, log, report } = await run(order({}));
+      expect([code, report], log).to.deep.equal([0, undefined]);
+      expect(log).to.contain("another updater is at work");
+    } finally {
+      lock?.close();
+    }
+  });
+});

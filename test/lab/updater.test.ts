@@ -1,0 +1,214 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createReadStream } from "node:fs";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { NodeView } from "#api/schemas.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { openAuthority } from "#pki/cluster.ts";
+import { signStatement } from "#pki/statement.ts";
+import type { Order, OrderStep } from "#rollout/order.ts";
+import { Report } from "#rollout/records.ts";
+import { Statement } from "#rollout/spec.ts";
+import { buildRuntime, type Runtime } from "#runtime/build.ts";
+import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const name = "updater";
+const repository = join(import.meta.dirname, "../..");
+const updates = "/var/lib/kcore/updates";
+const profile = "/nix/var/nix/profiles/kcore";
+
+/** What stands at the beginning of kcore's program in a version. */
+const versions = {
+  "0.2.0": "",
+  "0.3.0": `if (process.argv[2] === "agent") { console.error("planted"); process.exit(3); }`,
+  "0.4.0": `if (process.argv[2] === "agent") await new Promise(() => setInterval(() => {}, 1e6));`,
+  "0.5.0": "",
+} as const;
+type Version = keyof typeof versions;
+
+/** kcore-updater on a real node with systemd and Nix; the test is the agent that gives it orders. */
+describe("updates of a real node", function () {
+  this.timeout(300_000);
+  let lab: Lab;
+  let n1: LabNode;
+  let bastion: Bastion;
+  let folder: TempDir;
+  const bundles = new Map<Version, Runtime>();
+  let seq = 0;
+
+  before(async () => {
+    folder = await makeTempDir("updater");
+    for (const [version, planted] of Object.entries(versions))
+      bundles.set(version as Version, await build(version, planted));
+    lab = await openLab({ name });
+    await lab.down();
+    [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M"] }])) as [LabNode];
+    bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
+    const { code, stdout, stderr } = await bastion.deploy("n1");
+    expect(code, stdout + stderr).to.equal(0);
+    for (const { file, sha256 } of bundles.values()) await send(file, `${updates}/bundles/${sha256}`);
+  });
+  after(async () => {
+    await bastion?.remove();
+    await folder?.remove();
+    await (await openLab({ name })).down();
+  });
+
+  async function build(version: string, planted: string): Promise<Runtime> {
+    const root = join(folder.path, version);
+    await mkdir(join(root, "dist"), { recursive: true });
+    await symlink(join(repository, "node_modules"), join(root, "node_modules"));
+    const manifest = JSON.parse(await readFile(join(repository, "package.json"), "utf8")) as { version: string };
+    await writeFile(join(root, "package.json"), JSON.stringify({ ...manifest, version }));
+    const program = await readFile(join(repository, "dist/node-main.js"), "utf8");
+    const own = `version:${JSON.stringify(manifest.version)}`;
+    expect(program).to.contain(own);
+    const text = `${planted}\n${program.replace(own, `version:${JSON.stringify(version)}`)}`;
+    await writeFile(join(root, "dist/node-main.js"), text);
+    const cache = join(folder.path, "cache", version);
+    return buildRuntime({ root, cache, note: () => undefined });
+  }
+
+  async function send(file: string, path: string): Promise<void> {
+    const child = spawn("ssh", [...n1.sshArguments(), `cat >${path}`], { stdio: ["pipe", "ignore", "inherit"] });
+    await pipeline(createReadStream(file), child.stdin);
+    expect(await once(child, "close")).to.deep.equal([0, null]);
+  }
+
+  async function order(step: OrderStep, version: Version, spec: object = {}): Promise<void> {
+    const authority = await openAuthority(join(bastion.home, "test"), "correct horse battery staple");
+    const { storePath, narHash, sha256, size, arch } = bundles.get(version)!;
+    const statement = Statement.parse({
+      kind: "ClusterUpdate",
+      cluster: authority.cluster,
+      name: `to-${version}`,
+      spec: { target: { version }, selector: { allNodes: true }, ...spec },
+      bundle: { storePath, narHash, sha256, size, arch, version },
+      signedAt: new Date().toISOString(),
+    });
+    const given: Order = {
+      fence: { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: ++seq },
+      step,
+      signed: signStatement(JSON.stringify(statement), authority),
+    };
+    const aside = `${updates}/${randomUUID()}`;
+    const { code } = await n1.exec(`cat >${aside} && mv ${aside} ${updates}/inbox.json`, {
+      input: JSON.stringify(given),
+    });
+    expect(code).to.equal(0);
+  }
+
+  /** Waits until the node's word about the last order is one of these. */
+  async function until(...states: readonly string[]): Promise<Report> {
+    let text = "";
+    for (let left = 120; left > 0; left--) {
+      text = (await n1.exec(`cat ${updates}/report.json`)).stdout;
+      const report = text === "" ? undefined : Report.parse(JSON.parse(text));
+      if (report?.fence.seq === seq && states.includes(report.state)) return report;
+      await sleep(1_000);
+    }
+    throw new Error(`in vain: ${text}\n${await on(n1, "journalctl -u kcore-updater --no-pager | tail -50")}`);
+  }
+
+  async function gives(step: OrderStep, version: Version, spec: object = {}): Promise<Report> {
+    await order(step, version, spec);
+    return until("fenced", "prepared", "activated", "rolled_back", "failed");
+  }
+
+  /** What each daemon of the node runs. */
+  const running = (): Promise<string> =>
+    on(
+      n1,
+      `for unit in kcore-controller kcore-node-agent; do readlink /proc/$(systemctl show -P MainPID $unit)/exe; done | sed 's,/lib/.*,,' | sort -u`,
+    );
+  const pathOf = (version: Version): string => bundles.get(version)!.storePath;
+  const expectWhole = async (version: Version): Promise<void> => {
+    expect(await running()).to.equal(pathOf(version));
+    expect(await on(n1, `readlink -f ${profile}`)).to.equal(pathOf(version));
+    // systemd starts it no more.
+    for (let left = 20; left > 0 && (await n1.exec("systemctl is-active -q kcore-updater")).code === 0; left--)
+      await sleep(500);
+    expect(await on(n1, "systemctl is-active kcore-updater || true")).to.equal("inactive");
+    expect(await on(n1, `ls ${updates}`)).to.equal("bundles\njournal.json\nreport.json");
+  };
+
+  it("brings another runtime into use, which its controller then has from the node", async () => {
+    const prepared = await gives("prepare", "0.2.0");
+    expect(prepared, JSON.stringify(prepared)).to.include({ state: "prepared", targetGeneration: 2 });
+    const activated = await gives("activate", "0.2.0");
+    expect(activated, JSON.stringify(activated)).to.include({ state: "activated" });
+    await expectWhole("0.2.0");
+    expect(await on(n1, `readlink -f ${profile}-updater`)).to.equal(pathOf("0.2.0"));
+    const [node] = JSON.parse(await bastion.does("get", "nodes", "-o", "json")) as NodeView[];
+    expect(node?.version).to.equal("0.2.0");
+  });
+
+  it("takes back one whose agent does not start", async () => {
+    expect((await gives("prepare", "0.3.0")).state).to.equal("prepared");
+    const failed = await gives("activate", "0.3.0");
+    expect([failed.state, failed.failure?.kind]).to.deep.equal(["failed", "service"]);
+    expect(failed.failure?.message, failed.failure?.message).to.match(/does not stay up.*planted/s);
+    await expectWhole("0.2.0");
+  });
+
+  it("takes back one whose agent reaches no controller, within its time", async () => {
+    expect((await gives("prepare", "0.4.0")).state).to.equal("prepared");
+    const failed = await gives("activate", "0.4.0", { timeouts: { activateSeconds: 15 } });
+    expect([failed.state, failed.failure?.kind]).to.deep.equal(["failed", "unreachable"]);
+    await expectWhole("0.2.0");
+  });
+
+  it("takes back one for which a gate does not hold, which is asked on the node", async () => {
+    const healthGates = [
+      { name: "agent", http: { url: "http://127.0.0.1:9091/healthz" } },
+      { name: "file", nodeCommand: "test -e /etc/hostname && test -e /nowhere", withinSeconds: 2 },
+    ];
+    expect((await gives("prepare", "0.5.0", { healthGates })).state).to.equal("prepared");
+    const failed = await gives("activate", "0.5.0", { healthGates });
+    expect(failed.failure).to.deep.equal({ kind: "gate", message: "file: the command ended with 1" });
+    await expectWhole("0.2.0");
+  });
+
+  it("goes on with an activation that a power cut ended", async () => {
+    await order("activate", "0.5.0");
+    await until("activating");
+    await n1.powerCut();
+    await n1.start();
+    expect(await until("activated", "failed")).to.include({ state: "activated" });
+    await expectWhole("0.5.0");
+  });
+
+  it("tries one until the next boot, and takes the one before back when it is told to", async () => {
+    const back = await gives("roll_back", "0.5.0");
+    expect(back).to.include({ state: "rolled_back" });
+    await expectWhole("0.2.0");
+    const spec = { activation: { mode: "test" } };
+    const tried = await gives("activate", "0.5.0", spec);
+    expect(tried, JSON.stringify(tried)).to.include({ state: "activated" });
+    expect([await running(), await on(n1, `readlink -f ${profile}`)]).to.deep.equal([pathOf("0.5.0"), pathOf("0.2.0")]);
+    await n1.powerCut();
+    await n1.start();
+    await expectWhole("0.2.0");
+  });
+
+  it("is not taken back by a deployment of an older kcore, unless that is asked for", async () => {
+    const refused = await bastion.deploy("n1");
+    expect(refused.stdout).to.contain("NIX_DOWNGRADE");
+    await expectWhole("0.2.0");
+    const allowed = await bastion.deploy("n1", "--set", "allow_downgrade=true");
+    expect(allowed.code, allowed.stdout + allowed.stderr).to.equal(0);
+    expect(stepsThat("changed", await bastion.events(), "n1")).to.deep.equal([
+      "profile",
+      "updater's profile",
+      "controller's service",
+      "agent's service",
+    ]);
+    expect(await running()).to.match(/-kcore-0\.1\.0$/);
+  });
+});
