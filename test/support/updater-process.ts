@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { judgeOrder } from "#rollout/node-fence.ts";
+import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order } from "#rollout/order.ts";
 import { Report, type Failure } from "#rollout/records.ts";
 import { Statement } from "#rollout/spec.ts";
@@ -33,6 +33,7 @@ const put = (name: string, value: unknown): void => {
 const behaviour = (): UpdaterBehaviour => JSON.parse(read("behaviour.json") ?? "{}") as UpdaterBehaviour;
 
 type Journal = Partial<Pick<Order, "fence">> & {
+  past?: Remembered["past"];
   report?: Report;
   previous?: Report["present"];
 };
@@ -53,12 +54,18 @@ export function moveProfile(path: string): void {
   writeFileSync(`${profile}.path`, path);
 }
 
+/** As the real one's schema orders its fields. */
+function save(): void {
+  const { fence, past, previous, report } = journal;
+  put(names.journal, { format: "kcore-updater/1", fence, past, previous, report });
+}
+
 function say(state: Report["state"], more: Partial<Report> = {}): void {
   const { fence, report, previous } = journal;
   if (!fence) throw new Error("nobody gave an order");
   const said = { epoch: (report?.epoch ?? 0) + 1, fence, state, present: present(), ...(previous && { previous }), ...more };
   journal.report = Report.parse({ ...said, at: Date.now() });
-  put(names.journal, { format: "kcore-updater/1", ...journal });
+  save();
   put(names.report, journal.report);
 }
 
@@ -115,12 +122,14 @@ for (;;) {
   if (behaviour().isSilent || !existsSync(at(names.inbox))) continue;
   renameSync(at(names.inbox), at(names.taken));
   const order = Order.parse(JSON.parse(read(names.taken) ?? ""));
-  const verdict = judgeOrder(journal.fence && { fence: journal.fence, isBusy: false }, order.fence);
+  const { fence: known, past = [] } = journal;
+  const remembered = known && { fence: known, past, isBusy: false };
+  const verdict = judgeOrder(remembered, order.fence);
   if (verdict.accept) {
     const isSame = journal.fence?.name === order.fence.name && journal.fence.generation === order.fence.generation;
-    journal = { ...journal, fence: order.fence };
+    journal = { ...journal, ...rememberOrder(remembered, order.fence) };
     if (!isSame) delete journal.previous;
-    put(names.journal, { format: "kcore-updater/1", ...journal });
+    save();
   }
   rmSync(at(names.taken));
   if (verdict.accept) await carryOut(order);

@@ -117,6 +117,11 @@ describe("node.updated with a stand-in of the updater", () => {
         await changed("fenced");
         const report = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
         expect(report.fence).to.deep.equal({ name: "u1", epoch: 5, owner: "bastion-1", generation: 3, seq: 10 });
+        // Of an update that was here before another one, the node knows the last order.
+        await changed("fenced", { update: "u2" });
+        await changed("fenced", { owner: "bastion-2" });
+        const later = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
+        expect(later.fence).to.deep.equal({ name: "u1", epoch: 6, owner: "bastion-2", generation: 3, seq: 11 });
       });
     });
 });

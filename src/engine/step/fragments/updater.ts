@@ -27,6 +27,13 @@ fence_in() {
   f=
   case $1 in *'"fence":{'*) f=\${1#*'"fence":{'} && f=\${f%%\}*} ;; *) return 1 ;; esac
 }
+take_fence() {
+  pick name "$f" && f_name=$k
+  pick epoch "$f" && f_epoch=$k
+  pick owner "$f" && f_owner=$k
+  pick generation "$f" && f_generation=$k
+  pick seq "$f" && f_seq=$k
+}
 read_updates() {
   f_name= f_epoch=0 f_owner= f_generation=1 f_seq=0 r_state= r_seq=0 waits= previous= ours= ordered=
   report=$(cat ${folder}/report.json 2>/dev/null)
@@ -38,13 +45,8 @@ read_updates() {
     case $report in *'"previous":{'*) previous=1 ;; esac
   fi
   # The journal is ahead of the report while an order is taken.
-  if fence_in "$(head -c 4096 ${folder}/journal.json 2>/dev/null)" || fence_in "$report"; then
-    pick name "$f" && f_name=$k
-    pick epoch "$f" && f_epoch=$k
-    pick owner "$f" && f_owner=$k
-    pick generation "$f" && f_generation=$k
-    pick seq "$f" && f_seq=$k
-  fi
+  journal=$(head -c 65536 ${folder}/journal.json 2>/dev/null)
+  if fence_in "$journal" || fence_in "$report"; then take_fence; fi
   k=$(cat ${folder}/ordered 2>/dev/null)
   case $k in ${owner}" "*) ordered=\${k#* } && last=\${ordered#* } ordered=\${ordered% *} ;; esac
   runtime=$(sed -n 's|^ExecStart=\(/nix/store/[^/]*\)/.*|\1|p' /run/systemd/system/kcore-node-agent.service.d/kcore-update.conf 2>/dev/null)
@@ -74,11 +76,13 @@ order() {
   read_updates
   # It was given before the node started anew, and what came of it is told now: it is not given again.
   if [ -n "$ours" ] && [ "$r_state" = failed ] && [ "$ordered" = "$1" ] && [ "$r_seq" -ge "$last" ]; then tell_failure; fi
-  if [ "$f_name" = ${update} ]; then
-    [ "$f_owner" = ${owner} ] || f_epoch=$((f_epoch + 1))
-  else
-    f_epoch=1 f_generation=1 f_seq=0
+  if [ "$f_name" != ${update} ]; then
+    # Another update was here since: of this one the node keeps the last order, if there was one.
+    f_name=${update} f_epoch=1 f_owner=${owner} f_generation=1 f_seq=0
+    f=\${journal#*'"past":['} && f=\${f%%]*}
+    case $f in *'{"name":"'${update}'",'*) f=\${f#*'{"name":"'${update}'",'} && f=\${f%%\}*} && pick epoch "$f" && take_fence ;; esac
   fi
+  [ "$f_owner" = ${owner} ] || f_epoch=$((f_epoch + 1))
   seq=$((f_seq + 1))
   umask 077
   mkdir -p ${folder} && printf '%s\n' ${owner}" $1 $seq" >${folder}/ordered &&
