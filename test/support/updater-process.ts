@@ -63,7 +63,14 @@ function save(): void {
 function say(state: Report["state"], more: Partial<Report> = {}): void {
   const { fence, report, previous } = journal;
   if (!fence) throw new Error("nobody gave an order");
-  const said = { epoch: (report?.epoch ?? 0) + 1, fence, state, present: present(), ...(previous && { previous }), ...more };
+  const said = {
+    epoch: (report?.epoch ?? 0) + 1,
+    fence,
+    state,
+    present: present(),
+    ...(previous && { previous }),
+    ...more,
+  };
   journal.report = Report.parse({ ...said, at: Date.now() });
   save();
   put(names.report, journal.report);

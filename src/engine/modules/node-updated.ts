@@ -5,7 +5,9 @@ import { AbsolutePath, Duration, Sha256 } from "../step/fields.ts";
 import { giveOrders, readUpdates, type Updates } from "../step/fragments/updater.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
-const Word = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/, "must be letters, digits, “.”, “_”, “:”, “@” and “-”");
+const Word = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/, "must be letters, digits, “.”, “_”, “:”, “@” and “-”");
 
 const args = z.strictObject({
   to: z
@@ -101,7 +103,8 @@ ${more}`;
     case "reached":
       return {
         want: { updater: "there" },
-        probe: look(sh`[ -L ${`${given.profile}-updater`} ] || unsure || refuse UPDATER_MISSING "this node has no updater yet: kcore orchestrate deploy_node $K_NODE"
+        probe:
+          look(sh`[ -L ${`${given.profile}-updater`} ] || unsure || refuse UPDATER_MISSING "this node has no updater yet: kcore orchestrate deploy_node $K_NODE"
 [ -L ${`${given.profile}-updater`} ] || exit 1
 fact updater there
 if [ "$f_name" = ${update} ] && [ -n "$previous" ]; then fact changed yes; else fact changed no; fi`),

@@ -83,7 +83,8 @@ export class Conductor {
   /** What the plan has for the case that the run failed, on the nodes that are left. */
   async #followFailure(nodes: ReadonlySet<string>): Promise<void> {
     const { plan, request } = this.#run;
-    const hasFailed = this.#halt !== undefined || [...this.#run.nodes.values()].some(({ outcome }) => outcome === "failed");
+    const hasFailed =
+      this.#halt !== undefined || [...this.#run.nodes.values()].some(({ outcome }) => outcome === "failed");
     if (!plan.onFailure || !hasFailed || this.#run.isStopping || request.dryRun) return;
     const halt = this.#halt;
     this.#halt = undefined;
@@ -153,7 +154,10 @@ export class Conductor {
         );
     }
     await this.#cleanUpNode(node, stage, outcome === "unreachable");
-    const end: NodeEnd = { outcome: outcome === "unreachable" ? "unreachable" : "failed", ...defined({ problem, stage: stage?.id }) };
+    const end: NodeEnd = {
+      outcome: outcome === "unreachable" ? "unreachable" : "failed",
+      ...defined({ problem, stage: stage?.id }),
+    };
     await this.#endNode(node, end);
   }
 

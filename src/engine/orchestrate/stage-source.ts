@@ -84,7 +84,10 @@ export const ApplyShape = z.strictObject({
   ...common,
   on: target.optional().describe("The nodes: a target expression, or a list of them."),
   apply: z.union([name, z.array(name).min(1)]).describe("A state, or a list of states."),
-  reconnect: z.boolean().optional().describe("The nodes are connected to anew first, so that this proves that they can be."),
+  reconnect: z
+    .boolean()
+    .optional()
+    .describe("The nodes are connected to anew first, so that this proves that they can be."),
 });
 /** A stage that runs an action; every other key is an argument of the action. */
 export const RunShape = z.strictObject({

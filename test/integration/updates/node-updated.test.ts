@@ -88,7 +88,8 @@ describe("node.updated with a stand-in of the updater", () => {
         expect(existsSync(join(folder(), "bundles", sha256))).to.equal(false);
         expect((await changed("activated")).have["runtime"]).to.equal(storePath("0.1.0"));
         expect((await changed("held")).have["update"]).to.equal("waits");
-        for (const to of ["fenced", "prepared", "activated", "held"]) expect((await run(to)).outcome, to).to.equal("ok");
+        for (const to of ["fenced", "prepared", "activated", "held"])
+          expect((await run(to)).outcome, to).to.equal("ok");
         // Another run finds nothing to do, and takes nothing back that it did not bring.
         for (const to of ["fenced", "prepared", "activated", "held", "rolled_back"])
           expect((await run(to, { owner: "bastion-2", own: true })).outcome, to).to.equal("ok");

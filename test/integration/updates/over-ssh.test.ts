@@ -73,7 +73,9 @@ describe("kcore orchestrate update", function () {
 `;
     const ended = await nodes.update(spec.replace("dr{{{{ained", "drained"));
     expect(ended.code, ended.stdout + ended.stderr).to.equal(1);
-    const lines = readFileSync(log, "utf8").split("\n").filter((line) => line !== "n2 asked" && line !== "");
+    const lines = readFileSync(log, "utf8")
+      .split("\n")
+      .filter((line) => line !== "n2 asked" && line !== "");
     expect(lines.slice(0, 5)).to.deep.equal(["n1 drained", "n1 asked", "n1 back", "n2 drained", "n2 back"]);
     expect(runtimes("n1", "n2")).to.deep.equal(["0.1.0", "0.1.0"]);
   });

@@ -38,7 +38,13 @@ export function composeUpdate(run: UpdateRun): Composed {
     });
   const names = new Map(selected.map(({ id, hostname }) => [id, hostname]));
   const { waves: groups, canaries } = wavesOf(selected, spec, "");
-  const waves = groups.map((ids, index) => waveOf(index, groups.length, ids.map((id) => names.get(id) ?? id)));
+  const waves = groups.map((ids, index) =>
+    waveOf(
+      index,
+      groups.length,
+      ids.map((id) => names.get(id) ?? id),
+    ),
+  );
   const ground: Ground = {
     spec,
     order: { update: name, owner, path: "{{params.path}}", signed: "{{stages.sign}}" },

@@ -24,13 +24,25 @@ export interface UpdateFlags extends RunFlags, ViewFlags {
  * `kcore orchestrate update -f FILE`: an update over SSH, without controllers. Gives the exit code of the run.
  * @throws KcoreError USAGE, TARGET_EMPTY, and as findBundle
  */
-export async function runUpdate({ filename = [], bundle: given, rollback = false, ...flags }: UpdateFlags): Promise<number> {
+export async function runUpdate({
+  filename = [],
+  bundle: given,
+  rollback = false,
+  ...flags
+}: UpdateFlags): Promise<number> {
   const { name, spec } = await oneOf(filename);
   const { nodes } = ownRoster(findProject(flags.project));
   const { version, bundle: sha256 } = spec.target;
   const found = await findBundle({ version, sha256, file: given });
   const file = await plainFile(found);
-  const { text, params } = composeUpdate({ name, spec, bundle: found.bundle, file, nodes: nodes.values(), isBack: rollback });
+  const { text, params } = composeUpdate({
+    name,
+    spec,
+    bundle: found.bundle,
+    file,
+    nodes: nodes.values(),
+    isBack: rollback,
+  });
   const request = requestOf(flags, { kind: "composed", name: `update ${name}`, text }, { params });
   return (await startRun(flags, request, viewOf(flags))).exitCode;
 }

@@ -63,7 +63,12 @@ export function forward(wave: Wave, { spec, order }: Ground): readonly Stage[] {
   const gateSeconds = healthGates.reduce((sum, { withinSeconds }) => sum + withinSeconds, 0);
   return [
     ...(window
-      ? [action("window", "Wait for the maintenance window", "update.window", { with: defined(window), timeout: "192h" })]
+      ? [
+          action("window", "Wait for the maintenance window", "update.window", {
+            with: defined(window),
+            timeout: "192h",
+          }),
+        ]
       : []),
     updated("prepare", "Prepare", { bundle: "{{params.file}}", limit: timeouts.prepareSeconds }),
     ...(drain.enabled && isHook(drain)
@@ -106,9 +111,17 @@ export function forward(wave: Wave, { spec, order }: Ground): readonly Stage[] {
 }
 
 /** Takes the nodes of a wave back, and lets work come again. */
-export function backward(wave: Wave, { spec, order }: Ground, more: { readonly own: boolean; readonly when?: string }): Stage[] {
+export function backward(
+  wave: Wave,
+  { spec, order }: Ground,
+  more: { readonly own: boolean; readonly when?: string },
+): Stage[] {
   const { type, maxUnavailable } = spec.strategy;
-  const pace = { concurrency: type === "one-at-a-time" ? 1 : maxUnavailable, order: "reverse", ...defined({ when: more.when }) };
+  const pace = {
+    concurrency: type === "one-at-a-time" ? 1 : maxUnavailable,
+    order: "reverse",
+    ...defined({ when: more.when }),
+  };
   return [
     {
       ...named("back", "Take back", wave),
@@ -139,7 +152,9 @@ function undrain(wave: Wave, { drain }: UpdateSpec, of = ""): readonly Stage[] {
   const { enabled, after, timeoutSeconds } = drain;
   if (!enabled || !after || !isHook(after)) return [];
   const id = of === "" ? "undrain" : `undrain-${of}`;
-  return [hookStage(named(id, "Undrain", wave), { ...after, at: "undrain", seconds: timeoutSeconds, nodes: wave.nodes })];
+  return [
+    hookStage(named(id, "Undrain", wave), { ...after, at: "undrain", seconds: timeoutSeconds, nodes: wave.nodes }),
+  ];
 }
 
 interface HookStage extends Hook {
@@ -150,7 +165,10 @@ interface HookStage extends Hook {
   readonly nodes: readonly string[];
 }
 
-function hookStage(stage: Stage, { state, params = {}, command, at, seconds, isGate = false, nodes }: HookStage): Stage {
+function hookStage(
+  stage: Stage,
+  { state, params = {}, command, at, seconds, isGate = false, nodes }: HookStage,
+): Stage {
   const given = `params.hooks.${at}`;
   const timeout = seconds + (isGate && command !== undefined ? 30 : 0);
   if (state !== undefined) {
