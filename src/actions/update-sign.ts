@@ -9,7 +9,7 @@ import { onceARun } from "./once-a-run.ts";
 
 /**
  * Signs what an update says with the bastion's sub-CA: nodes carry out nothing else. Gives `statement`, `signature` and `signer` for
- * node.updated. A dry run signs nothing, and asks for no passphrase.
+ * runtime.updated. A dry run signs nothing, and asks for no passphrase.
  * ```yaml
  * - { id: sign, run: update.sign, update: release-1, spec: "{{params.spec}}", bundle: "{{params.bundle}}", at: "{{run.time}}" }
  * ```

@@ -136,7 +136,8 @@ export function backward(
 
 /** The same for the one node whose stage failed. */
 function takeBack(wave: Wave, { spec, order }: Ground): readonly Stage[] {
-  const nowhere = ({ on: _, each: __, ...stage }: Stage): Stage => stage;
+  const nowhere = (stage: Stage): Stage =>
+    Object.fromEntries(Object.entries(stage).filter(([key]) => key !== "on" && key !== "each"));
   return [
     {
       id: `back${wave.suffix}`,

@@ -46,7 +46,7 @@ type Args = z.output<typeof args>;
 
 /**
  * ```yaml
- * node.updated:
+ * runtime.updated:
  *   to: activated
  *   update: release-1
  *   owner: bastion-20261121
@@ -56,13 +56,12 @@ type Args = z.output<typeof args>;
  * (docs/updates.md). `activated` ends when nothing is missing but the bastion's confirmation, which `held` gives: so that is to be asked for over a new
  * connection (`reconnect` of a stage). A node that runs the path already is given no order.
  */
-export const nodeUpdated = defineModule({
-  name: "node.updated",
+export const runtimeUpdated = defineModule({
+  name: "runtime.updated",
   summary: "Brings kcore's runtime on a node to another version, by the node's own updater, or back.",
   alsoKnownAs: ["update", "upgrade", "rollout", "kcore-updater"],
   args,
   refusals: [
-    "TOOL_MISSING",
     "UPDATE_FAILED",
     "UPDATE_GATE_FAILED",
     "UPDATE_REFUSED",

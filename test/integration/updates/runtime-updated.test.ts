@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { nodeUpdated } from "#engine/modules/node-updated.ts";
+import { runtimeUpdated } from "#engine/modules/runtime-updated.ts";
 import type { Order } from "#rollout/order.ts";
 import { Statement } from "#rollout/spec.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
@@ -33,7 +33,7 @@ const statement = JSON.stringify(
   }),
 );
 
-describe("node.updated with a stand-in of the updater", () => {
+describe("runtime.updated with a stand-in of the updater", () => {
   for (const shell of shells)
     describe(`on ${shell}`, function () {
       this.timeout(30_000);
@@ -71,7 +71,7 @@ describe("node.updated with a stand-in of the updater", () => {
           limit: 20,
           ...fields,
         };
-        const step = stepOf(nodeUpdated, args, contextOf({ stateDir: temp.path }));
+        const step = stepOf(runtimeUpdated, args, contextOf({ stateDir: temp.path }));
         return runStepOn(shell, step, { stateDir: temp.path, ...options });
       };
       const changed = async (to: string, fields: object = {}): Promise<StepRun> => {
