@@ -106,6 +106,8 @@ export const NodeUpdateView = z.object({
   currentGeneration: z.int().optional(),
   targetGeneration: z.int().optional(),
   requiresReboot: z.boolean().optional(),
+  /** Why, or what stays as it was booted, in words of the node. */
+  rebootReasons: z.array(Text).optional(),
   failure: Failure.optional(),
   /** What it waits for. */
   waits: Text.optional(),

@@ -53,8 +53,8 @@ const programs: Readonly<Record<string, Program>> = {
         import("#agent/agent-config.ts"),
         import("#api/daemon-config.ts"),
       ]);
-      const { stateDir, tls } = await readDaemonConfig(daemon, AgentConfig);
-      await runUpdater({ ...daemon, ...tls, stateDir });
+      const { stateDir, tls, hostname } = await readDaemonConfig(daemon, AgentConfig);
+      await runUpdater({ ...daemon, ...tls, stateDir, ...defined({ hostname }) });
     },
   },
 };

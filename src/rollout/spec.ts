@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { flakeUrl } from "./flake-url.ts";
 
 /** What a rollout may be called: it is a part of keys and of file names on nodes. */
 export const UpdateName = z
@@ -187,8 +188,8 @@ export type SignedStatement = z.output<typeof SignedStatement>;
 
 /** What a node that is done runs, as one word: it compares equal there and here. */
 export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
-  const { flakeRef, flakeRev, nixpkgsRev, systemProfile } = spec.target;
+  const { flakeRef, flakeRev = "", nixpkgsRev, systemProfile } = spec.target;
   if (flakeRef === undefined) return bundle?.storePath ?? "";
   const more = [nixpkgsRev && `nixpkgs=${nixpkgsRev}`, systemProfile && `profile=${systemProfile}`].filter(Boolean);
-  return [`${flakeRef}?rev=${flakeRev}`, ...more].join("&");
+  return [flakeUrl(flakeRef, flakeRev) ?? `${flakeRef} ${flakeRev}`, ...more].join(" ");
 }

@@ -7,7 +7,7 @@ import { Report } from "#rollout/records.ts";
 import type { SignedStatement, Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
-import { emptyJournal, Journal, type Doing, type Present } from "./journal.ts";
+import { emptyJournal, Journal, type Brings, type Doing, type Present } from "./journal.ts";
 import type { Log, Ports } from "./ports.ts";
 
 export interface DeskParts {
@@ -17,8 +17,8 @@ export interface DeskParts {
   readonly log: Log;
   /** What a statement says, if it is the word of this cluster's bastion. @throws KcoreError */
   readonly verify: (signed: SignedStatement) => Promise<Statement>;
-  /** What the node runs, whatever it is to run. */
-  readonly present: () => Promise<Present>;
+  /** What the node runs of that, whatever it is to run. */
+  readonly present: (brings: Brings) => Promise<Present>;
 }
 
 /** What the node says of a step; the rest of a report is what the journal knows. */
@@ -77,8 +77,8 @@ export class Desk {
   /** A boot that was asked for begins a new time, from the kernel's start; any other one uses the present one up. */
   async #afterBoot(doing: Doing, bootId: string): Promise<void> {
     const { ports } = this.#parts;
-    if (doing.stage === "booting") {
-      doing.stage = "begun";
+    if (doing.boots) {
+      doing.boots = false;
       doing.hasBooted = true;
       doing.time = { bootId, since: 0, spent: 0 };
     } else doing.time = { bootId, since: ports.uptime(), spent: doing.time.spent + chargeMs };
@@ -129,6 +129,7 @@ export class Desk {
       return this.say({ state: "failed", failure: new UpdateFailure("refused", why).failure });
     }
     log.info("takes an order", { step, ...fence });
+    if (!doing) this.journal.brings = statement.spec.target.flakeRef === undefined ? "runtime" : "system";
     const isSame = this.#remember(fence);
     if (step === "fence" || (doing?.step === step && isEqual(doing.statement, statement))) delete this.journal.next;
     else this.journal.next = { step, statement, ...defined({ problem, contact }) };
@@ -136,7 +137,7 @@ export class Desk {
     const { report } = this.journal;
     if (this.journal.next && !doing) return this.save();
     await this.say(
-      report && (isSame || doing)
+      report && isSame
         ? { state: report.state, ...defined({ failure: report.failure, waitsFor: report.waitsFor }) }
         : { state: "fenced" },
     );
@@ -153,7 +154,7 @@ export class Desk {
     const isSame = known?.name === fence.name && known.generation === fence.generation;
     const { past = [] } = rememberOrder(this.#remembered(false), fence);
     Object.assign(this.journal, { fence, past: [...past] });
-    if (!isSame && !this.journal.doing) {
+    if (!isSame) {
       delete this.journal.previous;
       delete this.journal.prepared;
     }
@@ -206,14 +207,14 @@ export class Desk {
   /** The node's word, and all that the updater knows, in one write; the agent's copy follows. */
   async say(word: Word): Promise<void> {
     const { ports, log, present } = this.#parts;
-    const { fence, previous, prepared, doing, report } = this.journal;
+    const { fence, brings, previous, prepared, doing, report } = this.journal;
     if (!fence) return;
     const before = doing?.before ?? previous;
     this.journal.report = {
       epoch: Math.max((report?.epoch ?? 0) + 1, ports.clock()),
       fence,
       ...word,
-      present: await present(),
+      present: await present(brings),
       ...(before && { previous: before }),
       ...prepared,
       at: report?.state === word.state ? report.at : ports.clock(),

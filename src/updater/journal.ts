@@ -18,11 +18,11 @@ export type Step = z.infer<typeof Step>;
 export const Doing = z.object({
   step: Step,
   statement: Statement,
-  /** Of which plan it is. */
-  generation: z.int(),
   /** `held`: nothing can take it back any more; `back`: nothing can bring it forward any more. */
-  stage: z.enum(["begun", "booting", "held", "back"]),
-  /** It has booted for this. */
+  stage: z.enum(["begun", "held", "back"]),
+  /** The machine is to be booted before this goes on. */
+  boots: z.boolean().default(false),
+  /** It has been, in this stage. */
   hasBooted: z.boolean().default(false),
   /** What the node goes back to. */
   before: Present.optional(),
@@ -37,6 +37,10 @@ export const Doing = z.object({
 });
 export type Doing = z.infer<typeof Doing>;
 
+const Brings = z.enum(["runtime", "system"]);
+/** kcore's runtime, or a NixOS system. */
+export type Brings = z.infer<typeof Brings>;
+
 const format = "kcore-updater/1";
 
 /** All that the updater knows, in one file: whatever happens, it is what it was before a step of its or after. */
@@ -50,6 +54,8 @@ export const Journal = z.object({
   next: z
     .object({ step: Step, statement: Statement, ...Order.pick({ problem: true, contact: true }).shape })
     .optional(),
+  /** What the present rollout brings. */
+  brings: Brings.default("runtime"),
   prepared: Prepared.optional(),
   previous: Present.optional(),
   report: Report.optional(),
@@ -57,5 +63,5 @@ export const Journal = z.object({
 export type Journal = z.infer<typeof Journal>;
 
 export function emptyJournal(): Journal {
-  return { format, past: [] };
+  return { format, past: [], brings: "runtime" };
 }

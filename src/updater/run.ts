@@ -1,4 +1,4 @@
-import { machine } from "node:os";
+import { hostname as systemName, machine } from "node:os";
 import { join } from "node:path";
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
@@ -6,9 +6,10 @@ import { ensurePrivateFolder, readText } from "#pki/private-files.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { Statement, type SignedStatement } from "#rollout/spec.ts";
 import { Desk } from "./desk.ts";
-import { UpdateFailure } from "./failure.ts";
 import { updatesFolder } from "./files.ts";
 import { lockFolder } from "./lock.ts";
+import { nixosWay } from "./nixos-way.ts";
+import { presentSystem } from "./nixos-systems.ts";
 import { nodePorts } from "./node-ports.ts";
 import type { Log } from "./ports.ts";
 import { presentRuntime, runtimeWay } from "./runtime-way.ts";
@@ -20,12 +21,15 @@ export interface UpdaterOptions {
   /** The cluster's root, and the node's own certificate, which says which cluster that is. */
   readonly caFile: string;
   readonly certFile: string;
+  /** What the node is called in the cluster; else as its system says. */
+  readonly hostname?: string;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
 
 /** Carries out what lies in the inbox, and what was cut off; then it has ended. Stopped by the signal, the next one goes on. */
-export async function runUpdater({ stateDir, caFile, certFile, log, signal }: UpdaterOptions): Promise<void> {
+export async function runUpdater(options: UpdaterOptions): Promise<void> {
+  const { stateDir, caFile, certFile, hostname = systemName(), log, signal } = options;
   const folder = updatesFolder(stateDir);
   await ensurePrivateFolder(folder);
   const lock = await lockFolder(folder);
@@ -36,14 +40,13 @@ export async function runUpdater({ stateDir, caFile, certFile, log, signal }: Up
     ports,
     log,
     verify: (signed) => readStatement(signed, { caFile, certFile }),
-    present: () => presentRuntime(ports),
+    present: (brings) => (brings === "system" ? presentSystem(ports, folder) : presentRuntime(ports)),
   });
   const statusFile = join(stateDir, "status.json");
-  const wayOf = (statement: Statement) => {
-    if (statement.spec.target.flakeRef !== undefined)
-      throw new UpdateFailure("refused", "this node's updater brings kcore's runtime alone, no NixOS system");
-    return runtimeWay({ ports, statement, folder, statusFile, arch: machine() });
-  };
+  const wayOf = (statement: Statement) =>
+    statement.spec.target.flakeRef === undefined
+      ? runtimeWay({ ports, statement, folder, statusFile, arch: machine() })
+      : nixosWay({ ports, statement, folder, statusFile, hostName: hostname });
   try {
     await new Updater({ desk, ports, log, wayOf }).run();
   } catch (error) {

@@ -1,20 +1,17 @@
 import type { Bundle, Statement } from "#rollout/spec.ts";
+import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
 import { UpdateFailure } from "./failure.ts";
 import { bundleFile } from "./files.ts";
 import type { Prepared, Present } from "./journal.ts";
 import { describeEnd, generationFor, isOlder, readProfile, setProfile, versionOf } from "./nix.ts";
 import type { Ports } from "./ports.ts";
 import { importBundle } from "./store.ts";
-import { agentUnit, lookAtUnits, restartUnits, runsFrom, tailOf, triedPath, tryUnits, type Unit } from "./units.ts";
-import type { Missing, UpdateWay } from "./way.ts";
+import { agentUnit, lookAtUnits, restartUnits, runsFrom, triedPath, tryUnits, type Unit } from "./units.ts";
+import type { UpdateWay } from "./way.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 /** From which updates are carried out: it follows when one has held. */
 const updaterProfile = `${profile}-updater`;
-/** A daemon that has run for so long has started. */
-const steadyMs = 5_000;
-/** Who is started anew so often by systemd does not come up. */
-const hopeless = 3;
 
 export interface RuntimeWayOptions {
   readonly ports: Ports;
@@ -41,7 +38,7 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
   const target: Present = { id: bundle.storePath, version: bundle.version };
   const { mode, rebootPolicy } = spec.activation;
   const needsBoot = mode === "boot" || rebootPolicy === "always";
-  const watch = watchUnits(ports);
+  const watch = watchDaemons(ports);
 
   const present = (): Promise<Present> => presentRuntime(ports);
   /** Before each step forward: an order to activate need not have been preceded by one to prepare. */
@@ -81,16 +78,14 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
     },
     mark: async () => (await readAgent(ports, statusFile))?.lastHeartbeat ?? "",
     async missing(running, mark) {
-      const { missing, agentPid } = await watch(running.id);
+      const { missing, agentPid } = await watch((unit) =>
+        runsFrom(unit, running.id) ? undefined : `runs ${unit.program ?? "nothing"}, not ${running.id}`,
+      );
       if (missing !== undefined || mark === undefined) return missing;
       const agent = await readAgent(ports, statusFile);
       const hasSpoken =
         agent?.pid === agentPid && agent?.version === running.version && (agent.lastHeartbeat ?? mark) !== mark;
-      if (hasSpoken) return undefined;
-      return {
-        kind: "unreachable",
-        message: `the agent reached no controller: ${agent?.error ?? "it does not say why"}`,
-      };
+      return hasSpoken ? undefined : silent(agent);
     },
     async commit(held) {
       if (mode !== "test") await setProfile(ports, updaterProfile, held, { kind: "activation", limitMs: 60_000 });
@@ -100,6 +95,7 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
       await setProfile(ports, profile, to, { kind: "rollback", limitMs: left() });
       await tryUnits(ports, units, undefined);
       await restartUnits(ports, elsewhere(units, to.id));
+      return { needsBoot: false };
     },
   };
 }
@@ -120,51 +116,6 @@ async function deployedUnits(ports: Ports): Promise<readonly Unit[]> {
 
 function elsewhere(units: readonly Unit[], id: string): readonly string[] {
   return units.filter((unit) => !runsFrom(unit, id)).map(({ name }) => name);
-}
-
-/** What is missing until all daemons run from a path, and have for a while. */
-function watchUnits(ports: Ports): (id: string) => Promise<{ readonly missing?: Missing; readonly agentPid?: number }> {
-  let first: readonly Unit[] | undefined;
-  let steady: { readonly pids: string; readonly since: number } | undefined;
-  const service = (message: string, unit: string): { readonly missing: Missing } => ({
-    missing: { kind: "service", message, detail: () => tailOf(ports, unit) },
-  });
-  return async (id) => {
-    const units = await lookAtUnits(ports);
-    first ??= units;
-    for (const unit of units) {
-      const { name, state, restarts } = unit;
-      const before = first.find((one) => one.name === name)?.restarts ?? 0;
-      if (restarts - before >= hopeless)
-        throw new UpdateFailure(
-          "service",
-          `${name} does not stay up: systemd started it ${restarts - before} times\n${await tailOf(ports, name)}`,
-        );
-      if (state !== "active") return service(`${name} is ${state}`, name);
-      if (!runsFrom(unit, id)) return service(`${name} runs ${unit.program ?? "nothing"}, not ${id}`, name);
-    }
-    const pids = units.map(({ pid }) => pid).join(" ");
-    if (steady?.pids !== pids) steady = { pids, since: ports.uptime() };
-    if (ports.uptime() - steady.since < steadyMs) return service("its daemons have only just started", agentUnit);
-    const agentPid = units.find(({ name }) => name === agentUnit)?.pid;
-    return agentPid === undefined ? service(`there is no ${agentUnit}`, agentUnit) : { agentPid };
-  };
-}
-
-interface AgentStatus {
-  readonly pid?: number;
-  readonly version?: string;
-  readonly lastHeartbeat?: string;
-  readonly error?: string;
-}
-
-/** What the agent tells of itself; it writes its file as a whole. */
-async function readAgent(ports: Ports, statusFile: string): Promise<AgentStatus | undefined> {
-  try {
-    return (JSON.parse((await ports.read(statusFile)) ?? "{}") as { agent?: AgentStatus }).agent;
-  } catch {
-    return undefined;
-  }
 }
 
 function refuseForeign({ arch, storePath }: Bundle, own: string): void {

@@ -15,7 +15,7 @@ export interface UpdaterParts {
   readonly wayOf: (statement: Statement) => UpdateWay;
 }
 
-/** Going back has its own time, since the way forward may have used up all. */
+/** Going back has its own time, no less than this, since the way forward may have used up all. */
 const backMs = 180_000;
 const rebootMs = 60_000;
 const unconfirmed: Missing = { kind: "unreachable", message: "the bastion did not come back over a new connection" };
@@ -57,12 +57,12 @@ export class Updater {
 
   async #begin({ step, statement, problem, contact = "controller" }: NonNullable<Journal["next"]>): Promise<void> {
     const { journal } = this.#desk;
-    const { fence, previous } = journal;
+    const { previous } = journal;
     const doing: Doing = {
       step,
       statement,
-      generation: fence?.generation ?? 1,
       stage: "begun",
+      boots: false,
       hasBooted: false,
       contact,
       mark: "",
@@ -80,7 +80,7 @@ export class Updater {
       doing.mark = await way.mark();
     } catch (error) {
       if (!(error instanceof UpdateFailure)) throw error;
-      return this.#end(doing, { state: "failed", failure: error.failure });
+      return this.#end({ state: "failed", failure: error.failure });
     }
     await this.#desk.say({ state: underWay[step] });
   }
@@ -88,7 +88,8 @@ export class Updater {
   async #carryOn(doing: Doing): Promise<void> {
     try {
       const way = this.#wayOf(doing.statement);
-      if (doing.step === "prepare") await this.#prepare(doing, way);
+      if (doing.boots) await this.#boot(doing);
+      else if (doing.step === "prepare") await this.#prepare(doing, way);
       else if (doing.step === "roll_back") await this.#rollBack(doing, way);
       else if (doing.stage === "back") await this.#goBack(doing, way);
       else await this.#activate(doing, way);
@@ -102,21 +103,19 @@ export class Updater {
     if (this.#desk.left(limit) <= 0) throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
     const prepared: Prepared = await this.#desk.during(way.prepare(() => Math.max(1, this.#desk.left(limit))));
     this.#desk.journal.prepared = prepared;
-    await this.#end(doing, { state: "prepared" });
+    await this.#end({ state: "prepared" });
   }
 
   async #activate(doing: Doing, way: UpdateWay): Promise<void> {
     if (doing.stage !== "held") {
-      if (doing.stage === "booting") return this.#boot(doing);
       const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
       const limit = 1000 * (doing.hasBooted ? rebootSeconds : activateSeconds);
       const left = (): number => this.#desk.left(limit);
       if (left() <= 0)
         throw new UpdateFailure(doing.hasBooted ? "reboot" : "activation", `it did not hold within ${limit / 1000} s`);
-      const { needsBoot } = await this.#desk.during(way.activate(() => Math.max(1, left())));
+      const { needsBoot } = await this.#desk.during(way.activate(() => Math.max(1, left()), doing.hasBooted));
       if (needsBoot && !doing.hasBooted) {
-        doing.stage = "booting";
-        doing.time = { ...doing.time, since: this.#ports.uptime(), spent: 0 };
+        this.#startBoot(doing);
         return this.#desk.say({ state: "rebooting" });
       }
       await this.#holds(doing, way, left);
@@ -125,7 +124,12 @@ export class Updater {
     }
     await way.commit(await way.present());
     if (doing.before) this.#desk.journal.previous = doing.before;
-    await this.#end(doing, { state: "activated" });
+    await this.#end({ state: "activated" });
+  }
+
+  #startBoot(doing: Doing): void {
+    doing.boots = true;
+    doing.time = { ...doing.time, since: this.#ports.uptime(), spent: 0 };
   }
 
   /** The next start, after the boot, goes on. */
@@ -174,24 +178,34 @@ export class Updater {
   }
 
   async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
-    await this.#to(doing.before ?? (await way.present()), way);
+    const to = doing.before ?? (await way.present());
+    if (!(await this.#to(doing, to, way))) return;
+    await way.commit(to);
     delete this.#desk.journal.previous;
-    await this.#end(doing, { state: "rolled_back" });
+    await this.#end({ state: "rolled_back" });
   }
 
   async #goBack(doing: Doing, way: UpdateWay): Promise<void> {
     const { failure } = doing;
-    if (doing.before) await this.#to(doing.before, way, false);
-    await this.#end(doing, { state: "failed", ...(failure && { failure }) });
+    if (doing.before && !(await this.#to(doing, doing.before, way))) return;
+    await this.#end({ state: "failed", ...(failure && { failure }) });
   }
 
-  /** Back to what ran before, and that it runs. What updates the node follows where a further step had moved it. */
-  async #to(before: Present, way: UpdateWay, isHeld = true): Promise<void> {
-    const left = (): number => this.#desk.left(backMs);
-    if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${backMs / 1000} s`);
-    await this.#desk.during(way.rollBack(before, () => Math.max(1, left())));
+  /** Back to what ran before, and that it runs; false: behind a boot, which comes next. */
+  async #to(doing: Doing, before: Present, way: UpdateWay): Promise<boolean> {
+    const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
+    const limit = doing.hasBooted ? 1000 * rebootSeconds : Math.max(backMs, 1000 * activateSeconds);
+    const left = (): number => this.#desk.left(limit);
+    if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${limit / 1000} s`);
+    const { needsBoot } = await this.#desk.during(way.rollBack(before, () => Math.max(1, left())));
+    if (needsBoot && doing.hasBooted) throw new UpdateFailure("rollback", `the node did not boot into ${before.id}`);
+    if (needsBoot) {
+      this.#startBoot(doing);
+      await this.#desk.save();
+      return false;
+    }
     await this.#await(() => way.missing(before), left);
-    if (isHeld) await way.commit(before);
+    return true;
   }
 
   /** What is no failure of the update ends the process; the next one tries again, as long as there is time. */
@@ -200,15 +214,16 @@ export class Updater {
     const [log, ports] = [this.#log, this.#ports];
     const { failure } = error;
     log.warn("a step failed", { step: doing.step, stage: doing.stage, ...failure });
-    if (doing.step === "roll_back")
-      return this.#end(doing, { state: "failed", failure: { ...failure, kind: "rollback" } });
-    if (doing.step === "prepare") return this.#end(doing, { state: "failed", failure });
+    if (doing.step === "roll_back") return this.#end({ state: "failed", failure: { ...failure, kind: "rollback" } });
+    if (doing.step === "prepare") return this.#end({ state: "failed", failure });
     if (doing.stage === "back") {
       const first = doing.failure ?? failure;
       const message = `${first.message}; and it could not go back: ${failure.message}`;
-      return this.#end(doing, { state: "failed", failure: new UpdateFailure(first.kind, message).failure });
+      return this.#end({ state: "failed", failure: new UpdateFailure(first.kind, message).failure });
     }
     doing.stage = "back";
+    doing.boots = false;
+    doing.hasBooted = false;
     doing.failure = failure;
     doing.time = { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 };
     // A disk that takes nothing any more must not keep the node from going back.
@@ -217,13 +232,8 @@ export class Updater {
       .catch((problem: unknown) => log.warn("the journal cannot be written", { error: messageOf(problem) }));
   }
 
-  async #end(doing: Doing, word: Word): Promise<void> {
+  async #end(word: Word): Promise<void> {
     delete this.#desk.journal.doing;
-    const { journal } = this.#desk;
-    if (journal.fence?.generation === doing.generation) return this.#desk.say(word);
-    // The plan is another one meanwhile, of which this says nothing.
-    delete journal.previous;
-    delete journal.prepared;
-    await this.#desk.say({ state: "fenced" });
+    await this.#desk.say(word);
   }
 }

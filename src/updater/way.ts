@@ -16,13 +16,13 @@ export interface UpdateWay {
   readonly present: () => Promise<Present>;
   /** Makes it ready, without anything of it in use. */
   readonly prepare: (left: () => number) => Promise<Prepared>;
-  /** Brings it into use, or makes it what the next boot begins with. */
-  readonly activate: (left: () => number) => Promise<{ readonly needsBoot: boolean }>;
+  /** Brings it into use, or makes it what the next boot begins with. `hasBooted`: the machine has been booted for that. */
+  readonly activate: (left: () => number, hasBooted: boolean) => Promise<{ readonly needsBoot: boolean }>;
   /** What the agent said last: made before an activation, it tells a later word from an earlier one. */
   readonly mark: () => Promise<string>;
   /** What is missing until this runs and is steady; with `mark`, until it has spoken with a controller, too. undefined: nothing. */
   readonly missing: (running: Present, mark?: string) => Promise<Missing | undefined>;
   /** From now on it is what updates this node, too. */
   readonly commit: (held: Present) => Promise<void>;
-  readonly rollBack: (to: Present, left: () => number) => Promise<void>;
+  readonly rollBack: (to: Present, left: () => number) => Promise<{ readonly needsBoot: boolean }>;
 }

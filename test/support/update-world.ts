@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { Desk } from "#updater/desk.ts";
 import { Updater } from "#updater/updater.ts";
+import { nixosWay } from "#updater/nixos-way.ts";
+import { presentSystem } from "#updater/nixos-systems.ts";
 import type { UpdateWay } from "#updater/way.ts";
 import { names } from "#updater/files.ts";
 import { Journal } from "#updater/journal.ts";
@@ -128,10 +130,12 @@ export class UpdateWorld {
         if (signature !== "c2lnbmVk") throw new Error("it is not the bastion's word");
         return Promise.resolve(Statement.parse(JSON.parse(statement)));
       },
-      present: () => presentRuntime(ports),
+      present: (brings) => (brings === "system" ? presentSystem(ports, folder) : presentRuntime(ports)),
     });
     const wayOf = (statement: Statement): UpdateWay =>
-      runtimeWay({ ports, statement, folder, statusFile, arch: "x86_64" });
+      statement.spec.target.flakeRef === undefined
+        ? runtimeWay({ ports, statement, folder, statusFile, arch: "x86_64" })
+        : nixosWay({ ports, statement, folder, statusFile, hostName: "n1" });
     await new Updater({ desk, ports, log, wayOf }).run();
   }
 
@@ -176,6 +180,13 @@ export class UpdateWorld {
     return Journal.parse(JSON.parse(this.files.get(join(folder, names.journal)) ?? "{}"));
   }
 
+  generations(name: string): readonly number[] {
+    return [...this.links.keys()]
+      .filter((path) => path.startsWith(`${name}-`))
+      .flatMap((path) => /^-(\d+)-link$/.exec(path.slice(name.length))?.[1] ?? [])
+      .map(Number);
+  }
+
   at(name: string): string | undefined {
     const link = this.links.get(name);
     return link === undefined ? undefined : this.links.get(join(name, "..", link));
@@ -191,6 +202,14 @@ export class UpdateWorld {
     this.#boot();
   }
 
+  /** What another kind of node does where a program is run; undefined: it is none of its programs. */
+  protected runOther(_words: readonly string[]): Ended | undefined {
+    return undefined;
+  }
+
+  /** What another kind of node does when the machine starts. */
+  protected startOther(): void {}
+
   #boot(): void {
     this.#flush();
     for (const path of this.files.keys()) if (path.startsWith("/run/")) this.files.delete(path);
@@ -198,6 +217,7 @@ export class UpdateWorld {
     this.now += 60_000;
     this.uptime = 20_000;
     this.#isGoingDown = false;
+    this.startOther();
     this.#startAll();
   }
 
@@ -237,7 +257,7 @@ export class UpdateWorld {
     });
   }
 
-  #setLink(path: string, target: string): void {
+  protected setLink(path: string, target: string): void {
     if (!this.#unflushed.links.has(path)) this.#unflushed.links.set(path, this.links.get(path));
     this.links.set(path, target);
   }
@@ -307,7 +327,7 @@ export class UpdateWorld {
       link: async (target, path) => {
         await Promise.resolve();
         effect(`link ${path}`);
-        this.#setLink(path, target);
+        this.setLink(path, target);
       },
       list: async (parent) => {
         await Promise.resolve();
@@ -352,6 +372,8 @@ export class UpdateWorld {
   }
 
   #run(words: readonly string[]): Ended {
+    const other = this.runOther(words);
+    if (other) return other;
     const done = (stdout = ""): Ended => ({ code: 0, stdout, stderr: "" });
     const failed = (stderr: string): Ended => ({ code: 1, stdout: "", stderr });
     const [program = "", verb = "", ...rest] = words;
@@ -377,16 +399,11 @@ export class UpdateWorld {
         const [name = "", how = "", what = ""] = rest;
         const id = how === "--set" ? what : (this.links.get(`${name}-${what}-link`) ?? "");
         if (!this.store.has(id)) return failed(`${id} is not in the store`);
-        const own = [...this.links.keys()].flatMap((path) => {
-          const [, base, number] = /^(.*)-(\d+)-link$/.exec(path) ?? [];
-          return base === name ? [Number(number)] : [];
-        });
-        const newest = Math.max(...own);
-        // As Nix does: a second generation of the newest path is none.
-        const next = this.links.get(`${name}-${newest}-link`) === id ? newest : newest + 1;
-        const number = how === "--set" ? next : Number(what);
-        this.#setLink(`${name}-${number}-link`, id);
-        this.#setLink(name, `${name.split("/").at(-1)}-${number}-link`);
+        const newest = Math.max(...this.generations(name));
+        const isNewest = this.links.get(`${name}-${newest}-link`) === id;
+        const number = how === "--set" ? newest + (isNewest ? 0 : 1) : Number(what);
+        this.setLink(`${name}-${number}-link`, id);
+        this.setLink(name, `${name.split("/").at(-1)}-${number}-link`);
         return done();
       }
       case "sync":
@@ -428,6 +445,26 @@ export class UpdateWorld {
       `ExecStart={ path=${profile}/bin/kcore-node ; argv[]=${command} ; ignore_errors=no }`,
     ].join("\n");
   }
+}
+
+/** Ends the process right before its effects of these numbers; `isPower`: and the machine with it. Gives the number of effects. */
+export async function cut(
+  world: UpdateWorld,
+  at: readonly number[],
+  isPower: (cut: number) => boolean,
+): Promise<number> {
+  let effects = 0;
+  let cuts = 0;
+  let isCut = false;
+  world.onEffect = () => {
+    isCut = at.includes(++effects);
+    if (isCut) throw new ProcessEnds("killed");
+  };
+  await world.live(() => {
+    // A boot that was asked for ends the process, too.
+    if (isCut && isPower(cuts++)) world.powerCut();
+  });
+  return effects;
 }
 
 /** The process came to its end, as systemd or a power cut ends it. */

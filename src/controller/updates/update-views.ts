@@ -109,7 +109,6 @@ function viewNode(
   const row = rowOf(view, id);
   const report = reports.get(id);
   const hook = row && lookAtHooks(view, id, row).next;
-  const { requiresReboot } = { requiresReboot: report?.needsReboot };
   return {
     id,
     hostname: node?.hostname ?? id,
@@ -123,7 +122,8 @@ function viewNode(
     ...defined({
       currentGeneration: report?.present.generation ?? node?.runtime?.generation,
       targetGeneration: report?.targetGeneration,
-      requiresReboot,
+      requiresReboot: report?.needsReboot,
+      rebootReasons: report?.rebootReasons,
       failure: row?.failure,
       hook,
       seq: row?.seq,

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
 import type { Behaviour } from "#support/update-world.ts";
 import { seededRandom } from "#support/random.ts";
-import { pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
+import { cut, pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
 
@@ -61,19 +61,6 @@ async function ready(scenario: Scenario): Promise<UpdateWorld> {
   if (scenario.behaviour) world.behaviours.set(young, scenario.behaviour);
   world.order(scenario.step, statement(scenario), { seq: 50 });
   return world;
-}
-
-/** Ends the process right before its effects of these numbers; `isPower`: and the machine with it. Gives the number of effects. */
-async function cut(world: UpdateWorld, at: readonly number[], isPower: (cut: number) => boolean): Promise<number> {
-  let effects = 0;
-  let cuts = 0;
-  world.onEffect = () => {
-    if (at.includes(++effects)) throw new ProcessEnds("killed");
-  };
-  await world.live(() => {
-    if (isPower(cuts++)) world.powerCut();
-  });
-  return effects;
 }
 
 /** How it is after all, also when the power fails right then. */

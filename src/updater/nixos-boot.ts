@@ -1,0 +1,67 @@
+import { join } from "node:path";
+import { z } from "zod";
+import { UpdateFailure } from "./failure.ts";
+import { readProfile, setProfile } from "./nix.ts";
+import { bootOnce, bootOnceOf, forgetBootOnce } from "./nixos-loader.ts";
+import { switchTo } from "./nixos-switch.ts";
+import { systemProfile } from "./nixos-systems.ts";
+import type { Ports } from "./ports.ts";
+
+/** A boot that is tried: what every other boot begins with until it has held. */
+const Trial = z.object({ loader: z.enum(["systemd-boot", "grub"]), before: z.string() });
+type Trial = z.infer<typeof Trial>;
+
+const file = (folder: string): string => join(folder, "boot-once.json");
+
+interface Boot {
+  readonly ports: Ports;
+  /** The folder of updates. */
+  readonly folder: string;
+  readonly left: () => number;
+}
+
+async function readTrial({ ports, folder }: Pick<Boot, "ports" | "folder">): Promise<Trial | undefined> {
+  const text = await ports.read(file(folder));
+  return text === undefined ? undefined : Trial.parse(JSON.parse(text));
+}
+
+/**
+ * The next boot begins with this system: only that one where the boot loader can, and every other one with what it began with before.
+ * Where it cannot, every one does.
+ */
+export async function prepareBoot(boot: Boot, path: string): Promise<void> {
+  const { ports, folder, left } = boot;
+  const forward = { kind: "activation", left } as const;
+  const loader = await bootOnceOf(ports);
+  const before = (await readTrial(boot))?.before ?? (await readProfile(ports, systemProfile))?.id;
+  if (loader === undefined || before === undefined || before === path) return makeDefault(boot, path);
+  await ports.replace(file(folder), `${JSON.stringify({ loader, before } satisfies Trial)}\n`);
+  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
+  // The former system writes the menu: the new generation is in it, and the former one stays its default.
+  await switchTo(ports, before, "boot", forward);
+  await bootOnce(ports, loader, (await readProfile(ports, systemProfile))?.generation ?? 0, left);
+}
+
+/** Every boot begins with this system, which is in use, from now on, unless it does already. */
+export async function keepDefault(boot: Boot, path: string): Promise<void> {
+  const { ports } = boot;
+  const trial = await readTrial(boot);
+  // The power failed after it had held and before it was kept.
+  if (trial?.before === path)
+    throw new UpdateFailure("reboot", `the node was booted again, with ${path}, before the new system was kept`);
+  if (trial || (await readProfile(ports, systemProfile))?.id !== path) await makeDefault(boot, path);
+}
+
+async function makeDefault({ ports, folder, left }: Boot, path: string): Promise<void> {
+  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
+  await switchTo(ports, path, "boot", { kind: "activation", left });
+  await ports.remove(file(folder));
+}
+
+/** A trial that was not booted is not booted any more. */
+export async function endTrial(boot: Boot): Promise<void> {
+  const trial = await readTrial(boot);
+  if (!trial) return;
+  await forgetBootOnce(boot.ports, trial.loader, boot.left);
+  await boot.ports.remove(file(boot.folder));
+}

@@ -1,0 +1,55 @@
+import { join } from "node:path";
+import { UpdateFailure } from "./failure.ts";
+import { must } from "./nix.ts";
+import { runOutside } from "./outside.ts";
+import type { Ports } from "./ports.ts";
+
+/** A boot loader that can be told what the next boot alone begins with. */
+export type BootOnce = "systemd-boot" | "grub";
+
+/** Which boot loader started the machine, as it says itself, in UTF-16. */
+const loaderInfo = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
+const grubMenu = "/boot/grub/grub.cfg";
+const submenu = "NixOS - All configurations";
+const quickMs = 60_000;
+
+/** The boot loader's way to boot a generation once; undefined: it has none, or one that is not known here. */
+export async function bootOnceOf(ports: Ports): Promise<BootOnce | undefined> {
+  const info = ((await ports.read(loaderInfo)) ?? "").replaceAll("\0", "");
+  if (info.includes("systemd-boot")) return (await hasOneDefault(ports)) ? "systemd-boot" : undefined;
+  const menu = (await ports.read(grubMenu)) ?? "";
+  return menu.includes("next_entry") && menu.includes(`submenu "${submenu}"`) ? "grub" : undefined;
+}
+
+/** Where the default is a pattern, the newest generation is what boots, and the present one does not stay it. */
+async function hasOneDefault(ports: Ports): Promise<boolean> {
+  const { code, stdout } = await runOutside(ports, ["bootctl", "--print-esp-path"], () => quickMs);
+  if (code !== 0) return false;
+  const settings = (await ports.read(join(stdout.trim(), "loader/loader.conf"))) ?? "";
+  return /^default\s+nixos-generation-\d+\.conf\s*$/m.test(settings);
+}
+
+/** The next boot, and no other, begins with a generation of the system's profile that is in the boot loader's menu. */
+export async function bootOnce(ports: Ports, loader: BootOnce, generation: number, left: () => number): Promise<void> {
+  if (loader === "systemd-boot")
+    return succeed(ports, ["bootctl", "set-oneshot", `nixos-generation-${generation}.conf`], left);
+  const menu = (await ports.read(grubMenu)) ?? "";
+  const title = new RegExp(`menuentry "(NixOS - Configuration ${generation} \\([^"]*)"`).exec(menu)?.[1];
+  // GRUB would begin with the default one, and only the boot would tell.
+  if (title === undefined)
+    throw new UpdateFailure("activation", `${grubMenu} has no entry for generation ${generation}`);
+  await succeed(ports, ["grub-reboot", "--boot-directory=/boot", `${submenu}>${title}`], left);
+}
+
+/** What bootOnce said is taken back, where it has not been booted since. */
+export async function forgetBootOnce(ports: Ports, loader: BootOnce, left: () => number): Promise<void> {
+  const words =
+    loader === "systemd-boot"
+      ? ["bootctl", "set-oneshot", ""]
+      : ["grub-editenv", "/boot/grub/grubenv", "unset", "next_entry"];
+  await runOutside(ports, words, left);
+}
+
+async function succeed(ports: Ports, words: readonly string[], left: () => number): Promise<void> {
+  await must({ run: (all) => runOutside(ports, all, left) }, words, { kind: "activation", limitMs: left() });
+}

@@ -1,0 +1,64 @@
+import { join } from "node:path";
+import { z } from "zod";
+import type { Present } from "./journal.ts";
+import { readProfile } from "./nix.ts";
+import type { Ports } from "./ports.ts";
+
+export const systemProfile = "/nix/var/nix/profiles/system";
+/** What is in use, and what the machine was booted with. */
+const links = { current: "/run/current-system", booted: "/run/booted-system" } as const;
+/** So many systems are remembered by what they were built for. */
+const most = 32;
+
+/** Store paths of systems, with the target that each was built for; the newest last. */
+const Known = z.array(z.object({ path: z.string(), id: z.string() }));
+
+const file = (folder: string): string => join(folder, "systems.json");
+
+async function readKnown(ports: Ports, folder: string): Promise<z.infer<typeof Known>> {
+  try {
+    return Known.parse(JSON.parse((await ports.read(file(folder))) ?? "[]"));
+  } catch {
+    // Without it a node is built anew where it might have been left alone, nothing else.
+    return [];
+  }
+}
+
+/** Remembers what a system was built for: a node that runs it is on that target. */
+export async function rememberSystem(ports: Ports, folder: string, path: string, id: string): Promise<void> {
+  const known = await readKnown(ports, folder);
+  const last = known.at(-1);
+  if (last?.path === path && last.id === id) return;
+  const kept = [...known.filter((one) => one.path !== path), { path, id }].slice(-most);
+  await ports.replace(file(folder), `${JSON.stringify(kept)}\n`);
+}
+
+/** The store path of what a node runs, or ran, by its word; undefined: it was never built here. */
+export async function pathOf(ports: Ports, folder: string, id: string): Promise<string | undefined> {
+  if (id.startsWith("/nix/store/")) return id;
+  return (await readKnown(ports, folder)).findLast((one) => one.id === id)?.path;
+}
+
+export async function currentSystem(ports: Ports): Promise<string | undefined> {
+  return ports.readLink(links.current);
+}
+
+/** What the kernel was started with; a container has none, and then it is what is in use. */
+export async function bootedSystem(ports: Ports): Promise<string | undefined> {
+  return (await ports.readLink(links.booted)) ?? currentSystem(ports);
+}
+
+/** The NixOS system in use, by the target that it was built for, else by its store path. */
+export async function presentSystem(ports: Ports, folder: string): Promise<Present> {
+  const path = await currentSystem(ports);
+  if (path === undefined) return { id: "", version: "" };
+  const id = (await readKnown(ports, folder)).find((one) => one.path === path)?.id ?? path;
+  const profile = await readProfile(ports, systemProfile);
+  const isGeneration = profile?.id === path && profile.generation !== undefined;
+  return { id, version: await versionOf(ports, path), ...(isGeneration && { generation: profile.generation }) };
+}
+
+/** As `nixos-version` says. */
+export async function versionOf(ports: Ports, path: string): Promise<string> {
+  return ((await ports.read(join(path, "nixos-version"))) ?? "").trim();
+}

@@ -1,0 +1,183 @@
+import { join } from "node:path";
+import { targetIdOf, type Statement } from "#rollout/spec.ts";
+import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
+import { UpdateFailure } from "./failure.ts";
+import type { Prepared, Present } from "./journal.ts";
+import { generationFor, isOlder, readProfile, setProfile } from "./nix.ts";
+import { endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
+import { buildSystem, builtLink } from "./nixos-build.ts";
+import { changesThatNeedBoot, planActivation, type Plan } from "./nixos-changes.ts";
+import { bootOnceOf } from "./nixos-loader.ts";
+import { switchTo } from "./nixos-switch.ts";
+import {
+  bootedSystem,
+  currentSystem,
+  pathOf,
+  presentSystem,
+  rememberSystem,
+  systemProfile,
+  versionOf,
+} from "./nixos-systems.ts";
+import type { Ports } from "./ports.ts";
+import type { UpdateWay } from "./way.ts";
+
+/** Without these a node that runs the system would tell nobody, and nobody could tell it anything. */
+const needed = ["kcore-node-agent.service", "kcore-updater.path"];
+const commitMs = 300_000;
+
+export interface NixosWayOptions {
+  readonly ports: Ports;
+  readonly statement: Statement;
+  /** The folder of updates. */
+  readonly folder: string;
+  /** Where the agent tells its status. */
+  readonly statusFile: string;
+  /** The configuration of this node, where the target names none. */
+  readonly hostName: string;
+}
+
+/** A NixOS system as a generation of its profile, brought into use by its own switch-to-configuration, or by a boot. */
+export function nixosWay({ ports, statement, folder, statusFile, hostName }: NixosWayOptions): UpdateWay {
+  const { target: wanted, activation } = statement.spec;
+  const target: Present = { id: targetIdOf(statement), version: wanted.version ?? "" };
+  const isTest = activation.mode === "test";
+  const waits = planActivation(activation, []).boot === "later";
+  const watch = watchDaemons(ports);
+  let heard: string | undefined;
+
+  const mustKnow = async (id: string): Promise<string> => {
+    const path = await pathOf(ports, folder, id);
+    if (path !== undefined) return path;
+    throw new UpdateFailure("activation", `${id} was not built on this node`);
+  };
+  const planFor = async (path: string): Promise<{ readonly plan: Plan; readonly changes: readonly string[] }> => {
+    const booted = await bootedSystem(ports);
+    const changes = booted === undefined ? [] : await changesThatNeedBoot(ports, booted, path);
+    return { plan: planActivation(activation, changes), changes };
+  };
+
+  return {
+    target,
+    present: () => presentSystem(ports, folder),
+    async prepare(left): Promise<Prepared> {
+      refuseContradiction(statement);
+      if ((await currentSystem(ports)) === undefined)
+        throw new UpdateFailure("refused", "this node does not run NixOS: there is no /run/current-system");
+      const path = await buildSystem({ ports, folder, target: wanted, hostName, left });
+      await refuseUnsuited(ports, path, wanted.allowDowngrade);
+      await rememberSystem(ports, folder, path, target.id);
+      const { plan, changes } = await planFor(path);
+      const rebootReasons =
+        plan.boot === undefined ? changes.map(stays) : await reasonsOf(ports, plan, statement, changes);
+      return {
+        targetGeneration: await generationFor(ports, systemProfile, path),
+        needsReboot: plan.boot === "reboot",
+        ...(rebootReasons.length > 0 && { rebootReasons: [...rebootReasons] }),
+      };
+    },
+    async activate(left, hasBooted) {
+      const path = await mustKnow(target.id);
+      const [current, booted] = [await currentSystem(ports), await bootedSystem(ports)];
+      if (hasBooted && booted !== path)
+        throw new UpdateFailure("reboot", `the node came up with ${booted ?? "nothing"}, not with ${path}`);
+      // Booted, by whatever boot: what is still to be done is what comes behind one.
+      if (!isTest && booted === path && current === path) return { needsBoot: false };
+      const { plan } = await planFor(path);
+      const forward = { kind: "activation", left } as const;
+      if (plan.now === "switch" || plan.boot === "later")
+        await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
+      if (plan.now) await switchTo(ports, path, plan.now, forward);
+      if (plan.boot === "later") await switchTo(ports, path, "boot", forward);
+      if (plan.boot === "reboot") await prepareBoot({ ports, folder, left }, path);
+      return { needsBoot: plan.boot === "reboot" };
+    },
+    mark: async () => (await readAgent(ports, statusFile))?.lastHeartbeat ?? "",
+    async missing(running, mark) {
+      const path = await mustKnow(running.id);
+      const isStaged = waits && running.id === target.id;
+      const found = isStaged ? (await readProfile(ports, systemProfile))?.id : await currentSystem(ports);
+      if (found !== path)
+        return {
+          kind: "activation",
+          message: `${isStaged ? systemProfile : "the node"} is at ${found}, not at ${path}`,
+        };
+      const { missing, agentPid } = await watch();
+      if (missing !== undefined || mark === undefined) return missing;
+      const agent = await readAgent(ports, statusFile);
+      // The agent may be the one from before: what it said while the system was activated says nothing of what came of it.
+      heard ??= agent?.lastHeartbeat ?? mark;
+      const hasSpoken = agent?.pid === agentPid && (agent?.lastHeartbeat ?? heard) !== heard;
+      return hasSpoken ? undefined : silent(agent);
+    },
+    async commit(held) {
+      if (isTest || waits) return;
+      const boot = { ports, folder, left: () => commitMs };
+      await keepDefault(boot, await mustKnow(held.id));
+      // Its generation holds it from now on.
+      await ports.remove(builtLink(folder));
+    },
+    async rollBack(to, left) {
+      const path = await mustKnow(to.id);
+      const back = { kind: "rollback", left } as const;
+      await endTrial({ ports, folder, left });
+      if (isTest) {
+        if ((await currentSystem(ports)) !== path) await switchTo(ports, path, "test", back);
+        return { needsBoot: false };
+      }
+      const given = { id: path, ...(to.generation !== undefined && { generation: to.generation }) };
+      await setProfile(ports, systemProfile, given, { kind: "rollback", limitMs: left() });
+      const booted = await bootedSystem(ports);
+      const isBooted = booted !== undefined && booted === (await pathOf(ports, folder, target.id)) && booted !== path;
+      // Only a boot that was made for the update is taken back by one.
+      const needsBoot =
+        isBooted && activation.rebootPolicy !== "never" && (await changesThatNeedBoot(ports, booted, path)).length > 0;
+      await switchTo(ports, path, needsBoot || waits ? "boot" : "switch", back);
+      return { needsBoot };
+    },
+  };
+}
+
+function stays(change: string): string {
+  return `${change}; it stays as it was booted`;
+}
+
+async function reasonsOf(
+  ports: Ports,
+  { boot }: Plan,
+  { spec: { activation } }: Statement,
+  changes: readonly string[],
+): Promise<readonly string[]> {
+  if (boot === "later")
+    return ["activation.mode is boot, and rebootPolicy never: it comes into use with the next boot", ...changes];
+  const asked = [
+    ...(activation.mode === "boot" ? ["activation.mode is boot"] : []),
+    ...(activation.rebootPolicy === "always" ? ["activation.rebootPolicy is always"] : []),
+  ];
+  const loader = await bootOnceOf(ports);
+  const warning = "the boot loader boots nothing once: what does not boot needs hands";
+  return [...asked, ...changes, ...(loader === undefined ? [warning] : [])];
+}
+
+function refuseContradiction({ spec: { activation } }: Statement): void {
+  if (activation.mode === "test" && activation.rebootPolicy === "always")
+    throw new UpdateFailure("refused", "activation.mode test lasts until the next boot, and rebootPolicy is always");
+}
+
+async function refuseUnsuited(ports: Ports, path: string, allowDowngrade: boolean): Promise<void> {
+  for (const unit of needed)
+    if ((await ports.read(join(path, "etc/systemd/system", unit))) === undefined)
+      throw new UpdateFailure("refused", `${path} has no ${unit}: the configuration must import what kcore needs`);
+  const release = (version: string): string => /^\d+\.\d+/.exec(version)?.[0] ?? "";
+  const { version } = await presentVersion(ports);
+  const next = await versionOf(ports, path);
+  if (!allowDowngrade && isOlder(release(next), release(version)))
+    throw new UpdateFailure(
+      "refused",
+      `the node runs NixOS ${version}, and the update may not bring the older ${next}: allowDowngrade`,
+    );
+}
+
+async function presentVersion(ports: Ports): Promise<{ readonly version: string }> {
+  const path = await currentSystem(ports);
+  return { version: path === undefined ? "" : await versionOf(ports, path) };
+}

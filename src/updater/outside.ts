@@ -1,0 +1,48 @@
+import { UpdateFailure } from "./failure.ts";
+import type { Ended, Ports } from "./ports.ts";
+
+/** One thing is done at a time: of two that change the system at once none would come out right. */
+const unit = "kcore-update-work.service";
+const quickMs = 30_000;
+/** What systemd itself needs to begin and to end a unit. */
+const spareMs = 15_000;
+
+/**
+ * Runs a program as a unit of its own. It has the rights of the system, not those that the updater's unit leaves, and goes on when the
+ * updater is ended or restarted by what it does; the next one waits for it. When its time is over systemd ends it with all that it
+ * started.
+ */
+export async function runOutside(ports: Ports, words: readonly string[], left: () => number): Promise<Ended> {
+  await waitForOther(ports, left);
+  const limitMs = left();
+  const start = ports.uptime();
+  const ended = await ports.run(
+    [
+      "systemd-run",
+      `--unit=${unit}`,
+      "--service-type=exec",
+      "--wait",
+      "--pipe",
+      "--collect",
+      "--quiet",
+      `--property=RuntimeMaxSec=${Math.ceil(limitMs / 1000)}`,
+      "--setenv=PATH",
+      "--setenv=HOME=/root",
+      "--",
+      ...words,
+    ],
+    limitMs + spareMs,
+  );
+  if (ended.code === 0 || ports.uptime() - start < limitMs) return ended;
+  return { stdout: ended.stdout, stderr: ended.stderr };
+}
+
+/** An earlier updater's. */
+async function waitForOther(ports: Ports, left: () => number): Promise<void> {
+  for (;;) {
+    const { stdout } = await ports.run(["systemctl", "show", "-p", "ActiveState", "--value", "--", unit], quickMs);
+    if (["", "inactive", "failed"].includes(stdout.trim())) return;
+    if (left() <= 1) throw new UpdateFailure("activation", `${unit} is still at work: systemctl status ${unit}`);
+    await ports.sleep(1_000);
+  }
+}

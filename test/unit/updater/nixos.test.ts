@@ -1,0 +1,311 @@
+import { expect } from "chai";
+import { NixosWorld, nixosStatement, systemPath, type FakeSystem, type Loader } from "#support/nixos-world.ts";
+
+const quick = { timeouts: { activateSeconds: 60, prepareSeconds: 60, rebootSeconds: 60 } };
+const kernel = { kernel: "6.6.8" };
+
+function worldWith(next: FakeSystem, loader: Loader = "systemd-boot"): NixosWorld {
+  const world = new NixosWorld(loader);
+  world.add("new", next);
+  return world;
+}
+
+async function update(
+  world: NixosWorld,
+  activation: object,
+  steps: readonly ("prepare" | "activate" | "roll_back")[] = ["prepare", "activate"],
+): Promise<void> {
+  await world.give(nixosStatement("new", { ...quick, activation }), ...steps);
+}
+
+describe("the updater, of NixOS systems", () => {
+  const ways: readonly {
+    readonly mode: string;
+    readonly rebootPolicy: string;
+    readonly next: FakeSystem;
+    readonly does: readonly string[];
+    readonly boots: number;
+    readonly current?: string;
+    readonly after?: string;
+  }[] = [
+    { mode: "auto", rebootPolicy: "if-required", next: {}, does: ["new switch"], boots: 0 },
+    { mode: "auto", rebootPolicy: "if-required", next: kernel, does: ["old boot", "new boot"], boots: 1 },
+    { mode: "auto", rebootPolicy: "never", next: kernel, does: ["new switch"], boots: 0 },
+    { mode: "auto", rebootPolicy: "always", next: {}, does: ["old boot", "new boot"], boots: 1 },
+    { mode: "switch", rebootPolicy: "if-required", next: {}, does: ["new switch"], boots: 0 },
+    { mode: "switch", rebootPolicy: "if-required", next: kernel, does: ["new test", "old boot", "new boot"], boots: 1 },
+    { mode: "switch", rebootPolicy: "never", next: kernel, does: ["new switch"], boots: 0 },
+    { mode: "boot", rebootPolicy: "if-required", next: {}, does: ["old boot", "new boot"], boots: 1 },
+    { mode: "boot", rebootPolicy: "never", next: kernel, does: ["new boot"], boots: 0, current: "old" },
+    { mode: "test", rebootPolicy: "never", next: kernel, does: ["new test"], boots: 0, after: "old" },
+    { mode: "test", rebootPolicy: "if-required", next: kernel, does: ["new test"], boots: 0, after: "old" },
+  ];
+  for (const { mode, rebootPolicy, next, does, boots, current = "new", after = "new" } of ways)
+    it(`with ${mode}, ${rebootPolicy} and ${next === kernel ? "another kernel" : "the same kernel"} does: ${does.join(", ")}`, async () => {
+      const world = worldWith(next);
+      await update(world, { mode, rebootPolicy });
+      expect(world.report()?.failure).to.equal(undefined);
+      expect(world.report()?.state).to.equal("activated");
+      expect([world.switches, world.boots - 1]).to.deep.equal([does, boots]);
+      expect(world.state).to.include({ current, boots: after, profile: after });
+      world.powerCut();
+      expect(world.state).to.include({ current: after, booted: after });
+    });
+
+  it("prepares a system without anything of it in use, and says what it comes to", async () => {
+    const world = worldWith({ ...kernel, systemd: "257.6", params: "loglevel=4 panic=30" });
+    await update(world, {}, ["prepare"]);
+    expect(world.report()).to.deep.include({
+      state: "prepared",
+      present: { id: systemPath("old"), version: "25.05.1", generation: 1 },
+      targetGeneration: 2,
+      needsReboot: true,
+      rebootReasons: [
+        "the kernel: 6.6.1 -> 6.6.8",
+        "the initrd: 6.6.1 -> 6.6.8",
+        "the kernel's modules: 6.6.1 -> 6.6.8",
+        "systemd: 257.5 -> 257.6",
+        "the kernel's parameters: loglevel=4 -> loglevel=4 panic=30",
+      ],
+    });
+    expect([world.state, world.switches]).to.deep.equal([
+      { current: "old", booted: "old", boots: "old", profile: "old" },
+      [],
+    ]);
+  });
+
+  it("says what stays as it was booted where no boot may follow", async () => {
+    const world = worldWith({ systemd: "257.6" });
+    await update(world, { rebootPolicy: "never" }, ["prepare"]);
+    expect(world.report()).to.deep.include({
+      needsReboot: false,
+      rebootReasons: ["systemd: 257.5 -> 257.6; it stays as it was booted"],
+    });
+  });
+
+  it("is on its target when it runs what was built for it, and on no other", async () => {
+    const world = worldWith({});
+    await update(world, {});
+    const id = `git+https://git.example.org/systems?ref=main&rev=${nixosStatement("new").spec.target.flakeRev}`;
+    expect(world.report()?.present).to.deep.equal({ id, version: "25.05.1", generation: 2 });
+    expect(world.report()?.previous).to.deep.equal({ id: systemPath("old"), version: "25.05.1", generation: 1 });
+    const switches = world.switches.length;
+    await world.give({ ...nixosStatement("new", quick), name: "u2" }, "fence");
+    expect([world.report()?.state, world.report()?.present.id, world.switches.length]).to.deep.equal([
+      "fenced",
+      id,
+      switches,
+    ]);
+  });
+
+  for (const loader of ["systemd-boot", "grub"] as const)
+    it(`boots once with ${loader}, and every other time what ran before until it has held`, async () => {
+      const world = worldWith(kernel, loader);
+      const seen: unknown[] = [];
+      world.onEffect = (what) => {
+        if (what === "systemctl reboot") seen.push(world.once, world.state);
+      };
+      await update(world, {});
+      expect(seen).to.deep.equal([2, { current: "old", booted: "old", boots: "old", profile: "new" }]);
+      expect(world.said.map(({ state }) => state)).to.deep.equal([
+        "preparing",
+        "prepared",
+        "activating",
+        "rebooting",
+        "activated",
+      ]);
+      expect(world.state).to.deep.equal({ current: "new", booted: "new", boots: "new", profile: "new" });
+    });
+
+  it("says where the boot loader boots nothing once, and makes it what every boot begins with", async () => {
+    const world = worldWith(kernel, "none");
+    await update(world, {}, ["prepare"]);
+    expect(world.report()?.rebootReasons?.at(-1)).to.equal(
+      "the boot loader boots nothing once: what does not boot needs hands",
+    );
+    await update(world, {}, ["activate"]);
+    expect([world.report()?.state, world.switches, world.state.booted]).to.deep.equal([
+      "activated",
+      ["new boot"],
+      "new",
+    ]);
+  });
+
+  describe("goes back", () => {
+    const faults: readonly {
+      readonly what: string;
+      readonly next: FakeSystem;
+      readonly activation?: object;
+      readonly kind: string;
+      readonly says: RegExp;
+      readonly boots: number;
+    }[] = [
+      {
+        what: "from a system that does not boot, with the boot that ends that",
+        next: { ...kernel, boots: false },
+        kind: "reboot",
+        says: /came up with .*-n1-old, not with .*-n1-new/,
+        boots: 1,
+      },
+      {
+        what: "by a second boot from a system that was booted and reaches no controller",
+        next: { ...kernel, reaches: false },
+        kind: "unreachable",
+        says: /reached no controller/,
+        boots: 2,
+      },
+      {
+        what: "without a boot from a system that was switched to and reaches no controller",
+        next: { reaches: false },
+        kind: "unreachable",
+        says: /reached no controller/,
+        boots: 0,
+      },
+      {
+        what: "when units fail",
+        next: { exits: { switch: 4 } },
+        kind: "service",
+        says: /switch ended with 4: warning: the following units failed: web\.service/,
+        boots: 0,
+      },
+      {
+        what: "when it is not activated",
+        next: { exits: { switch: 2 } },
+        kind: "activation",
+        says: /switch ended with 2: error: it does not do/,
+        boots: 0,
+      },
+      {
+        what: "from a trial",
+        next: { reaches: false },
+        activation: { mode: "test" },
+        kind: "unreachable",
+        says: /reached no controller/,
+        boots: 0,
+      },
+    ];
+    for (const { what, next, activation = {}, kind, says, boots } of faults)
+      it(what, async () => {
+        const world = worldWith(next);
+        await update(world, activation);
+        expect([world.report()?.state, world.report()?.failure?.kind]).to.deep.equal(["failed", kind]);
+        expect(world.report()?.failure?.message).to.match(says);
+        expect(world.state).to.deep.equal({ current: "old", booted: "old", boots: "old", profile: "old" });
+        expect([world.boots - 1, world.once]).to.deep.equal([boots, undefined]);
+        // A later one is not hindered.
+        world.add("better", {});
+        await world.give({ ...nixosStatement("better", quick), name: "u2" }, "prepare", "activate");
+        expect([world.report()?.state, world.state.current]).to.deep.equal(["activated", "better"]);
+      });
+
+    for (const [next, boots] of [
+      [{}, 0],
+      [kernel, 2],
+    ] as const)
+      it(`when it is told to, ${boots === 0 ? "without a boot" : "with a boot where one had brought it"}`, async () => {
+        const world = worldWith(next);
+        await update(world, {}, ["prepare", "activate", "roll_back"]);
+        expect(world.report()?.state).to.equal("rolled_back");
+        expect(world.state).to.deep.equal({ current: "old", booted: "old", boots: "old", profile: "old" });
+        expect([world.boots - 1, world.report()?.present.generation]).to.deep.equal([boots, 1]);
+      });
+
+    it("when the machine does not go down, and boots nothing once later", async () => {
+      const world = worldWith(kernel);
+      world.failures.set("systemctl reboot", { code: 0, stdout: "", stderr: "" });
+      await update(world, {});
+      expect([world.report()?.failure?.kind, world.once]).to.deep.equal(["reboot", undefined]);
+      world.powerCut();
+      expect(world.state).to.deep.equal({ current: "old", booted: "old", boots: "old", profile: "old" });
+    });
+  });
+
+  describe("refuses to prepare, and touches nothing", () => {
+    const faults: readonly {
+      readonly what: string;
+      readonly next?: FakeSystem;
+      readonly spec?: object;
+      readonly kind: string;
+      readonly says: RegExp;
+      readonly make?: (world: NixosWorld) => void;
+    }[] = [
+      {
+        what: "what Nix cannot build",
+        kind: "build",
+        says: /nix .*build .* ended with 1: error: builder for .* failed/,
+        make: (world) =>
+          world.failures.set("nix ", { code: 1, stdout: "", stderr: "error: builder for '/nix/store/x.drv' failed" }),
+      },
+      {
+        what: "a build that takes too long",
+        kind: "build",
+        says: /was ended, its time being over/,
+        make: (world) => {
+          world.failures.set("nix ", { code: 1, stdout: "", stderr: "" });
+          world.onEffect = (what) => {
+            if (what.startsWith("systemd-run")) world.uptime += 61_000;
+          };
+        },
+      },
+      {
+        what: "a system without the agent",
+        next: { lacks: ["kcore-node-agent.service"] },
+        kind: "refused",
+        says: /-n1-new has no kcore-node-agent\.service/,
+      },
+      {
+        what: "an older release",
+        next: { version: "24.11.3" },
+        kind: "refused",
+        says: /runs NixOS 25\.05\.1, and the update may not bring the older 24\.11\.3: allowDowngrade/,
+      },
+      {
+        what: "a flake that no commit pins",
+        spec: { target: { flakeRef: "https://example.org/x.tar.gz", flakeRev: "0".repeat(40) } },
+        kind: "refused",
+        says: /is no flake that a commit pins/,
+      },
+      {
+        what: "a name that is none",
+        spec: { target: { flakeRef: "github:o/r", flakeRev: "0".repeat(40), systemProfile: 'x".y' } },
+        kind: "refused",
+        says: /is no name of a configuration/,
+      },
+      {
+        what: "a trial that is to be booted",
+        spec: { activation: { mode: "test", rebootPolicy: "always" } },
+        kind: "refused",
+        says: /lasts until the next boot/,
+      },
+      {
+        what: "a node that does not run NixOS",
+        kind: "refused",
+        says: /does not run NixOS/,
+        make: (world) => world.links.delete("/run/current-system"),
+      },
+    ];
+    for (const { what, next = {}, spec = {}, kind, says, make } of faults)
+      it(what, async () => {
+        const world = worldWith(next);
+        make?.(world);
+        await world.give(nixosStatement("new", { ...quick, ...spec }), "prepare");
+        expect([world.report()?.state, world.report()?.failure?.kind]).to.deep.equal(["failed", kind]);
+        expect(world.report()?.failure?.message).to.match(says);
+        expect([world.switches, world.state.profile, world.boots]).to.deep.equal([[], "old", 1]);
+      });
+  });
+
+  it("waits for what an earlier updater began, and was not there to see the end of", async () => {
+    const world = worldWith({});
+    await update(world, {}, ["prepare"]);
+    let waits = 3;
+    const { onEffect } = world;
+    world.failures.set("systemctl show -p ActiveState", { code: 0, stdout: "active\n", stderr: "" });
+    world.onEffect = (what) => {
+      onEffect(what);
+      if (what.startsWith("systemctl show -p ActiveState") && waits-- === 0) world.failures.clear();
+    };
+    await update(world, {}, ["activate"]);
+    expect([world.report()?.state, waits]).to.deep.equal(["activated", -1]);
+  });
+});
