@@ -61,13 +61,7 @@ export const runtimeUpdated = defineModule({
   summary: "Brings kcore's runtime on a node to another version, by the node's own updater, or back.",
   alsoKnownAs: ["update", "upgrade", "rollout", "kcore-updater"],
   args,
-  refusals: [
-    "UPDATE_FAILED",
-    "UPDATE_GATE_FAILED",
-    "UPDATE_REFUSED",
-    "UPDATER_MISSING",
-    "UPDATER_SILENT",
-  ],
+  refusals: ["UPDATER_MISSING", "UPDATER_SILENT", "UPDATE_FAILED", "UPDATE_GATE_FAILED", "UPDATE_REFUSED"],
   step: (given, { stateDir }) => {
     const updates: Updates = { ...given, folder: `${stateDir}/updates` };
     const timeout = given.limit + 180;
