@@ -42,6 +42,6 @@ function look(
         hint: "bring them back, leave them out by the manifest's selector, or raise strategy.maxUnavailable",
       }),
     );
-  if (away.length > 0) note(`${away.join(", ")} cannot be reached and count as down`);
+  if (away.length > 0) note(`${away.join(", ")} cannot be reached: down, as far as is known`);
   return Promise.resolve({ changed: false, outputs: {} });
 }

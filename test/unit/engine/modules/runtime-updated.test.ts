@@ -15,7 +15,8 @@ describe("runtime.updated", () => {
 
   it("takes only words that stand in an order as they are", () => {
     const accepts = (fields: object): boolean =>
-      runtimeUpdated.args.safeParse({ to: "fenced", update: "u1", owner: "o", path: storePath("1"), ...fields }).success;
+      runtimeUpdated.args.safeParse({ to: "fenced", update: "u1", owner: "o", path: storePath("1"), ...fields })
+        .success;
     expect(accepts({})).to.equal(true);
     for (const fields of [{ owner: 'a"b' }, { update: "a b" }, { path: "/nix/store/../etc" }])
       expect(accepts(fields), JSON.stringify(fields)).to.equal(false);
