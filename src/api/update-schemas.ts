@@ -106,6 +106,8 @@ export const NodeUpdateView = z.object({
   currentGeneration: z.int().optional(),
   targetGeneration: z.int().optional(),
   requiresReboot: z.boolean().optional(),
+  /** What it needs the reboot for: kernel, initrd, systemd. */
+  rebootReasons: z.array(Text).optional(),
   failure: Failure.optional(),
   /** What it waits for. */
   waits: Text.optional(),

@@ -42,6 +42,7 @@ export const nodeColumns: readonly Column<NodeUpdateView>[] = [
 const wideColumns: readonly Column<NodeUpdateView>[] = [
   ...nodeColumns.slice(0, -1),
   { title: "READY", cell: ({ ready }) => (ready ? "yes" : "no") },
+  { title: "REBOOT-FOR", cell: ({ rebootReasons = [] }) => rebootReasons.join(", ") },
   { title: "HOOK", cell: ({ hook = "" }) => hook },
   { title: "ROLES", cell: ({ roles }) => roles.join(",") },
   { title: "ID", cell: ({ id }) => id },
