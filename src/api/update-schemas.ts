@@ -106,7 +106,7 @@ export const NodeUpdateView = z.object({
   currentGeneration: z.int().optional(),
   targetGeneration: z.int().optional(),
   requiresReboot: z.boolean().optional(),
-  /** What it needs the reboot for: kernel, initrd, systemd. */
+  /** Why, or what stays as it was booted, in words of the node. */
   rebootReasons: z.array(Text).optional(),
   failure: Failure.optional(),
   /** What it waits for. */

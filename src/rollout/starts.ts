@@ -1,5 +1,5 @@
 import type { NodePhase, Report, Row } from "./records.ts";
-import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
+import { isActive, isWished, nameOf, otherOwnerOf, reportOf, type RolloutView } from "./view.ts";
 import { isInWindow } from "./window.ts";
 
 /** Why no node at all may be started now; undefined: they may. */
@@ -70,7 +70,8 @@ export function whyNotStart(view: RolloutView, id: string, around: Around): stri
 }
 
 export function whyUnconfirmed(view: RolloutView, id: string): string {
-  return `${nameOf(view, id)}, which has not confirmed its owner`;
+  const other = otherOwnerOf(view, id);
+  return `${nameOf(view, id)}, which ${other === undefined ? "has not confirmed its owner" : `obeys ${other}, so one of them has to take over`}`;
 }
 
 /** Controllers go one at a time, with the replication of all of them healthy before each; to go back, that is not waited for. */

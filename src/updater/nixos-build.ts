@@ -34,9 +34,14 @@ export async function buildSystem(build: SystemBuild): Promise<string> {
   const inputs = nixpkgsRev === undefined ? ["--no-update-lock-file"] : await overrideNixpkgs(build, url, nixpkgsRev);
   const link = builtLink(folder);
   const words = [
-    ...["build", `${url}#nixosConfigurations."${name}".config.system.build.toplevel`, "--out-link", link],
+    "build",
+    `${url}#nixosConfigurations."${name}".config.system.build.toplevel`,
+    "--out-link",
+    link,
     // A power cut must not leave paths that Nix takes for whole.
-    ...["--option", "sync-before-registering", "true"],
+    "--option",
+    "sync-before-registering",
+    "true",
     ...inputs,
   ];
   await nix(build, words).catch(explainLock);

@@ -18,8 +18,17 @@ export async function runOutside(ports: Ports, words: readonly string[], left: (
   const start = ports.uptime();
   const ended = await ports.run(
     [
-      ...["systemd-run", `--unit=${unit}`, "--service-type=exec", "--wait", "--pipe", "--collect", "--quiet"],
-      ...[`--property=RuntimeMaxSec=${Math.ceil(limitMs / 1000)}`, "--setenv=PATH", "--setenv=HOME=/root", "--"],
+      "systemd-run",
+      `--unit=${unit}`,
+      "--service-type=exec",
+      "--wait",
+      "--pipe",
+      "--collect",
+      "--quiet",
+      `--property=RuntimeMaxSec=${Math.ceil(limitMs / 1000)}`,
+      "--setenv=PATH",
+      "--setenv=HOME=/root",
+      "--",
       ...words,
     ],
     limitMs + spareMs,

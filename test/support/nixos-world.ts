@@ -53,7 +53,7 @@ export class NixosWorld extends UpdateWorld {
     if (loader === "systemd-boot")
       this.files.set(
         "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
-        `\u0006\0\0\0${[..."systemd-boot 257.5"].join("\0")}\0`,
+        Buffer.from("\u0006\0systemd-boot 257.5", "utf16le").toString(),
       );
     this.#writeMenu();
     this.startOther();

@@ -1,3 +1,5 @@
+import { flakeUrl } from "#rollout/flake-url.ts";
+
 /** What says a flake, for hints. */
 const forms = "github:OWNER/REPO, or git+https://HOST/REPO";
 
@@ -14,8 +16,10 @@ export function flakeFault(flakeRef: string): { readonly message: string; readon
   // A branch or tag there (`github:o/r/v1.0`) is for people: the commit decides.
   const pinned =
     /[?&]rev=/.test(flakeRef) || /^(?:github|gitlab|sourcehut):[^/]+\/[^/]+\/[0-9a-f]{40}(?:\?|$)/.test(flakeRef);
-  return pinned
-    ? { message: `“${flakeRef}” pins a commit of its own`, hint: "leave it out there: flakeRev says it" }
+  if (pinned)
+    return { message: `“${flakeRef}” pins a commit of its own`, hint: "leave it out there: flakeRev says it" };
+  return flakeUrl(flakeRef, "0".repeat(40)) === undefined
+    ? { message: `“${flakeRef}” is no flake that a commit pins`, hint: forms }
     : undefined;
 }
 

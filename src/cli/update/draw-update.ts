@@ -41,8 +41,8 @@ export const nodeColumns: readonly Column<NodeUpdateView>[] = [
 ];
 const wideColumns: readonly Column<NodeUpdateView>[] = [
   ...nodeColumns.slice(0, -1),
+  { title: "REBOOT-REASONS", cell: ({ rebootReasons = [] }) => oneLine(rebootReasons.join("; ")) },
   { title: "READY", cell: ({ ready }) => (ready ? "yes" : "no") },
-  { title: "REBOOT-FOR", cell: ({ rebootReasons = [] }) => rebootReasons.join(", ") },
   { title: "HOOK", cell: ({ hook = "" }) => hook },
   { title: "ROLES", cell: ({ roles }) => roles.join(",") },
   { title: "ID", cell: ({ id }) => id },

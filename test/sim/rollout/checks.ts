@@ -2,7 +2,8 @@ import { fenceOf, stepOf } from "#rollout/order.ts";
 import type { Fence, Progress, Row } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
 import { staleAfter, type Changes, type SimController } from "./controller.ts";
-import type { Machine, SimOrder } from "./machine.ts";
+import type { Machine } from "./machine.ts";
+import type { SimOrder } from "./memory.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** What was heard of a node may be so old, besides staleAfter, where it is believed. */

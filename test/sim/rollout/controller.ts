@@ -3,7 +3,7 @@ import { fenceOf, stepOf } from "#rollout/order.ts";
 import type { Fence, Report } from "#rollout/records.ts";
 import { isGranted, mayGrant, nextEpoch } from "#rollout/takeover.ts";
 import type { RolloutNode } from "#rollout/view.ts";
-import type { SimOrder } from "./machine.ts";
+import type { SimOrder } from "./memory.ts";
 import { Records, versionOf, type Head } from "./records.ts";
 import { Registers, type Page } from "./registers.ts";
 import type { RolloutWorld } from "./world.ts";

@@ -1,32 +1,9 @@
-import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
-import type { OrderStep } from "#rollout/order.ts";
+import { judgeOrder, rememberOrder } from "#rollout/node-fence.ts";
 import type { Failure, Fence, Report } from "#rollout/records.ts";
 import type { Random } from "../random.ts";
 import type { Scheduler } from "../scheduler.ts";
+import { busyStates, downStates, memoryFor, type Memory, type SimOrder, type State } from "./memory.ts";
 import type { RolloutSwarm } from "./swarm.ts";
-
-export interface SimOrder {
-  readonly fence: Fence;
-  readonly step: OrderStep;
-  /** What the manifest that comes with it names. */
-  readonly target: string;
-}
-
-type State = Report["state"];
-
-/** What a machine keeps through everything. */
-interface Memory {
-  readonly remembered: Omit<Remembered, "isBusy">;
-  readonly state: State;
-  readonly target: string;
-  readonly previous?: string;
-  /** An order to go back came while it was being activated. */
-  readonly isBackOwed?: boolean;
-  readonly failure?: Failure;
-  readonly count: number;
-  /** What it was at with other updates, by name. */
-  readonly others: ReadonlyMap<string, Memory>;
-}
 
 export interface MachineEvents {
   /** Its memory is about to change by an order, or it begins or ends something. */
@@ -34,9 +11,6 @@ export interface MachineEvents {
   changed(machine: Machine): void;
   said(machine: Machine): void;
 }
-
-const busyStates: ReadonlySet<State> = new Set(["preparing", "activating", "rebooting", "rolling_back"]);
-const downStates: ReadonlySet<State> = new Set(["activating", "rebooting", "rolling_back"]);
 
 /** A node: a model of what its updater does with an order, with the real fence before it. */
 export class Machine {
@@ -105,25 +79,13 @@ export class Machine {
     this.#events.accepted(this, order, memory?.remembered.fence);
     // The fence and what it begins are one durable write.
     this.#write({
-      ...this.#memoryFor(order),
+      ...memoryFor(memory, order),
       remembered: rememberOrder(memory && { ...memory.remembered, isBusy: false }, order.fence),
     });
     if (order.step === "prepare") this.#prepare();
     if (order.step === "activate") this.#activate();
     if (order.step === "roll_back") this.#rollBack();
     this.#events.said(this);
-  }
-
-  /** What it was at with this manifest, also when it had another update's meanwhile. */
-  #memoryFor({ fence: { name, generation }, target }: SimOrder): Omit<Memory, "remembered"> {
-    const { memory } = this;
-    const count = memory?.count ?? 0;
-    const before = memory?.remembered.fence;
-    if (!memory || !before) return { state: "fenced", target, count, others: new Map() };
-    const others = before.name === name ? memory.others : new Map([...memory.others, [before.name, memory]]);
-    const known = before.name === name ? memory : others.get(name);
-    if (known?.remembered.fence.generation === generation) return { ...known, count, others };
-    return { state: "fenced", target, count, others };
   }
 
   #write(next: Omit<Memory, "count"> & { readonly count?: number }): void {

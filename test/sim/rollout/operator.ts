@@ -55,7 +55,7 @@ export class Operator {
     scheduler.after(1_000, () => {
       if (!owner || this.#generation("u") === before) return scheduler.after(10_000, () => this.#applyNext());
       if (random.chance(0.4)) {
-        this.#world.cutOff(owner, random.between(5_000, 100_000));
+        this.#world.nemesis.cutOff(owner, random.between(5_000, 100_000));
         figures.takeovers++;
         random.pick(this.#world.controllers.filter(({ id }) => id !== owner)).takeOver("u", random.chance(0.3));
       }

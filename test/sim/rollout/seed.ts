@@ -42,11 +42,11 @@ export function runKills(seed: number): Outcome {
   const figures: Record<string, number> = { ...whole.figures };
   for (let write = 1; write <= writes; write++)
     for (const when of ["before", "after"] as const) {
-      const then = (write + seed) % 2 === 0 ? "restart" : "takeover";
-      const run = runRolloutSeed(seed, undisturbed, { write, when, then });
+      const remedy = (write + seed) % 2 === 0 ? "restart" : "takeover";
+      const run = runRolloutSeed(seed, undisturbed, { write, when, remedy });
       for (const [name, value] of Object.entries(run.figures)) figures[name] = (figures[name] ?? 0) + value;
       if (run.failure !== undefined)
-        return { ...whole, figures, failure: `killed ${when} write ${write}, then ${then}: ${run.failure}` };
+        return { ...whole, figures, failure: `killed ${when} write ${write}, then ${remedy}: ${run.failure}` };
     }
   return { ...whole, figures };
 }

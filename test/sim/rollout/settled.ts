@@ -43,7 +43,7 @@ function whyNotAtRest(machine: Machine, updates: readonly Records[]): string | u
 }
 
 function whyNotEnded(
-  { machines, controllers, scheduler: _ }: RolloutWorld,
+  { machines, controllers }: RolloutWorld,
   { progress, rows, head, owner }: Records,
 ): string | undefined {
   if (!progress || progress.generation !== head?.generation) return "it never began";

@@ -1,8 +1,13 @@
+import type { Progress } from "#rollout/records.ts";
 import { Random } from "../random.ts";
 import { Scheduler } from "../scheduler.ts";
+import { Violation } from "../violation.ts";
 import { Checks } from "./checks.ts";
 import { endPhases, names, SimController, type Changes } from "./controller.ts";
-import { Machine, type SimOrder } from "./machine.ts";
+import { Machine } from "./machine.ts";
+import type { SimOrder } from "./memory.ts";
+import { Nemesis } from "./nemesis.ts";
+import { RolloutNetwork } from "./network.ts";
 import { Operator } from "./operator.ts";
 import { atEnd, whyNotSettled } from "./settled.ts";
 import { drawRolloutSwarm, type RolloutSwarm } from "./swarm.ts";
@@ -11,7 +16,7 @@ export interface Kill {
   /** The how-manieth write of an owner, from 1. */
   readonly write: number;
   readonly when: "before" | "after";
-  readonly then: "restart" | "takeover";
+  readonly remedy: "restart" | "takeover";
 }
 
 export interface Member {
@@ -26,6 +31,8 @@ export class RolloutWorld {
   readonly random: Random;
   readonly swarm: RolloutSwarm;
   readonly checks = new Checks(this);
+  readonly network: RolloutNetwork;
+  readonly nemesis = new Nemesis(this);
   readonly operator: Operator;
   readonly members: readonly Member[];
   readonly controllers: readonly SimController[];
@@ -52,7 +59,6 @@ export class RolloutWorld {
   /** Generations whose canaries an operator, or their time, let pass. */
   readonly promoted = new Set<string>();
   readonly #kill: Kill | undefined;
-  readonly #blocked = new Set<string>();
   readonly #attached = new Map<string, string>();
   readonly #heardBy = new Map<string, number>();
   isHealed = false;
@@ -62,6 +68,7 @@ export class RolloutWorld {
     this.random = new Random(seed);
     this.swarm = { ...drawRolloutSwarm(this.random), ...swarm };
     this.#kill = kill;
+    this.network = new RolloutNetwork(this.scheduler, this.random, this.swarm);
     const { controllers, workers } = this.swarm;
     const ids = Array.from({ length: controllers }, (_, index) => `c${index + 1}`);
     this.members = [
@@ -129,7 +136,7 @@ export class RolloutWorld {
   }
 
   /** kill -9 of its process, for so long. */
-  #killProcess(controller: SimController, ms: number): void {
+  killProcess(controller: SimController, ms: number): void {
     this.figures.killed++;
     controller.kill();
     this.#isKilled.add(controller.id);
@@ -147,48 +154,25 @@ export class RolloutWorld {
     if (changes.some(([key]) => key.endsWith("/head"))) this.figures.manifests++;
     if (name === undefined) return undefined;
     for (const [key, value] of changes)
-      if (key.endsWith("/progress"))
-        this.#promotions(name, value as { promoted?: boolean; generation: number; soakSince?: number }, controller);
+      if (key.endsWith("/progress")) this.#promotions(name, value as Progress, controller);
     this.writes++;
+    if (this.writes > 10_000) throw new Violation("(g) owners write without end");
     if (this.#kill?.write !== this.writes) return undefined;
-    const { then, when } = this.#kill;
-    this.#killProcess(controller, then === "restart" ? this.random.between(1_000, 200_000) : 1_500_000);
-    if (then === "takeover") this.operator.takeOverSoon(name, controller.id);
+    const { remedy, when } = this.#kill;
+    this.killProcess(controller, remedy === "restart" ? this.random.between(1_000, 200_000) : 1_500_000);
+    if (remedy === "takeover") this.operator.takeOverSoon(name, controller.id);
     return when;
   }
 
   /** By their time, as the oracle counts it. */
-  #promotions(
-    name: string,
-    progress: { promoted?: boolean; generation: number; soakSince?: number },
-    { wall }: SimController,
-  ): void {
+  #promotions(name: string, { promoted, soakSince, generation }: Progress, { wall }: SimController): void {
     const soak = this.operator.soakSeconds;
-    if (
-      progress.promoted &&
-      soak !== undefined &&
-      progress.soakSince !== undefined &&
-      wall - progress.soakSince >= soak * 1000
-    )
-      this.promoted.add(`${name} ${progress.generation}`);
+    if (promoted !== true || soak === undefined || soakSince === undefined) return;
+    if (wall - soakSince >= soak * 1000) this.promoted.add(`${name} ${generation}`);
   }
 
-  #isBlocked(from: string, to: string): boolean {
-    return this.#blocked.has(`${from}>${to}`);
-  }
-
-  /** A message: late, lost, or twice. */
   send(from: string, to: string, run: () => void): void {
-    const { drop, duplicate, slow } = this.swarm;
-    const { random, isHealed } = this;
-    if (this.#isBlocked(from, to) || (!isHealed && random.chance(drop))) return;
-    const delay = (): number =>
-      random.between(1, 100) + (!isHealed && random.chance(slow) ? random.between(100, 20_000) : 0);
-    const arrive = (): void => {
-      if (!this.#isBlocked(from, to)) run();
-    };
-    this.scheduler.after(delay(), arrive);
-    if (!isHealed && random.chance(duplicate)) this.scheduler.after(delay() + random.between(0, 30_000), arrive);
+    this.network.send(from, to, run);
   }
 
   /** An order to a node; it is on its way until it arrives the last time or is lost. */
@@ -231,18 +215,9 @@ export class RolloutWorld {
   /** Everything begins: heartbeats, ticks, faults, and the first manifest. */
   disturb(): void {
     const until = this.swarm.duration;
-    const { swarm, random } = this;
-    for (const machine of this.machines) this.#every(5_000, () => this.#exchange(machine));
-    for (const controller of this.controllers) this.#every(3_000, () => controller.tick());
-    if (swarm.partitions) this.#repeat(60_000, until, () => this.#partition());
-    if (swarm.cutNodes) this.#repeat(60_000, until, () => this.#cutNodes());
-    if (swarm.crashes) this.#repeat(80_000, until, () => this.#crash());
-    if (swarm.nodeCrashes) this.#repeat(60_000, until, () => this.#crashNode());
-    if (swarm.jumps)
-      this.#repeat(50_000, until, () => {
-        this.figures.jumps++;
-        random.pick(this.controllers).offset = random.between(-1, 1) * random.pick([0, 5_000, 300_000]);
-      });
+    for (const machine of this.machines) this.#every(6_000, () => this.#exchange(machine));
+    for (const controller of this.controllers) this.#every(4_000, () => controller.tick());
+    this.nemesis.begin(until);
     this.operator.begin(until);
     this.#run(until);
   }
@@ -254,78 +229,14 @@ export class RolloutWorld {
     });
   }
 
-  #repeat(mean: number, until: number, run: () => void): void {
-    const wait = this.random.between(0.2, 1.8) * mean;
-    if (this.scheduler.now + wait >= until) return;
-    this.scheduler.after(wait, () => {
-      if (this.isHealed) return;
-      run();
-      this.#repeat(mean, until, run);
-    });
-  }
-
   #run(until: number): void {
     this.scheduler.runSettledUntil(until, () => this.checks.look());
-  }
-
-  #block(pairs: readonly string[], ms: number): void {
-    this.figures.partitions++;
-    for (const pair of pairs) this.#blocked.add(pair);
-    this.scheduler.after(ms, () => {
-      for (const pair of pairs) this.#blocked.delete(pair);
-    });
-  }
-
-  /** Between two halves of everything, nodes included; or of one way only. */
-  #partition(): void {
-    const { random } = this;
-    const side = new Map(this.members.map(({ id }) => [id, random.chance(0.5)]));
-    const isOneWay = random.chance(0.3);
-    const ends = this.members.flatMap(({ id, isController }) => (isController ? [id, `${id}*`] : [`${id}*`]));
-    const of = (end: string): boolean | undefined => side.get(end.replace("*", ""));
-    const pairs = ends.flatMap((a) =>
-      ends.filter((b) => of(a) !== of(b) && (!isOneWay || of(a))).map((b) => `${a}>${b}`),
-    );
-    this.#block(pairs, random.between(5_000, 200_000));
-  }
-
-  /** Some nodes from some controllers. */
-  #cutNodes(): void {
-    const { random } = this;
-    const pairs = this.members.flatMap(({ id }) =>
-      this.controllers
-        .filter(() => random.chance(0.3))
-        .flatMap((controller) => [`${id}*>${controller.id}`, `${controller.id}>${id}*`]),
-    );
-    this.#block(pairs, random.between(5_000, 200_000));
-  }
-
-  /** A controller from all others, but from no node. */
-  cutOff(id: string, ms: number): void {
-    const others = this.controllers.filter((controller) => controller.id !== id);
-    this.#block(
-      others.flatMap((other) => [`${id}>${other.id}`, `${other.id}>${id}`]),
-      ms,
-    );
-  }
-
-  #crash(): void {
-    const owner = this.controllers.find((controller) => controller.of("u").owner?.owner === controller.id);
-    const controller = owner && this.random.chance(0.6) ? owner : this.random.pick(this.controllers);
-    if (controller.isUp) this.#killProcess(controller, this.random.between(500, 200_000));
-  }
-
-  #crashNode(): void {
-    const machine = this.random.pick(this.machines);
-    if (machine.isDead) return;
-    this.figures.nodeCrashes++;
-    machine.crash(this.random.between(5_000, 200_000));
   }
 
   /** Ends all faults, and goes on until everything is done with. */
   heal(): void {
     this.isHealed = true;
-    this.#blocked.clear();
+    this.network.heal();
     this.#isKilled.clear();
     for (const machine of this.machines) {
       machine.isHealed = true;

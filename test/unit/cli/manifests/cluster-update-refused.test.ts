@@ -139,6 +139,14 @@ const wrong: Readonly<Record<string, readonly [text: string, ...problems: readon
     withFlake("github:o/r#web"),
     "4:23 a flake's reference names no output [UPDATE_INVALID] | systemProfile: NAME chooses nixosConfigurations.NAME",
   ],
+  "a tarball as flake": [
+    withFlake("https://host/r.tar.gz"),
+    "4:23 “https://host/r.tar.gz” is no flake that a commit pins [UPDATE_INVALID] | github:OWNER/REPO, or git+https://HOST/REPO",
+  ],
+  "a flake by a name of each node's registry": [
+    withFlake("nixpkgs"),
+    "4:23 “nixpkgs” is no flake that a commit pins [UPDATE_INVALID] | github:OWNER/REPO, or git+https://HOST/REPO",
+  ],
   "a placeholder as flake": [
     withFlake("<flake>"),
     "4:23 “<flake>” is no reference to a flake [UPDATE_INVALID] | github:OWNER/REPO, or git+https://HOST/REPO",
