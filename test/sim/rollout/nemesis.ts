@@ -68,7 +68,9 @@ export class Nemesis {
     const others = controllers.filter((controller) => controller !== alone);
     const isHeard = random.chance(0.5);
     const pairs = others.flatMap(({ id }) => [
-      ...[`${id}>${alone.id}`, `${alone.id}>${id}`, `${id}>${node}`],
+      `${id}>${alone.id}`,
+      `${alone.id}>${id}`,
+      `${id}>${node}`,
       ...(isHeard ? [] : [`${node}>${id}`]),
     ]);
     const ms = random.between(50_000, swarm.duration);
