@@ -1,17 +1,13 @@
 import { mkdir, watch } from "node:fs/promises";
-import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Controllers } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
-import { fetchBundle } from "#api/bundle-transfer.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
-import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
-import type { Order } from "#rollout/order.ts";
 import type { Fence } from "#rollout/records.ts";
-import { Statement, type Bundle } from "#rollout/spec.ts";
-import { bundleFile, readReport, updatesFolder, writeOrder } from "#updater/files.ts";
+import { readReport, updatesFolder } from "#updater/files.ts";
+import { openCourier } from "./courier.ts";
 
 export interface NodeUpdatesParts {
   readonly nodeId: string;
@@ -57,8 +53,8 @@ async function follow({ nodeId, stateDir, controllers, signal, log }: NodeUpdate
   const folder = updatesFolder(stateDir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   let known: Fence | undefined = (await readReport(folder))?.fence;
-  let fetching: AbortController | undefined;
   let pause: number = pauseMs.shortest;
+  const courier = openCourier({ folder, controllers, log, signal });
   try {
     while (!signal.aborted) {
       const report = await readReport(folder);
@@ -83,64 +79,11 @@ async function follow({ nodeId, stateDir, controllers, signal, log }: NodeUpdate
       const { order } = answer;
       if (!order) continue;
       known = order.fence;
-      fetching?.abort();
-      fetching = new AbortController();
-      log.info("an order of an update", {
-        update: order.fence.name,
-        step: order.step,
-        epoch: order.fence.epoch,
-        seq: order.fence.seq,
-      });
-      void hand(order, { folder, controllers, log, signal: AbortSignal.any([signal, fetching.signal]) });
+      // One that did not reach the updater is asked for again.
+      courier.bring(order, () => (known = undefined));
     }
   } finally {
-    fetching?.abort();
-  }
-}
-
-interface Handing {
-  readonly folder: string;
-  readonly controllers: Controllers;
-  readonly log: Log;
-  readonly signal: AbortSignal;
-}
-
-/** Gives the updater an order; what has to be there for it is fetched first. */
-async function hand(order: Order, { folder, controllers, log, signal }: Handing): Promise<void> {
-  try {
-    const bundle = order.step === "prepare" ? bundleOf(order) : undefined;
-    const problem = bundle && (await bring(bundle, { folder, controllers, log, signal }));
-    if (!signal.aborted) await writeOrder(folder, { ...order, ...defined({ problem }) });
-  } catch (error) {
-    if (!signal.aborted) log.error("an order could not be given to the updater", describeError(error));
-  }
-}
-
-/** What the statement names. Nothing of it is believed here: the updater looks whose word it is. */
-function bundleOf({ signed }: Order): (Bundle & { readonly seconds: number }) | undefined {
-  const { success, data } = Statement.safeParse(JSON.parse(signed.statement));
-  return success && data.bundle ? { ...data.bundle, seconds: data.spec.timeouts.prepareSeconds } : undefined;
-}
-
-/** Fetches a bundle from whichever controller has it. Gives why it could not. */
-async function bring(
-  bundle: Bundle & { readonly seconds: number },
-  { folder, controllers, log, signal }: Handing,
-): Promise<string | undefined> {
-  const target = bundleFile(folder, bundle.sha256);
-  await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-  const until = performance.now() + bundle.seconds * 1000;
-  for (let pause: number = pauseMs.shortest; ; pause = Math.min(2 * pause, pauseMs.longest)) {
-    try {
-      await controllers.ask((client) => fetchBundle(client, bundle, target, { signal }));
-      return undefined;
-    } catch (error) {
-      signal.throwIfAborted();
-      const isFull = error instanceof KcoreError && error.problems[0]?.code === "UPDATE_BUNDLE_NO_ROOM";
-      if (isFull || performance.now() > until) return (error as Error).message;
-      log.warn("the bundle of an update cannot be fetched yet", { retryInMs: pause, ...describeError(error) });
-      await sleep(pause, undefined, { signal });
-    }
+    await courier.stop();
   }
 }
 

@@ -5,8 +5,8 @@ import type { Progress, Row } from "./records.ts";
 import { isUndoAsked, rollBack, undoable } from "./roll-back.ts";
 import { selectNodes, wavesOf } from "./select.ts";
 import { startMore } from "./start-more.ts";
-import { whyNotStartAny } from "./starts.ts";
-import { isActive, isOpen, isWished, nameOf, type RolloutView } from "./view.ts";
+import { whyNotStartAny, whyUnconfirmed } from "./starts.ts";
+import { isActive, isOpen, isWished, nameOf, otherOwnerOf, type RolloutView } from "./view.ts";
 
 /**
  * The next records of a rollout, from all that is known: a pure function, called again when they are durable and when something else
@@ -102,8 +102,12 @@ function rollOut(view: RolloutView, progress: Progress, rows: ReadonlyMap<string
 function stop(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
   const open = calledOff(view, rows);
   if (open.size > 0) return { rows: open };
-  const busy = [...rows].filter(([, row]) => isActive(row)).map(([id]) => nameOf(view, id));
-  if (busy.length > 0) return wait(progress, [`${busy.join(", ")}, which is not interrupted`]);
+  const busy = [...rows].filter(([, row]) => isActive(row));
+  if (busy.length > 0)
+    return wait(
+      progress,
+      busy.map(([id, row]) => whyBusy(view, id, row)),
+    );
   const isBackBegun = [...rows.values()].some(({ phase }) => phase === "rolled_back");
   if (isWished(view, "rollback") || isBackBegun) return change(progress, { phase: "rolling_back" }, view);
   const [id, failed] = [...rows].find(([, { phase }]) => phase === "failed") ?? [];
@@ -118,11 +122,18 @@ function stop(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, R
   );
 }
 
-/** What is called off when it goes no further. A node that was asked what a former owner began has some time to say so. */
+function whyBusy(view: RolloutView, id: string, row: Row): string {
+  return row.phase === "preflight" ? whyUnconfirmed(view, id) : `${nameOf(view, id)}, which is not interrupted`;
+}
+
+/**
+ * What is called off when it goes no further. A node that was asked what a former owner began has some time to say so; one that is known to
+ * obey another is not given up, since it may be anywhere: that takes a takeover.
+ */
 function calledOff(view: RolloutView, rows: ReadonlyMap<string, Row>): ReadonlyMap<string, Row> {
-  const isOver = (row: Row): boolean =>
-    isOpen(row) || (row.phase === "preflight" && isLate(view, row, "activateSeconds"));
-  const open = [...rows].filter(([, row]) => isOver(row));
+  const isSilent = (id: string, row: Row): boolean =>
+    row.phase === "preflight" && isLate(view, row, "activateSeconds") && otherOwnerOf(view, id) === undefined;
+  const open = [...rows].filter(([id, row]) => isOpen(row) || isSilent(id, row));
   return new Map(
     open.map(([id, row]) => {
       const next = to(view, row, "cancelled");

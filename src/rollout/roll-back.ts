@@ -1,7 +1,7 @@
 import { to } from "./advance.ts";
 import { change, wait, type Decision } from "./decision.ts";
 import type { Progress, Row } from "./records.ts";
-import { isUnheard, unavailableOf, whyNotStart } from "./starts.ts";
+import { isUnheard, unavailableOf, whyNotStart, whyUnconfirmed } from "./starts.ts";
 import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
 
 /** Takes nodes back, in the reverse of the order in which they were started, as many at a time as may be down. */
@@ -20,7 +20,12 @@ export function rollBack(view: RolloutView, progress: Progress, rows: ReadonlyMa
     starts.set(id, to(view, row, "rolling_back"));
     unavailable.add(id);
   }
-  return starts.size > 0 ? { rows: starts } : wait(progress, []);
+  if (starts.size > 0) return { rows: starts };
+  const silent = busy.filter(([, { phase }]) => phase === "preflight");
+  return wait(
+    progress,
+    silent.map(([id]) => whyUnconfirmed(view, id)),
+  );
 }
 
 /** The nodes that have something to be taken back, the last one that was started first. */

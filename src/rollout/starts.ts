@@ -1,5 +1,5 @@
 import type { NodePhase, Report, Row } from "./records.ts";
-import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
+import { isActive, isWished, nameOf, otherOwnerOf, reportOf, type RolloutView } from "./view.ts";
 import { isInWindow } from "./window.ts";
 
 /** Why no node at all may be started now; undefined: they may. */
@@ -23,14 +23,15 @@ const downStates: ReadonlySet<Report["state"]> = new Set(["activating", "rebooti
  * does one that was given up and did not confirm that: it may get its last order late.
  */
 export function unavailableOf(view: RolloutView, rows: ReadonlyMap<string, Row>): Set<string> {
-  const isDown = (id: string, row: Row): boolean => {
-    const node = view.nodes.get(id);
-    if (!node) return false;
-    const report = reportOf(view, id);
-    if (!node.isReady || !report || isDownBy(row)) return true;
-    return downStates.has(report.state) || isUnheard(row, report);
-  };
-  return new Set([...rows].filter(([id, row]) => isDown(id, row)).map(([id]) => id));
+  const isMember = (id: string): boolean => view.nodes.has(id);
+  const isDown = (id: string, row: Row): boolean => view.nodes.get(id)?.isReady !== true || mayBeDownBy(view, id, row);
+  return new Set([...rows].filter(([id, row]) => isMember(id) && isDown(id, row)).map(([id]) => id));
+}
+
+/** An order took it down or may still do so, whether or not it is ready now. */
+function mayBeDownBy(view: RolloutView, id: string, row: Row): boolean {
+  const report = reportOf(view, id);
+  return !report || isDownBy(row) || downStates.has(report.state) || isUnheard(row, report);
 }
 
 export function isDownBy({ phase }: Row): boolean {
@@ -65,11 +66,12 @@ export function whyNotStart(view: RolloutView, id: string, around: Around): stri
   const isForced = isBack && isWished(view, "rollback") && view.wishes.rollback?.now === true;
   if (others.length + 1 > maxUnavailable && !isForced)
     return `${others.map((other) => nameOf(view, other)).join(", ")}: down or under way, and ${maxUnavailable} may be`;
-  return node.isController ? whyNotController(view, id, around) : undefined;
+  return node.isController && !isForced ? whyNotController(view, id, around) : undefined;
 }
 
 export function whyUnconfirmed(view: RolloutView, id: string): string {
-  return `${nameOf(view, id)}, which has not confirmed its owner`;
+  const other = otherOwnerOf(view, id);
+  return `${nameOf(view, id)}, which ${other === undefined ? "has not confirmed its owner" : `obeys ${other}, so one of them has to take over`}`;
 }
 
 /** Controllers go one at a time, with the replication of all of them healthy before each; to go back, that is not waited for. */
@@ -77,7 +79,8 @@ function whyNotController(view: RolloutView, id: string, { rows, starts, isBack 
   for (const other of view.nodes.values()) {
     if (!other.isController || other.id === id) continue;
     const row = starts.get(other.id) ?? rows.get(other.id);
-    if (row && isActive(row)) return `${other.hostname}, a controller that is under way`;
+    if (row && (isActive(row) || mayBeDownBy(view, other.id, row)))
+      return `${other.hostname}, a controller that is, or may be, under way`;
     if (!other.isReady && !isBack) return `${other.hostname}, a controller that is not ready`;
   }
   for (const { hostname, replication } of isBack ? [] : view.nodes.values())

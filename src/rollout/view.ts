@@ -75,6 +75,13 @@ export function reportOf({ name, owner, generation, reports }: RolloutView, id: 
   return isOurs && fence.generation === generation ? report : undefined;
 }
 
+/** Who else owns this epoch, or a later one, by what the node says: a takeover by force can come to that. */
+export function otherOwnerOf({ name, owner, reports }: RolloutView, id: string): string | undefined {
+  const fence = reports.get(id)?.fence;
+  if (fence?.name !== name || fence.owner === owner.owner || fence.epoch < owner.epoch) return undefined;
+  return fence.owner;
+}
+
 /** Somebody asked for it, of this generation. */
 export function isWished({ wishes, generation }: RolloutView, action: keyof RolloutView["wishes"]): boolean {
   return wishes[action]?.generation === generation;

@@ -136,7 +136,7 @@ export class Desk {
     const { report } = this.journal;
     if (this.journal.next && !doing) return this.save();
     await this.say(
-      report && (isSame || doing)
+      report && isSame
         ? { state: report.state, ...(report.failure && { failure: report.failure }) }
         : { state: "fenced" },
     );
@@ -153,7 +153,7 @@ export class Desk {
     const isSame = known?.name === fence.name && known.generation === fence.generation;
     const { past = [] } = rememberOrder(this.#remembered(false), fence);
     Object.assign(this.journal, { fence, past: [...past] });
-    if (!isSame && !this.journal.doing) {
+    if (!isSame) {
       delete this.journal.previous;
       delete this.journal.prepared;
     }

@@ -18,8 +18,6 @@ export type Step = z.infer<typeof Step>;
 export const Doing = z.object({
   step: Step,
   statement: Statement,
-  /** Of which plan it is. */
-  generation: z.int(),
   /** `held`: nothing can take it back any more; `back`: nothing can bring it forward any more. */
   stage: z.enum(["begun", "held", "back"]),
   /** The machine is to be booted before this goes on. */

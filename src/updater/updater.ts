@@ -56,11 +56,10 @@ export class Updater {
 
   async #begin({ step, statement, problem }: NonNullable<Journal["next"]>): Promise<void> {
     const { journal } = this.#desk;
-    const { fence, previous } = journal;
+    const { previous } = journal;
     const doing: Doing = {
       step,
       statement,
-      generation: fence?.generation ?? 1,
       stage: "begun",
       boots: false,
       hasBooted: false,
@@ -78,7 +77,7 @@ export class Updater {
       doing.mark = await way.mark();
     } catch (error) {
       if (!(error instanceof UpdateFailure)) throw error;
-      return this.#end(doing, { state: "failed", failure: error.failure });
+      return this.#end({ state: "failed", failure: error.failure });
     }
     await this.#desk.say({ state: underWay[step] });
   }
@@ -101,7 +100,7 @@ export class Updater {
     if (this.#desk.left(limit) <= 0) throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
     const prepared: Prepared = await this.#desk.during(way.prepare(() => Math.max(1, this.#desk.left(limit))));
     this.#desk.journal.prepared = prepared;
-    await this.#end(doing, { state: "prepared" });
+    await this.#end({ state: "prepared" });
   }
 
   async #activate(doing: Doing, way: UpdateWay): Promise<void> {
@@ -122,7 +121,7 @@ export class Updater {
     }
     await way.commit(await way.present());
     if (doing.before) this.#desk.journal.previous = doing.before;
-    await this.#end(doing, { state: "activated" });
+    await this.#end({ state: "activated" });
   }
 
   #startBoot(doing: Doing): void {
@@ -174,13 +173,13 @@ export class Updater {
     if (!(await this.#to(doing, to, way))) return;
     await way.commit(to);
     delete this.#desk.journal.previous;
-    await this.#end(doing, { state: "rolled_back" });
+    await this.#end({ state: "rolled_back" });
   }
 
   async #goBack(doing: Doing, way: UpdateWay): Promise<void> {
     const { failure } = doing;
     if (doing.before && !(await this.#to(doing, doing.before, way))) return;
-    await this.#end(doing, { state: "failed", ...(failure && { failure }) });
+    await this.#end({ state: "failed", ...(failure && { failure }) });
   }
 
   /** Back to what ran before, and that it runs; false: behind a boot, which comes next. */
@@ -206,13 +205,12 @@ export class Updater {
     const [log, ports] = [this.#log, this.#ports];
     const { failure } = error;
     log.warn("a step failed", { step: doing.step, stage: doing.stage, ...failure });
-    if (doing.step === "roll_back")
-      return this.#end(doing, { state: "failed", failure: { ...failure, kind: "rollback" } });
-    if (doing.step === "prepare") return this.#end(doing, { state: "failed", failure });
+    if (doing.step === "roll_back") return this.#end({ state: "failed", failure: { ...failure, kind: "rollback" } });
+    if (doing.step === "prepare") return this.#end({ state: "failed", failure });
     if (doing.stage === "back") {
       const first = doing.failure ?? failure;
       const message = `${first.message}; and it could not go back: ${failure.message}`;
-      return this.#end(doing, { state: "failed", failure: new UpdateFailure(first.kind, message).failure });
+      return this.#end({ state: "failed", failure: new UpdateFailure(first.kind, message).failure });
     }
     doing.stage = "back";
     doing.boots = false;
@@ -225,13 +223,8 @@ export class Updater {
       .catch((problem: unknown) => log.warn("the journal cannot be written", { error: messageOf(problem) }));
   }
 
-  async #end(doing: Doing, word: Word): Promise<void> {
+  async #end(word: Word): Promise<void> {
     delete this.#desk.journal.doing;
-    const { journal } = this.#desk;
-    if (journal.fence?.generation === doing.generation) return this.#desk.say(word);
-    // The plan is another one meanwhile, of which this says nothing.
-    delete journal.previous;
-    delete journal.prepared;
-    await this.#desk.say({ state: "fenced" });
+    await this.#desk.say(word);
   }
 }

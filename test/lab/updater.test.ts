@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
-import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,12 +13,12 @@ import { signStatement } from "#pki/statement.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
 import { Report } from "#rollout/records.ts";
 import { Statement } from "#rollout/spec.ts";
-import { buildRuntime, type Runtime } from "#runtime/build.ts";
+import type { Runtime } from "#runtime/build.ts";
 import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
+import { makeOtherRuntime } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const name = "updater";
-const repository = join(import.meta.dirname, "../..");
 const updates = "/var/lib/kcore/updates";
 const profile = "/nix/var/nix/profiles/kcore";
 
@@ -44,8 +43,8 @@ describe("updates of a real node", function () {
 
   before(async () => {
     folder = await makeTempDir("updater");
-    for (const [version, planted] of Object.entries(versions))
-      bundles.set(version as Version, await build(version, planted));
+    for (const [version, first] of Object.entries(versions))
+      bundles.set(version as Version, await makeOtherRuntime(folder.path, { version, first }));
     lab = await openLab({ name });
     await lab.down();
     [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M"] }])) as [LabNode];
@@ -59,21 +58,6 @@ describe("updates of a real node", function () {
     await folder?.remove();
     await (await openLab({ name })).down();
   });
-
-  async function build(version: string, planted: string): Promise<Runtime> {
-    const root = join(folder.path, version);
-    await mkdir(join(root, "dist"), { recursive: true });
-    await symlink(join(repository, "node_modules"), join(root, "node_modules"));
-    const manifest = JSON.parse(await readFile(join(repository, "package.json"), "utf8")) as { version: string };
-    await writeFile(join(root, "package.json"), JSON.stringify({ ...manifest, version }));
-    const program = await readFile(join(repository, "dist/node-main.js"), "utf8");
-    const own = `version:${JSON.stringify(manifest.version)}`;
-    expect(program).to.contain(own);
-    const text = `${planted}\n${program.replace(own, `version:${JSON.stringify(version)}`)}`;
-    await writeFile(join(root, "dist/node-main.js"), text);
-    const cache = join(folder.path, "cache", version);
-    return buildRuntime({ root, cache, note: () => undefined });
-  }
 
   async function send(file: string, path: string): Promise<void> {
     const child = spawn("ssh", [...n1.sshArguments(), `cat >${path}`], { stdio: ["pipe", "ignore", "inherit"] });

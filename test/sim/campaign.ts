@@ -17,17 +17,19 @@ export interface CampaignOptions {
   /** Ends with the first failing seed. */
   readonly untilFirst?: boolean;
   readonly processes?: number;
+  /** What is simulated: replicas, rollouts, or rollouts whose owner is killed at each of its writes. */
+  readonly what?: "replicas" | "rollouts" | "kills";
 }
 
 const run = promisify(execFile);
 
 /** Runs seeds in processes of their own, shared out evenly. */
 export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
-  const { from = 1, seeds, mutant = "-", untilFirst = false, processes = 1 } = options;
+  const { from = 1, seeds, mutant = "-", untilFirst = false, processes = 1, what = "replicas" } = options;
   const parts = await Promise.all(
     Array.from({ length: processes }, async (_, index): Promise<Campaign> => {
       const count = Math.ceil((seeds - index) / processes);
-      const args = [from + index, count, processes, mutant, untilFirst ? "FIRST" : "ALL"].map(String);
+      const args = [from + index, count, processes, mutant, untilFirst ? "FIRST" : "ALL", what].map(String);
       const { stdout } = await run(process.execPath, [join(import.meta.dirname, "worker.ts"), ...args], {
         maxBuffer: 1 << 28,
       });

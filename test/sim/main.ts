@@ -5,14 +5,15 @@ import { runCampaign } from "./campaign.ts";
 /**
  * npm run test:sim                                       the checks that the server runs, by mocha
  * npm run test:sim -- --seeds N [--from S] [--mutant NAME] [--processes N]     a campaign; failing seeds are printed
+ * npm run test:sim -- --rollout …                        the same of rollouts; --kills: the owner is killed at each of its writes
  */
 const args = process.argv.slice(2);
-if (!args.some((arg) => /^--(seeds|from|mutant)/.test(arg))) {
+if (!args.some((arg) => /^--(seeds|from|mutant|rollout|kills)/.test(arg))) {
   const mocha = [
     "node_modules/mocha/bin/mocha.js",
     "--timeout",
     "600000",
-    "test/sim/*.test.ts",
+    "test/sim/**/*.test.ts",
     "test/unit/crdt/laws.test.ts",
     ...args,
   ];
@@ -20,12 +21,15 @@ if (!args.some((arg) => /^--(seeds|from|mutant)/.test(arg))) {
   process.exit(spawnSync(process.execPath, mocha, { stdio: "inherit", env }).status ?? 1);
 }
 const text = { type: "string" } as const;
-const { values } = parseArgs({ args, options: { seeds: text, from: text, mutant: text, processes: text } });
+const flag = { type: "boolean", default: false } as const;
+const options = { seeds: text, from: text, mutant: text, processes: text, rollout: flag, kills: flag };
+const { values } = parseArgs({ args, options });
 const started = Date.now();
 const { seeds, failures, figures, converged } = await runCampaign({
   seeds: Number(values.seeds ?? (values.from === undefined ? 1000 : 1)),
   from: Number(values.from ?? 1),
   processes: Number(values.processes ?? 2),
+  what: values.kills ? "kills" : values.rollout ? "rollouts" : "replicas",
   ...(values.mutant === undefined ? {} : { mutant: values.mutant }),
 });
 for (const { seed, failure } of failures) console.log(`seed ${seed}: ${failure}`);

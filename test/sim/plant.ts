@@ -1,13 +1,16 @@
 import { registerHooks } from "node:module";
 import { mutants } from "./mutants.ts";
+import { rolloutMutants } from "./rollout/mutants.ts";
+
+const planted = { ...mutants, ...rolloutMutants };
 
 /**
  * Plants a bug in the source as it is loaded, in this process only. To be called before the source is imported.
  * @throws Error when the place is not there any more, or not unique
  */
 export function plant(name: string): void {
-  const mutant = mutants[name];
-  if (!mutant) throw new Error(`no planted bug “${name}”; there are ${Object.keys(mutants).join(", ")}`);
+  const mutant = planted[name];
+  if (!mutant) throw new Error(`no planted bug “${name}”; there are ${Object.keys(planted).join(", ")}`);
   const files = new Map<string, typeof mutant.edits>();
   for (const { file } of mutant.edits)
     files.set(

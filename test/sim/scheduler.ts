@@ -25,14 +25,24 @@ export class Scheduler {
 
   /** Runs all events up to a time. Promises that an event settles are seen through before the next event. */
   async runUntil(time: number): Promise<void> {
-    for (let first = this.#heap[0]; first && first.at <= time; first = this.#heap[0]) {
-      this.#pop();
-      this.now = first.at;
-      this.executed++;
-      first.run();
-      await allPromises();
-    }
+    while (this.#step(time)) await allPromises();
     this.now = time;
+  }
+
+  /** The same for events that settle no promises; `look` is called after each. */
+  runSettledUntil(time: number, look: () => void): void {
+    while (this.#step(time)) look();
+    this.now = time;
+  }
+
+  #step(time: number): boolean {
+    const first = this.#heap[0];
+    if (!first || first.at > time) return false;
+    this.#pop();
+    this.now = first.at;
+    this.executed++;
+    first.run();
+    return true;
   }
 
   #pop(): void {

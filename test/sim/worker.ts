@@ -1,10 +1,20 @@
 import { mutants } from "./mutants.ts";
 import { plant } from "./plant.ts";
+import type { Outcome } from "./seed.ts";
 
-/** One process of the simulator: `worker.ts FROM COUNT STEP MUTANT|- FIRST|ALL`. Writes one line of JSON for its sum. */
-const [from = "1", count = "100", step = "1", mutant = "-", until = "ALL"] = process.argv.slice(2);
+/** One process of the simulator: `worker.ts FROM COUNT STEP MUTANT|- FIRST|ALL WHAT`. Writes one line of JSON for its sum. */
+const [from = "1", count = "100", step = "1", mutant = "-", until = "ALL", what = "replicas"] = process.argv.slice(2);
 if (mutant !== "-") plant(mutant);
-const { runSeed } = await import("./seed.ts");
+const run = await runnerOf(what);
+
+async function runnerOf(name: string): Promise<(seed: number) => Outcome | Promise<Outcome>> {
+  if (name === "replicas") {
+    const { runSeed } = await import("./seed.ts");
+    return (seed) => runSeed(seed, mutants[mutant]?.swarm);
+  }
+  const { runKills, runRolloutSeed } = await import("./rollout/seed.ts");
+  return name === "kills" ? runKills : (seed) => runRolloutSeed(seed);
+}
 
 const failures: { seed: number; failure: string }[] = [];
 const figures: Record<string, number> = {};
@@ -12,7 +22,7 @@ const converged: number[] = [];
 let seeds = 0;
 for (let index = 0; index < Number(count); index++) {
   const seed = Number(from) + index * Number(step);
-  const outcome = await runSeed(seed, mutants[mutant]?.swarm);
+  const outcome = await run(seed);
   seeds++;
   for (const [name, value] of Object.entries(outcome.figures)) figures[name] = (figures[name] ?? 0) + value;
   if (outcome.failure === undefined) converged.push(outcome.convergedAfter);

@@ -168,13 +168,11 @@ export function rollout(changes: Partial<FleetUpdate> = {}): FleetUpdate {
     since: ago(95),
     owner: { name: "192.0.2.1:9090", heard: true },
     nodes: phases.map((phase, index) => ({
-      ...{
-        id: fleetNode(index + 1).id,
-        hostname: `n${index + 1}`,
-        dc: index < 2 ? "DC1" : "DC2",
-        phase,
-        since: ago(30),
-      },
+      id: fleetNode(index + 1).id,
+      hostname: `n${index + 1}`,
+      dc: index < 2 ? "DC1" : "DC2",
+      phase,
+      since: ago(30),
       ...(phase === "failed" && { trouble: "gate: web does not answer" }),
     })),
     ...changes,

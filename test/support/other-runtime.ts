@@ -1,7 +1,7 @@
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { writeBundleFile } from "../../src/cli/update/bundle-file.ts";
-import { buildRuntime } from "#runtime/build.ts";
+import { buildRuntime, type Runtime } from "#runtime/build.ts";
 import type { Bundle } from "#rollout/spec.ts";
 
 const repository = join(import.meta.dirname, "../..");
@@ -19,10 +19,10 @@ export interface OtherRelease {
 }
 
 /**
- * Makes a bundle that says to be another version: the present program, with its number changed and something else done first, maybe.
- * `folder` is the test's own. Takes some ten seconds: a runtime is compressed as the real ones are.
+ * Builds a runtime that says to be another version: the present program, with its number changed and something else done first, maybe.
+ * `folder` is the test's own. Takes some ten seconds: it is compressed as the real ones are.
  */
-export async function makeOtherBundle(folder: string, { version, first = "" }: OtherRelease): Promise<OtherBundle> {
+export async function makeOtherRuntime(folder: string, { version, first = "" }: OtherRelease): Promise<Runtime> {
   const root = join(folder, `kcore-${version}`);
   await mkdir(join(root, "dist"), { recursive: true });
   await symlink(join(repository, "node_modules"), join(root, "node_modules"));
@@ -32,12 +32,19 @@ export async function makeOtherBundle(folder: string, { version, first = "" }: O
   if (program.split(told).length !== 2) throw new Error(`the node program does not say ${told} once`);
   const imports = program.startsWith("#!") ? program.indexOf("\n") + 1 : 0;
   const changed = program.replace(told, `name:"kcore",version:"${version}"`);
-  await writeFile(join(root, "dist", "node-main.js"), `${changed.slice(0, imports)}${first}\n${changed.slice(imports)}`);
+  await writeFile(
+    join(root, "dist", "node-main.js"),
+    `${changed.slice(0, imports)}${first}\n${changed.slice(imports)}`,
+  );
   await writeFile(join(root, "package.json"), JSON.stringify({ ...manifest, version }));
-  const runtime = await buildRuntime({ root, cache: join(folder, "runtimes"), note: () => undefined });
-  const { sha256, size, storePath, narHash, arch } = runtime;
+  return buildRuntime({ root, cache: join(folder, "runtimes", version), note: () => undefined });
+}
+
+/** The same as a bundle, as another release of kcore would have it. */
+export async function makeOtherBundle(folder: string, release: OtherRelease): Promise<OtherBundle> {
+  const { sha256, size, storePath, narHash, arch, version, file: exported } = await makeOtherRuntime(folder, release);
   const bundle: Bundle = { sha256, size, storePath, narHash, version, arch };
   const file = join(folder, `kcore-${version}.bundle`);
-  await writeBundleFile(file, { bundle, file: runtime.file, start: 0 });
+  await writeBundleFile(file, { bundle, file: exported, start: 0 });
   return { file, bundle };
 }

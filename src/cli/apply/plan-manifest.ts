@@ -1,21 +1,11 @@
-import { buffer } from "node:stream/consumers";
-import { readBytes } from "#engine/yaml/read.ts";
 import type { ApplyFlags } from "./apply-flags.ts";
 import type { Change } from "./change.ts";
-import { readManifests, type Manifest } from "../manifests/read-manifests.ts";
+import type { Manifest } from "../manifests/read-manifests.ts";
 import { planCluster } from "./cluster-change.ts";
-import { settleLayouts } from "../layout/settle-layouts.ts";
 import { planNodeInstall } from "./install-change.ts";
 import { planDiskLayout } from "./layout-change.ts";
 import { planNode } from "./node-change.ts";
 import { planClusterUpdate } from "./update-change.ts";
-
-/** The manifests of files, `-` for what comes in; all of them are read before anything is done. @throws KcoreError */
-export async function readFiles(files: readonly string[]): Promise<readonly Manifest[]> {
-  const texts: { readonly file: string; readonly bytes: Uint8Array }[] = [];
-  for (const file of files) texts.push({ file, bytes: file === "-" ? await buffer(process.stdin) : readBytes(file) });
-  return settleLayouts(texts.flatMap(({ file, bytes }) => readManifests(file, bytes)));
-}
 
 /** What applying one manifest would do now. @throws KcoreError */
 export async function planManifest(manifest: Manifest, flags: ApplyFlags): Promise<Change> {

@@ -158,7 +158,11 @@ function updateOf({ name, generation, phase, target, waits, updatedAt, owner, no
     since: updatedAt,
     owner: { name: owner.endpoint ?? owner.id, heard: owner.heard },
     nodes: nodeStatus.map(({ id, hostname, dc, phase: nodePhase, since, failure }) => ({
-      ...{ id, hostname, dc, phase: nodePhase, since },
+      id,
+      hostname,
+      dc,
+      phase: nodePhase,
+      since,
       ...(failure && { trouble: `${failure.kind}: ${failure.message}` }),
     })),
   };

@@ -1,6 +1,6 @@
 import { KcoreError } from "#errors/problem.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
-import { readFiles } from "../apply/plan-manifest.ts";
+import { readFiles } from "../apply/read-files.ts";
 
 export type UpdateManifest = Extract<Manifest, { kind: "ClusterUpdate" }>;
 

@@ -65,6 +65,7 @@ async function handOver(
   const { draft, bundle, present } = prepared;
   const { name } = draft;
   const endpoints = owner === undefined ? cluster.endpoints.slice(0, 1) : [owner];
+  let refused: KcoreError;
   try {
     return await askUpdates(
       cluster,
@@ -76,13 +77,14 @@ async function handOver(
     );
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
-    const [problem] = error.problems;
-    if (problem?.code === "UPDATE_OWNED" && !isLast) {
-      const { endpoint } = (await getUpdate(cluster, name)).owner;
-      if (endpoint !== undefined) return await handOver(cluster, prepared, signed, endpoint, true);
-    }
-    if (problem?.code !== "API_UNREACHABLE" || !present) throw error;
-    const hint = `it owns “${name}”, and takes what changes of it; if it is gone: kcore update cluster takeover ${name}`;
-    throw new KcoreError({ ...problem, hint }, { cause: error, exitCode: error.exitCode });
+    refused = error;
   }
+  const [problem] = refused.problems;
+  if (problem?.code === "UPDATE_OWNED" && !isLast) {
+    const { endpoint } = (await getUpdate(cluster, name)).owner;
+    if (endpoint !== undefined) return handOver(cluster, prepared, signed, endpoint, true);
+  }
+  if (problem?.code !== "API_UNREACHABLE" || !present) throw refused;
+  const hint = `it owns “${name}”, and takes what changes of it; if it is gone: kcore update cluster takeover ${name}`;
+  throw new KcoreError({ ...problem, hint }, { cause: refused, exitCode: refused.exitCode });
 }

@@ -52,10 +52,11 @@ export async function takeOverUpdate(
     { timeoutMs, endpoints: cluster.endpoints },
   );
   const { before, ...result } = taken;
-  const draw = (): string =>
-    before.id === result.owner
-      ? `${name} is owned by ${result.owner} already: epoch ${result.epoch}; another controller: kcore -s HOST update cluster takeover ${name}\n`
-      : `${name} is owned by ${result.owner}: epoch ${result.epoch}, ${force ? "by force" : `granted by ${result.grants.length} of ${result.controllers} controllers`}\n`;
+  const { owner, epoch, grants, controllers } = result;
+  const how = force ? "by force" : `granted by ${grants.length} of ${controllers} controllers`;
+  const again =
+    before.id === owner ? `it was before; for another: kcore -s HOST update cluster takeover ${name}\n` : "";
+  const draw = (): string => `${name} is owned by ${owner}: epoch ${epoch}, ${how}\n${again}`;
   process.stdout.write(formatResult({ name, ...result }, output, draw));
   if (watch) await followOne(name, { output, ...flags });
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -9,11 +10,17 @@ import { writeRuntime } from "#support/bundles.ts";
 import { codec, createTestCluster, eventually, passphrase } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, startControllers, type TestController } from "#support/controllers.ts";
+import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
+import { kcoreEnvironment } from "#support/program.ts";
 import { startRolloutNodes, type Answer, type RolloutNode } from "#support/rollout-nodes.ts";
+import { openShell } from "#support/terminal.ts";
 
 type View = Omit<ReplyOf<"getUpdate">, "signed">;
 type Plan = ReplyOf<"planUpdate">;
+
+/** Of a node that is in the roster, and is this machine. */
+const hereId = randomUUID();
 
 describe("cluster updates by their commands, against three real controllers", function () {
   this.timeout(120_000);
@@ -61,18 +68,30 @@ describe("cluster updates by their commands, against three real controllers", fu
     ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"] }));
     for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
     project = new TestProject();
+    project.write({
+      "project/roster/nodes.yaml": `nodes:
+  here: { id: ${hereId}, address: 127.0.0.1, transport: local, stateDir: ${project.path}/state, roles: [worker] }
+`,
+      "project/states/emptied.yaml": `description: Leaves a word.
+params: { word: { type: string, description: The word. } }
+steps:
+  - id: word
+    file.managed: { path: "${project.path}/word", content: "{{params.word}}" }
+`,
+    });
     writeFileSync(join(project.project, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
     for (const version of ["0.4.0", "0.5.0", "0.6.0", "0.7.0"]) {
       const { bundle, file } = await writeRuntime(project.path, version);
       await writeBundleFile(join(project.project, version), { bundle, file, start: 0 });
       bundles.set(version, bundle);
     }
-    const names = ["n1", "n2", "n3", "n4", "n5", "n6"];
+    const names = ["n1", "n2", "n3", "n4", "n5", "n6", "n7"];
     nodes = await startRolloutNodes(
       cluster,
       controllers,
       names.map((hostname, index) => ({
         hostname,
+        ...(hostname === "n7" && { id: hereId }),
         dc: index < 3 ? "DC1" : "DC2",
         canUpdate: hostname !== "n6",
         carryOut: (step) => answers.get(hostname)?.(step) ?? { ok: true },
@@ -186,8 +205,14 @@ describe("cluster updates by their commands, against three real controllers", fu
     const { child, ended } = start(
       "update",
       "cluster",
-      ...["apply", "-f", file, "--bundle", "0.5.0"],
-      ...["--passphrase-file", "passphrase", "-w"],
+      "apply",
+      "-f",
+      file,
+      "--bundle",
+      "0.5.0",
+      "--passphrase-file",
+      "passphrase",
+      "-w",
     );
     let seen = "";
     child.stdout?.on("data", (text: string) => (seen += text));
@@ -259,26 +284,71 @@ describe("cluster updates by their commands, against three real controllers", fu
     expect((await kcore("attend", "release-0-4-0")).stderr).to.contain("asks nothing of the bastion");
   });
 
+  it("attend: a state is applied to the node as kcore state apply does it, and leaves a record", async () => {
+    const drain = { enabled: true, state: "emptied", params: { word: "gone" } };
+    await apply(manifest("by-state", ["n7"], "0.4.0", { drain, approvalPolicy: "auto" }));
+    const watched = await kcore("get", "by-state", "-w");
+    expect(watched.code, watched.stderr + watched.stdout).to.equal(0);
+    expect(watched.stderr).to.equal("n7: drain is begun\nn7: drain is done\n");
+    expect(readFileSync(join(project.path, "word"), "utf8")).to.equal("gone");
+    expect((await start("runs", "list").ended).stdout).to.match(/ state apply emptied --on here /);
+  });
+
+  it("on a terminal: approve shows the plan and asks, -w draws in its place, Ctrl-C leaves the rollout alone", async () => {
+    const held = Promise.withResolvers<Answer>();
+    answers.set("n3", (step) => (step === "activate" ? held.promise : { ok: true }));
+    await apply(manifest("at-terminal", ["n3", "n5"], "0.6.0"));
+    const shell = await openShell(
+      { cwd: project.project, columns: 160, rows: 30 },
+      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
+    );
+    try {
+      await shell.enter(`${kcoreProgram} update os approve at-terminal; echo code $?`);
+      const asked = await shell.shows(/Approve at-terminal, generation 1\? \[yes\/no\]/);
+      expect(asked).to.match(/^ {2}2 nodes in 2 waves: 2 change, 0 reboot; 0 not ready$/m);
+      await shell.enter("no");
+      expect(await shell.shows(/code 1/)).to.contain("[CONFIRM_DENIED]");
+      await shell.enter(`clear; ${kcoreProgram} update cluster approve at-terminal --yes -w; echo code $?`);
+      const screen = await shell.shows(/^n3 +DC1 +1 +activating /m);
+      expect(screen.match(/^NODE /gm)).to.have.length(1);
+      expect((await start("top", "--once").ended).stdout).to.match(
+        /^updates: 1\nNAME +PHASE .*\nat-terminal +rolling_out +DC1 0\/1, DC2 0\/1 +n3 activating /m,
+      );
+      await shell.press("C-c");
+      expect(await shell.shows(/code 130/)).to.contain(
+        "The rollout goes on. To look again: kcore update cluster get at-terminal -w",
+      );
+      await shell.enter(`clear; ${kcoreProgram} update cluster get at-terminal -w; echo code $?`);
+      await shell.shows(/^n3 +DC1 +1 +activating /m);
+      held.resolve({ ok: true });
+      expect(await shell.shows(/code 0/)).to.match(/^succeeded for \S+: 2\/2 done/m);
+    } finally {
+      await shell.close();
+    }
+    const names = await start("completion", "candidates", "--", "update", "os", "get", "at-").ended;
+    expect(names.stdout).to.equal("at-terminal\t\n");
+  });
+
   it("takeover: another controller goes on where a stopped owner was; by force only with a word", async () => {
     const held = Promise.withResolvers<Answer>();
     answers.set("n1", (step) => (step === "prepare" ? held.promise : { ok: true }));
     await apply(manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto" }), "-s", at(0).endpoint);
     await eventually(async () => (await get("handed")).nodeStatus[0]?.phase === "preparing", 20_000);
-    expect(await does("takeover", "handed")).to.contain("already");
+    expect(await does("takeover", "handed")).to.contain("it was before; for another");
     const refused = await kcore("takeover", "handed", "--force");
     expect(refused.code).to.equal(2);
     expect(refused.stderr).to.contain("They may block one another, until the next takeover");
     await at(0).stop();
     const taken = await does("takeover", "handed", "-s", at(1).endpoint);
-    expect(taken).to.match(/^handed is owned by \S+: epoch 2, granted by 2 of 3 controllers\n$/);
+    expect(taken).to.match(/^handed is owned by \S+: epoch 3, granted by 2 of 3 controllers\n$/);
     held.resolve({ ok: true });
-    expect((await reaches("handed", "succeeded")).owner).to.include({ id: at(1).id, epoch: 2 });
+    expect((await reaches("handed", "succeeded")).owner).to.include({ id: at(1).id, epoch: 3 });
     await at(0).start();
     await eventually(() => areAllInStep(controllers));
     // What changes of it goes to its owner, whoever is asked.
     const file = manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 9 } });
     expect(await apply(file, "-s", at(0).endpoint)).to.match(/^handed updated: generation 2/);
     const forced = await json<object>("takeover", "handed", "--force", "--old-owner-is-dead", "-s", at(2).endpoint);
-    expect(forced).to.include({ name: "handed", epoch: 3, owner: at(2).id, controllers: 3 });
+    expect(forced).to.include({ name: "handed", epoch: 4, owner: at(2).id, controllers: 3 });
   });
 });

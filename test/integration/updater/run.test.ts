@@ -43,7 +43,7 @@ describe("kcore updater run", function () {
   it("takes an order of this cluster's bastion, says so, and ends", async () => {
     const { code, log, report } = await run(order({}));
     expect(code, log).to.equal(0);
-    expect(report).to.deep.include({ epoch: 1, state: "fenced" });
+    expect(report).to.include({ state: "fenced" });
     expect(await readdir(folder)).to.have.members(["journal.json", "report.json"]);
     expect(log).to.match(/^\{"time":.*"message":"takes an order","unit":"kcore-updater"/m);
   });

@@ -462,4 +462,18 @@ describe("a new owner", () => {
     expect(rollout.phases).to.equal("n1=cancelled n2=succeeded");
     expect(rollout.wish("rollback").phases).to.equal("n1=cancelled n2=rolling_back");
   });
+
+  it("does not end while a node obeys another owner of the same epoch: that takes a takeover", () => {
+    const rollout = begun(["n1", "n2"]).takeOver("c2").confirm("n1").wish("cancel");
+    const fence = { name: "u", epoch: 2, owner: "c9", generation: 1, seq: 4 };
+    rollout.report("n2", "activated", { fence }).after(10_000);
+    expect(rollout.phases).to.equal("n1=cancelled n2=preflight");
+    expect(rollout.progress).to.deep.include({
+      phase: "rolling_out",
+      waits: "n2, which obeys c9, so one of them has to take over",
+    });
+    rollout.takeOver("c2").report("n2", "activated").report("n2", "activated");
+    expect(rollout.phases).to.equal("n1=cancelled n2=succeeded");
+    expect(rollout.progress.phase).to.equal("cancelled");
+  });
 });

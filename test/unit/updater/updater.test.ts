@@ -81,16 +81,6 @@ describe("the updater", () => {
     expect(world.report()?.present.generation).to.equal(2);
   });
 
-  it("says nothing of a plan that was replaced while it was carried out", async () => {
-    const world = prepared();
-    const statement = statementOf(young, quick);
-    await world.give(statement, "prepare");
-    onceAt(world, "systemctl restart", () => world.order("fence", statement, { generation: 2, seq: 9 }));
-    await world.give(statement, "activate");
-    const { state, previous, targetGeneration } = world.report() ?? {};
-    expect([state, previous, targetGeneration, world.version()]).to.deep.equal(["fenced", undefined, undefined, young]);
-  });
-
   it("activates again without a restart what runs already", async () => {
     const world = prepared();
     await world.give(statementOf(young, quick), "prepare", "activate", "activate");

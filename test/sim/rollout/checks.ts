@@ -1,0 +1,174 @@
+import { fenceOf, stepOf } from "#rollout/order.ts";
+import type { Fence, Progress, Row } from "#rollout/records.ts";
+import { Violation } from "../violation.ts";
+import { staleAfter, type Changes, type SimController } from "./controller.ts";
+import type { Machine } from "./machine.ts";
+import type { SimOrder } from "./memory.ts";
+import type { RolloutWorld } from "./world.ts";
+
+/** What was heard of a node may be so old, besides staleAfter, where it is believed. */
+const slackMs = 60_000;
+const neverInterrupted: ReadonlySet<string> = new Set(["activating", "rebooting", "verifying", "rolling_back"]);
+
+/** What must hold at every moment. It is told a second time here, and does not believe the code that it judges. */
+export class Checks {
+  readonly #world: RolloutWorld;
+  /** The highest order that a node ever took, by node and update. */
+  readonly #taken = new Map<string, Fence>();
+  readonly #owners = new Map<string, string>();
+  /** Updates whose rollback may take more nodes down. */
+  readonly isForced = new Set<string>();
+  #isDirty = false;
+
+  constructor(world: RolloutWorld) {
+    this.#world = world;
+  }
+
+  /** (a) A node takes no order of an older epoch, or of another owner in the same one, and none of another manifest while it is busy. */
+  accepted(machine: Machine, { fence, step }: SimOrder, before: Fence | undefined): void {
+    const isSame = before?.name === fence.name && before.generation === fence.generation;
+    if (step === "activate" && (machine.memory?.state === "fenced" || (before?.name === fence.name && !isSame)))
+      throw new Violation(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
+    const key = `${machine.id} ${fence.name}`;
+    const last = this.#taken.get(key);
+    if (last && (fence.epoch < last.epoch || (fence.epoch === last.epoch && fence.owner !== last.owner)))
+      throw new Violation(`(a) ${machine.id} took ${told(fence)} after ${told(last)}`);
+    if (last && fence.epoch === last.epoch && fence.seq <= last.seq)
+      throw new Violation(`(a) ${machine.id} took ${told(fence)} again, after ${told(last)}`);
+    if (last && fence.generation < last.generation)
+      throw new Violation(`(a) ${machine.id} took an older manifest: ${told(fence)} after ${told(last)}`);
+    if (machine.isBusy && before && !isSame)
+      throw new Violation(`(a) ${machine.id} took ${told(fence)} while it was busy with ${told(before)}`);
+    this.#taken.set(key, fence);
+  }
+
+  changed(key: string): void {
+    if (key.includes("/node/")) this.#isDirty = true;
+  }
+
+  nodeChanged(): void {
+    this.#isDirty = true;
+  }
+
+  /** Once after each event. */
+  look(): void {
+    if (!this.#isDirty) return;
+    this.#isDirty = false;
+    for (const name of this.#world.begun) {
+      if (this.isForced.has(name)) continue;
+      const down = this.#downBy(name);
+      const max = this.#world.maxUnavailable;
+      if (down.length > max)
+        throw new Violation(`(b) ${name}: ${down.join(", ")} are down or may be, and ${max} may be`);
+      const controllers = down.filter((id) => this.#world.isController(id));
+      if (controllers.length > 1)
+        throw new Violation(`(d) ${name}: the controllers ${controllers.join(", ")} are under way`);
+    }
+  }
+
+  /** The nodes that an order of this update took down, or would take down if it arrived now: from any controller, or on its way. */
+  #downBy(name: string): readonly string[] {
+    return this.#world.machines.flatMap((machine) => {
+      const isBy = machine.isDownByOrder && machine.memory?.remembered.fence.name === name;
+      return isBy || this.#mayGoDown(machine, name) ? [machine.id] : [];
+    });
+  }
+
+  #mayGoDown(machine: Machine, name: string): boolean {
+    if (machine.memory === undefined) return false;
+    for (const order of this.#world.underWay.get(machine.id) ?? [])
+      if (order.fence.name === name && machine.wouldGoDown(order)) return true;
+    return this.#world.controllers.some((controller) => {
+      const row = controller.of(name).rows.get(machine.id);
+      const step = row && stepOf(row.phase);
+      if (!row || (step !== "activate" && step !== "roll_back")) return false;
+      return machine.wouldGoDown({ fence: fenceOf(name, row), step });
+    });
+  }
+
+  /** What a controller is about to write, as owner. */
+  committing(controller: SimController, changes: Changes): void {
+    for (const [key, value] of changes) {
+      const [, name = "", what = "", id = ""] = key.split("/");
+      if (what === "owner") this.#owned(name, value as { epoch: number; owner: string; isForced?: boolean });
+      if (what === "node") this.#ordered(controller, name, id, value as Row);
+    }
+  }
+
+  /** (a) An epoch that nobody forced has one owner. */
+  #owned(name: string, { epoch, owner, isForced = false }: { epoch: number; owner: string; isForced?: boolean }): void {
+    const key = `${name} ${epoch}`;
+    const other = this.#owners.get(key);
+    if (isForced) this.#owners.set(key, "forced");
+    else if (other === undefined) this.#owners.set(key, owner);
+    else if (other !== "forced" && other !== owner)
+      throw new Violation(`(a) epoch ${epoch} of ${name} belongs to ${other} and to ${owner}`);
+  }
+
+  #ordered(controller: SimController, name: string, id: string, row: Row): void {
+    const records = controller.of(name);
+    const before = records.rows.get(id);
+    const isOwn = before?.epoch === row.epoch && before.owner === row.owner && before.generation === row.generation;
+    if (isOwn && row.phase === "cancelled" && neverInterrupted.has(before.phase))
+      throw new Violation(`(e) ${controller.id} called off ${id}, which was ${before.phase}`);
+    const isStart =
+      isOwn &&
+      ((before.phase === "pending" && row.phase === "preparing") ||
+        (before.phase === "prepared" && (row.phase === "draining" || row.phase === "activating")));
+    if (isStart) {
+      const failed = [...records.rows].find(
+        ([, other]) => other.generation === row.generation && other.phase === "failed",
+      );
+      if (failed) throw new Violation(`(f) ${controller.id} starts ${id} though ${failed[0]} failed`);
+      this.#lockstep(controller, name, id);
+    }
+    if (isStart && row.phase !== "preparing") this.#counted(name, id);
+    if (isOwn && row.phase === "rolling_back" && (before.phase === "succeeded" || before.phase === "failed")) {
+      this.#counted(name, id);
+      this.#reversed(controller, name, id);
+    }
+  }
+
+  /** (b) Together with those that do not answer for long enough that everybody knows, no more go down than may. */
+  #counted(name: string, id: string): void {
+    if (this.isForced.has(name)) return;
+    const { machines, scheduler, maxUnavailable } = this.#world;
+    const silent = machines.filter(({ isUp, lastUp }) => !isUp && scheduler.now - lastUp > staleAfter + slackMs);
+    const ids = new Set([...this.#downBy(name), ...silent.map((machine) => machine.id), id]);
+    const selected = [...ids].filter((other) => this.#world.isSelected(other));
+    if (selected.length > maxUnavailable)
+      throw new Violation(`(b) ${name}: ${id} goes down, with ${selected.join(", ")}, and ${maxUnavailable} may be`);
+  }
+
+  /** A group begins when the one before is done; what comes behind the canaries waits for promotion. */
+  #lockstep(controller: SimController, name: string, id: string): void {
+    const { progress, rows } = controller.of(name);
+    const at = progress?.waves.findIndex((wave) => wave.includes(id)) ?? -1;
+    const open =
+      progress?.waves
+        .slice(0, at)
+        .flat()
+        .filter((other) => rows.get(other)?.phase !== "succeeded") ?? [];
+    if (open.length > 0) throw new Violation(`(f) ${controller.id} starts ${id} before ${open.join(", ")} succeeded`);
+    if (
+      progress &&
+      progress.canaries > 0 &&
+      at >= progress.canaries &&
+      !this.#world.promoted.has(`${name} ${progress.generation}`)
+    )
+      throw new Violation(`(f) ${controller.id} starts ${id} though nobody promoted the canaries`);
+  }
+
+  /** What was started later goes back earlier. */
+  #reversed(controller: SimController, name: string, id: string): void {
+    const { progress, rows } = controller.of(name);
+    const started = (progress as Progress).started;
+    const later = started.slice(started.indexOf(id) + 1).filter((other) => rows.get(other)?.phase === "succeeded");
+    const batch = this.#world.maxUnavailable;
+    if (later.length >= batch) throw new Violation(`(f) ${controller.id} takes ${id} back before ${later.join(", ")}`);
+  }
+}
+
+function told({ name, epoch, owner, generation, seq }: Fence): string {
+  return `order ${seq} of ${owner} in epoch ${epoch} of ${name} (generation ${generation})`;
+}

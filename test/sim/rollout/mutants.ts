@@ -1,0 +1,220 @@
+import type { Mutant } from "../mutants.ts";
+
+const sim = "../test/sim/rollout";
+
+/** Bugs of rollouts that the simulator must find: most of them are what is easily got wrong, some are what the first draft had. */
+export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
+  anyowner: {
+    why: "a node takes orders of two owners of one epoch",
+    edits: [
+      {
+        file: "rollout/node-fence.ts",
+        from: "if (epoch === last.epoch && owner !== last.owner)",
+        to: "if (epoch < last.epoch && owner !== last.owner)",
+      },
+    ],
+  },
+  oldepoch: {
+    why: "a node takes orders of the epoch before",
+    edits: [{ file: "rollout/node-fence.ts", from: "if (epoch < last.epoch)", to: "if (epoch < last.epoch - 1)" }],
+  },
+  twice: {
+    why: "a node takes an order that comes late again",
+    edits: [
+      {
+        file: "rollout/node-fence.ts",
+        from: "epoch === last.epoch && seq <= last.seq",
+        to: "epoch === last.epoch && seq < last.seq - 2",
+      },
+    ],
+  },
+  oldmanifest: {
+    why: "a node takes an older manifest from a later owner",
+    edits: [{ file: "rollout/node-fence.ts", from: "if (generation < last.generation)", to: "if (generation < 0)" }],
+  },
+  forgets: {
+    why: "a node forgets an update's orders as soon as it has another's",
+    edits: [
+      {
+        file: "rollout/node-fence.ts",
+        from: "past: known.filter(({ name }) => name !== fence.name)",
+        to: "past: known.slice(0, 0)",
+      },
+    ],
+  },
+  busytaken: {
+    why: "a busy node takes another manifest",
+    edits: [
+      { file: "rollout/node-fence.ts", from: "if (isBusy && !isSame)", to: "if (isBusy && isSame && generation < 0)" },
+    ],
+  },
+  unfenced: {
+    why: "nodes that have not confirmed their owner are not counted as down",
+    edits: [
+      {
+        file: "rollout/starts.ts",
+        from: "return !report || isDownBy(row) || ",
+        to: "return isDownBy(row) || (report !== undefined && ",
+      },
+      {
+        file: "rollout/starts.ts",
+        from: "downStates.has(report.state) || isUnheard(row, report);",
+        to: "(downStates.has(report.state) || isUnheard(row, report)));",
+      },
+    ],
+  },
+  notready: {
+    why: "nodes that are not ready are not counted as down",
+    edits: [
+      { file: "rollout/starts.ts", from: "view.nodes.get(id)?.isReady !== true || mayBeDownBy", to: "mayBeDownBy" },
+    ],
+  },
+  unheard: {
+    why: "a node that was given up is not counted, though its order may reach it late",
+    edits: [
+      {
+        file: "rollout/starts.ts",
+        from: 'return phase === "failed" && fence.seq < seq - 1;',
+        to: 'return phase === "failed" && fence.seq < 0;',
+      },
+    ],
+  },
+  lookonce: {
+    why: "what may be down is looked at before a node prepares, and not again before it is activated",
+    edits: [
+      {
+        file: "rollout/start-more.ts",
+        from: "why ?? whyNotStart(view, id, { rows, starts, unavailable })",
+        to: 'why ?? (row.phase === "prepared" ? undefined : whyNotStart(view, id, { rows, starts, unavailable }))',
+      },
+    ],
+  },
+  together: {
+    why: "two controllers go at once",
+    edits: [
+      {
+        file: "rollout/starts.ts",
+        from: "return node.isController && !isForced ?",
+        to: "return node.isController && isForced ?",
+      },
+    ],
+  },
+  grantstwice: {
+    why: "a controller grants an epoch to everybody who claims it",
+    edits: [
+      {
+        file: "rollout/takeover.ts",
+        from: "if (grant.controller === self && grant.epoch >= epoch) return false;",
+        to: "if (grant.controller === self && grant.epoch > epoch) return false;",
+      },
+      {
+        file: `${sim}/controller.ts`,
+        from: "records.key(`grant/${epoch}/${this.id}`)",
+        to: "records.key(`grant/${epoch}/${this.id}/${claimant}`)",
+      },
+      {
+        file: `${sim}/controller.ts`,
+        from: "if (mayGrant(owner, grants, this.id, epoch))",
+        to: "if (mayGrant(owner, grants, this.id, epoch) && !grants.some((grant) => grant.controller === this.id && grant.claimant === claimant))",
+      },
+    ],
+  },
+  minority: {
+    why: "the grants of a minority are enough",
+    edits: [
+      {
+        file: "rollout/takeover.ts",
+        from: "givers.size * 2 > controllers.size",
+        to: "givers.size * 3 > controllers.size",
+      },
+    ],
+  },
+  trustsrows: {
+    why: "a new owner orders what the rows say that it finds, without asking the nodes",
+    edits: [{ file: "rollout/adopt.ts", from: 'atRest.has(row.phase) ? row.phase : "preflight"', to: "row.phase" }],
+  },
+  forgetsactive: {
+    why: "a new owner takes all that it finds for nodes that were never begun",
+    edits: [
+      {
+        file: "rollout/advance.ts",
+        from: 'if (!isNew && phase !== "cancelled") return undefined;',
+        to: 'return phase === "preflight" ? to(view, row, "pending") : undefined;',
+      },
+    ],
+  },
+  early: {
+    why: "nodes get an order before it is durable",
+    edits: [
+      {
+        file: `${sim}/controller.ts`,
+        from: "this.#isWriting = true;",
+        to: `this.#isWriting = true;
+    for (const [key, value] of changes) {
+      const [, name = "", what, id = ""] = key.split("/");
+      const row = value as Row;
+      if (what === "node")
+        this.#world.hand(this.id, id, { fence: fenceOf(name, row), step: stepOf(row.phase), target: this.of(name).head?.target ?? "" });
+    }`,
+      },
+    ],
+  },
+  goeson: {
+    why: "a failure does not stop what comes next",
+    edits: [
+      {
+        file: "rollout/decide.ts",
+        from: 'phase === "failed" || phase === "cancelled" || phase === "rolled_back"',
+        to: 'phase === "cancelled" || phase === "rolled_back"',
+      },
+    ],
+  },
+  interrupts: {
+    why: "cancel interrupts an activation",
+    edits: [
+      {
+        file: "rollout/view.ts",
+        from: '"pending", "preparing", "prepared", "draining"]',
+        to: '"pending", "preparing", "prepared", "draining", "activating", "verifying"]',
+      },
+    ],
+  },
+  forward: {
+    why: "nodes go back in the order in which they were started",
+    edits: [{ file: "rollout/roll-back.ts", from: "place(b) - place(a)", to: "place(a) - place(b)" }],
+  },
+  unpromoted: {
+    why: "what comes behind the canaries does not wait for promotion",
+    edits: [{ file: "rollout/start-more.ts", from: "progress.promoted !== true", to: "progress.promoted === false" }],
+  },
+  nolockstep: {
+    why: "a group begins while the one before has not ended",
+    edits: [
+      {
+        file: "rollout/start-more.ts",
+        from: 'rows.has(id) && rows.get(id)?.phase !== "succeeded"',
+        to: 'rows.get(id)?.phase === "pending"',
+      },
+    ],
+  },
+  oldreport: {
+    why: "what a node said of the manifest before is believed of this one",
+    edits: [
+      { file: "rollout/view.ts", from: "isOurs && fence.generation === generation ? report", to: "isOurs ? report" },
+    ],
+  },
+  oldanswer: {
+    why: "what a node said of an older order is taken for the answer",
+    edits: [{ file: "rollout/advance.ts", from: "report?.fence.seq === row.seq ? report : undefined", to: "report" }],
+  },
+  deafend: {
+    why: "what nodes say after the end of a rollout is not heard",
+    edits: [
+      {
+        file: "rollout/decide.ts",
+        from: "  const moved = moveOn(view, progress, rows);",
+        to: '  const moved = progress.phase.startsWith("roll") && progress.phase !== "rolled_back" ? moveOn(view, progress, rows) : undefined;',
+      },
+    ],
+  },
+};

@@ -1,0 +1,89 @@
+import type { RolloutWorld } from "./world.ts";
+
+/** What goes wrong, of the kinds that the seed has. */
+export class Nemesis {
+  readonly #world: RolloutWorld;
+
+  constructor(world: RolloutWorld) {
+    this.#world = world;
+  }
+
+  begin(until: number): void {
+    const { swarm } = this.#world;
+    if (swarm.partitions) this.#repeat(60_000, until, () => this.#partition());
+    if (swarm.cutNodes) this.#repeat(60_000, until, () => this.#cutNodes());
+    if (swarm.crashes) this.#repeat(80_000, until, () => this.#crash());
+    if (swarm.nodeCrashes) this.#repeat(60_000, until, () => this.#crashNode());
+    if (swarm.jumps) this.#repeat(50_000, until, () => this.#jump());
+  }
+
+  #repeat(mean: number, until: number, run: () => void): void {
+    const { scheduler, random } = this.#world;
+    const wait = random.between(0.2, 1.8) * mean;
+    if (scheduler.now + wait >= until) return;
+    scheduler.after(wait, () => {
+      if (this.#world.isHealed) return;
+      run();
+      this.#repeat(mean, until, run);
+    });
+  }
+
+  #block(pairs: readonly string[], ms: number): void {
+    this.#world.figures.partitions++;
+    this.#world.network.block(pairs, ms);
+  }
+
+  /** Between two halves of everything, nodes included; or of one way only. */
+  #partition(): void {
+    const { random, members } = this.#world;
+    const side = new Map(members.map(({ id }) => [id, random.chance(0.5)]));
+    const isOneWay = random.chance(0.3);
+    const ends = members.flatMap(({ id, isController }) => (isController ? [id, `${id}*`] : [`${id}*`]));
+    const of = (end: string): boolean | undefined => side.get(end.replace("*", ""));
+    const pairs = ends.flatMap((a) =>
+      ends.filter((b) => of(a) !== of(b) && (!isOneWay || of(a))).map((b) => `${a}>${b}`),
+    );
+    this.#block(pairs, random.between(5_000, 200_000));
+  }
+
+  /** Some nodes from some controllers. */
+  #cutNodes(): void {
+    const { random, members, controllers } = this.#world;
+    const pairs = members.flatMap(({ id }) =>
+      controllers
+        .filter(() => random.chance(0.3))
+        .flatMap((controller) => [`${id}*>${controller.id}`, `${controller.id}>${id}*`]),
+    );
+    this.#block(pairs, random.between(5_000, 200_000));
+  }
+
+  /** A controller from all others, but from no node. */
+  cutOff(id: string, ms: number): void {
+    const others = this.#world.controllers.filter((controller) => controller.id !== id);
+    this.#block(
+      others.flatMap((other) => [`${id}>${other.id}`, `${other.id}>${id}`]),
+      ms,
+    );
+  }
+
+  #crash(): void {
+    const { random, controllers } = this.#world;
+    const owner = controllers.find((controller) => controller.of("u").owner?.owner === controller.id);
+    const controller = owner && random.chance(0.6) ? owner : random.pick(controllers);
+    if (controller.isUp) this.#world.killProcess(controller, random.between(500, 200_000));
+  }
+
+  #crashNode(): void {
+    const { random, machines, figures } = this.#world;
+    const machine = random.pick(machines);
+    if (machine.isDead) return;
+    figures.nodeCrashes++;
+    machine.crash(random.between(5_000, 200_000));
+  }
+
+  #jump(): void {
+    const { random, controllers, figures } = this.#world;
+    figures.jumps++;
+    random.pick(controllers).offset = random.between(-1, 1) * random.pick([0, 5_000, 300_000]);
+  }
+}

@@ -1,0 +1,49 @@
+import type { Random } from "../random.ts";
+import type { Scheduler } from "../scheduler.ts";
+import type { RolloutSwarm } from "./swarm.ts";
+
+/** Between the ends `ID`, a controller, and `ID*`, a node: loses, repeats and delays what is sent, and is cut at times. */
+export class RolloutNetwork {
+  readonly #scheduler: Scheduler;
+  readonly #random: Random;
+  readonly #swarm: RolloutSwarm;
+  /** Ordered pairs `from>to` that nothing passes. */
+  readonly #blocked = new Set<string>();
+  #isHealed = false;
+
+  constructor(scheduler: Scheduler, random: Random, swarm: RolloutSwarm) {
+    this.#scheduler = scheduler;
+    this.#random = random;
+    this.#swarm = swarm;
+  }
+
+  heal(): void {
+    this.#isHealed = true;
+    this.#blocked.clear();
+  }
+
+  block(pairs: readonly string[], ms: number): void {
+    for (const pair of pairs) this.#blocked.add(pair);
+    this.#scheduler.after(ms, () => {
+      for (const pair of pairs) this.#blocked.delete(pair);
+    });
+  }
+
+  #isBlocked(from: string, to: string): boolean {
+    return this.#blocked.size > 0 && this.#blocked.has(`${from}>${to}`);
+  }
+
+  send(from: string, to: string, run: () => void): void {
+    const { drop, duplicate, slow } = this.#swarm;
+    const random = this.#random;
+    const isHealed = this.#isHealed;
+    if (this.#isBlocked(from, to) || (!isHealed && random.chance(drop))) return;
+    const delay = (): number =>
+      random.between(1, 100) + (!isHealed && random.chance(slow) ? random.between(100, 20_000) : 0);
+    const arrive = (): void => {
+      if (!this.#isBlocked(from, to)) run();
+    };
+    this.#scheduler.after(delay(), arrive);
+    if (!isHealed && random.chance(duplicate)) this.#scheduler.after(delay() + random.between(0, 30_000), arrive);
+  }
+}

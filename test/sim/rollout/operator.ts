@@ -1,0 +1,175 @@
+import type { WishAction } from "#rollout/records.ts";
+import { names } from "./controller.ts";
+import { parseSpec } from "./records.ts";
+import type { RolloutWorld } from "./world.ts";
+
+/** The people: who applies, approves, cancels, takes back and takes over, at whichever controller they happen to ask. */
+export class Operator {
+  readonly #world: RolloutWorld;
+  readonly #generations = new Map<string, number>();
+  #targets = 0;
+  #asked = 0;
+  readonly soakSeconds: number | undefined;
+
+  constructor(world: RolloutWorld) {
+    this.#world = world;
+    this.soakSeconds = world.random.chance(0.5) ? 60 : undefined;
+  }
+
+  begin(until: number): void {
+    const { swarm, scheduler, random, figures } = this.#world;
+    const sometime = (share: number, run: () => void): void => {
+      scheduler.after(10_000 + random.between(0, share) * until, () => {
+        if (!this.#world.isHealed) run();
+      });
+    };
+    scheduler.after(100, () => void this.#apply("u"));
+    if (swarm.second) sometime(0.5, () => void this.#apply("v"));
+    for (const name of names) {
+      sometime(0.3, () => this.#approve(name));
+      sometime(0.7, () => this.#promote(name));
+    }
+    for (let index = 0; index < swarm.takeovers; index++) sometime(0.9, () => this.#takeOver());
+    if (swarm.cancels)
+      sometime(0.7, () => {
+        figures.cancels++;
+        this.#wish(random.pick(names), "cancel");
+      });
+    if (swarm.rollbacks)
+      for (let index = 0; index < 2; index++)
+        sometime(0.9, () => {
+          figures.rollbacks++;
+          const name = random.chance(0.8) ? "u" : "v";
+          if (random.chance(0.15)) this.#rollBackNow(name);
+          else this.#wish(name, "rollback");
+        });
+    if (swarm.manifests) sometime(0.5, () => this.#applyNext());
+  }
+
+  /** The next manifest as soon as the one before is done with; at times nobody but its owner gets to know, and another takes over. */
+  #applyNext(): void {
+    const { scheduler, random, isHealed, figures } = this.#world;
+    if (isHealed) return;
+    const before = this.#generation("u");
+    const owner = this.#apply("u");
+    scheduler.after(1_000, () => {
+      if (!owner || this.#generation("u") === before) return scheduler.after(10_000, () => this.#applyNext());
+      if (random.chance(0.4)) {
+        this.#world.nemesis.cutOff(owner, random.between(5_000, 100_000));
+        figures.takeovers++;
+        random.pick(this.#world.controllers.filter(({ id }) => id !== owner)).takeOver("u", random.chance(0.3));
+      }
+      scheduler.after(60_000, () => this.#applyNext());
+    });
+  }
+
+  #any() {
+    return this.#world.random.pick(this.#world.controllers);
+  }
+
+  /** Gives whom it was given to, if it is taken. */
+  #apply(name: string): string | undefined {
+    const { swarm, begun, controllers } = this.#world;
+    const isFirst = !begun.has(name);
+    const owner = controllers.find((controller) => controller.of(name).owner?.owner === controller.id);
+    const controller = isFirst ? this.#any() : owner;
+    if (!controller?.isUp) {
+      if (isFirst) this.#world.scheduler.after(5_000, () => void this.#apply(name));
+      return undefined;
+    }
+    const generation = (this.#generations.get(name) ?? 0) + 1;
+    this.#generations.set(name, generation);
+    begun.add(name);
+    const { maxUnavailable, batchSize, strategy: type, withControllers } = swarm;
+    const spec = parseSpec({
+      target: {},
+      selector: withControllers
+        ? { allNodes: true }
+        : { nodeIds: this.#world.members.filter((each) => !each.isController).map(({ id }) => id) },
+      strategy: {
+        type,
+        maxUnavailable,
+        batchSize,
+        ...(this.soakSeconds === undefined ? {} : { canary: { soakSeconds: this.soakSeconds } }),
+      },
+      drain: { enabled: swarm.drain },
+      approvalPolicy: swarm.approval,
+      rollback: { automatic: swarm.automatic },
+      timeouts: { prepareSeconds: 120, activateSeconds: 120, rebootSeconds: 150, verifySeconds: 60 },
+    });
+    controller.apply(name, { target: `g${++this.#targets}`, spec }, generation);
+    return controller.id;
+  }
+
+  #generation(name: string): number {
+    const heads = this.#world.controllers.map((controller) => controller.of(name).head?.generation ?? 0);
+    return Math.max(...heads);
+  }
+
+  #approve(name: string): void {
+    const controller = this.#any();
+    const generation = controller.of(name).head?.generation;
+    if (generation === undefined) return;
+    controller.ask([[`update/${name}/approved`, { generation, hash: "", by: "operator", at: "" }]]);
+  }
+
+  #promote(name: string): void {
+    const generation = this.#wish(name, "promote");
+    if (generation !== undefined) this.#world.promoted.add(`${name} ${generation}`);
+  }
+
+  #wish(name: string, action: WishAction, more: object = {}): number | undefined {
+    const controller = this.#any();
+    const generation = controller.of(name).head?.generation;
+    if (generation === undefined) return undefined;
+    controller.ask([
+      [`update/${name}/wish/${action}`, { generation, by: "operator", at: `at ${++this.#asked}`, ...more }],
+    ]);
+    return generation;
+  }
+
+  #rollBackNow(name: string): void {
+    this.#world.checks.isForced.add(name);
+    this.#wish(name, "rollback", { now: true });
+  }
+
+  /** Half of the time two at once, and some of them by force. */
+  #takeOver(): void {
+    const { random, figures } = this.#world;
+    const name = random.chance(0.85) ? "u" : "v";
+    const count = random.chance(0.5) ? 2 : 1;
+    for (let index = 0; index < count; index++) {
+      const isForced = random.chance(0.3);
+      figures.takeovers++;
+      if (isForced) figures.forced++;
+      this.#any().takeOver(name, isForced);
+    }
+  }
+
+  /** Somebody sees that the owner is gone. */
+  takeOverSoon(name: string, from: string): void {
+    const { scheduler, random, controllers, figures } = this.#world;
+    scheduler.after(random.between(1_000, 100_000), () => {
+      figures.takeovers++;
+      random.pick(controllers.filter(({ id }) => id !== from)).takeOver(name, false);
+    });
+  }
+
+  /** After the faults: what waits for a person gets one, and what does not move at all another owner. */
+  help(look: number): void {
+    const { begun, controllers, random } = this.#world;
+    for (const name of begun) {
+      if (this.#generation(name) === 0) {
+        begun.delete(name);
+        continue;
+      }
+      const { progress } = random.pick(controllers).of(name);
+      if (progress?.waits?.includes("approval")) this.#approve(name);
+      if (progress?.waits?.includes("promotion")) this.#promote(name);
+      // Each of two updates may have nodes that the other waits for.
+      if (look === 40 && begun.size > 1) this.#wish(name, "cancel");
+      if (look === 60 && begun.size > 1 && progress?.phase === "rolling_back") this.#rollBackNow(name);
+      if (look % 25 === 0) this.#any().takeOver(name, false);
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import { expect } from "chai";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { runCampaign, type Campaign } from "../campaign.ts";
+import { applyEdit } from "../plant.ts";
+import { rolloutMutants } from "./mutants.ts";
+import { runRolloutSeed } from "./seed.ts";
+
+const root = join(import.meta.dirname, "../../..");
+const processes = 2;
+
+function told({ failures }: Campaign): readonly string[] {
+  return failures.map(({ seed, failure }) => `${seed}: ${failure}`);
+}
+
+describe("the simulator of rollouts", () => {
+  it("never has two owners on one node, nor too many nodes down, nor leaves one between generations, in 1,000 seeds", async () => {
+    const campaign = await runCampaign({ seeds: 1000, processes, what: "rollouts" });
+    expect(told(campaign)).to.deep.equal([]);
+    expect(campaign.seeds).to.equal(1000);
+    // It did meet what it is for.
+    const { figures } = campaign;
+    const met = [
+      "killed",
+      "nodeCrashes",
+      "partitions",
+      "jumps",
+      "takeovers",
+      "forced",
+      "failures",
+      "rollbacks",
+      "cancels",
+    ];
+    for (const name of met) expect(figures[name], name).to.be.greaterThan(200);
+    for (const name of ["activations", "ended"]) expect(figures[name], name).to.be.greaterThan(1000);
+  });
+
+  it("takes the owner's death at every one of its writes, before it is durable and after", async () => {
+    const campaign = await runCampaign({ seeds: 6, processes, what: "kills" });
+    expect(told(campaign)).to.deep.equal([]);
+    expect(campaign.figures["killed"]).to.be.greaterThan(400);
+  });
+
+  it("does the same twice for one seed", () => {
+    for (const seed of [3, 17, 42]) expect(runRolloutSeed(seed).trace).to.equal(runRolloutSeed(seed).trace);
+  });
+});
+
+describe("the planted bugs of rollouts", () => {
+  const found = new Map<string, Promise<Campaign>>();
+  before(() => {
+    const lanes: Promise<unknown>[] = Array.from({ length: processes }, () => Promise.resolve());
+    for (const [index, mutant] of Object.keys(rolloutMutants).entries()) {
+      const lane = index % processes;
+      const campaign = (lanes[lane] as Promise<unknown>).then(() =>
+        runCampaign({ seeds: 1000, mutant, untilFirst: true, what: "rollouts" }),
+      );
+      lanes[lane] = campaign.catch(() => undefined);
+      found.set(mutant, campaign);
+    }
+  });
+
+  for (const [name, { why }] of Object.entries(rolloutMutants))
+    it(`are found: ${name}, ${why}`, async () => {
+      const campaign = await found.get(name);
+      expect(campaign?.failures.length, `${campaign?.seeds} seeds did not find it`).to.equal(1);
+    });
+
+  it("are nowhere in the product, and each has its place in the source", () => {
+    const shipped = globSync("{src,dist,bin}/**/*.{ts,js}", { cwd: root });
+    const whys = Object.values(rolloutMutants).map(({ why }) => why);
+    const own = shipped.filter((file) => whys.some((why) => readFileSync(join(root, file), "utf8").includes(why)));
+    expect(own).to.deep.equal([]);
+    for (const { edits } of Object.values(rolloutMutants))
+      for (const edit of edits) applyEdit(readFileSync(join(root, "src", edit.file), "utf8"), edit);
+  });
+});

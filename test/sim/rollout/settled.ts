@@ -1,0 +1,83 @@
+import type { Row } from "#rollout/records.ts";
+import { isActive } from "#rollout/view.ts";
+import { Violation } from "../violation.ts";
+import { endPhases } from "./controller.ts";
+import type { Machine } from "./machine.ts";
+import type { Records } from "./records.ts";
+import type { RolloutWorld } from "./world.ts";
+
+/** Why the world is not at rest yet; undefined: it is. */
+export function whyNotSettled(world: RolloutWorld): string | undefined {
+  const living = world.controllers.filter(({ id }) => !world.machine(id).isDead);
+  const down = living.find(({ isUp }) => !isUp);
+  if (down) return `(g) ${down.id} is down`;
+  const [first, ...rest] = living;
+  if (!first) return undefined;
+  const text = first.registers.text();
+  for (const other of rest)
+    if (other.registers.text() !== text) return `(h) ${first.id} and ${other.id} hold different records`;
+  for (const machine of world.machines) {
+    const why = whyNotAtRest(machine, first.updates);
+    if (why !== undefined) return why;
+  }
+  for (const name of world.begun) {
+    const why = whyNotEnded(world, first.of(name));
+    if (why !== undefined) return `(g) ${name}: ${why}`;
+  }
+  return undefined;
+}
+
+/** (c) Wholly on one generation, with nothing under way, and its report says so. */
+function whyNotAtRest(machine: Machine, updates: readonly Records[]): string | undefined {
+  if (machine.isDead) return undefined;
+  const { id, memory, isBetween, isBusy, isUp } = machine;
+  if (!isUp || isBetween || isBusy) return `(c) ${id} is ${isUp ? "" : "down, "}${memory?.state}`;
+  const name = memory?.remembered.fence.name;
+  const report = updates.find((records) => records.name === name)?.report(id);
+  if (
+    memory &&
+    (report?.state !== memory.state || report.present.id !== machine.present || report.epoch !== memory.count)
+  )
+    return `(c) ${id} is ${memory.state} on ${machine.present}, and its report says ${report?.state} on ${report?.present.id}`;
+  return undefined;
+}
+
+function whyNotEnded(
+  { machines, controllers }: RolloutWorld,
+  { progress, rows, head, owner }: Records,
+): string | undefined {
+  if (!progress || progress.generation !== head?.generation) return "it never began";
+  if (progress.owner !== owner?.owner) return "its owner did not take it up";
+  const hasDead = machines.some(({ isDead }) => isDead);
+  const isWaiting =
+    hasDead &&
+    (progress.waits !== undefined ||
+      controllers.some(({ id }) => id === owner.owner && machines.find((machine) => machine.id === id)?.isDead));
+  if (!endPhases.has(progress.phase))
+    return isWaiting ? undefined : `it is ${progress.phase}, and waits for ${progress.waits}`;
+  const busy = [...rows].find(([, row]) => row.generation === head.generation && isActive(row));
+  return busy && !hasDead ? `it has ended, and ${busy[0]} is ${busy[1].phase}` : undefined;
+}
+
+/** What must be so when all is over. */
+export function atEnd(world: RolloutWorld): void {
+  const why = whyNotSettled(world);
+  if (why !== undefined) throw new Violation(why);
+  const living = world.controllers.find(({ id }) => !world.machine(id).isDead);
+  for (const records of living?.updates ?? [])
+    for (const [id, row] of records.rows) {
+      const machine = world.machine(id);
+      if (!machine.isDead) compare(machine, records, row);
+    }
+}
+
+/** (c) The row of a node says what it runs. */
+function compare(machine: Machine, { name, head }: Records, row: Row): void {
+  // What another update did to it since is that one's.
+  const isOthers = machine.movedBy !== "" && machine.movedBy !== name;
+  if (isOthers || row.generation !== head?.generation) return;
+  const isOnTarget = machine.present === head.target;
+  const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || !isOnTarget;
+  if (!isRight)
+    throw new Violation(`(c) ${machine.id} runs ${machine.present}, and its row says ${row.phase} of ${head.target}`);
+}

@@ -1,0 +1,84 @@
+import type { Random } from "../random.ts";
+
+/** Which faults a seed of the rollouts has, and how its rollouts are made. */
+export interface RolloutSwarm {
+  readonly controllers: number;
+  /** Nodes besides those that carry a controller. */
+  readonly workers: number;
+  /** Whether the controllers' machines are updated too. */
+  readonly withControllers: boolean;
+  /** The faulty part, ms of virtual time. */
+  readonly duration: number;
+  readonly maxUnavailable: number;
+  readonly batchSize: number;
+  readonly strategy: "canary" | "one-at-a-time" | "batch" | "per-dc";
+  readonly approval: "manual" | "auto-non-disruptive" | "auto";
+  readonly automatic: boolean;
+  readonly drain: boolean;
+  readonly drop: number;
+  readonly duplicate: number;
+  readonly slow: number;
+  readonly partitions: boolean;
+  readonly cutNodes: boolean;
+  readonly crashes: boolean;
+  readonly nodeCrashes: boolean;
+  readonly jumps: boolean;
+  readonly slowNodes: boolean;
+  /** Chances that an activation goes wrong, and that a node never comes back from it. */
+  readonly bad: number;
+  readonly deadly: number;
+  readonly takeovers: number;
+  readonly cancels: boolean;
+  readonly rollbacks: boolean;
+  readonly manifests: boolean;
+  readonly second: boolean;
+}
+
+/** Nothing but bundles goes wrong by itself, and one update has the nodes: what is killed is the owner. */
+export const undisturbed: Partial<RolloutSwarm> = {
+  drop: 0,
+  duplicate: 0,
+  slow: 0,
+  partitions: false,
+  cutNodes: false,
+  crashes: false,
+  nodeCrashes: false,
+  jumps: false,
+  slowNodes: false,
+  deadly: 0,
+  takeovers: 0,
+  manifests: false,
+  second: false,
+};
+
+export function drawRolloutSwarm(random: Random): RolloutSwarm {
+  const sometimes = (share = 0.5): boolean => random.chance(share);
+  return {
+    controllers: 3 + random.below(3),
+    workers: random.below(5),
+    withControllers: sometimes(0.7),
+    duration: 300_000 + random.below(500_000),
+    maxUnavailable: random.pick([1, 1, 2, 3]),
+    batchSize: random.pick([1, 2, 4]),
+    strategy: random.pick(["canary", "one-at-a-time", "batch", "batch", "per-dc"]),
+    approval: random.pick(["manual", "auto-non-disruptive", "auto", "auto"]),
+    automatic: sometimes(),
+    drain: sometimes(0.2),
+    drop: sometimes() ? random.between(0, 0.3) : 0,
+    duplicate: sometimes() ? random.between(0, 0.2) : 0,
+    slow: sometimes() ? random.between(0, 0.1) : 0,
+    partitions: sometimes(),
+    cutNodes: sometimes(),
+    crashes: sometimes(),
+    nodeCrashes: sometimes(0.4),
+    jumps: sometimes(0.3),
+    slowNodes: sometimes(0.3),
+    bad: sometimes() ? random.between(0, 0.3) : 0,
+    deadly: sometimes(0.2) ? random.between(0, 0.1) : 0,
+    takeovers: sometimes(0.6) ? 1 + random.below(3) : 0,
+    cancels: sometimes(0.3),
+    rollbacks: sometimes(0.4),
+    manifests: sometimes(0.3),
+    second: sometimes(0.15),
+  };
+}

@@ -1,0 +1,274 @@
+import type { Progress } from "#rollout/records.ts";
+import { Random } from "../random.ts";
+import { Scheduler } from "../scheduler.ts";
+import { Violation } from "../violation.ts";
+import { Checks } from "./checks.ts";
+import { endPhases, names, SimController, type Changes } from "./controller.ts";
+import { Machine } from "./machine.ts";
+import type { SimOrder } from "./memory.ts";
+import { Nemesis } from "./nemesis.ts";
+import { RolloutNetwork } from "./network.ts";
+import { Operator } from "./operator.ts";
+import { atEnd, whyNotSettled } from "./settled.ts";
+import { drawRolloutSwarm, type RolloutSwarm } from "./swarm.ts";
+
+export interface Kill {
+  /** The how-manieth write of an owner, from 1. */
+  readonly write: number;
+  readonly when: "before" | "after";
+  readonly remedy: "restart" | "takeover";
+}
+
+export interface Member {
+  readonly id: string;
+  readonly dc: string;
+  readonly isController: boolean;
+}
+
+/** Controllers, nodes, the network between them, and what happens to all of them. One seed decides everything. */
+export class RolloutWorld {
+  readonly scheduler = new Scheduler();
+  readonly random: Random;
+  readonly swarm: RolloutSwarm;
+  readonly checks = new Checks(this);
+  readonly network: RolloutNetwork;
+  readonly nemesis = new Nemesis(this);
+  readonly operator: Operator;
+  readonly members: readonly Member[];
+  readonly controllers: readonly SimController[];
+  readonly machines: readonly Machine[];
+  /** Orders that are on their way to a node. */
+  readonly underWay = new Map<string, SimOrder[]>();
+  readonly figures = {
+    killed: 0,
+    nodeCrashes: 0,
+    partitions: 0,
+    jumps: 0,
+    takeovers: 0,
+    forced: 0,
+    activations: 0,
+    failures: 0,
+    deaths: 0,
+    rollbacks: 0,
+    cancels: 0,
+    manifests: 0,
+    ended: 0,
+    waiting: 0,
+  };
+  readonly begun = new Set<string>();
+  /** Generations whose canaries an operator, or their time, let pass. */
+  readonly promoted = new Set<string>();
+  readonly #kill: Kill | undefined;
+  readonly #attached = new Map<string, string>();
+  readonly #heardBy = new Map<string, number>();
+  isHealed = false;
+  writes = 0;
+
+  constructor(seed: number, swarm: Partial<RolloutSwarm> = {}, kill?: Kill) {
+    this.random = new Random(seed);
+    this.swarm = { ...drawRolloutSwarm(this.random), ...swarm };
+    this.#kill = kill;
+    this.network = new RolloutNetwork(this.scheduler, this.random, this.swarm);
+    const { controllers, workers } = this.swarm;
+    const ids = Array.from({ length: controllers }, (_, index) => `c${index + 1}`);
+    this.members = [
+      ...ids.map((id, index) => ({ id, dc: `DC${1 + (index % 2)}`, isController: true })),
+      ...Array.from({ length: workers + 1 }, (_, index) => ({
+        id: `w${index + 1}`,
+        dc: `DC${1 + (index % 2)}`,
+        isController: false,
+      })),
+    ];
+    this.controllers = ids.map((id) => new SimController(this, id));
+    const events = {
+      accepted: (machine: Machine, order: SimOrder, before: SimOrder["fence"] | undefined) => {
+        if (order.step === "activate") this.figures.activations++;
+        this.checks.accepted(machine, order, before);
+      },
+      changed: (machine: Machine) => this.#machineChanged(machine),
+      said: (machine: Machine) => this.scheduler.after(this.random.between(10, 300), () => this.#exchange(machine)),
+    };
+    const { scheduler, random } = this;
+    this.machines = this.members.map(({ id }) => new Machine(id, { scheduler, random, swarm: this.swarm, events }));
+    this.operator = new Operator(this);
+  }
+
+  get maxUnavailable(): number {
+    return this.swarm.maxUnavailable;
+  }
+
+  isController(id: string): boolean {
+    return this.controllers.some((controller) => controller.id === id);
+  }
+
+  isSelected(id: string): boolean {
+    return this.swarm.withControllers || !this.isController(id);
+  }
+
+  controller(id: string): SimController {
+    return this.controllers.find((controller) => controller.id === id) as SimController;
+  }
+
+  machine(id: string): Machine {
+    return this.machines.find((machine) => machine.id === id) as Machine;
+  }
+
+  /** A controller is down while its machine is. */
+  #machineChanged(machine: Machine): void {
+    if (machine.isDead) this.figures.deaths++;
+    this.checks.nodeChanged();
+    if (machine.memory?.state === "failed" && !this.#failed.has(machine.memory)) {
+      this.#failed.add(machine.memory);
+      this.figures.failures++;
+    }
+    if (!this.isController(machine.id)) return;
+    const controller = this.controller(machine.id);
+    if (!machine.isUp) controller.kill();
+    else if (!controller.isUp && !this.#isKilled.has(machine.id))
+      this.scheduler.after(this.random.between(100, 3_000), () => this.#start(controller));
+  }
+
+  readonly #isKilled = new Set<string>();
+  readonly #failed = new WeakSet<object>();
+
+  #start(controller: SimController): void {
+    if (this.machine(controller.id).isUp && !this.#isKilled.has(controller.id)) controller.start();
+  }
+
+  /** kill -9 of its process, for so long. */
+  killProcess(controller: SimController, ms: number): void {
+    this.figures.killed++;
+    controller.kill();
+    this.#isKilled.add(controller.id);
+    this.scheduler.after(ms, () => {
+      this.#isKilled.delete(controller.id);
+      this.#start(controller);
+    });
+  }
+
+  /** What becomes of a controller whose transaction is about to be durable. */
+  beforeCommit(controller: SimController, changes: Changes): Kill["when"] | undefined {
+    const name = names.find((each) =>
+      changes.some(([key]) => key === `update/${each}/progress` || key.startsWith(`update/${each}/node/`)),
+    );
+    if (changes.some(([key]) => key.endsWith("/head"))) this.figures.manifests++;
+    if (name === undefined) return undefined;
+    for (const [key, value] of changes)
+      if (key.endsWith("/progress")) this.#promotions(name, value as Progress, controller);
+    this.writes++;
+    if (this.writes > 10_000) throw new Violation("(g) owners write without end");
+    if (this.#kill?.write !== this.writes) return undefined;
+    const { remedy, when } = this.#kill;
+    this.killProcess(controller, remedy === "restart" ? this.random.between(1_000, 200_000) : 1_500_000);
+    if (remedy === "takeover") this.operator.takeOverSoon(name, controller.id);
+    return when;
+  }
+
+  /** By their time, as the oracle counts it. */
+  #promotions(name: string, { promoted, soakSince, generation }: Progress, { wall }: SimController): void {
+    const soak = this.operator.soakSeconds;
+    if (promoted !== true || soak === undefined || soakSince === undefined) return;
+    if (wall - soakSince >= soak * 1000) this.promoted.add(`${name} ${generation}`);
+  }
+
+  send(from: string, to: string, run: () => void): void {
+    this.network.send(from, to, run);
+  }
+
+  /** An order to a node; it is on its way until it arrives the last time or is lost. */
+  hand(from: string, id: string, order: SimOrder): void {
+    const list = this.underWay.get(id) ?? [];
+    this.underWay.set(id, list);
+    list.push(order);
+    this.checks.nodeChanged();
+    this.scheduler.after(55_000, () => list.splice(list.indexOf(order), 1));
+    this.send(from, `${id}*`, () => this.#arrived(id, from, order));
+  }
+
+  #arrived(id: string, from: string, order?: SimOrder): void {
+    const machine = this.machine(id);
+    if (!machine.isUp) return;
+    this.#heardBy.set(id, this.scheduler.now);
+    this.#attached.set(id, from);
+    machine.spoke();
+    if (order) machine.take(order);
+  }
+
+  /** A node's heartbeat to its controller; to another when that one does not answer. */
+  #exchange(machine: Machine): void {
+    if (!machine.isUp) return;
+    const { id } = machine;
+    const isSilent = this.scheduler.now - (this.#heardBy.get(id) ?? -Infinity) > 12_000;
+    const to =
+      isSilent || this.random.chance(0.02) ? this.random.pick(this.controllers).id : (this.#attached.get(id) ?? "c1");
+    this.#attached.set(id, to);
+    const report = machine.report();
+    this.send(`${id}*`, to, () => {
+      const controller = this.controller(to);
+      if (!controller.isUp) return;
+      const order = controller.exchanged(id, report);
+      if (order) this.hand(to, id, order);
+      else this.send(to, `${id}*`, () => this.#arrived(id, to));
+    });
+  }
+
+  /** Everything begins: heartbeats, ticks, faults, and the first manifest. */
+  disturb(): void {
+    const until = this.swarm.duration;
+    for (const machine of this.machines) this.#every(6_000, () => this.#exchange(machine));
+    for (const controller of this.controllers) this.#every(4_000, () => controller.tick());
+    this.nemesis.begin(until);
+    this.operator.begin(until);
+    this.#run(until);
+  }
+
+  #every(mean: number, run: () => void): void {
+    this.scheduler.after(this.random.between(0.7, 1.3) * mean, () => {
+      run();
+      this.#every(mean, run);
+    });
+  }
+
+  #run(until: number): void {
+    this.scheduler.runSettledUntil(until, () => this.checks.look());
+  }
+
+  /** Ends all faults, and goes on until everything is done with. */
+  heal(): void {
+    this.isHealed = true;
+    this.network.heal();
+    this.#isKilled.clear();
+    for (const machine of this.machines) {
+      machine.isHealed = true;
+      machine.start();
+    }
+    for (const controller of this.controllers) {
+      controller.offset = 0;
+      this.#start(controller);
+    }
+    const start = this.scheduler.now;
+    for (let look = 1; look <= 160; look++) {
+      this.#run(start + look * 30_000);
+      this.operator.help(look);
+      if (whyNotSettled(this) === undefined) return;
+    }
+  }
+
+  check(): void {
+    atEnd(this);
+    for (const name of this.begun) {
+      const phase = this.controllers[0]?.of(name).progress?.phase ?? "";
+      if (endPhases.has(phase)) this.figures.ended++;
+      else this.figures.waiting++;
+    }
+  }
+
+  trace(): string {
+    return [
+      this.scheduler.executed,
+      this.scheduler.now,
+      JSON.stringify(this.figures),
+      ...this.controllers.map(({ registers }) => registers.text()),
+    ].join("\n");
+  }
+}

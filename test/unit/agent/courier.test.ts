@@ -1,0 +1,93 @@
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { openCourier, type Courier } from "#agent/courier.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { Order, OrderStep } from "#rollout/order.ts";
+import { bundleFile } from "#updater/files.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const bundle = {
+  sha256: "ab".repeat(32),
+  size: 10,
+  storePath: `/nix/store/${"0".repeat(32)}-kcore-0.2.0`,
+  narHash: `sha256:${"0".repeat(52)}`,
+  version: "0.2.0",
+  arch: "x86_64",
+};
+const statement = JSON.stringify({
+  kind: "ClusterUpdate",
+  cluster: "lab",
+  name: "u",
+  spec: { target: { version: "0.2.0" }, selector: { allNodes: true } },
+  bundle,
+  signedAt: "2026-11-26T00:00:00.000Z",
+});
+
+function orderOf(step: OrderStep, seq: number): Order {
+  const fence = { name: "u", epoch: 1, owner: "c1", generation: 1, seq };
+  return { fence, step, signed: { statement, signature: "AA==", signer: "" } };
+}
+
+describe("what brings orders to the updater", () => {
+  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  let dir: TempDir;
+  let courier: Courier;
+  let asked = 0;
+  let answer: () => Promise<never>;
+
+  beforeEach(async () => {
+    dir = await makeTempDir("courier");
+    asked = 0;
+    answer = () => new Promise(() => undefined);
+    const controllers = { ask: () => (asked++, answer()) };
+    courier = openCourier({ folder: dir.path, controllers, signal: new AbortController().signal, log: quiet });
+  });
+  afterEach(async () => {
+    await courier.stop();
+    await dir.remove();
+  });
+
+  const inbox = async (): Promise<Order> => JSON.parse(await readFile(join(dir.path, "inbox.json"), "utf8")) as Order;
+  const lies = async (seq: number): Promise<Order> => {
+    for (;;) {
+      const order = await inbox().catch(() => undefined);
+      if (order?.fence.seq === seq) return order;
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  };
+
+  it("leaves the last of many orders there, however close they come", async () => {
+    for (let seq = 1; seq <= 40; seq++) courier.bring(orderOf("fence", seq), () => undefined);
+    await lies(40);
+    await courier.stop();
+    expect((await inbox()).fence.seq).to.equal(40);
+  });
+
+  it("lets go of a bundle that is being fetched when another order comes", async () => {
+    answer = () => Promise.reject(new Error("not yet"));
+    courier.bring(orderOf("prepare", 1), () => undefined);
+    while (asked === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    courier.bring(orderOf("fence", 2), () => undefined);
+    expect((await lies(2)).step).to.equal("fence");
+  });
+
+  it("lets go of bundles when what they held has been prepared", async () => {
+    const file = bundleFile(dir.path, bundle.sha256);
+    await mkdir(dirname(file));
+    await writeFile(file, "");
+    await writeFile(join(dir.path, "journal.json"), "{}");
+    courier.bring(orderOf("fence", 1), () => undefined);
+    await lies(1);
+    expect(await readdir(dirname(file))).to.deep.equal([bundle.sha256]);
+    courier.bring(orderOf("activate", 2), () => undefined);
+    await lies(2);
+    expect(await readdir(dir.path)).to.have.members(["inbox.json", "journal.json"]);
+  });
+
+  it("gives the order all the same when there is no room for its bundle, with the reason", async () => {
+    answer = () => Promise.reject(new KcoreError({ code: "UPDATE_BUNDLE_NO_ROOM", message: "there is no room" }));
+    courier.bring(orderOf("prepare", 3), () => undefined);
+    expect((await lies(3)).problem).to.equal("there is no room");
+  });
+});
