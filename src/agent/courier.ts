@@ -1,5 +1,4 @@
-import { mkdir } from "node:fs/promises";
-import { dirname } from "node:path";
+import { mkdir, rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Controllers } from "#api/ask.ts";
 import { fetchBundle } from "#api/bundle-transfer.ts";
@@ -8,7 +7,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import type { Order } from "#rollout/order.ts";
 import { Statement, type Bundle } from "#rollout/spec.ts";
-import { bundleFile, writeOrder } from "#updater/files.ts";
+import { bundleFile, bundlesFolder, writeOrder } from "#updater/files.ts";
 
 export interface CourierParts {
   /** The folder of updates. */
@@ -33,6 +32,9 @@ export function openCourier({ signal, ...parts }: CourierParts): Courier {
   let bringing: Promise<void> = Promise.resolve();
   const carry = async (order: Order, either: AbortSignal): Promise<void> => {
     if (either.aborted) return;
+    // What was prepared lies in the store by now.
+    if (order.step === "activate" || order.step === "roll_back")
+      await rm(bundlesFolder(folder), { recursive: true, force: true });
     const bundle = order.step === "prepare" ? bundleOf(order) : undefined;
     const problem = bundle && (await fetchFor(bundle, { ...parts, signal: either }));
     if (!either.aborted) await writeOrder(folder, { ...order, ...defined({ problem }) });
@@ -73,7 +75,7 @@ async function fetchFor(
   { folder, controllers, log, signal }: CourierParts,
 ): Promise<string | undefined> {
   const target = bundleFile(folder, bundle.sha256);
-  await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+  await mkdir(bundlesFolder(folder), { recursive: true, mode: 0o700 });
   const until = performance.now() + bundle.seconds * 1000;
   for (let pause: number = pauseMs.shortest; ; pause = Math.min(2 * pause, pauseMs.longest)) {
     try {

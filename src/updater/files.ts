@@ -22,9 +22,13 @@ export function updatesFolder(stateDir: string): string {
   return join(stateDir, "updates");
 }
 
-/** Where the agent puts a bundle before it gives an order to prepare it. The updater believes nothing of it. */
+/** Where the agent puts bundles before it gives an order to prepare them. The updater believes nothing of them. */
+export function bundlesFolder(folder: string): string {
+  return join(folder, "bundles");
+}
+
 export function bundleFile(folder: string, sha256: string): string {
-  return join(folder, "bundles", sha256);
+  return join(bundlesFolder(folder), sha256);
 }
 
 /** Gives the updater an order; one that lies there untaken is replaced. It is on the disk when this resolves. */

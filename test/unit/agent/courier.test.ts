@@ -1,9 +1,10 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { openCourier, type Courier } from "#agent/courier.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
+import { bundleFile } from "#updater/files.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const bundle = {
@@ -69,6 +70,19 @@ describe("what brings orders to the updater", () => {
     while (asked === 0) await new Promise((resolve) => setTimeout(resolve, 2));
     courier.bring(orderOf("fence", 2), () => undefined);
     expect((await lies(2)).step).to.equal("fence");
+  });
+
+  it("lets go of bundles when what they held has been prepared", async () => {
+    const file = bundleFile(dir.path, bundle.sha256);
+    await mkdir(dirname(file));
+    await writeFile(file, "");
+    await writeFile(join(dir.path, "journal.json"), "{}");
+    courier.bring(orderOf("fence", 1), () => undefined);
+    await lies(1);
+    expect(await readdir(dirname(file))).to.deep.equal([bundle.sha256]);
+    courier.bring(orderOf("activate", 2), () => undefined);
+    await lies(2);
+    expect(await readdir(dir.path)).to.have.members(["inbox.json", "journal.json"]);
   });
 
   it("gives the order all the same when there is no room for its bundle, with the reason", async () => {
