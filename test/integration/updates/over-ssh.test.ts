@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -90,7 +90,25 @@ describe("kcore orchestrate update", function () {
     expect(runtimes("n1", "n2")).to.deep.equal(["0.2.0", "0.1.0"]);
   });
 
-  it("begins only when nodes that are away leave room, and tells a node without an updater", async () => {
+  it("touches nobody when a node has no updater, and says how it gets one", async () => {
+    nodes = await UpdateNodes.start({ n1: "", n2: "" });
+    rmSync(join(nodes.stateDir("n2"), "kcore-updater"));
+    const ended = await nodes.update(all);
+    expect(ended.code, ended.stdout + ended.stderr).to.equal(1);
+    expect(ended.stdout).to.contain("no updater yet: kcore orchestrate deploy_node n2  [UPDATER_MISSING]");
+    expect(runtimes("n1")).to.deep.equal(["0.1.0"]);
+    for (const [words, says] of [
+      [["orchestrate", "update", "--rollback"], "no file with an update is named"],
+      [["orchestrate", "update", "n1", "-f", "rollout.yaml"], "the manifest says which nodes, and how"],
+      [["orchestrate", "deploy_node", "n1", "--bundle", "x"], "belong to update, not to “deploy_node”"],
+    ] as const) {
+      const { code, stderr } = await nodes.kcore(...words).ended;
+      expect([code, stderr]).to.deep.equal([2, stderr]);
+      expect(stderr).to.contain(says);
+    }
+  });
+
+  it("begins only when nodes that are away leave room", async () => {
     nodes = await UpdateNodes.start({ n1: "", n2: "", n3: "port: 1" });
     const short = await nodes.update(all);
     expect(short.code, short.stdout).to.equal(1);
