@@ -179,6 +179,8 @@ export class Updater {
 
   async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
     const to = doing.before ?? (await way.present());
+    if (!doing.before && to.id === way.target.id)
+      throw new UpdateFailure("rollback", "what the node ran before this update is not known");
     if (!(await this.#to(doing, to, way))) return;
     await way.commit(to);
     delete this.#desk.journal.previous;
@@ -233,7 +235,10 @@ export class Updater {
   }
 
   async #end(word: Word): Promise<void> {
-    delete this.#desk.journal.doing;
-    await this.#desk.say(word);
+    const { journal } = this.#desk;
+    delete journal.doing;
+    // The order that waits is another one: its owner would take this failure for an answer to it.
+    if (journal.next && word.state === "failed") await this.#desk.save();
+    else await this.#desk.say(word);
   }
 }
