@@ -4,6 +4,7 @@ import { defined } from "#optional/defined.ts";
 import type { Report } from "#rollout/records.ts";
 import { selectNodes, wavesOf } from "#rollout/select.ts";
 import { isInWindow } from "#rollout/window.ts";
+import { isGoing } from "./owner-loop.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { hashOf, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
@@ -85,8 +86,7 @@ function sharedWith(
   update: UpdateRecords,
   selected: readonly { readonly id: string; readonly hostname: string }[],
 ): readonly string[] {
-  const phase = update.progress?.value.phase;
-  if (phase !== "rolling_out" && phase !== "rolling_back") return [];
+  if (!isGoing(update)) return [];
   return selected.filter(({ id }) => update.rows.has(id)).map(({ hostname }) => hostname);
 }
 
