@@ -219,7 +219,7 @@ module.exports = {
     only(
       "actions-compose",
       "actions",
-      ["errors", "engine", "pki", "api", "kubernetes", "runtime", "system"],
+      ["errors", "engine", "pki", "api", "kubernetes", "rollout", "runtime", "system"],
       "An action is engine's interface + pki + api.",
     ),
     only(

@@ -190,6 +190,15 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "package.upgraded": [{ mode: "full", removals: true }, { mode: "full" }],
   "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
   "reboot.ifRequired": [{ services: true }],
+  "runtime.updated": ["reached", "fenced", "prepared", "activated", "held", "rolled_back"].map((to) => ({
+    to,
+    update: "release-1",
+    owner: "bastion-1",
+    path: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.2.0",
+    signed: { statement: "{}", signature: "MEUCIQ==", signer: "-----BEGIN" },
+    bundle: { file: "/a.gz", sha256, size: 1 },
+    own: true,
+  })),
   "script.run": [
     { source: "a.sh", stdin: "a", successCodes: [1] },
     { text: "a", changed: "never" },

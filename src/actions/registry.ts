@@ -26,6 +26,11 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["pki.issueCertificate", async () => (await import("./pki-issue-certificate.ts")).pkiIssueCertificate],
   ["pki.issueNode", async () => (await import("./pki-issue-node.ts")).pkiIssueNode],
   ["runtime.build", async () => (await import("./runtime-build.ts")).runtimeBuild],
+  ["update.begin", async () => (await import("./update-begin.ts")).updateBegin],
+  ["update.ready", async () => (await import("./update-ready.ts")).updateReady],
+  ["update.sign", async () => (await import("./update-sign.ts")).updateSign],
+  ["update.verdict", async () => (await import("./update-verdict.ts")).updateVerdict],
+  ["update.window", async () => (await import("./update-window.ts")).updateWindow],
   ["wait", async () => (await import("./wait.ts")).wait],
 ]);
 

@@ -27,7 +27,7 @@ export function advance(view: RolloutView, id: string, row: Row): Row | undefine
       if (answer?.state === "rolled_back") return to(view, row, "rolled_back");
       if (answer?.state === "failed")
         return fail(view, row, "rollback", answer.failure?.message ?? "it could not go back");
-      return late(view, row, "activateSeconds", "rollback");
+      return late(view, row, backLimit(view, report), "rollback");
     default:
       return report && follow(view, row, report);
   }
@@ -119,6 +119,12 @@ function failedBy(view: RolloutView, row: Row, report: Report | undefined): Row 
   if (report?.state !== "failed") return undefined;
   const { kind, message } = report.failure ?? { kind: "activation", message: "the node does not say why" };
   return fail(view, row, kind, message);
+}
+
+/** A node that boots for the target may boot to go back. */
+function backLimit({ spec }: RolloutView, report: Report | undefined): keyof RolloutView["spec"]["timeouts"] {
+  const { activateSeconds, rebootSeconds } = spec.timeouts;
+  return report?.needsReboot === true && rebootSeconds > activateSeconds ? "rebootSeconds" : "activateSeconds";
 }
 
 function late(

@@ -56,7 +56,7 @@ function beforehand(view: RolloutView, progress: Progress, rows: ReadonlyMap<str
   if (!view.isApproved && view.spec.approvalPolicy === "manual")
     return progress.phase === "pending" ? wait(progress, ["approval"]) : change(progress, { phase: "pending" }, view);
   if (progress.phase === "pending") return change(progress, { phase: "ready" }, view);
-  const why = whyNotStartAny(view);
+  const why = whyNotStartAny(view) ?? (view.other === undefined ? undefined : `the update “${view.other}”`);
   return why === undefined ? begin(view, progress, rows) : wait(progress, [why]);
 }
 

@@ -11,6 +11,11 @@ export const Order = z.object({
   fence: Fence,
   step: z.enum(orderSteps),
   signed: SignedStatement,
+  /**
+   * Who has to hear from the node until the activation's deadline: its agent a controller, unless given; or whoever ordered it
+   * from the bastion, over a new connection.
+   */
+  contact: z.enum(["controller", "bastion"]).optional(),
   /** The agent's word for the updater: why it could not bring what is to be prepared. */
   problem: z.string().max(2_000).optional(),
 });

@@ -41,6 +41,8 @@ export interface RolloutView {
   readonly now: number;
   /** Whether a majority of the controllers was reached within the last 30 s. */
   readonly hasMajority: boolean;
+  /** Another update that is not over, and has nodes of this one: it is waited for before this one begins. */
+  readonly other?: string;
 }
 
 /** Something of the node is, or may be, under way: it is not known to be at rest. */

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { z } from "zod";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order } from "#rollout/order.ts";
+import { defined } from "#optional/defined.ts";
 import { Report } from "#rollout/records.ts";
 import type { SignedStatement, Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
@@ -21,7 +22,7 @@ export interface DeskParts {
 }
 
 /** What the node says of a step; the rest of a report is what the journal knows. */
-export type Word = Pick<Report, "state"> & Partial<Pick<Report, "failure">>;
+export type Word = Pick<Report, "state"> & Partial<Pick<Report, "failure" | "waitsFor">>;
 
 const tickMs = 1_000;
 /** So often what was spent is kept, and so much at least is charged for each boot: no row of boots goes on for ever. */
@@ -106,7 +107,7 @@ export class Desk {
 
   async #judge(order: Order): Promise<void> {
     const { log, verify } = this.#parts;
-    const { fence, step, signed, problem } = order;
+    const { fence, step, signed, problem, contact } = order;
     const { doing, next } = this.journal;
     const isBusy = (doing ?? next) !== undefined;
     const verdict = judgeOrder(this.#remembered(isBusy), fence);
@@ -131,13 +132,13 @@ export class Desk {
     if (!doing) this.journal.brings = statement.spec.target.flakeRef === undefined ? "runtime" : "system";
     const isSame = this.#remember(fence);
     if (step === "fence" || (doing?.step === step && isEqual(doing.statement, statement))) delete this.journal.next;
-    else this.journal.next = { step, statement, ...(problem === undefined ? {} : { problem }) };
+    else this.journal.next = { step, statement, ...defined({ problem, contact }) };
     // Without a step of its own the word about what was done stays, under the present owner's name.
     const { report } = this.journal;
     if (this.journal.next && !doing) return this.save();
     await this.say(
       report && isSame
-        ? { state: report.state, ...(report.failure && { failure: report.failure }) }
+        ? { state: report.state, ...defined({ failure: report.failure, waitsFor: report.waitsFor }) }
         : { state: "fenced" },
     );
   }
@@ -158,6 +159,18 @@ export class Desk {
       delete this.journal.prepared;
     }
     return isSame;
+  }
+
+  /** Whether the bastion, as whoever owns the node now, has confirmed that it reaches it. */
+  async isConfirmed(): Promise<boolean> {
+    const { fence } = this.journal;
+    const said = (await this.#parts.ports.read(this.#path("confirmed")))?.trim();
+    return fence !== undefined && said === `${fence.name} ${fence.epoch} ${fence.owner}`;
+  }
+
+  /** What was confirmed before says nothing of what begins now. */
+  async forgetConfirmed(): Promise<void> {
+    await this.#parts.ports.remove(this.#path("confirmed"));
   }
 
   /** Ms that are left of a limit for the present step. */

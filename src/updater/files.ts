@@ -14,6 +14,8 @@ export const names = {
   unfinished: "unfinished",
   journal: "journal.json",
   report: "report.json",
+  /** The bastion's word, given over a new connection, that it reaches the node: `NAME EPOCH OWNER` of the order that it gave. */
+  confirmed: "confirmed",
 } as const;
 
 export function updatesFolder(stateDir: string): string {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { orderSteps } from "#rollout/order.ts";
+import { Order, orderSteps } from "#rollout/order.ts";
 import { Failure, Fence, Report } from "#rollout/records.ts";
 import { Statement } from "#rollout/spec.ts";
 
@@ -26,6 +26,8 @@ export const Doing = z.object({
   hasBooted: z.boolean().default(false),
   /** What the node goes back to. */
   before: Present.optional(),
+  /** Who has to hear from the node before its activation holds. */
+  contact: Order.shape.contact.unwrap().default("controller"),
   /** What the agent had said when this began: a word that is not that one is a new one. */
   mark: z.string().default(""),
   /** Why it goes back. */
@@ -49,7 +51,9 @@ export const Journal = z.object({
   past: z.array(Fence).default([]),
   doing: Doing.optional(),
   /** The last order, when it is not carried out yet. */
-  next: z.object({ step: Step, statement: Statement, problem: z.string().optional() }).optional(),
+  next: z
+    .object({ step: Step, statement: Statement, ...Order.pick({ problem: true, contact: true }).shape })
+    .optional(),
   /** What the present rollout brings. */
   brings: Brings.default("runtime"),
   /** When the bastion signed what this node took last of each: what was signed before does not take its place. */

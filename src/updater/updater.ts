@@ -24,6 +24,7 @@ export interface UpdaterParts {
 /** Going back has its own time, no less than this, since the way forward may have used up all. */
 const backMs = 180_000;
 const rebootMs = 60_000;
+const unconfirmed: Missing = { kind: "unreachable", message: "the bastion did not come back over a new connection" };
 const underWay: Readonly<Record<Step, Report["state"]>> = {
   prepare: "preparing",
   activate: "activating",
@@ -62,7 +63,7 @@ export class Updater {
     await desk.close();
   }
 
-  async #begin({ step, statement, problem }: NonNullable<Journal["next"]>): Promise<void> {
+  async #begin({ step, statement, problem, contact = "controller" }: NonNullable<Journal["next"]>): Promise<void> {
     const { journal } = this.#desk;
     const { previous } = journal;
     const doing: Doing = {
@@ -71,9 +72,11 @@ export class Updater {
       stage: "begun",
       boots: false,
       hasBooted: false,
+      contact,
       mark: "",
       time: { bootId: await this.#ports.bootId(), since: this.#ports.uptime(), spent: 0 },
     };
+    await this.#desk.forgetConfirmed();
     delete journal.next;
     journal.doing = doing;
     try {
@@ -173,11 +176,17 @@ export class Updater {
     throw new UpdateFailure("reboot", `the node did not go down within ${limit / 1000} s`);
   }
 
-  /** Waits until it runs, the agent has spoken with a controller and the gates on the node hold. */
+  /** Waits until it runs, the agent has spoken with a controller, or the bastion has reached the node anew, and the gates on the node hold. */
   async #holds(doing: Doing, way: UpdateWay, left: () => number): Promise<void> {
     const ports = this.#ports;
-    const hold = (): Promise<void> => this.#await(() => way.missing(way.target, doing.mark), left);
+    const isBastions = doing.contact === "bastion";
+    const mark = isBastions ? undefined : doing.mark;
+    const hold = (): Promise<void> => this.#await(() => way.missing(way.target, mark), left);
     await hold();
+    if (isBastions) {
+      await this.#desk.say({ state: "activating", waitsFor: "bastion" });
+      await this.#await(async () => ((await this.#desk.isConfirmed()) ? undefined : unconfirmed), left);
+    }
     for (const gate of doing.statement.spec.healthGates) {
       const end = ports.uptime() + gate.withinSeconds * 1000;
       const within = (): number => Math.min(left(), end - ports.uptime());
@@ -203,10 +212,9 @@ export class Updater {
   }
 
   async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
-    const now = await way.present();
-    if (!doing.before && now.id === way.target.id)
-      throw new UpdateFailure("rollback", "it does not know any more what it ran before: another update had it since");
-    const to = doing.before ?? now;
+    const to = doing.before ?? (await way.present());
+    if (!doing.before && to.id === way.target.id)
+      throw new UpdateFailure("rollback", "what the node ran before this update is not known");
     if (!(await this.#to(doing, to, way))) return;
     await way.commit(to);
     delete this.#desk.journal.previous;
@@ -261,8 +269,11 @@ export class Updater {
   }
 
   async #end(word: Word): Promise<void> {
-    delete this.#desk.journal.doing;
-    await this.#desk.say(word);
+    const { journal } = this.#desk;
+    delete journal.doing;
+    // The order that waits is another one: its owner would take this failure for an answer to it.
+    if (journal.next && word.state === "failed") await this.#desk.save();
+    else await this.#desk.say(word);
   }
 }
 

@@ -11,6 +11,7 @@ export function actionContext(fields: Partial<ActionContext> = {}): ActionContex
     home: "/nowhere",
     nodes: new Map(),
     targets: [],
+    ended: new Map(),
     signal: new AbortController().signal,
     note: (text) => notes.push(text),
     output: () => undefined,

@@ -17,6 +17,19 @@ const fixtures = join(import.meta.dirname, "../fixtures/nixos-systems");
 export const systemProfile = "/nix/var/nix/profiles/system";
 const name = "n1.example.org";
 
+/** The flake.nix of what stands in for nixpkgs, which decides the kernel. */
+export function nixpkgsFlake(kernel: string): string {
+  return `{ outputs = { self }: { lib.nixosSystem = given: { config.system.build.toplevel = import ./lib.nix ({ kernel = "${kernel}"; } // given); }; }; }\n`;
+}
+
+/** The flake.nix with one machine's system, of the nixpkgs in that repository. */
+export function systemsFlake(nixpkgs: string, machine: string, given: string): string {
+  return `{
+  inputs.nixpkgs.url = "git+file://${nixpkgs}";
+  outputs = { self, nixpkgs }: { nixosConfigurations."${machine}" = nixpkgs.lib.nixosSystem { name = "n1"; ${given} }; };
+}\n`;
+}
+
 /** Programs of the machine that cannot be had here; each refuses what it was not taught. */
 const programs = {
   // A machine that goes down ends the updater. As the agent's process there is the updater's own, which lives as long as anybody asks.
@@ -93,22 +106,13 @@ export class NixosMachine {
   /** Commits what nixpkgs is, which decides the kernel; gives the commit. */
   nixpkgs(kernel: string): string {
     cpSync(fixtures, this.#at("nixpkgs"), { recursive: true });
-    writeFileSync(
-      this.#at("nixpkgs/flake.nix"),
-      `{ outputs = { self }: { lib.nixosSystem = given: { config.system.build.toplevel = import ./lib.nix ({ kernel = "${kernel}"; } // given); }; }; }\n`,
-    );
+    writeFileSync(this.#at("nixpkgs/flake.nix"), nixpkgsFlake(kernel));
     return this.#commit("nixpkgs");
   }
 
   /** Commits the flake with the machine's system, whose lock names the present nixpkgs; gives the commit. */
   systems(given: string, { isLocked = true } = {}): string {
-    writeFileSync(
-      this.#at("systems/flake.nix"),
-      `{
-  inputs.nixpkgs.url = "git+file://${this.#at("nixpkgs")}";
-  outputs = { self, nixpkgs }: { nixosConfigurations."${name}" = nixpkgs.lib.nixosSystem { name = "n1"; ${given} }; };
-}\n`,
-    );
+    writeFileSync(this.#at("systems/flake.nix"), systemsFlake(this.#at("nixpkgs"), name, given));
     this.#git("systems", "add", "-A");
     rmSync(this.#at("systems/flake.lock"), { force: true });
     if (isLocked)

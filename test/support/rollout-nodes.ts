@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openApi, type ApiClient } from "#api/client.ts";
+import { ApiRefusal, openApi, type ApiClient } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import type { Registration } from "#api/schemas.ts";
 import { verifyStatement } from "#pki/statement.ts";
@@ -213,7 +213,11 @@ class SimulatedAgent {
     }
     if (step === "activate") {
       this.#previous = this.present;
-      this.present = targetOf(statement, this.#prepared.targetGeneration ?? this.#generation() + 1);
+      this.present = {
+        id: targetIdOf(statement),
+        version: statement.bundle?.version ?? this.present.version,
+        generation: this.#prepared.targetGeneration ?? this.#generation() + 1,
+      };
     } else if (this.#previous) this.present = this.#previous;
     await this.register();
     this.#say(order, step === "activate" ? "activated" : "rolled_back");
@@ -264,14 +268,12 @@ class SimulatedAgent {
         return await work(client);
       } catch (error) {
         this.#end.signal.throwIfAborted();
+        // Whoever else is asked would say the same.
+        if (error instanceof ApiRefusal && error.status === 400) throw error;
         this.#at++;
         if (this.#at % this.#clients.length === 0) await sleep(beatMs, undefined, { signal: this.#end.signal });
         if (this.#at > 1_000) throw error;
       }
     }
   }
-}
-
-function targetOf(statement: Statement, generation: number): Report["present"] {
-  return { id: targetIdOf(statement), version: statement.bundle?.version ?? "", generation };
 }

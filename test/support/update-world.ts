@@ -81,6 +81,8 @@ export class UpdateWorld {
   /** Called before everything that the updater does, with what it is. */
   onEffect: (what: string) => void = () => undefined;
   free = 1e12;
+  /** Who has to hear from the node, in the orders that are given. */
+  contact: Order["contact"];
   /** What the units start instead of what they should. */
   start: string | undefined;
   now = 1_000_000_000_000;
@@ -111,6 +113,7 @@ export class UpdateWorld {
       fence: { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: 1, ...fence },
       step,
       signed: { statement: JSON.stringify(statement), signature, signer: "" },
+      ...(this.contact && { contact: this.contact }),
     };
     this.files.set(join(folder, names.inbox), JSON.stringify(order));
   }

@@ -1,10 +1,14 @@
 import { Command } from "commander";
+import { KcoreError } from "#errors/problem.ts";
 import { addViewOptions, collect } from "../options.ts";
 import { readParams, readSets } from "../watch/param-options.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 
 interface OrchestrateFlags extends RunFlags, ViewFlags {
+  readonly filename?: readonly string[];
+  readonly bundle?: string;
+  readonly rollback?: boolean;
   readonly set?: readonly string[];
   readonly params?: string;
 }
@@ -19,6 +23,9 @@ export function orchestrateCommand(): Command {
     .option("--set <name=value>", "a parameter (repeatable)", collect)
     .option("--params <json>", "parameters as a JSON object, or @FILE")
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
+    .option("-f, --filename <file>", "for update: the manifest of kind ClusterUpdate, or - for what comes in", collect)
+    .option("--bundle <file>", "for update: the runtime, from kcore update bundle build; else one that was built here")
+    .option("--rollback", "for update: take back what it brought")
     .addHelpText(
       "after",
       `
@@ -26,7 +33,12 @@ Examples:
   kcore orchestrate deploy_node n1
   kcore orchestrate deploy_node --on 'role:worker and not dc:DC2' --dry-run
   kcore orchestrate deploy_node n1 --set memory=8G --grant S3Z8NB0K:9f2c51d07ab3e846
-  kcore orchestrate deploy_node n1 --params @params.json --output json --yes`,
+  kcore orchestrate deploy_node n1 --params @params.json --output json --yes
+  kcore orchestrate update -f rollout.yaml --dry-run
+  kcore orchestrate update -f rollout.yaml
+  kcore orchestrate update -f rollout.yaml --rollback
+
+update carries a ClusterUpdate out over SSH, for clusters whose controllers are down or not there; kcore update cluster asks controllers.`,
     )
     .action(orchestrate);
   return command;
@@ -41,8 +53,31 @@ async function orchestrate(
     const { listOrchestrations } = await import("./list-orchestrations.ts");
     return listOrchestrations({ ...flags, output: flags.output === "json" ? "json" : "table" });
   }
+  if (name === "update" && flags.filename !== undefined && target === undefined && !isTold(flags)) {
+    const { runUpdate } = await import("./update/run-update.ts");
+    process.exitCode = await runUpdate(flags);
+    return;
+  }
+  refuseUpdateFlags(name, flags);
   const on = [...(target === undefined ? [] : [target]), ...(flags.on ?? [])];
   const params = { ...(await readParams(flags.params, flags.project)), ...readSets(flags.set ?? []) };
   const request = requestOf({ ...flags, on }, { kind: "orchestration", name }, { params });
   process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
+}
+
+/** Whether nodes or parameters are named, which an update has from its manifest. */
+function isTold({ on, set, params, skipHealth }: OrchestrateFlags): boolean {
+  return [on, set, params, skipHealth].some((given) => given !== undefined);
+}
+
+/** @throws KcoreError USAGE */
+function refuseUpdateFlags(name: string, { filename, bundle, rollback }: OrchestrateFlags): void {
+  if (filename === undefined && bundle === undefined && rollback === undefined) return;
+  const [message, hint] =
+    name !== "update"
+      ? [`-f, --bundle and --rollback belong to update, not to “${name}”`, "leave them out"]
+      : filename === undefined
+        ? ["no file with an update is named", "kcore orchestrate update -f rollout.yaml"]
+        : ["the manifest says which nodes, and how", "leave out target, --on, --set, --params and --skip-health"];
+  throw new KcoreError({ code: "USAGE", message, hint });
 }

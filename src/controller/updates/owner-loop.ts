@@ -1,4 +1,5 @@
 import { describeError, type Log } from "#api/log.ts";
+import { defined } from "#optional/defined.ts";
 import { decide } from "#rollout/decide.ts";
 import type { Decision } from "#rollout/decision.ts";
 import type { Progress } from "#rollout/records.ts";
@@ -106,7 +107,7 @@ async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
 export function viewOf(
   update: UpdateRecords,
   nodes: ReadonlyMap<string, KnownNode>,
-  { controllerId, majority }: Pick<OwnerLoopParts, "controllerId" | "majority">,
+  { controllerId, majority, index }: Pick<OwnerLoopParts, "controllerId" | "majority" | "index">,
   now: number,
 ): RolloutView {
   const { name, head, statement, owner, progress, rows, reports, answers, wishes } = update;
@@ -126,7 +127,25 @@ export function viewOf(
     nodes,
     now,
     hasMajority: majority.isHeld(),
+    ...defined({ other: otherWith(update, nodes, index) }),
   };
+}
+
+/** The name of another update that is not over and has one of these nodes, too. */
+function otherWith(
+  { name, statement }: UpdateRecords,
+  nodes: ReadonlyMap<string, KnownNode>,
+  index: UpdateIndex,
+): string | undefined {
+  const going = [...index.all()].filter((other) => other.name !== name && isGoing(other));
+  if (going.length === 0) return undefined;
+  const selected = selectNodes(nodes.values(), statement.spec.selector);
+  return going.find(({ rows }) => selected.some(({ id }) => rows.has(id)))?.name;
+}
+
+export function isGoing({ progress }: UpdateRecords): boolean {
+  const phase = progress?.value.phase;
+  return phase === "rolling_out" || phase === "rolling_back";
 }
 
 /** An approval holds for the manifest, its generation and the nodes that it means: those that were frozen once it has begun. */

@@ -2,11 +2,13 @@ import type { AnswerOf } from "#api/methods.ts";
 import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { maxValueBytes } from "#crdt/register.ts";
 import { defined } from "#optional/defined.ts";
+import type { Report } from "#rollout/records.ts";
 import { selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
+import { isGoing } from "./owner-loop.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
-import { hashOf, planHashOf, targetOf, type UpdateRecords } from "./update-records.ts";
+import { hashOf, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
 
 /** What applying this would do, and what keeps it from going: nothing is changed. */
@@ -20,7 +22,8 @@ export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"plan
   const selected = selectNodes(nodes.values(), spec.selector) as readonly KnownNode[];
   const owner = present?.owner.owner ?? parts.controllerId;
   const { waves } = wavesOf(selected, spec, owner);
-  const planned = selected.map((node) => planNode(draft, node, waves));
+  const preparedBy = (id: string): Report | undefined => (isSame ? preparedOf(present, id) : undefined);
+  const planned = selected.map((node) => planNode(draft, node, { waves, prepared: preparedBy(node.id) }));
   const blockers = blockersOf(parts, draft, { present, selected, waves, isSame });
   return {
     name,
@@ -97,8 +100,7 @@ function sharedWith(
   update: UpdateRecords,
   selected: readonly { readonly id: string; readonly hostname: string }[],
 ): readonly string[] {
-  const phase = update.progress?.value.phase;
-  if (phase !== "rolling_out" && phase !== "rolling_back") return [];
+  if (!isGoing(update)) return [];
   return selected.filter(({ id }) => update.rows.has(id)).map(({ hostname }) => hostname);
 }
 
@@ -117,7 +119,11 @@ function warningsOf({ clock, majority }: ViewParts, { spec }: UpdateDraft, selec
   return warnings;
 }
 
-function planNode(draft: UpdateDraft, node: KnownNode, waves: readonly (readonly string[])[]): PlannedNode {
+function planNode(
+  draft: UpdateDraft,
+  node: KnownNode,
+  { waves, prepared }: { readonly waves: readonly (readonly string[])[]; readonly prepared: Report | undefined },
+): PlannedNode {
   const { id, hostname, dc, roles, isReady, approval, lastSeenAt, version, runtime, replication, storeFree } = node;
   const wave = waves.findIndex((ids) => ids.includes(id)) + 1;
   const change = changeOf(draft, node);
@@ -148,8 +154,8 @@ function planNode(draft: UpdateDraft, node: KnownNode, waves: readonly (readonly
     lastSeen: lastSeenAt > 0 ? new Date(lastSeenAt).toISOString() : "",
     currentVersion: version,
     change,
-    reboots: isNixos ? rebootOf(draft) : "no",
-    rebootReasons: [],
+    reboots: isNixos ? rebootOf(draft, prepared) : "no",
+    rebootReasons: [...(prepared?.rebootReasons ?? [])],
     ...(bundle && change !== "none"
       ? { room: { needed: neededFor(bundle.size), ...defined({ free: storeFree }) } }
       : {}),
@@ -163,9 +169,11 @@ function planNode(draft: UpdateDraft, node: KnownNode, waves: readonly (readonly
   };
 }
 
-function rebootOf({ spec }: UpdateDraft): PlannedNode["reboots"] {
+/** Known when the node has built its system. */
+function rebootOf({ spec }: UpdateDraft, prepared: Report | undefined): PlannedNode["reboots"] {
   if (spec.activation.rebootPolicy === "always") return "yes";
-  return spec.activation.rebootPolicy === "never" ? "no" : "unknown";
+  if (spec.activation.rebootPolicy === "never") return "no";
+  return prepared?.needsReboot === undefined ? "unknown" : prepared.needsReboot ? "yes" : "no";
 }
 
 /** The compressed bundle, and what it becomes in the store: three times its size, measured (docs/updates.md). */

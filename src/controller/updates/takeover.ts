@@ -71,7 +71,9 @@ export async function grantClaims({
 }: Pick<TakeoverParts, "records" | "index" | "controllerId">): Promise<void> {
   for (const { name, owner } of index.all()) {
     const of = keys.update(name);
-    for (const { epoch, claimant } of [...wordsOf(records, "updateClaim", `${of.all}claim/`)]) {
+    // All of them first: what is written here is not looked at meanwhile.
+    const claims = [...wordsOf(records, "updateClaim", `${of.all}claim/`)];
+    for (const { epoch, claimant } of claims) {
       const given = wordsOf(records, "updateGrant", `${of.all}grant/`);
       if (mayGrant(owner, given, controllerId, epoch))
         await records.write([{ key: of.grant(epoch, controllerId), value: { owner: claimant } }], "absent");

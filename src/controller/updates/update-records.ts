@@ -119,6 +119,12 @@ function lastOf(key: string): string {
   return key.slice(key.lastIndexOf("/") + 1);
 }
 
+/** What a node has told of this very generation. */
+export function preparedOf({ head, reports }: UpdateRecords, id: string): Report | undefined {
+  const report = reports.get(id);
+  return report?.fence.generation === head.value.generation ? report : undefined;
+}
+
 /** What a node that is done runs. */
 export function targetOf(statement: Pick<Statement, "spec" | "bundle">): RolloutView["target"] {
   return { id: targetIdOf(statement), version: statement.bundle?.version ?? "" };

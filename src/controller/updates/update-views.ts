@@ -7,7 +7,7 @@ import { selectNodes, wavesOf } from "#rollout/select.ts";
 import type { RolloutView } from "#rollout/view.ts";
 import { presentHash, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
-import type { UpdateRecords } from "./update-records.ts";
+import { preparedOf, type UpdateRecords } from "./update-records.ts";
 
 export interface ViewParts extends OwnerLoopParts {
   /** When a controller was last heard, by the wall clock; 0: never. */
@@ -99,7 +99,7 @@ function rowOf({ rows, generation }: RolloutView, id: string) {
 }
 
 function viewNode(
-  { statement, reports }: UpdateRecords,
+  update: UpdateRecords,
   view: RolloutView,
   nodes: ReadonlyMap<string, KnownNode>,
   id: string,
@@ -107,7 +107,9 @@ function viewNode(
 ): NodeUpdateView {
   const node = nodes.get(id);
   const row = rowOf(view, id);
-  const report = reports.get(id);
+  const { statement } = update;
+  // What it said of a former generation is not how it stands in this one.
+  const report = preparedOf(update, id);
   const hook = row && lookAtHooks(view, id, row).next;
   return {
     id,

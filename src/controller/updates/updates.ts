@@ -154,6 +154,14 @@ async function applyUpdate(
       `“${name}” is owned by the controller ${update.owner.owner}`,
       `kcore -s ${endpointOf(update.owner.owner) ?? "HOST"} update cluster apply; if it is gone: kcore update cluster takeover ${name}`,
     );
+  // Two owners of one epoch, or two manifests of one generation, can be made on two sides of a cut alone.
+  if (!isUnchanged && !parts.majority.isHeld())
+    throw new Refused(
+      409,
+      "UPDATE_NO_MAJORITY",
+      "this controller does not reach a majority of the controllers, and no update is taken without one",
+      "kcore health tells which are missing; without them: kcore orchestrate update -f FILE",
+    );
   const why = [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
   if (!isUnchanged && why.length > 0)
     throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");

@@ -60,6 +60,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["port.open", async () => (await import("./port-open.ts")).portOpen],
   ["reboot.done", async () => (await import("./reboot-done.ts")).rebootDone],
   ["reboot.ifRequired", async () => (await import("./reboot-ifRequired.ts")).rebootIfRequired],
+  ["runtime.updated", async () => (await import("./runtime-updated.ts")).runtimeUpdated],
   ["script.run", async () => (await import("./script-run.ts")).scriptRun],
   ["service.current", async () => (await import("./service-current.ts")).serviceCurrent],
   ["service.running", async () => (await import("./service-running.ts")).serviceRunning],

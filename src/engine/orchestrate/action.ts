@@ -1,5 +1,6 @@
 import type { z } from "zod";
-import type { Question } from "#engine/events/event.ts";
+import type { Problem } from "#errors/problem.ts";
+import type { NodeOutcome, Question } from "#engine/events/event.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Host } from "#engine/transport/host.ts";
@@ -27,6 +28,8 @@ export interface ActionContext {
   readonly nodes: ReadonlyMap<string, NodeEntry>;
   /** Names of the nodes that this run deploys or changes. */
   readonly targets: readonly string[];
+  /** How those nodes ended that are at their end in this run, and what went wrong with them. */
+  readonly ended: ReadonlyMap<string, NodeEnd>;
   readonly signal: AbortSignal;
   /** Shows one line of progress. */
   readonly note: (text: string) => void;
@@ -42,6 +45,14 @@ export interface ActionContext {
   readonly host: (node: string) => Host | undefined;
   /** A warning that is recorded in the run. */
   readonly warn: (text: string) => void;
+}
+
+/** How a node's part in a run ended. */
+export interface NodeEnd {
+  readonly outcome: NodeOutcome;
+  readonly problem?: Problem;
+  /** The stage in which it failed. */
+  readonly stage?: string;
 }
 
 export interface ActionResult {

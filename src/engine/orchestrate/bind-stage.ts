@@ -31,6 +31,7 @@ const Share = z.union([
 export const paceKeys = {
   batch: Share,
   concurrency: z.number().int().min(1),
+  maxUnavailable: Share,
   maxFailures: z.union([
     z.number().int().min(0),
     z.string().regex(/^\d{1,3}%$/, "must be a number or a share such as 25%"),
@@ -42,10 +43,12 @@ export function paceOf(node: SourceMap, scope: Scope, total: number): Pace {
   const batch = readKey(node, "batch", paceKeys.batch, scope);
   const concurrency = readKey(node, "concurrency", paceKeys.concurrency, scope);
   const maxFailures = readKey(node, "maxFailures", paceKeys.maxFailures, scope);
+  const maxUnavailable = readKey(node, "maxUnavailable", paceKeys.maxUnavailable, scope);
   return {
     ...(batch !== undefined && { batch: Math.max(1, shareOf(batch, total)) }),
     ...defined({ concurrency }),
     ...(maxFailures !== undefined && { maxFailures: shareOf(maxFailures, total) }),
+    ...(maxUnavailable !== undefined && { maxUnavailable: Math.max(1, shareOf(maxUnavailable, total)) }),
   };
 }
 
@@ -105,6 +108,7 @@ export async function bindStage(
     register: source.register,
     at,
     ...defined({ timeout, skip }),
+    ...(source.reconnect && { reconnect: true }),
     rests,
     ...(conditions.length > 0 && {
       when: (late: StageScope) =>
@@ -221,6 +225,7 @@ const STAGE_KEYS = [
   "batch",
   "concurrency",
   "maxFailures",
+  "maxUnavailable",
   "order",
   "onFailure",
   "once",

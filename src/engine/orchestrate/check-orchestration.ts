@@ -87,7 +87,12 @@ async function stagesFor(
     problems,
     ledger: new Ledger(),
   };
-  return new StageMaker(orchestration, context, typeof mine === "string" ? mine.split(",") : []).make();
+  const { stages, onFailure } = await new StageMaker(
+    orchestration,
+    context,
+    typeof mine === "string" ? mine.split(",") : [],
+  ).make();
+  return [...stages, ...onFailure];
 }
 
 /** Tells which stages have other nodes when the target is one node: those concern whom the target names. */

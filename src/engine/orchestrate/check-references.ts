@@ -19,8 +19,16 @@ export function restsOf(stage: StageSource): ReadonlySet<string> {
 }
 
 /** Every `stages.NAME` must be an earlier stage's; which nodes a stage concerns must not rest on any. */
-export function checkReferences(stages: readonly StageSource[], problems: Problems): void {
+export function checkReferences(
+  { stages, onFailure }: { readonly stages: readonly StageSource[]; readonly onFailure: readonly StageSource[] },
+  problems: Problems,
+): void {
   check(stages, [], problems);
+  check(
+    onFailure,
+    stages.map(({ register }) => register),
+    problems,
+  );
 }
 
 function check(stages: readonly StageSource[], before: readonly string[], problems: Problems): void {
@@ -56,7 +64,7 @@ function defined<T>(...values: readonly (T | undefined)[]): T[] {
 }
 
 function fixedNodes({ on, node, work }: StageSource): readonly SourceNode[] {
-  const keys = ["batch", "concurrency", "maxFailures", "timeout"];
+  const keys = ["batch", "concurrency", "maxFailures", "maxUnavailable", "timeout"];
   const names = work.kind === "apply" ? work.states.map(({ each }) => each) : [];
   return defined(on, ...names, ...keys.map((key) => node.get(key)));
 }

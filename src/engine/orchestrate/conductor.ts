@@ -2,6 +2,7 @@ import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
+import type { NodeEnd } from "./action.ts";
 import { conditionAgainst } from "./condition.ts";
 import { widthOf } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
@@ -39,7 +40,10 @@ export class Conductor {
     deps.stop.addEventListener("abort", onStop);
     deps.abort.addEventListener("abort", onAbort);
     try {
-      await this.#runParts(parts);
+      const later = new Set(plan.onFailure?.flatMap(({ nodes = [] }) => nodes));
+      if (this.#wasFollowed()) this.#refuseForward();
+      else await this.#runParts(parts, later);
+      await this.#followFailure(later);
     } finally {
       deps.stop.removeEventListener("abort", onStop);
       deps.abort.removeEventListener("abort", onAbort);
@@ -50,37 +54,77 @@ export class Conductor {
     return this.#finish();
   }
 
-  async #runParts(parts: readonly Part[]): Promise<void> {
+  /** `later`: nodes that may have a turn behind these parts. */
+  async #runParts(parts: readonly Part[], later: ReadonlySet<string> = new Set()): Promise<void> {
     const last = lastParts(parts);
     for (const [index, part] of parts.entries()) {
       this.#wasCut ||= this.#run.isStopping;
       if (!this.#mayGoOn()) return;
       if (part.kind === "barrier") await this.#runBarrier(part.stage);
-      else await this.#runBlock(part, (node) => last.get(node) === index);
+      else await this.#runBlock(part, (node) => last.get(node) === index && (later.has(node) ? "rests" : "ends"));
     }
+  }
+
+  /** Whether an earlier part of this run had begun with what follows a failure: then nothing but that is gone on with. */
+  #wasFollowed(): boolean {
+    const { deps, plan } = this.#run;
+    const ids = new Set(plan.onFailure?.filter(({ nodes }) => nodes).map(({ id }) => id));
+    return ids.size > 0 && deps.earlier.some((event) => event.type === "stage.started" && ids.has(event.stage));
+  }
+
+  /** What was taken back counts as done in the nodes' journals. */
+  #refuseForward(): void {
+    const { deps, request } = this.#run;
+    const message = "this run failed, and what follows a failure was begun: only that is brought to its end";
+    deps.emit({ type: "warning", text: `${message}; to begin anew: ${request.command}` });
+    this.#halt = { problem: { code: "RUN_FAILED_BEFORE", message, hint: `begin anew: ${request.command}` } };
+  }
+
+  /** What the plan has for the case that the run failed, on the nodes that are left. */
+  async #followFailure(nodes: ReadonlySet<string>): Promise<void> {
+    const { plan, request } = this.#run;
+    const hasFailed =
+      this.#halt !== undefined || [...this.#run.nodes.values()].some(({ outcome }) => outcome === "failed");
+    if (!plan.onFailure || !hasFailed || this.#run.isStopping || request.dryRun) return;
+    const halt = this.#halt;
+    this.#halt = undefined;
+    for (const { id, nodes: concerned } of plan.onFailure) this.#run.tracker.expect(id, concerned);
+    await this.#runParts(arrange(plan.onFailure), nodes);
+    this.#halt = halt ?? this.#halt;
   }
 
   #mayGoOn(): boolean {
     return !this.#run.isStopping && this.#halt === undefined;
   }
 
-  async #runBlock(part: Extract<Part, { kind: "block" }>, isLast: (node: string) => boolean): Promise<void> {
+  /** `behind`: what becomes of a node when this block is its last one; it ends, or rests since it may be needed again. */
+  async #runBlock(
+    part: Extract<Part, { kind: "block" }>,
+    behind: (node: string) => "ends" | "rests" | false,
+  ): Promise<void> {
     let failures = 0;
     const visit = async (name: string): Promise<void> => {
       const node = this.#run.nodes.get(name) as RunNode;
       if (!node.isAlive || !this.#mayGoOn()) return;
       const end = await walkLane(this.#run, node, part.stages, {
         mayGoOn: () => this.#mayGoOn(),
-        isLast: isLast(name),
+        isLast: behind(name) === "ends",
       });
       if (end.outcome === "failed" || end.outcome === "unreachable") {
         await this.#failNode(node, end);
         this.#countFailure(++failures, part.pace, node);
-      } else if (end.outcome === "ok" && isLast(name)) await this.#endNode(node, "done");
-      else if (this.#run.nodes.size > this.#run.mostConnected) await this.#restNode(node);
+      } else if (end.outcome === "ok" && behind(name) === "ends") await this.#endNode(node, { outcome: "done" });
+      else if (behind(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected) await this.#restNode(node);
     };
-    const limit = Math.min(part.pace.concurrency ?? this.#run.concurrency, this.#run.mostConnected);
+    const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = part.pace;
+    const limit = Math.min(concurrency, this.#run.mostConnected, Math.max(1, maxUnavailable - this.#countDown()));
     for (const batch of part.batches) await forEachLimited(batch, limit, visit);
+  }
+
+  /** Nodes that are down, or may be, for all that the run knows. */
+  #countDown(): number {
+    const ends = [...this.#run.nodes.values()].map(({ outcome }) => outcome);
+    return ends.filter((outcome) => outcome === "failed" || outcome === "unreachable").length;
   }
 
   async #restNode(node: RunNode): Promise<void> {
@@ -110,7 +154,11 @@ export class Conductor {
         );
     }
     await this.#cleanUpNode(node, stage, outcome === "unreachable");
-    await this.#endNode(node, outcome === "unreachable" ? "unreachable" : "failed", problem);
+    const end: NodeEnd = {
+      outcome: outcome === "unreachable" ? "unreachable" : "failed",
+      ...defined({ problem, stage: stage?.id }),
+    };
+    await this.#endNode(node, end);
   }
 
   /** The failed stage's `onFailure` stages on the node; of an unreachable one only what the bastion does. */
@@ -166,17 +214,17 @@ export class Conductor {
     const wasCut = !this.#mayGoOn();
     await Promise.all(
       [...this.#run.nodes.values()].map((node) => {
-        if (!wasCut) return this.#endNode(node, "done");
+        if (!wasCut) return this.#endNode(node, { outcome: "done" });
         // A gate keeps out whom it has not let in yet: to look at a node is not to begin with it.
         const wasBegun = node.wasTouched || (this.#run.isStopping && node.wasStarted);
-        return this.#endNode(node, wasBegun ? "interrupted" : "not-started");
+        return this.#endNode(node, { outcome: wasBegun ? "interrupted" : "not-started" });
       }),
     );
   }
 
-  async #endNode(node: RunNode, outcome: NodeOutcome, problem?: Problem): Promise<void> {
+  async #endNode(node: RunNode, end: NodeEnd): Promise<void> {
     try {
-      await node.end(outcome, problem);
+      await node.end(end);
     } catch (error) {
       this.#run.noteBug();
       this.#run.deps.emit({ type: "warning", node: node.name, text: `closing it failed: ${String(error)}` });

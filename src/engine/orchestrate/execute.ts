@@ -14,6 +14,8 @@ import type { Action } from "./action.ts";
 export interface RunRequest {
   readonly what:
     | { readonly kind: "orchestration"; readonly name: string }
+    /** An orchestration that a command made of something else; it is in the record, so that it is resumed as it was. */
+    | { readonly kind: "composed"; readonly name: string; readonly text: string }
     | { readonly kind: "state"; readonly names: readonly string[] }
     /** Argument vector run through `sh -c` when `shell`, else as it is. */
     | { readonly kind: "exec"; readonly argv: readonly string[]; readonly shell: boolean }

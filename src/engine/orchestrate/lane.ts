@@ -104,7 +104,7 @@ function isCutBefore(stage: PlannedStage, group: readonly Ready[]): boolean {
   if (last === undefined) return false;
   const isTimed = stage.timeout !== undefined || last.stage.timeout !== undefined;
   const isLook = stage.task.kind === "look" || last.stage.task.kind === "look";
-  return isTimed || isLook || group.some((ready) => stage.rests.has(ready.stage.register));
+  return isTimed || isLook || stage.reconnect === true || group.some((ready) => stage.rests.has(ready.stage.register));
 }
 
 async function open(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<Gate> {
@@ -160,6 +160,7 @@ async function within(
 ): Promise<WorkResult> {
   const [{ stage }] = group as readonly [Ready, ...Ready[]];
   run.tracker.enter(stage.id);
+  if (stage.reconnect && !run.request.dryRun) await node.rest();
   const session = node.session();
   let isLate = false;
   const expire = (): void => {

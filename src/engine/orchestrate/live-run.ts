@@ -48,7 +48,7 @@ export class LiveRun {
     this.mostConnected = connectionsFor(deps.openFiles);
     this.concurrency = request.concurrency ?? CONCURRENCY;
     this.#connecting = new Slots(Math.min(CONNECTING, this.concurrency, this.mostConnected));
-    this.outputs = new StageOutputs(registeredNames(plan.stages));
+    this.outputs = new StageOutputs(registeredNames([...plan.stages, ...(plan.onFailure ?? [])]));
     this.feed = request.feed === "nodes" && !request.dryRun ? new Feed({ emit: deps.emit }) : undefined;
     const recorded = recordedSteps(deps.earlier);
     this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));

@@ -11,7 +11,7 @@ import { validate, validateValue } from "#engine/yaml/validate.ts";
 import { defined } from "#optional/defined.ts";
 import { checkReferences } from "./check-references.ts";
 import { type Inclusion, readInclude } from "./inclusion.ts";
-import { readStages, type StageSource } from "./stage-source.ts";
+import { readRunFailure, readStages, refuseDuplicates, type StageSource } from "./stage-source.ts";
 
 /** An orchestration as its file says it; expressions are not evaluated yet. */
 export interface Orchestration {
@@ -24,6 +24,8 @@ export interface Orchestration {
   readonly target?: ParamDeclaration;
   readonly waves: readonly WaveSource[];
   readonly stages: readonly StageSource[];
+  /** What follows, once, when the run failed. */
+  readonly onFailure: readonly StageSource[];
 }
 
 /** In which groups the target's nodes go through the stages. */
@@ -45,6 +47,7 @@ export const OrchestrationShape = z.strictObject({
     .optional()
     .describe("In which groups the target's nodes go through the stages."),
   stages: z.array(z.unknown()).min(1).describe("What is done, in this order."),
+  onFailure: z.array(z.unknown()).min(1).optional().describe("Stages that follow, once, when the run failed."),
 });
 
 /** One of `waves`. */
@@ -55,6 +58,10 @@ export const WaveShape = z.strictObject({
   batch: z.unknown().optional().describe("So many of them (or a share, 25%) in each group."),
   concurrency: z.unknown().optional().describe("At most so many nodes at a time, for stages that say nothing of it."),
   maxFailures: z.unknown().optional().describe("So many (or a share) may fail, for stages that say nothing of it."),
+  maxUnavailable: z
+    .unknown()
+    .optional()
+    .describe("At most so many at a time, less those that failed, for stages that say nothing of it."),
 });
 
 /** Where an orchestration is named by an `include`, and which files have led there. */
@@ -102,15 +109,18 @@ export function readOrchestration(
   const params = problems.attempt(() => declareParams(child(root, "params"))) ?? new Map<string, ParamDeclaration>();
   const own = problems.attempt(() => readWaves(child(root, "waves"))) ?? [];
   const included: { readonly inclusion: Inclusion; readonly waves: readonly WaveSource[] }[] = [];
+  const onFailure = [...readRunFailure(child(root, "onFailure"), problems)];
   const stages = readStages(child(root, "stages"), problems, (node) => {
     const source = readInclude(node);
-    const { params: declared, waves, stages: brought } = load(source.include, source.at);
+    const { params: declared, waves, stages: brought, onFailure: broughtToo } = load(source.include, source.at);
     const inclusion = { ...source, params: declared };
+    onFailure.push(...broughtToo.map((stage) => insideOf(inclusion, stage)));
     included.push({ inclusion, waves });
     return brought.map((stage) => insideOf(inclusion, stage));
   });
   const waves = own.length > 0 ? own : (problems.attempt(() => wavesOfOne(included)) ?? []);
-  checkReferences(stages, problems);
+  refuseDuplicates([...stages, ...onFailure], problems);
+  checkReferences({ stages, onFailure }, problems);
   const targets = [...params.values()].filter(({ type }) => type === "target");
   if (waves[0] !== undefined && targets.length !== 1)
     problems.add({
@@ -128,6 +138,7 @@ export function readOrchestration(
     ...(targets.length === 1 && targets[0] && { target: targets[0] }),
     waves,
     stages,
+    onFailure,
   };
 }
 

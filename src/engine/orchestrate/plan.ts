@@ -13,6 +13,8 @@ export interface Pace {
   readonly concurrency?: number;
   /** One failed or unreachable node more than this, and no further node or stage starts. */
   readonly maxFailures?: number;
+  /** At most so many nodes at a time, less those of the run that failed or are unreachable; one at least. */
+  readonly maxUnavailable?: number;
 }
 
 /** What the expressions of a stage see beyond what is fixed for the whole run. */
@@ -46,6 +48,8 @@ export interface PlannedStage {
   /** In the order in which they start; absent: an action that concerns no single node, a barrier for all. */
   readonly nodes?: readonly string[];
   readonly pace: Pace;
+  /** Its nodes are connected to anew before it. */
+  readonly reconnect?: true;
   /** Seconds. */
   readonly timeout?: number;
   /** Left out for this reason. */
@@ -66,6 +70,8 @@ export interface RunPlan {
   /** Names of all nodes that it concerns, in the roster's order. */
   readonly nodes: readonly string[];
   readonly stages: readonly PlannedStage[];
+  /** What follows, once, when the run failed. */
+  readonly onFailure?: readonly PlannedStage[];
   /** Said in the record before the first stage. */
   readonly warnings: readonly string[];
   /** How many steps each stage has on each of its nodes, as far as that is known before the run. */
@@ -109,7 +115,8 @@ function belongTogether(first: PlannedStage, next: PlannedStage): boolean {
     first.nodes.every((node, index) => node === next.nodes?.[index]) &&
     first.pace.batch === next.pace.batch &&
     first.pace.concurrency === next.pace.concurrency &&
-    first.pace.maxFailures === next.pace.maxFailures
+    first.pace.maxFailures === next.pace.maxFailures &&
+    first.pace.maxUnavailable === next.pace.maxUnavailable
   );
 }
 

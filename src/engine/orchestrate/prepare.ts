@@ -6,6 +6,7 @@ import { whileOpening } from "#engine/step/sealed.ts";
 import { bindParams, secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf } from "#engine/project/folders.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
@@ -14,7 +15,7 @@ import type { BindContext, Catalogue } from "./bind-context.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { KeptDrafts } from "./kept-drafts.ts";
 import { Ledger } from "./ledger.ts";
-import { loadOrchestration } from "./load-orchestration.ts";
+import { loadOrchestration, readOrchestration, type Orchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration, resolveTargets } from "./given-params.ts";
 import { CONCURRENCY } from "./live-run.ts";
@@ -40,8 +41,8 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   const problems = new Problems();
   // Stages that cannot be bound are left out; what is wrong with the others' steps is told all the same.
   const plan =
-    what.kind === "orchestration"
-      ? await planOrchestration(what.name, prepared, problems)
+    what.kind === "orchestration" || what.kind === "composed"
+      ? await planOrchestration(orchestrationOf(what, prepared), prepared, problems)
       : await planAdHoc(what, prepared);
   refuseAliases(plan, problems);
   const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
@@ -50,9 +51,24 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   return { ...plan, drafts, planned };
 }
 
-async function planOrchestration(name: string, prepared: Prepared, problems: Problems): Promise<RunPlan> {
-  const { request, deps, roster, catalogue, run } = prepared;
-  const orchestration = loadOrchestration(name, foldersOf("orchestrate", deps));
+type Named = Extract<Prepared["request"]["what"], { kind: "orchestration" | "composed" }>;
+
+function orchestrationOf(what: Named, { deps }: Prepared): Orchestration {
+  const folders = foldersOf("orchestrate", deps);
+  if (what.kind === "orchestration") return loadOrchestration(what.name, folders);
+  const file = `${what.name} (composed)`;
+  return readOrchestration(what.name, file, parseSource(file, what.text), (name, at) =>
+    loadOrchestration(name, folders, { at, path: [] }),
+  );
+}
+
+async function planOrchestration(
+  orchestration: Orchestration,
+  prepared: Prepared,
+  problems: Problems,
+): Promise<RunPlan> {
+  const { request, roster, catalogue, run } = prepared;
+  const { name } = orchestration;
   const fixed: Scope = { nodes: roster.nodes, run };
   const bound = await bindParams(orchestration.params, givenToOrchestration(orchestration, request, roster), {
     owner: `the orchestration “${name}”`,
@@ -71,13 +87,14 @@ async function planOrchestration(name: string, prepared: Prepared, problems: Pro
     problems,
     ledger: new Ledger(),
   };
-  const stages = await new StageMaker(orchestration, context, targets).make();
-  const nodes = new Set(stages.flatMap((stage) => stage.nodes ?? []));
+  const { stages, onFailure } = await new StageMaker(orchestration, context, targets).make();
+  const nodes = new Set([...stages, ...onFailure].flatMap((stage) => stage.nodes ?? []));
   return {
     title: name,
     roster,
     nodes: [...roster.nodes.keys()].filter((node) => nodes.has(node)),
     stages,
+    ...(onFailure.length > 0 && { onFailure }),
     warnings: request.skipHealth ? ["health checks are left out (--skip-health)"] : [],
   };
 }
@@ -106,11 +123,12 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
  * how many steps there are.
  */
 async function renderAll(
-  { stages, roster }: RunPlan,
+  { stages: first, onFailure = [], roster }: RunPlan,
   drafts: KeptDrafts,
   problems: Problems,
   read: SecretReader,
 ): Promise<NonNullable<RunPlan["planned"]>> {
+  const stages = [...first, ...onFailure];
   const outputs = new StageOutputs(registeredNames(stages));
   const planned = new Map<PlannedStage, ReturnType<PlannedCounts["of"]>>();
   for (const stage of stages) {

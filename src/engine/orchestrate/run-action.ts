@@ -126,6 +126,7 @@ function contextOf(
     ...defined({ context: request.context, node: node?.entry, trust: deps.trust }),
     nodes: plan.roster.nodes,
     targets: plan.nodes,
+    ended: new Map([...run.nodes].flatMap(([name, { ended }]) => (ended ? [[name, ended] as const] : []))),
     signal,
     note: (text) => tell({ type: "action.note", stage: stage.id, action, ...item, text }),
     output: (stream, text) =>

@@ -3,6 +3,8 @@ import type { Emit, NodeOutcome, Outcome, RunEventBody } from "#engine/events/ev
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeSession } from "#engine/session/session.ts";
 import type { Host } from "#engine/transport/host.ts";
+import { defined } from "#optional/defined.ts";
+import type { NodeEnd } from "./action.ts";
 
 /** Called with each event of a node's session, before and after it is passed on. */
 export interface Watch {
@@ -19,7 +21,7 @@ export class RunNode {
   readonly #emit: Emit;
   #session: NodeSession | undefined;
   #wasTouched = false;
-  #end: { readonly outcome: NodeOutcome; readonly problem?: Problem } | undefined;
+  #end: NodeEnd | undefined;
   /** How its steps ended in the earlier parts of this run. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
   watch: Watch = nothing;
@@ -42,6 +44,11 @@ export class RunNode {
 
   get isAlive(): boolean {
     return this.#end === undefined;
+  }
+
+  /** How its part in the run ended; undefined: it did not. */
+  get ended(): NodeEnd | undefined {
+    return this.#end;
   }
 
   get outcome(): NodeOutcome | undefined {
@@ -94,9 +101,9 @@ export class RunNode {
   }
 
   /** Ends its part in the run: frees lock and connection. Only the first call counts. */
-  async end(outcome: NodeOutcome, problem?: Problem): Promise<void> {
+  async end({ outcome, problem, stage }: NodeEnd): Promise<void> {
     if (this.#end !== undefined) return;
-    this.#end = { outcome, ...(problem && { problem }) };
+    this.#end = { outcome, ...defined({ problem, stage }) };
     if (this.#session) await this.#session.finish(outcome, problem);
     else this.#emit({ type: "node.finished", node: this.name, outcome, ...(problem && { problem }) });
   }

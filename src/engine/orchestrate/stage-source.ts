@@ -22,6 +22,7 @@ export interface StageSource {
   readonly when?: SourceNode;
   readonly afterEach: boolean;
   readonly once: boolean;
+  readonly reconnect: boolean;
   readonly order: "file" | "reverse" | "name";
   readonly onFailure: readonly StageSource[];
   /** The includes that brought it, the outermost first. */
@@ -66,6 +67,10 @@ const common = {
   batch: z.unknown().optional().describe("So many nodes (or a share, 25%), then the next ones."),
   concurrency: z.unknown().optional().describe("At most so many nodes at a time."),
   maxFailures: z.unknown().optional().describe("A number or share of nodes that may fail or be unreachable."),
+  maxUnavailable: z
+    .unknown()
+    .optional()
+    .describe("At most so many nodes (or a share) at a time, less those that failed or are unreachable."),
   timeout: z.unknown().optional().describe("90s, 10m; an action without one may take an hour."),
   order: z.enum(["file", "reverse", "name"]).optional().describe("Of the nodes: as in the roster unless given."),
   once: z.boolean().optional().describe("With waves: before the first or after the last one, for all nodes at once."),
@@ -79,6 +84,10 @@ export const ApplyShape = z.strictObject({
   ...common,
   on: target.optional().describe("The nodes: a target expression, or a list of them."),
   apply: z.union([name, z.array(name).min(1)]).describe("A state, or a list of states."),
+  reconnect: z
+    .boolean()
+    .optional()
+    .describe("The nodes are connected to anew first, so that this proves that they can be."),
 });
 /** A stage that runs an action; every other key is an argument of the action. */
 export const RunShape = z.strictObject({
@@ -94,7 +103,12 @@ export const STAGE_KEYS: readonly string[] = Object.keys({ ...ApplyShape.shape, 
 /** Keys of a stage that runs an action; every other key is an argument of the action. */
 const runKeys = Object.keys(RunShape.shape);
 /** What belongs to the other kind of stage only, and is no argument. */
-const strayKeys = ["on", "apply"];
+const strayKeys = ["on", "apply", "reconnect"];
+
+/** Reads the stages that follow when the run failed. */
+export function readRunFailure(list: SourceNode | undefined, problems: Problems): readonly StageSource[] {
+  return readList(list, problems, "after-action");
+}
 
 /** Reads a list of stages, nested ones and those that `include` brings too; keeps going after a bad one. */
 export function readStages(
@@ -108,7 +122,6 @@ export function readStages(
       ? (problems.attempt(() => include(item)) ?? [])
       : (readStage(item, problems, "top") ?? []),
   );
-  refuseDuplicates(stages, problems);
   return stages;
 }
 
@@ -157,6 +170,7 @@ function applyStage(node: SourceMap, problems: Problems, level: Level): StageSou
       ...(given?.kind === "map" && { with: given }),
     },
     ...defined({ on }),
+    reconnect: shape.reconnect ?? false,
     afterEach: false,
   };
 }
@@ -176,6 +190,7 @@ function runStage(node: SourceMap, problems: Problems, level: Level): StageSourc
     ...fieldsOf(node, shape, problems, isPerNode ? "after-node" : "after-action"),
     work: { kind: "run", action: shape.run, at: node.get("run")?.at ?? node.at, args: argsOf(node, own, problems) },
     ...defined({ on: each }),
+    reconnect: false,
     afterEach: shape.afterEach ?? false,
   };
 }
@@ -185,7 +200,7 @@ function fieldsOf(
   shape: Pick<z.output<typeof ApplyShape>, "id" | "title" | "register" | "order" | "once">,
   problems: Problems,
   after: Level,
-): Omit<StageSource, "work" | "afterEach"> {
+): Omit<StageSource, "work" | "afterEach" | "reconnect"> {
   const when = node.get("when");
   return {
     id: shape.id,
@@ -220,7 +235,8 @@ function part(node: SourceMap, entries: SourceMap["entries"]): SourceMap {
   return new SourceMap(node.file, node.start, node.end, entries, node.flow);
 }
 
-function refuseDuplicates(stages: readonly StageSource[], problems: Problems): void {
+/** Ids and registered names are unique in a file with all that it includes. */
+export function refuseDuplicates(stages: readonly StageSource[], problems: Problems): void {
   const ids = new Map<string, SourcePosition>();
   const registers = new Map<string, StageSource>();
   for (const stage of flatten(stages)) {

@@ -4,7 +4,7 @@ import type { BindContext } from "./bind-context.ts";
 import { attemptKnown, bindStage, isEmptyTarget, nodesOf, paceOf, type StageInstance } from "./bind-stage.ts";
 import { contextWithin } from "./include-scope.ts";
 import type { Orchestration } from "./load-orchestration.ts";
-import { batchesOf, wavesOf, type Pace, type PlannedStage } from "./plan.ts";
+import { batchesOf, wavesOf, type Pace, type PlannedStage, type RunPlan } from "./plan.ts";
 import type { StageSource } from "./stage-source.ts";
 
 /** Some of the target's nodes on their way through the stages. */
@@ -35,8 +35,8 @@ export class StageMaker {
     this.#targets = targets;
   }
 
-  async make(): Promise<readonly PlannedStage[]> {
-    const { stages } = this.#orchestration;
+  async make(): Promise<Required<Pick<RunPlan, "stages" | "onFailure">>> {
+    const { stages, onFailure } = this.#orchestration;
     const isOnce = ({ once, afterEach }: StageSource): boolean => once || afterEach;
     const first = stages.findIndex((stage) => !isOnce(stage));
     const last = stages.findLastIndex((stage) => !isOnce(stage));
@@ -50,7 +50,9 @@ export class StageMaker {
       for (const stage of before) if (stage.afterEach) await this.#add(stage, wave, true);
     }
     for (const stage of after) await this.#add(stage, everybody);
-    return this.#made;
+    const made = this.#made.splice(0);
+    for (const stage of onFailure) await this.#add(stage, everybody);
+    return { stages: made, onFailure: this.#made };
   }
 
   #refuseMisplaced(body: readonly StageSource[], after: readonly StageSource[]): void {

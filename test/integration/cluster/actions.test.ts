@@ -55,6 +55,7 @@ describe("bastion actions against a real controller", function () {
     node,
     nodes: new Map([[node.name, node]]),
     targets: [],
+    ended: new Map(),
     signal: stop.signal,
     note: (text) => notes.push(text),
     output: () => undefined,

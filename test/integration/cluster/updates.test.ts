@@ -329,6 +329,27 @@ steps:
     expect(names.stdout).to.equal("at-terminal\t\n");
   });
 
+  it("tells whether a node reboots, and why, once it has built its system", async () => {
+    const held = Promise.withResolvers<Answer>();
+    answers.set("n4", (step) =>
+      step === "prepare" ? { ok: true, needsReboot: true, rebootReasons: ["kernel: 6.12.1 -> 6.12.2"] } : held.promise,
+    );
+    const target = { flakeRef: "github:example/fleet", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
+    const spec = { target, selector: { nodeIds: ["n4"] }, approvalPolicy: "auto" };
+    const text = codec.print({ kind: "ClusterUpdate", metadata: { name: "reboots" }, spec });
+    writeFileSync(join(project.project, "reboots.yaml"), text);
+    const [before] = await json<Plan[]>("plan", "-f", "reboots.yaml");
+    expect(before?.nodes[0]).to.include({ reboots: "unknown", change: "unknown" });
+    await does("apply", "-f", "reboots.yaml", "--passphrase-file", "passphrase");
+    await eventually(async () => (await get("reboots")).nodeStatus[0]?.phase === "activating");
+    expect(await does("plan", "reboots")).to.match(/^n4 .* yes: kernel: 6\.12\.1 -> 6\.12\.2 /m);
+    expect(await does("get", "reboots", "-o", "wide")).to.match(
+      /^n4 .* activating .* yes .* kernel: 6\.12\.1 -> 6\.12\.2 /m,
+    );
+    held.resolve({ ok: true });
+    await reaches("reboots", "succeeded");
+  });
+
   it("takeover: another controller goes on where a stopped owner was; by force only with a word", async () => {
     const held = Promise.withResolvers<Answer>();
     answers.set("n1", (step) => (step === "prepare" ? held.promise : { ok: true }));

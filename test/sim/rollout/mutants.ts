@@ -69,16 +69,6 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
       { file: "rollout/starts.ts", from: "view.nodes.get(id)?.isReady !== true || mayBeDownBy", to: "mayBeDownBy" },
     ],
   },
-  unheard: {
-    why: "a node that was given up is not counted, though its order may reach it late",
-    edits: [
-      {
-        file: "rollout/starts.ts",
-        from: 'return phase === "failed" && fence.seq < seq - 1;',
-        to: 'return phase === "failed" && fence.seq < 0;',
-      },
-    ],
-  },
   lookonce: {
     why: "what may be down is looked at before a node prepares, and not again before it is activated",
     edits: [
@@ -128,10 +118,6 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
         to: "givers.size * 3 > controllers.size",
       },
     ],
-  },
-  trustsrows: {
-    why: "a new owner orders what the rows say that it finds, without asking the nodes",
-    edits: [{ file: "rollout/adopt.ts", from: 'atRest.has(row.phase) ? row.phase : "preflight"', to: "row.phase" }],
   },
   forgetsactive: {
     why: "a new owner takes all that it finds for nodes that were never begun",
@@ -202,10 +188,6 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
     edits: [
       { file: "rollout/view.ts", from: "isOurs && fence.generation === generation ? report", to: "isOurs ? report" },
     ],
-  },
-  oldanswer: {
-    why: "what a node said of an older order is taken for the answer",
-    edits: [{ file: "rollout/advance.ts", from: "report?.fence.seq === row.seq ? report : undefined", to: "report" }],
   },
   deafend: {
     why: "what nodes say after the end of a rollout is not heard",

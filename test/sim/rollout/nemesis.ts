@@ -11,7 +11,8 @@ export class Nemesis {
   begin(until: number): void {
     const { swarm } = this.#world;
     if (swarm.partitions) this.#repeat(60_000, until, () => this.#partition());
-    if (swarm.cutNodes) this.#repeat(60_000, until, () => this.#cutNodes());
+    if (swarm.cutNodes)
+      this.#repeat(60_000, until, () => (this.#world.random.chance(0.5) ? this.#cutNodes() : this.#strand()));
     if (swarm.crashes) this.#repeat(80_000, until, () => this.#crash());
     if (swarm.nodeCrashes) this.#repeat(60_000, until, () => this.#crashNode());
     if (swarm.jumps) this.#repeat(50_000, until, () => this.#jump());
@@ -55,6 +56,32 @@ export class Nemesis {
         .flatMap((controller) => [`${id}*>${controller.id}`, `${controller.id}>${id}*`]),
     );
     this.#block(pairs, random.between(5_000, 200_000));
+  }
+
+  /**
+   * A controller from all others, for long, with a node that hears it alone; half of the time the others still hear the node. So there are orders
+   * that are long over, and who may yet take them. At times the controller takes over by what it knew.
+   */
+  #strand(): void {
+    const { random, members, controllers, swarm, scheduler, figures } = this.#world;
+    const [alone, node] = [random.pick(controllers), `${random.pick(members).id}*`];
+    const others = controllers.filter((controller) => controller !== alone);
+    const isHeard = random.chance(0.5);
+    const pairs = others.flatMap(({ id }) => [
+      `${id}>${alone.id}`,
+      `${alone.id}>${id}`,
+      `${id}>${node}`,
+      ...(isHeard ? [] : [`${node}>${id}`]),
+    ]);
+    const ms = random.between(50_000, swarm.duration);
+    this.#block(pairs, ms);
+    if (swarm.takeovers === 0 || random.chance(0.7)) return;
+    scheduler.after(ms * random.between(0.3, 1), () => {
+      if (this.#world.isHealed) return;
+      figures.takeovers++;
+      figures.forced++;
+      alone.takeOver("u", true);
+    });
   }
 
   /** A controller from all others, but from no node. */

@@ -169,6 +169,13 @@ describe("a node that goes back", () => {
     expect(next("rolling_back", { report: failed })).to.equal("failed rollback");
     expect(next("rolling_back", { spec, age: 70 })).to.equal("-");
     expect(next("rolling_back", { spec, age: 71 })).to.equal("failed rollback");
+    // What was booted may have to be booted back.
+    const booted = { state: "rolling_back", needsReboot: true } as const;
+    const slow = { timeouts: { activateSeconds: 10, rebootSeconds: 100 } };
+    expect(next("rolling_back", { spec: slow, report: booted, age: 160 })).to.equal("-");
+    expect(next("rolling_back", { spec: slow, report: booted, age: 161 })).to.equal("failed rollback");
+    const quick = { timeouts: { activateSeconds: 100, rebootSeconds: 10 } };
+    expect(next("rolling_back", { spec: quick, report: booted, age: 160 })).to.equal("-");
   });
 });
 

@@ -54,6 +54,14 @@ describe("the decision", () => {
     expect(rollout.progress).to.deep.include({ phase: "rolling_out", waits: "n2, which has not confirmed its owner" });
   });
 
+  it("waits for another update that has nodes of it", () => {
+    const rollout = new SteppedRollout({ nodes: ["n1"] }).set({ other: "hotfix" }).settle();
+    expect(rollout.progress).to.deep.include({ phase: "ready", waits: "the update “hotfix”" });
+    const { view } = rollout;
+    const { other: _, ...alone } = view;
+    expect(decide(alone).progress?.phase).to.equal("rolling_out");
+  });
+
   it("takes the next manifest from the beginning", () => {
     const rollout = begun(["n1"]).finish("n1");
     const before = rollout.row("n1").seq;

@@ -410,6 +410,33 @@ describe("the updater", () => {
       expect(world.version()).to.equal(old);
     });
 
+    it("says nothing of an activation that fails while the order to go back waits: going back has not failed", async () => {
+      const world = prepared();
+      const statement = statementOf(young, quick);
+      world.behaviours.set(young, { reaches: false });
+      await world.give(statement, "prepare");
+      onceAt(world, "systemctl restart", () => world.order("roll_back", statement, { seq: 9 }));
+      await world.give(statement, "activate");
+      expect(world.said.filter(({ fence }) => fence.seq === 9).map(({ state }) => state)).to.deep.equal([
+        "activating",
+        "rolling_back",
+        "rolled_back",
+      ]);
+      expect(world.version()).to.equal(old);
+    });
+
+    it("does not call it gone back when it runs the target and does not know what came before", async () => {
+      const world = prepared();
+      const statement = statementOf(young, quick);
+      await world.give(statement, "prepare", "activate");
+      // As after a journal that was lost.
+      world.files.delete("/var/lib/kcore/updates/journal.json");
+      world.order("roll_back", statement, { seq: 20 });
+      await world.live();
+      expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
+      expect(world.version()).to.equal(young);
+    });
+
     it("has one rollout at a time", async () => {
       const world = prepared();
       const statement = statementOf(young, quick);

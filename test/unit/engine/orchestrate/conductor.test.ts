@@ -15,6 +15,7 @@ type Given = {
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly request?: Partial<RunRequest>;
   readonly deps?: Partial<RunDependencies>;
+  readonly onFailure?: readonly PlannedStage[];
 };
 
 interface Ran {
@@ -27,7 +28,8 @@ interface Ran {
 async function conduct(names: readonly string[], stages: readonly PlannedStage[], given: Given = {}): Promise<Ran> {
   const events: RunEventBody[] = [];
   const nodes = fakeNodes(given.lessons ?? {}, given);
-  const plan = { title: "test", roster: rosterOf(...names), nodes: names, stages, warnings: [] };
+  const { onFailure = [] } = given;
+  const plan = { title: "test", roster: rosterOf(...names), nodes: names, stages, onFailure, warnings: [] };
   const run = new Conductor(plan, runRequest(given.request), runDependencies(nodes, events, given.deps));
   const { exitCode } = await run.conduct();
   return { exitCode, events, nodes, said: (type) => events.filter((event) => event.type === type) };
@@ -622,3 +624,106 @@ describe("conducting a run", () => {
 const noRun = (): never => {
   throw new Error("run in a dry run");
 };
+
+describe("what follows when a run failed", () => {
+  const failing = {
+    "s/a": { outcome: "changed" },
+    "n2 s/a": { outcome: "failed" },
+    "s/undo": { outcome: "changed" },
+  } as const;
+  const first = applyStage("first", ["n1"], ["s/a"]);
+  const second = { ...applyStage("second", ["n2"], ["s/a"]), pace: { maxFailures: 0 } };
+  const third = applyStage("third", ["n3"], ["s/a"]);
+  const undo = ["n3", "n1"].map((name) => applyStage(`undo-${name}`, [name], ["s/undo"]));
+  const run = (given: Given & { readonly onFailure?: readonly PlannedStage[] } = {}) =>
+    conduct(["n1", "n2", "n3"], [first, second, third], { lessons: failing, onFailure: undo, ...given });
+
+  it("is done once, in its order, on nodes that are left, though they were through", async () => {
+    const { nodes, exitCode, events } = await run();
+    expect(nodes.log.filter((line) => / step | rest| finish/.test(line))).to.deep.equal([
+      "n1 step s/a",
+      "n1 rest",
+      "n2 step s/a",
+      "n2 finish failed",
+      "n3 step s/undo",
+      "n3 rest",
+      "n1 step s/undo",
+      "n1 rest",
+      "n1 finish interrupted",
+      "n3 finish interrupted",
+    ]);
+    expect(exitCode).to.equal(1);
+    expect(stagesOf(events)).to.deep.equal(["first ok", "second failed", "undo-n3 ok", "undo-n1 ok", "third skipped"]);
+  });
+
+  it("is left alone in a dry run, in a run that is stopped, and when nothing failed", async () => {
+    for (const given of [
+      { request: { dryRun: true } },
+      { deps: { stop: AbortSignal.abort("stop") } },
+      { lessons: { "s/a": {} } },
+    ] satisfies readonly Given[]) {
+      const { nodes } = await run(given);
+      expect(nodes.log.filter((line) => line.includes("undo"))).to.deep.equal([]);
+    }
+  });
+
+  it("is all that a resumed run goes on with once it was begun", async () => {
+    const began = { seq: 9, at: 1, type: "stage.started", stage: "undo-n3" } as const;
+    const { nodes, exitCode, said } = await run({
+      deps: { earlier: [began] },
+      request: { command: "kcore orchestrate x" },
+    });
+    expect(nodes.log.filter((line) => line.includes(" step "))).to.deep.equal(["n3 step s/undo", "n1 step s/undo"]);
+    expect(exitCode).to.equal(1);
+    expect(JSON.stringify(said("warning"))).to.contain("to begin anew: kcore orchestrate x");
+  });
+});
+
+describe("the pace of a stage", () => {
+  it("leaves room for nodes that failed: no more are under way than may be unavailable", async () => {
+    let [under, most] = [0, 0];
+    const gate = Promise.withResolvers<void>();
+    const begins = (): void => {
+      most = Math.max(most, ++under);
+      if (under === 2) gate.resolve();
+    };
+    const names = ["n1", "n2", "n3", "n4"];
+    const look = applyStage("look", names, ["s/a"]);
+    const work = { ...applyStage("work", names, ["s/b"]), pace: { maxUnavailable: 3 } };
+    const ended = gate.promise.then(() => void (under = 0));
+    const { exitCode } = await conduct(
+      names,
+      [
+        look,
+        actionStage(
+          "all",
+          testAction("x.all", () => ({ changed: false, outputs: {} })),
+        ),
+        work,
+      ],
+      {
+        lessons: { "s/a": {}, "s/b": { begins, after: ended } },
+        unreachable: ["n4"],
+      },
+    );
+    expect([exitCode, most]).to.deep.equal([3, 2]);
+  });
+
+  it("connects anew before a stage that asks for it, but not in a dry run", async () => {
+    const stages = [
+      applyStage("one", ["n1"], ["s/a"]),
+      { ...applyStage("two", ["n1"], ["s/b"]), reconnect: true as const },
+    ];
+    const { nodes } = await conduct(["n1"], stages, { lessons: both });
+    expect(nodes.log.slice(0, 6)).to.deep.equal([
+      "n1 connect",
+      "n1 perform [one]",
+      "n1 step s/a",
+      "n1 rest",
+      "n1 connect",
+      "n1 perform [two]",
+    ]);
+    const dry = await conduct(["n1"], stages, { lessons: both, request: { dryRun: true } });
+    expect(dry.nodes.log).to.not.include("n1 rest");
+  });
+});

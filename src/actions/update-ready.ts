@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { askFirst } from "#api/ask.ts";
+import { ApiRefusal } from "#api/client.ts";
+import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
+
+/** A controller that runs on the very node that was updated is given so long to answer again. */
+const patienceMs = 10_000;
+const pauseMs = 1_000;
+
+/**
+ * After an update: waits until a controller calls the node ready, at that version. Where no controller answers, it asks none; and a node that
+ * the cluster does not know is not its matter.
+ * ```yaml
+ * - { id: ready, run: update.ready, version: "0.2.0", within: 300, each: "{{params.nodes}}" }
+ * ```
+ */
+export const updateReady = defineAction({
+  name: "update.ready",
+  summary: "Waits until a node is ready at a version, where a controller can tell.",
+  args: z.strictObject({
+    version: z.string().describe("The version that it shall run."),
+    within: z.number().positive().default(300).describe("Seconds until it is given up."),
+    port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names."),
+  }),
+  async run({ version, within, port }, context) {
+    const node = nodeOf("update.ready", undefined, context);
+    const begun = performance.now();
+    const patience = isController(node) ? Math.min(patienceMs, within * 1000) : 0;
+    for (;;) {
+      const found = await look(node, version, port, context);
+      const waited = performance.now() - begun;
+      if (found === "well") return done;
+      if (found.isUnasked && waited >= patience) {
+        context.note(`not asked whether ${node.name} is ready: ${found.missing}`);
+        return done;
+      }
+      if (waited >= within * 1000) throw notWell(node, within, found.missing);
+      await sleep(pauseMs, undefined, { signal: context.signal });
+    }
+  },
+  plan: (_, { note }) => {
+    note("would ask a controller, where one answers, whether it is ready");
+    return Promise.resolve(done);
+  },
+});
+
+const done = { changed: false, outputs: {} } as const;
+
+/** What is missing. `isUnasked`: no controller could be asked. */
+type Found = "well" | { readonly missing: string; readonly isUnasked: boolean };
+
+async function look(node: NodeEntry, version: string, port: number, context: ActionContext): Promise<Found> {
+  const cluster = await openContext(context);
+  try {
+    const asking = askingOf(cluster, context, endpointsFor(node, port, cluster, context));
+    const view = await askFirst(asking, (client) => client.call("getNode", {}, { id: node.id }));
+    if (view.status !== "ready") return { missing: view.reason ?? `it is ${view.status}`, isUnasked: false };
+    if (view.version === version) return "well";
+    return { missing: `it says that it runs ${view.version}, not ${version}`, isUnasked: false };
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    const isUnknown = error instanceof ApiRefusal && error.status === 404;
+    return { missing: isUnknown ? "no controller knows it" : error.message, isUnasked: true };
+  }
+}
+
+function notWell({ name }: NodeEntry, seconds: number, missing: string): KcoreError {
+  return new KcoreError(
+    {
+      code: "NODE_NOT_READY",
+      message: `${name} is not ready after ${seconds} s: ${missing}`,
+      hint: `kcore exec --on ${name} -- journalctl -n 30 -u kcore-node-agent -u kcore-updater`,
+    },
+    { exitCode: 1 },
+  );
+}

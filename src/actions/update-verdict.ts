@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { defineAction } from "#engine/orchestrate/action.ts";
+
+/**
+ * When an update failed: says whether it is taken back, which may not be wanted when all that failed is a gate. Gives `goesBack`.
+ * ```yaml
+ * onFailure:
+ *   - { id: verdict, run: update.verdict, gates: [web], onGateFailure: false }
+ * ```
+ */
+export const updateVerdict = defineAction({
+  name: "update.verdict",
+  summary: "Says whether an update that failed is taken back.",
+  args: z.strictObject({
+    gates: z.array(z.string()).default([]).describe("Ids of the stages that are gates."),
+    onGateFailure: z.boolean().default(true).describe("Is it taken back also when nothing but a gate failed?"),
+  }),
+  run({ gates, onGateFailure }, { ended, warn }) {
+    const failed = [...ended].filter(([, { outcome }]) => outcome === "failed");
+    const isGate = failed.every(
+      ([, { stage = "", problem }]) => gates.includes(stage) || problem?.code === "UPDATE_GATE_FAILED",
+    );
+    const goesBack = onGateFailure || failed.length === 0 || !isGate;
+    warn(
+      goesBack
+        ? "the update failed: what this run brought is taken back, in reverse order"
+        : "a gate failed: what this run brought stays (rollback.onHealthGateFailure)",
+    );
+    return Promise.resolve({ changed: false, outputs: { goesBack } });
+  },
+  plan: () => Promise.resolve({ changed: false, outputs: { goesBack: true } }),
+});

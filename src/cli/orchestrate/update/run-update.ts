@@ -1,0 +1,82 @@
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdir, rename, rm, stat } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { KcoreError } from "#errors/problem.ts";
+import { kcoreHome } from "../../process/kcore-home.ts";
+import { findProject } from "../../project/find-project.ts";
+import { ownRoster } from "../../roster/own-roster.ts";
+import { viewOf, type ViewFlags } from "../../terminal/choose-view.ts";
+import type { FoundBundle } from "../../update/bundle-file.ts";
+import { findBundle } from "../../update/bundles.ts";
+import { readUpdates, type UpdateManifest } from "../../update/named-updates.ts";
+import { requestOf, startRun, type RunFlags } from "../../watch/start-run.ts";
+import { composeUpdate } from "./compose.ts";
+
+export interface UpdateFlags extends RunFlags, ViewFlags {
+  readonly filename?: readonly string[];
+  readonly bundle?: string;
+  readonly rollback?: boolean;
+}
+
+/**
+ * `kcore orchestrate update -f FILE`: an update over SSH, without controllers. Gives the exit code of the run.
+ * @throws KcoreError USAGE, TARGET_EMPTY, and as findBundle
+ */
+export async function runUpdate({
+  filename = [],
+  bundle: given,
+  rollback = false,
+  ...flags
+}: UpdateFlags): Promise<number> {
+  const { name, spec } = await oneOf(filename);
+  const { nodes } = ownRoster(findProject(flags.project));
+  const { version, bundle: sha256 } = spec.target;
+  const found = await findBundle({ version, sha256, file: given });
+  const file = await plainFile(found);
+  const { text, params } = composeUpdate({
+    name,
+    spec,
+    bundle: found.bundle,
+    file,
+    nodes: nodes.values(),
+    isBack: rollback,
+  });
+  const request = requestOf(flags, { kind: "composed", name: `update ${name}`, text }, { params });
+  return (await startRun(flags, request, viewOf(flags))).exitCode;
+}
+
+async function oneOf(files: readonly string[]): Promise<UpdateManifest> {
+  const [manifest, second] = await readUpdates(files);
+  if (!manifest || second)
+    throw new KcoreError({
+      code: "USAGE",
+      message: manifest ? "a run carries out one update, and several are here" : "no file with an update is named",
+      hint: "kcore orchestrate update -f rollout.yaml",
+    });
+  if (manifest.spec.target.flakeRef === undefined) return manifest;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `“${manifest.name}” is about NixOS systems, and over SSH an update brings kcore's runtime`,
+    at: manifest.at,
+    hint: "kcore update cluster apply; or, without controllers, nixos-rebuild switch --target-host",
+  });
+}
+
+/** A file with the bundle's bytes and nothing else: a run that is resumed days later needs it as well. */
+async function plainFile({ bundle, file, start }: FoundBundle): Promise<string> {
+  if (start === 0) return file;
+  const folder = join(kcoreHome(), "cache", "bundles");
+  const place = join(folder, bundle.sha256);
+  if ((await stat(place).catch(() => undefined))?.size === bundle.size) return place;
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const aside = `${place}.${randomUUID()}.tmp`;
+  try {
+    await pipeline(createReadStream(file, { start }), createWriteStream(aside, { flags: "wx", flush: true }));
+    await rename(aside, place);
+  } finally {
+    await rm(aside, { force: true });
+  }
+  return place;
+}

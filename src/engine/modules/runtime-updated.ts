@@ -1,0 +1,185 @@
+import { z } from "zod";
+import { blobName, blobOf, fileBlob } from "../step/blob.ts";
+import { defineModule, type Step } from "../step/define.ts";
+import { AbsolutePath, Duration, Sha256 } from "../step/fields.ts";
+import { giveOrders, readUpdates, type Updates } from "../step/fragments/updater.ts";
+import { sh, type Sh } from "../step/sh.ts";
+
+const Word = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/, "must be letters, digits, “.”, “_”, “:”, “@” and “-”");
+
+const args = z.strictObject({
+  to: z
+    .enum(["reached", "fenced", "prepared", "activated", "held", "rolled_back"])
+    .describe("How far: the updater is there; knows whose it is; has it ready; has it in use; keeps it; went back."),
+  update: Word.describe("The update's name."),
+  owner: Word.describe("Who orders; another one begins with a higher epoch, and this one is refused from then on."),
+  path: z
+    .string()
+    .regex(/^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/, "must be a store path")
+    .describe("The store path of the runtime that the update brings."),
+  signed: z
+    .strictObject({
+      statement: z.string().describe("The statement, JSON, as it was signed."),
+      signature: z.string().describe("The bastion's signature."),
+      signer: z.string().describe("The certificate of who signed."),
+    })
+    .meta({ examples: [{ statement: '{"kind":"ClusterUpdate"}', signature: "MEUCIQ==", signer: "-----BEGIN…" }] })
+    .optional()
+    .describe("The update as the bastion signed it, of update.sign; the node carries out nothing else."),
+  bundle: z
+    .strictObject({
+      file: AbsolutePath.describe("The bundle's bytes on the bastion."),
+      sha256: Sha256.describe("Their SHA-256."),
+      size: z.int().positive().describe("How many they are."),
+    })
+    .meta({ examples: [{ file: "/var/cache/kcore/kcore.nar.gz", sha256: "0".repeat(64), size: 1048576 }] })
+    .optional()
+    .describe("Where the bastion has it, for nodes that lack it."),
+  limit: Duration.default(600).describe("How long the updater may take."),
+  boots: z.boolean().default(false).describe("Does the node boot for it?"),
+  own: z.boolean().default(false).describe("Go back only from what this owner brought."),
+  profile: AbsolutePath.default("/nix/var/nix/profiles/kcore").describe("The profile of kcore's runtime."),
+});
+type Args = z.output<typeof args>;
+
+/**
+ * ```yaml
+ * runtime.updated:
+ *   to: activated
+ *   update: release-1
+ *   owner: bastion-20261121
+ *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
+ * ```
+ * It gives orders to the node's own updater, which carries them out, goes back by itself when something fails, and refuses an older owner
+ * (docs/updates.md). `activated` ends when nothing is missing but the bastion's confirmation, which `held` gives: so that is to be asked for over a new
+ * connection (`reconnect` of a stage). A node that runs the path already is given no order.
+ */
+export const runtimeUpdated = defineModule({
+  name: "runtime.updated",
+  summary: "Brings kcore's runtime on a node to another version, by the node's own updater, or back.",
+  alsoKnownAs: ["update", "upgrade", "rollout", "kcore-updater"],
+  args,
+  refusals: ["UPDATER_MISSING", "UPDATER_SILENT", "UPDATE_FAILED", "UPDATE_GATE_FAILED", "UPDATE_REFUSED"],
+  step: (given, { stateDir }) => {
+    const updates: Updates = { ...given, folder: `${stateDir}/updates` };
+    const timeout = given.limit + 180;
+    return {
+      reach: reachOf(given, updates),
+      ...gapOf(given, updates),
+      timeout,
+    };
+  },
+});
+
+/** In a plan an order that is not given yet does not hide what the next ones would do. */
+function reachOf({ to, profile }: Args, { folder }: Updates): NonNullable<Step["reach"]> {
+  const runtime = { is: "tree", path: profile } as const;
+  const orders = { is: "path", path: `${folder}/${to}` } as const;
+  return { changes: to === "activated" || to === "rolled_back" ? [runtime, orders] : [orders], restsOn: [runtime] };
+}
+
+type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;
+
+function gapOf(given: Args, updates: Updates): Gap {
+  const { path, limit, owner, update, boots, own } = given;
+  const { folder } = updates;
+  const look = (more: Sh): Sh => sh`${readUpdates(updates)}
+read_updates
+fact runtime "$runtime"
+${more}`;
+  const act = (more: Sh): Sh => sh`${readUpdates(updates)}
+${giveOrders(updates, blobOf(JSON.stringify(given.signed ?? {})))}
+${more}`;
+  switch (given.to) {
+    case "reached":
+      return {
+        want: { updater: "there" },
+        probe:
+          look(sh`[ -L ${`${given.profile}-updater`} ] || unsure || refuse UPDATER_MISSING "this node has no updater yet: kcore orchestrate deploy_node $K_NODE"
+[ -L ${`${given.profile}-updater`} ] || exit 1
+fact updater there
+if [ "$f_name" = ${update} ] && [ -n "$previous" ]; then fact changed yes; else fact changed no; fi`),
+      };
+    case "fenced":
+      return {
+        want: { fenced: "yes" },
+        probe: look(sh`fact owner "\${f_owner:-nobody}"
+if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${path} ]; then fact fenced yes; else fact fenced no; fi`),
+        guard: sh`${readUpdates(updates)}
+read_updates
+[ ! -e ${folder}/unfinished ] || [ "$f_name" = ${update} ] ||
+  refuse UPDATE_REFUSED "the node is busy with the update $f_name of $f_owner"`,
+        // What it says of an earlier step of this update, it says again under the present owner's name.
+        apply: act(sh`order fence && await fenced ${Math.min(limit, 120)}`),
+      };
+    case "prepared":
+      return {
+        want: { prepared: path },
+        probe: look(sh`case $ours:$ordered:$r_state in
+  1:prepare:prepared | 1:activate:*) fact prepared ${path} ;;
+  *) if [ "$runtime" = ${path} ]; then fact prepared ${path}; else fact prepared no; fi ;;
+esac`),
+        ...deliver(given, folder),
+        apply: act(sh`${given.bundle ? putBundle(given.bundle, folder) : sh`:`}
+order prepare && await prepared ${limit} && rm -f ${bundlePlace(given, folder)}`),
+      };
+    case "activated":
+      return {
+        want: { runtime: path },
+        probe: look(sh``),
+        apply: act(sh`order activate && await ${boots ? "rebooting" : "activating"} ${limit}`),
+        ...(boots && { ends: "boot" }),
+      };
+    case "held":
+      return {
+        want: { runtime: path, update: "held" },
+        probe: look(sh`case $ours$r_state in
+  1activating | 1rebooting) fact update waits ;;
+  1failed) fact update failed ;;
+  *) fact update held ;;
+esac`),
+        apply: act(sh`read_updates
+[ -n "$ours" ] || refuse UPDATE_REFUSED "the node belongs to the update $f_name of $f_owner, epoch $f_epoch"
+seq=0
+umask 077
+printf '%s\n' ${update}" $f_epoch "${owner} >${folder}/confirmed.new && mv -f ${folder}/confirmed.new ${folder}/confirmed &&
+  await activated ${limit}`),
+      };
+    case "rolled_back":
+      return {
+        want: { back: "yes" },
+        probe: look(sh`back=yes
+if [ "$runtime" = ${path} ] && [ "$f_name" = ${update} ] && [ -n "$previous" ]; then back=no; fi
+${own ? sh`[ "$f_owner" = ${owner} ] || back=yes` : sh`:`}
+fact back "$back"`),
+        apply: act(sh`order roll_back && await rolled_back ${limit}`),
+      };
+  }
+}
+
+/** The bundle goes where the updater looks for it, unless its store has the path; it believes nothing of it. */
+function deliver({ bundle, path }: Args, folder: string): Pick<Gap, "asks" | "offers"> {
+  if (!bundle) return {};
+  const blob = fileBlob(bundle, path.slice("/nix/store/".length + 33));
+  const place = bundlePlace({ bundle }, folder);
+  return {
+    offers: [blob],
+    asks: sh`nix-store --check-validity ${path} 2>/dev/null && nix-store --verify-path ${path} >/dev/null 2>&1 && exit 0
+[ -f ${place} ] && [ "$(sha256sum <${place})" = ${`${bundle.sha256}  -`} ] || echo ${`${blobName(blob)} ${blob.size} bundle`}`,
+  };
+}
+
+function putBundle(bundle: NonNullable<Args["bundle"]>, folder: string): Sh {
+  const place = bundlePlace({ bundle }, folder);
+  return sh`umask 077
+mkdir -p ${`${folder}/bundles`} || exit 1
+while read -r name size what; do
+  ln -f "$K_RUN/blobs/$name" ${place} 2>/dev/null || cp "$K_RUN/blobs/$name" ${place} || exit 1
+done <"$k_asked"`;
+}
+
+function bundlePlace({ bundle }: Pick<Args, "bundle">, folder: string): string {
+  return `${folder}/bundles/${bundle?.sha256 ?? "none"}`;
+}

@@ -1,0 +1,121 @@
+import type { Blob } from "../blob.ts";
+import { sh, type Sh } from "../sh.ts";
+
+/** Where the updater of a node is spoken with, and by whom for what. */
+export interface Updates {
+  /** The folder of updates: `updates` below the node's state folder. */
+  readonly folder: string;
+  readonly profile: string;
+  readonly update: string;
+  readonly owner: string;
+}
+
+/**
+ * What a node's updater says, by its files (src/updater/files.ts): the function `read_updates` sets `fenced` (of the last order that it accepted:
+ * `f_name`, `f_epoch`, `f_owner`, `f_generation`, `f_seq`), and of its report `r_state`, `r_seq`, `waits`, `previous` and `ours`, which is empty when the
+ * report is about another update or another owner's; `ordered`, the last step that this owner ordered, if it is the last one; and `runtime`, what the daemons run.
+ */
+export function readUpdates({ folder, profile, update, owner }: Updates): Sh {
+  return sh`# pick KEY TEXT: k = the first value of KEY, a plain word or a number.
+pick() {
+  k=
+  case $2 in *"\"$1\":"*) ;; *) return 1 ;; esac
+  k=\${2#*"\"$1\":"}
+  case $k in '"'*) k=\${k#'"'} && k=\${k%%'"'*} ;; *) k=\${k%%[,\}]*} ;; esac
+}
+fence_in() {
+  f=
+  case $1 in *'"fence":{'*) f=\${1#*'"fence":{'} && f=\${f%%\}*} ;; *) return 1 ;; esac
+}
+take_fence() {
+  pick name "$f" && f_name=$k
+  pick epoch "$f" && f_epoch=$k
+  pick owner "$f" && f_owner=$k
+  pick generation "$f" && f_generation=$k
+  pick seq "$f" && f_seq=$k
+}
+read_updates() {
+  f_name= f_epoch=0 f_owner= f_generation=1 f_seq=0 r_state= r_seq=0 waits= previous= ours= ordered=
+  report=$(cat ${folder}/report.json 2>/dev/null)
+  if fence_in "$report"; then
+    pick seq "$f" && r_seq=$k
+    pick name "$f" && [ "$k" = ${update} ] && pick owner "$f" && [ "$k" = ${owner} ] && ours=1
+    pick state "\${report#*'"fence":{'}" && r_state=$k
+    case $report in *'"waitsFor":"bastion"'*) waits=1 ;; esac
+    case $report in *'"previous":{'*) previous=1 ;; esac
+  fi
+  # The journal is ahead of the report while an order is taken.
+  journal=$(head -c 65536 ${folder}/journal.json 2>/dev/null)
+  if fence_in "$journal" || fence_in "$report"; then take_fence; fi
+  k=$(cat ${folder}/ordered 2>/dev/null)
+  case $k in ${owner}" "*) ordered=\${k#* } && last=\${ordered#* } ordered=\${ordered% *} ;; esac
+  runtime=$(sed -n 's|^ExecStart=\(/nix/store/[^/]*\)/.*|\1|p' /run/systemd/system/kcore-node-agent.service.d/kcore-update.conf 2>/dev/null)
+  [ -n "$runtime" ] || { k=$(readlink ${profile}) && runtime=$(readlink ${`${profile.replace(/\/[^/]*$/, "")}/`}"$k") || runtime=none; }
+}`;
+}
+
+/** Refuses with what the report says that went wrong. */
+const tellFailure = (folder: string): Sh => sh`tell_failure() {
+  rm -f ${folder}/ordered
+  kind=$(printf '%s\n' "$report" | sed -nE 's/.*"failure":\{"kind":"([a-z]+)".*/\1/p')
+  text=$(printf '%s\n' "$report" | sed -nE 's/.*"failure":\{"kind":"[a-z]+","message":"(([^"\\]|\\.)*)".*/\1/p' | sed 's/\\"/"/g')
+  text=$(printf '%b' "\${text:-the updater does not say why}")
+  case $kind in
+    gate) refuse UPDATE_GATE_FAILED "$text" ;;
+    *) refuse UPDATE_FAILED "\${kind:-failed}: $text" ;;
+  esac
+}`;
+
+/**
+ * The functions `order STEP`, which gives the updater an order, with an epoch above that of any other owner, and `await STATE SECONDS`, which waits for
+ * the report about it; they refuse what the updater reports as failed.
+ */
+export function giveOrders({ folder, update, owner }: Updates, signed: Blob): Sh {
+  return sh`${tellFailure(folder)}
+order() {
+  read_updates
+  # It was given before the node started anew, and what came of it is told now: it is not given again.
+  if [ -n "$ours" ] && [ "$r_state" = failed ] && [ "$ordered" = "$1" ] && [ "$r_seq" -ge "$last" ]; then tell_failure; fi
+  if [ "$f_name" != ${update} ]; then
+    # Another update was here since: of this one the node keeps the last order, if there was one.
+    f_name=${update} f_epoch=1 f_owner=${owner} f_generation=1 f_seq=0
+    f=\${journal#*'"past":['} && f=\${f%%]*}
+    case $f in *'{"name":"'${update}'",'*) f=\${f#*'{"name":"'${update}'",'} && f=\${f%%\}*} && pick epoch "$f" && take_fence ;; esac
+  fi
+  [ "$f_owner" = ${owner} ] || f_epoch=$((f_epoch + 1))
+  seq=$((f_seq + 1))
+  umask 077
+  mkdir -p ${folder} && printf '%s\n' ${owner}" $1 $seq" >${folder}/ordered &&
+    {
+      printf '%s' '{"fence":{"name":"'${update}'","epoch":'"$f_epoch"',"owner":"'${owner}'","generation":'"$f_generation"',"seq":'"$seq"'},'
+      printf '%s' '"step":"'"$1"'","contact":"bastion","signed":'
+      cat ${signed} && echo '}'
+    } >${folder}/inbox.new && mv -f ${folder}/inbox.new ${folder}/inbox.json
+}
+await() {
+  waited=0 told=
+  while :; do
+    read_updates
+    if [ -n "$ours" ] && [ "$r_seq" -ge "$seq" ]; then
+      case $1:$r_state:$waits in
+        # What it said last of this update it says again; only what was refused is about this order.
+        fenced:failed:*) case $report in *'"failure":{"kind":"refused"'*) tell_failure ;; esac ;;
+        *:failed:*) tell_failure ;;
+      esac
+      case $1:$r_state:$waits in
+        fenced:* | prepared:prepared:* | activating:activating:1 | activating:activated:* | rebooting:rebooting:*) return 0 ;;
+        activated:activated:* | rolled_back:rolled_back:*) return 0 ;;
+      esac
+      [ "$r_state" = "$told" ] || note "the updater says: $r_state"
+      told=$r_state
+    elif [ -e ${folder}/inbox.json ]; then
+      [ "$waited" -lt 60 ] || refuse UPDATER_SILENT "the updater of this node does not take its order: systemctl status kcore-updater.path kcore-updater"
+    elif [ "$waited" -ge 10 ] && [ ! -e ${folder}/taken.json ] && [ "$f_name $f_owner" != ${`${update} ${owner}`} ]; then
+      refuse UPDATE_REFUSED "the node belongs to the update $f_name of $f_owner, epoch $f_epoch"
+    fi
+    [ "$waited" -lt "$2" ] || refuse UPDATE_FAILED "the updater did not say within $2 s what came of it"
+    sleep 1
+    waited=$((waited + 1))
+  done
+}`;
+}

@@ -1,0 +1,128 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { runtimeUpdated } from "#engine/modules/runtime-updated.ts";
+import type { Order } from "#rollout/order.ts";
+import { Statement } from "#rollout/spec.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import type { UpdaterBehaviour } from "#support/updater-process.ts";
+
+const storePath = (version: string): string => `/nix/store/${"0".repeat(32)}-kcore-${version}`;
+const bytes = "a bundle";
+const sha256 = createHash("sha256").update(bytes).digest("hex");
+const statement = JSON.stringify(
+  Statement.parse({
+    kind: "ClusterUpdate",
+    cluster: "test",
+    name: "u1",
+    spec: { target: { version: "0.2.0" }, selector: { allNodes: true } },
+    bundle: {
+      sha256,
+      size: bytes.length,
+      storePath: storePath("0.2.0"),
+      narHash: `sha256:${"0".repeat(52)}`,
+      version: "0.2.0",
+      arch: "x86_64",
+    },
+    signedAt: "2026-01-01T00:00:00.000Z",
+  }),
+);
+
+describe("runtime.updated with a stand-in of the updater", () => {
+  for (const shell of shells)
+    describe(`on ${shell}`, function () {
+      this.timeout(30_000);
+      let temp: TempDir;
+      let updater: ChildProcess | undefined;
+      beforeEach(async () => {
+        temp = await makeTempDir("updated");
+      });
+      afterEach(async () => {
+        updater?.kill("SIGKILL");
+        updater = undefined;
+        await temp.remove();
+      });
+
+      const folder = (): string => join(temp.path, "updates");
+      const start = async (behaviour: UpdaterBehaviour = {}): Promise<void> => {
+        const program = fileURLToPath(new URL("../../support/updater-process.ts", import.meta.url));
+        const profile = join(temp.path, "kcore");
+        updater = spawn(process.execPath, [program, folder(), profile, storePath("0.1.0")], { stdio: "inherit" });
+        while (!existsSync(`${profile}.path`)) await sleep(20);
+        writeFileSync(join(folder(), "behaviour.json"), JSON.stringify(behaviour));
+        writeFileSync(`${profile}-updater.target`, "");
+      };
+      const run = (to: string, fields: object = {}, options: object = {}): Promise<StepRun> => {
+        const bundle = join(temp.path, "bundle");
+        writeFileSync(bundle, bytes);
+        const args = {
+          to,
+          update: "u1",
+          owner: "bastion-1",
+          path: storePath("0.2.0"),
+          signed: { statement, signature: "", signer: "" },
+          bundle: { file: bundle, sha256, size: bytes.length },
+          profile: join(temp.path, "kcore"),
+          limit: 20,
+          ...fields,
+        };
+        const step = stepOf(runtimeUpdated, args, contextOf({ stateDir: temp.path }));
+        return runStepOn(shell, step, { stateDir: temp.path, ...options });
+      };
+      const changed = async (to: string, fields: object = {}): Promise<StepRun> => {
+        const ran = await run(to, fields);
+        expect(ran.outcome, JSON.stringify(ran)).to.equal("changed");
+        return ran;
+      };
+
+      it("brings a node there, and back", async () => {
+        await start();
+        expect((await run("fenced", {}, { dryRun: true })).outcome).to.equal("would-change");
+        await changed("fenced");
+        await changed("prepared");
+        expect(existsSync(join(folder(), "bundles", sha256))).to.equal(false);
+        expect((await changed("activated")).have["runtime"]).to.equal(storePath("0.1.0"));
+        expect((await changed("held")).have["update"]).to.equal("waits");
+        for (const to of ["fenced", "prepared", "activated", "held"])
+          expect((await run(to)).outcome, to).to.equal("ok");
+        // Another run finds nothing to do, and takes nothing back that it did not bring.
+        for (const to of ["fenced", "prepared", "activated", "held", "rolled_back"])
+          expect((await run(to, { owner: "bastion-2", own: true })).outcome, to).to.equal("ok");
+        expect((await changed("rolled_back", { owner: "bastion-2" })).now["runtime"]).to.equal(storePath("0.1.0"));
+        expect((await run("rolled_back", { owner: "bastion-2" })).outcome).to.equal("ok");
+      });
+
+      it("tells why the updater failed, and that it is a gate", async () => {
+        await start({ hold: { kind: "gate", message: 'web: “http://x” answers "500"\nnot 200' } });
+        for (const to of ["fenced", "prepared", "activated"]) await changed(to);
+        const { problem } = await run("held");
+        expect([problem?.code, problem?.message, problem?.detail]).to.deep.equal([
+          "UPDATE_GATE_FAILED",
+          'web: “http://x” answers "500"',
+          "not 200",
+        ]);
+        expect((await run("activated", {}, { dryRun: true })).have["runtime"]).to.equal(storePath("0.1.0"));
+      });
+
+      it("begins above the epoch of whoever owned the node, and is refused by a later owner", async () => {
+        await start();
+        const fence = { name: "u1", epoch: 4, owner: "c1", generation: 3, seq: 9 };
+        const order: Order = { fence, step: "fence", signed: { statement, signature: "", signer: "" } };
+        writeFileSync(join(folder(), "inbox.json"), JSON.stringify(order));
+        while (!existsSync(join(folder(), "report.json"))) await sleep(20);
+        await changed("fenced");
+        const report = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
+        expect(report.fence).to.deep.equal({ name: "u1", epoch: 5, owner: "bastion-1", generation: 3, seq: 10 });
+        // Of an update that was here before another one, the node knows the last order.
+        await changed("fenced", { update: "u2" });
+        await changed("fenced", { owner: "bastion-2" });
+        const later = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
+        expect(later.fence).to.deep.equal({ name: "u1", epoch: 6, owner: "bastion-2", generation: 3, seq: 11 });
+      });
+    });
+});

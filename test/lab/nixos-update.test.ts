@@ -1,0 +1,178 @@
+import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { openAuthority } from "#pki/cluster.ts";
+import { signStatement } from "#pki/statement.ts";
+import type { Order, OrderStep } from "#rollout/order.ts";
+import { Report } from "#rollout/records.ts";
+import { Statement } from "#rollout/spec.ts";
+import { on, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
+import { nixpkgsFlake, systemsFlake } from "#support/nixos-machine.ts";
+
+const name = "nixos-update";
+const fixtures = join(import.meta.dirname, "../fixtures/nixos-systems");
+const updates = "/var/lib/kcore/updates";
+const flakes = "nix --extra-experimental-features 'nix-command flakes'";
+
+/** What the boot loader and a system's first moments do, with the real environment block of GRUB. */
+const startOfSystem = `#!/bin/sh
+entry=$(grub-editenv /boot/grub/grubenv list | sed -n 's/^next_entry=//p')
+[ ! -e /boot/grub/grubenv ] || grub-editenv /boot/grub/grubenv unset next_entry
+once=$(printf '%s' "$entry" | sed -n 's/^NixOS - All configurations>NixOS - Configuration \\([0-9]*\\) .*/\\1/p')
+for number in $once $(sed 's/[^0-9]//g' /boot/loader/loader.conf); do
+  system=$(readlink /nix/var/nix/profiles/system-$number-link)
+  [ -e "$system/noboot" ] || break
+done
+ln -sfn "$system" /run/booted-system
+ln -sfn "$system" /run/current-system
+`;
+
+/**
+ * The updater of a real node with systemd, Nix, GRUB's environment block and real boots; nixpkgs, switch-to-configuration and what GRUB does with
+ * its menu are stand-ins, since the node is Debian.
+ */
+describe("updates of a NixOS node, by systemd", function () {
+  this.timeout(300_000);
+  let lab: Lab;
+  let n1: LabNode;
+  let bastion: Bastion;
+  let first: string;
+  let seq = 0;
+
+  before(async () => {
+    lab = await openLab({ name, packages: ["git", "grub2-common"] });
+    await lab.down();
+    [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M"] }])) as [LabNode];
+    bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
+    const { code, stdout, stderr } = await bastion.deploy("n1");
+    expect(code, stdout + stderr).to.equal(0);
+    await on(n1, "apt-get install -qq -y git grub2-common >/dev/null 2>&1; git --version; command -v grub-reboot");
+    const archive = execFileSync("tar", ["-cz", "-C", fixtures, "."]).toString("base64");
+    await write("/usr/local/sbin/start-of-system", startOfSystem);
+    const unit =
+      "[Unit]\nDefaultDependencies=no\nAfter=local-fs.target\nBefore=kcore-updater.path\n[Service]\nType=oneshot\nExecStart=/usr/local/sbin/start-of-system\n[Install]\nWantedBy=multi-user.target\n";
+    await write("/etc/systemd/system/start-of-system.service", unit);
+    await write("/srv/fixtures", archive);
+    await on(
+      n1,
+      [
+        "chmod 755 /usr/local/sbin/start-of-system && systemctl -q enable start-of-system",
+        "printf 'sandbox = false\\nbuild-users-group =\\n' >>/etc/nix/nix.conf",
+        "touch /etc/NIXOS && mkdir -p /boot/loader/entries /boot/grub /srv/nixpkgs /srv/systems",
+        "base64 -d /srv/fixtures | tar -xz -C /srv/nixpkgs",
+        "git config --global user.name t && git config --global user.email t@example.org",
+        "git -C /srv/nixpkgs init -q -b main && git -C /srv/systems init -q -b main",
+      ].join(" && "),
+    );
+    first = await commit('version = "25.05.1";', "6.6.1");
+    const built = await on(
+      n1,
+      `${flakes} build --no-link --json '${flakeRef}&rev=${first}#nixosConfigurations.n1.config.system.build.toplevel'`,
+    );
+    const [{ outputs }] = JSON.parse(built) as [{ outputs: { out: string } }];
+    await on(
+      n1,
+      `nix-env -p /nix/var/nix/profiles/system --set ${outputs.out} && ${outputs.out}/bin/switch-to-configuration boot && systemctl start start-of-system && rm /boot/asked`,
+    );
+  });
+  after(async () => {
+    await bastion?.remove();
+    await (await openLab({ name })).down();
+  });
+
+  const flakeRef = "git+file:///srv/systems?ref=main";
+
+  async function write(path: string, input: string): Promise<void> {
+    expect((await n1.exec(`cat >${path}`, { input })).code).to.equal(0);
+  }
+
+  async function commit(given: string, kernel: string): Promise<string> {
+    await write("/srv/nixpkgs/flake.nix", nixpkgsFlake(kernel));
+    await on(n1, "cd /srv/nixpkgs && git add -A && git commit -q --allow-empty -m change");
+    await write("/srv/systems/flake.nix", systemsFlake("/srv/nixpkgs", "n1", given));
+    await on(
+      n1,
+      `cd /srv/systems && git add -A && ${flakes} flake update 2>/dev/null && git add -A && git commit -q -m change`,
+    );
+    return on(n1, "git -C /srv/systems rev-parse HEAD");
+  }
+
+  async function order(step: OrderStep, flakeRev: string): Promise<Report> {
+    const authority = await openAuthority(join(bastion.home, "test"), "correct horse battery staple");
+    const statement = Statement.parse({
+      kind: "ClusterUpdate",
+      cluster: authority.cluster,
+      name: `to-${flakeRev.slice(0, 8)}`,
+      // A container's uptime is its host's.
+      spec: { target: { flakeRef, flakeRev }, selector: { allNodes: true }, timeouts: { rebootSeconds: 600_000 } },
+      signedAt: new Date().toISOString(),
+    });
+    const given: Order = {
+      fence: { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: ++seq },
+      step,
+      signed: signStatement(JSON.stringify(statement), authority),
+    };
+    const aside = `${updates}/${randomUUID()}`;
+    await write(aside, JSON.stringify(given));
+    await on(n1, `mv ${aside} ${updates}/inbox.json`);
+    let text = "";
+    for (let left = 150; left > 0; left--) {
+      // While it boots it does not answer.
+      text = await n1.exec(`cat ${updates}/report.json`).then(
+        ({ stdout }) => stdout,
+        () => "",
+      );
+      const report = text === "" ? undefined : Report.parse(JSON.parse(text));
+      if (report?.fence.seq === seq && ["prepared", "activated", "rolled_back", "failed"].includes(report.state))
+        return report;
+      await sleep(1_000);
+    }
+    throw new Error(
+      `in vain: ${text}\n${await on(n1, "journalctl -u kcore-updater -u kcore-update-work --no-pager | tail -50")}`,
+    );
+  }
+
+  const systems = (): Promise<string> =>
+    on(
+      n1,
+      "for link in /run/current-system /run/booted-system /nix/var/nix/profiles/system; do cat $(readlink -f $link)/nixos-version; echo; done",
+    );
+  const boots = (): Promise<string> =>
+    on(n1, "cat /proc/sys/kernel/random/boot_id; systemctl show -P UserspaceTimestamp");
+
+  it("switches to another one and back, outside of what the updater may", async () => {
+    const rev = await commit('version = "25.05.2";', "6.6.1");
+    const prepared = await order("prepare", rev);
+    expect(prepared, JSON.stringify(prepared)).to.include({ state: "prepared", needsReboot: false });
+    const activated = await order("activate", rev);
+    expect(activated, JSON.stringify(activated)).to.include({ state: "activated" });
+    expect(await systems()).to.equal("25.05.2\n25.05.1\n25.05.2");
+    const back = await order("roll_back", rev);
+    expect(back, JSON.stringify(back)).to.include({ state: "rolled_back" });
+    expect(await systems()).to.equal("25.05.1\n25.05.1\n25.05.1");
+  });
+
+  it("boots another kernel once, and keeps it", async () => {
+    const rev = await commit('version = "25.05.3";', "6.6.8");
+    const before = await boots();
+    expect(await order("prepare", rev)).to.include({ state: "prepared", needsReboot: true });
+    const activated = await order("activate", rev);
+    expect(activated, JSON.stringify(activated)).to.include({ state: "activated" });
+    expect(await boots()).not.to.equal(before);
+    expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
+    await n1.powerCut();
+    await n1.start();
+    expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
+  });
+
+  it("is back with the one before when another one does not come up", async () => {
+    const rev = await commit('version = "25.05.4"; marks = [ "noboot" ];', "6.12.0");
+    expect(await order("prepare", rev)).to.include({ state: "prepared", needsReboot: true });
+    const failed = await order("activate", rev);
+    expect(failed.failure?.kind, JSON.stringify(failed)).to.equal("reboot");
+    expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
+  });
+});

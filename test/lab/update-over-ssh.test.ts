@@ -1,0 +1,94 @@
+import { join } from "node:path";
+import { expect } from "chai";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { on, openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
+import { makeOtherBundle } from "#support/other-runtime.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const name = "update-over-ssh";
+const good = "0.2.0";
+/** Its agent ends as soon as it begins, on one of the nodes. */
+const bad = "0.3.0";
+const badFirst = `import { hostname } from "node:os";
+if (process.argv[2] === "agent" && hostname() === "n1") process.exit(3);`;
+
+/** `kcore orchestrate update` on real nodes whose only controller is switched off. */
+describe("an update of real nodes without controllers", function () {
+  this.timeout(420_000);
+  let lab: Lab;
+  let nodes: readonly LabNode[];
+  let bastion: Bastion;
+  let folder: TempDir;
+
+  before(async () => {
+    folder = await makeTempDir(name);
+    await makeOtherBundle(folder.path, { version: good });
+    await makeOtherBundle(folder.path, { version: bad, first: badFirst });
+    lab = await openLab({ name });
+    await lab.down();
+    nodes = await lab.up(["n1", "n2"].map((node) => ({ name: node, kind: "debian", disks: ["64M"] })));
+    bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
+    const { code, stdout, stderr } = await bastion.deploy("n1,n2");
+    expect(code, stdout + stderr).to.equal(0);
+    await on(nodes[0]!, "systemctl disable --now kcore-controller");
+  });
+  after(async () => {
+    await bastion?.remove();
+    await folder?.remove();
+    await (await openLab({ name })).down();
+  });
+
+  async function update(version: string, ...words: readonly string[]): Promise<Ended> {
+    await bastion.write({
+      "rollout.yaml": `kind: ClusterUpdate
+metadata: { name: to-${version} }
+spec:
+  target: { version: ${version} }
+  selector: { allNodes: true }
+  rollback: { automatic: true }
+  healthGates: [{ name: agent, nodeCommand: "systemctl is-active kcore-node-agent", withinSeconds: 30 }]
+  timeouts: { activateSeconds: 60 }
+`,
+    });
+    const bundle = join(folder.path, `kcore-${version}.bundle`);
+    const given = ["--bundle", bundle, "--passphrase-file", "passphrase"];
+    return bastion.kcore(["orchestrate", "update", "-f", "rollout.yaml", ...given, ...words]);
+  }
+
+  /** The version that the agents of both nodes run. */
+  const versions = (): Promise<readonly string[]> =>
+    Promise.all(
+      nodes.map((node) =>
+        on(
+          node,
+          "readlink /proc/$(systemctl show -P MainPID kcore-node-agent)/exe | sed 's,^/nix/store/[^-]*-kcore-,,; s,/.*,,'",
+        ),
+      ),
+    );
+
+  it("says what it would do, brings the version to all, and finds nothing to do then", async () => {
+    const [before] = await versions();
+    const plan = await update(good, "--dry-run");
+    expect(plan.code, plan.stdout + plan.stderr).to.equal(0);
+    expect(await versions()).to.deep.equal([before, before]);
+    const done = await update(good);
+    expect(done.code, done.stdout + done.stderr).to.equal(0);
+    expect(await versions()).to.deep.equal([good, good]);
+    const again = await update(good);
+    expect(again.code, again.stdout + again.stderr).to.equal(0);
+    expect(again.stdout).to.not.contain("changed:");
+  });
+
+  it("takes everything back when a node does not come up with it", async () => {
+    const ended = await update(bad);
+    expect(ended.code, ended.stdout + ended.stderr).to.equal(1);
+    expect(ended.stdout).to.contain("does not stay up");
+    expect(await versions()).to.deep.equal([good, good]);
+  });
+
+  it("takes an update back that was done", async () => {
+    const ended = await update(good, "--rollback");
+    expect(ended.code, ended.stdout + ended.stderr).to.equal(0);
+    expect(await versions()).to.not.include(good);
+  });
+});

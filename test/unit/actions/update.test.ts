@@ -1,0 +1,58 @@
+import { expect } from "chai";
+import { updateBegin } from "#actions/update-begin.ts";
+import { updateVerdict } from "#actions/update-verdict.ts";
+import { updateWindow } from "#actions/update-window.ts";
+import type { NodeEnd } from "#engine/orchestrate/action.ts";
+import { actionContext } from "#support/action-context.ts";
+import { rejectionOf } from "#support/rejection.ts";
+
+const ended = (ends: Readonly<Record<string, NodeEnd>>) => new Map(Object.entries(ends));
+const gate: NodeEnd = { outcome: "failed", problem: { code: "UPDATE_GATE_FAILED", message: "web" }, stage: "hold" };
+
+describe("update.begin", () => {
+  it("goes on when those that are away leave room for one under way, and says who they are", async () => {
+    const context = actionContext({ ended: ended({ n3: { outcome: "unreachable" } }) });
+    expect(await updateBegin.run({ maxUnavailable: 2 }, context)).to.deep.equal({ changed: false, outputs: {} });
+    expect(context.notes).to.deep.equal(["n3 cannot be reached: down, as far as is known"]);
+    const [problem] = (await rejectionOf(updateBegin.run({ maxUnavailable: 1 }, context))).problems;
+    expect(problem?.code).to.equal("UPDATE_UNAVAILABLE");
+  });
+
+  it("tells why nodes take no part", async () => {
+    const problem = { code: "UPDATER_MISSING", message: "this node has no updater yet" } as const;
+    const context = actionContext({ ended: ended({ n1: { outcome: "failed", problem } }) });
+    expect((await rejectionOf(updateBegin.run({ maxUnavailable: 1 }, context))).problems[0]).to.deep.include({
+      code: "UPDATE_REFUSED",
+      detail: "n1: this node has no updater yet",
+    });
+  });
+});
+
+describe("update.verdict", () => {
+  const goesBack = async (ends: Readonly<Record<string, NodeEnd>>, onGateFailure: boolean): Promise<unknown> => {
+    const context = actionContext({ ended: ended(ends), warn: () => undefined });
+    const { outputs } = await updateVerdict.run({ gates: ["gate1"], onGateFailure }, context);
+    return outputs["goesBack"];
+  };
+
+  it("keeps what came when only gates failed, if that is wanted", async () => {
+    expect(await goesBack({ n1: gate }, false)).to.equal(false);
+    expect(await goesBack({ n1: gate }, true)).to.equal(true);
+    expect(await goesBack({ n1: { outcome: "failed", stage: "gate1" } }, false)).to.equal(false);
+    expect(await goesBack({ n1: gate, n2: { outcome: "failed", stage: "activate" } }, false)).to.equal(true);
+    expect(await goesBack({ n1: { outcome: "done" } }, false)).to.equal(true);
+  });
+});
+
+describe("update.window", () => {
+  it("goes on at once in an open window, and tells of a closed one in a plan", async () => {
+    const always = { from: "00:00", to: "00:00" };
+    const context = actionContext();
+    expect(await updateWindow.run(always, context)).to.deep.equal({ changed: false, outputs: {} });
+    const today = new Date().getUTCDay();
+    const names = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
+    const never = { days: [names[(today + 3) % 7] ?? "sun"], from: "10:00", to: "10:01" };
+    await updateWindow.plan(never, context);
+    expect(context.notes).to.deep.equal(["would wait until 10:00 UTC"]);
+  });
+});

@@ -1,0 +1,147 @@
+import { expect } from "chai";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { readOrchestration } from "#engine/orchestrate/load-orchestration.ts";
+import { UpdateSpec } from "#rollout/spec.ts";
+import { codeOf } from "#support/rejection.ts";
+import { nodeEntry } from "#support/runs.ts";
+import { bundleOf } from "#support/update-world.ts";
+import { composeUpdate, type Composed } from "../../../../src/cli/orchestrate/update/compose.ts";
+
+const nodes = [
+  nodeEntry("c1", { roles: ["controller"] }),
+  nodeEntry("w1"),
+  nodeEntry("w2", { labels: { tier: "ssd" } }),
+  nodeEntry("w3", { dc: "DC2" }),
+];
+
+function compose(spec: object = {}, isBack = false): Composed {
+  const whole = UpdateSpec.parse({ target: { version: "0.2.0" }, selector: { allNodes: true }, ...spec });
+  return composeUpdate({ name: "u1", spec: whole, bundle: bundleOf("0.2.0"), file: "/b.gz", nodes, isBack });
+}
+
+type Stage = Readonly<Record<string, unknown>> & { readonly id: string; readonly onFailure?: readonly Stage[] };
+interface Read {
+  readonly stages: readonly Stage[];
+  readonly onFailure?: readonly Stage[];
+}
+
+function read({ text }: Composed): Read {
+  const none = (): never => {
+    throw new Error("nothing is included");
+  };
+  readOrchestration("u1", "composed", parseSource("composed", text), none);
+  return JSON.parse(text) as Read;
+}
+
+/** `id: nodes` of the stages that work on nodes. */
+function outline(stages: readonly Stage[] = []): string[] {
+  return stages.map(({ id, on, each }) => `${id}: ${((on ?? each ?? []) as readonly string[]).join(" ")}`.trim());
+}
+
+describe("an update over SSH", () => {
+  it("goes through the nodes of the roster as controllers would: workers first, one at a time", () => {
+    expect(outline(read(compose()).stages)).to.deep.equal([
+      "sign:",
+      "look: c1 w1 w2 w3",
+      "fence: c1 w1 w2 w3",
+      "begin:",
+      ...["w1", "w2", "w3", "c1"].flatMap((name, index) =>
+        ["prepare", "activate", "hold", "ready"].map((id) => `${id}${index === 0 ? "" : `-${index + 1}`}: ${name}`),
+      ),
+    ]);
+  });
+
+  it("takes a batch at a time, no more of it than may be down, and stops at the first failure", () => {
+    const { stages } = read(compose({ strategy: { type: "batch", batchSize: 3, maxUnavailable: 2 } }));
+    const [first] = stages.filter(({ id }) => id === "activate");
+    expect([first?.["on"], first?.["maxUnavailable"], first?.["maxFailures"]]).to.deep.equal([
+      ["w1", "w2", "w3"],
+      2,
+      0,
+    ]);
+    expect(stages.at(-1)?.["each"]).to.deep.equal(["c1"]);
+  });
+
+  it("asks behind the canaries, or lets them soak", () => {
+    const strategy = { type: "canary", maxUnavailable: 2, canary: { labels: ["tier=ssd"] } };
+    const asks = read(compose({ strategy })).stages;
+    expect(outline(asks).slice(4, 10)).to.deep.equal([
+      "prepare: w2",
+      "activate: w2",
+      "hold: w2",
+      "ready: w2",
+      "promote:",
+      "prepare-2: w1 w3",
+    ]);
+    expect(asks.find(({ id }) => id === "promote")?.["run"]).to.equal("confirm");
+    const soaks = read(
+      compose({ strategy: { ...strategy, canary: { labels: ["tier=ssd"], soakSeconds: 7200 } } }),
+    ).stages;
+    expect(soaks.find(({ id }) => id === "promote")).to.include({ run: "wait", for: 7200, timeout: 7260 });
+  });
+
+  it("has a datacenter done before the next one", () => {
+    const { stages } = read(compose({ strategy: { type: "per-dc", batchSize: 2, maxUnavailable: 2 } }));
+    expect(outline(stages).filter((line) => line.startsWith("hold"))).to.deep.equal([
+      "hold: w1 w2",
+      "hold-2: c1",
+      "hold-3: w3",
+    ]);
+  });
+
+  it("waits for the window before each node, drains, asks gates of the bastion, and lets work come back", () => {
+    const { stages } = read(
+      compose({
+        selector: { nodeIds: ["w1"] },
+        window: { from: "22:00", to: "04:00" },
+        drain: { enabled: true, state: "drained", params: { to: "w2" }, after: { command: "back" } },
+        healthGates: [
+          { name: "on the node", nodeCommand: "true" },
+          { name: "from here", command: "ask" },
+        ],
+      }),
+    );
+    expect(outline(stages).slice(4)).to.deep.equal(
+      ["window", "prepare", "drain", "activate", "hold", "ready", "gate2", "undrain"].map((id) => `${id}: w1`),
+    );
+  });
+
+  it("holds nothing of the manifest that could be read as an expression", () => {
+    const command = "echo {{node.name}}";
+    const composed = compose({ healthGates: [{ name: "a", command }], drain: { enabled: true, command } });
+    expect(composed.text).to.not.contain("echo");
+    expect(composed.params["hooks"]).to.deep.include({ gate1: { params: {}, command } });
+  });
+
+  it("takes back in reverse order when that is wished for, and what fails at a gate where it is", () => {
+    expect(read(compose()).onFailure).to.equal(undefined);
+    const spec = {
+      rollback: { automatic: true },
+      healthGates: [{ name: "a", command: "true" }],
+      selector: { nodeIds: ["w1", "w2"] },
+    };
+    const { stages, onFailure } = read(compose(spec));
+    expect(outline(onFailure)).to.deep.equal(["verdict:", "back-2-all: w2", "back-all: w1"]);
+    const ownOf = (id: string, all: readonly Stage[]): readonly string[] =>
+      all.find((stage) => stage.id === id)?.onFailure?.map((stage) => stage.id) ?? [];
+    expect(ownOf("gate1-2", stages)).to.deep.equal(["back-2-gate1-2"]);
+    const kept = read(compose({ ...spec, rollback: { automatic: true, onHealthGateFailure: false } }));
+    expect(ownOf("gate1-2", kept.stages)).to.deep.equal([]);
+  });
+
+  it("takes all back on request, the last ones first", () => {
+    expect(outline(read(compose({}, true)).stages)).to.deep.equal([
+      "sign:",
+      "look: c1 w1 w2 w3",
+      "back-4: c1",
+      "back-3: w3",
+      "back-2: w2",
+      "back: w1",
+    ]);
+  });
+
+  it("tells a selector that means nobody", async () => {
+    const composing = Promise.resolve().then(() => compose({ selector: { labels: ["tier=tape"] } }));
+    expect(await codeOf(composing)).to.equal("TARGET_EMPTY");
+  });
+});

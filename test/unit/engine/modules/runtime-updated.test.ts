@@ -1,0 +1,24 @@
+import { expect } from "chai";
+import { runtimeUpdated } from "#engine/modules/runtime-updated.ts";
+import { stepOf } from "#support/steps.ts";
+
+const storePath = (version: string): string => `/nix/store/${"0".repeat(32)}-kcore-${version}`;
+
+describe("runtime.updated", () => {
+  it("wants the runtime at the path, and held", () => {
+    const of = (to: string) =>
+      stepOf(runtimeUpdated, { to, update: "u1", owner: "bastion-1", path: storePath("0.2.0") }).want;
+    expect(of("activated")).to.deep.equal({ runtime: storePath("0.2.0") });
+    expect(of("held")).to.deep.equal({ runtime: storePath("0.2.0"), update: "held" });
+    expect(of("rolled_back")).to.deep.equal({ back: "yes" });
+  });
+
+  it("takes only words that stand in an order as they are", () => {
+    const accepts = (fields: object): boolean =>
+      runtimeUpdated.args.safeParse({ to: "fenced", update: "u1", owner: "o", path: storePath("1"), ...fields })
+        .success;
+    expect(accepts({})).to.equal(true);
+    for (const fields of [{ owner: 'a"b' }, { update: "a b" }, { path: "/nix/store/../etc" }])
+      expect(accepts(fields), JSON.stringify(fields)).to.equal(false);
+  });
+});
