@@ -31,12 +31,9 @@ export class Checks {
       throw new Violation(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
     const key = `${machine.id} ${fence.name}`;
     const last = this.#taken.get(key);
-    if (last && (fence.epoch < last.epoch || (fence.epoch === last.epoch && fence.owner !== last.owner)))
-      throw new Violation(`(a) ${machine.id} took ${told(fence)} after ${told(last)}`);
+    if (last && isOver(fence, last)) throw new Violation(`(a) ${machine.id} took ${told(fence)} after ${told(last)}`);
     if (last && fence.epoch === last.epoch && fence.seq <= last.seq)
       throw new Violation(`(a) ${machine.id} took ${told(fence)} again, after ${told(last)}`);
-    if (last && fence.generation < last.generation)
-      throw new Violation(`(a) ${machine.id} took an older manifest: ${told(fence)} after ${told(last)}`);
     if (machine.isBusy && before && !isSame)
       throw new Violation(`(a) ${machine.id} took ${told(fence)} while it was busy with ${told(before)}`);
     this.#taken.set(key, fence);
@@ -122,16 +119,21 @@ export class Checks {
       if (failed) throw new Violation(`(f) ${controller.id} starts ${id} though ${failed[0]} failed`);
       this.#lockstep(controller, name, id);
     }
-    if (isStart && row.phase !== "preparing") this.#counted(name, id);
+    if (isStart && row.phase !== "preparing") this.#counted(name, id, row);
     if (isOwn && row.phase === "rolling_back" && (before.phase === "succeeded" || before.phase === "failed")) {
-      this.#counted(name, id);
+      this.#counted(name, id, row);
       this.#reversed(controller, name, id);
     }
   }
 
-  /** (b) Together with those that do not answer for long enough that everybody knows, no more go down than may. */
-  #counted(name: string, id: string): void {
-    if (this.isForced.has(name)) return;
+  /**
+   * (b) Together with those that do not answer for long enough that everybody knows, no more go down than may. A former owner that has not
+   * heard of the takeover goes on writing orders, also for a node that obeys the new owner since: such an order takes nothing down, and the
+   * new owner, who need not count that node, may have another one down by right.
+   */
+  #counted(name: string, id: string, row: Row): void {
+    const last = this.#taken.get(`${id} ${name}`);
+    if (this.isForced.has(name) || (last && isOver(row, last))) return;
     const { machines, scheduler, maxUnavailable } = this.#world;
     const silent = machines.filter(({ isUp, lastUp }) => !isUp && scheduler.now - lastUp > staleAfter + slackMs);
     const ids = new Set([...this.#downBy(name), ...silent.map((machine) => machine.id), id]);
@@ -167,6 +169,11 @@ export class Checks {
     const batch = this.#world.maxUnavailable;
     if (later.length >= batch) throw new Violation(`(f) ${controller.id} takes ${id} back before ${later.join(", ")}`);
   }
+}
+
+/** The node refuses it for ever, by the last order that it took: of an older epoch, of another owner of the same one, of an older manifest. */
+function isOver({ epoch, owner, generation }: Pick<Fence, "epoch" | "owner" | "generation">, last: Fence): boolean {
+  return epoch < last.epoch || (epoch === last.epoch && owner !== last.owner) || generation < last.generation;
 }
 
 function told({ name, epoch, owner, generation, seq }: Fence): string {
