@@ -52,7 +52,7 @@ export function nodePorts(signal: AbortSignal): Ports {
     },
     clock: Date.now,
     uptime: () => Number(process.hrtime.bigint() / 1_000_000n),
-    bootId: async () => (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim(),
+    bootId,
     sleep: (ms) => sleep(ms, undefined, { signal }),
   };
 }
@@ -101,6 +101,19 @@ async function run([program = "", ...words]: readonly string[], limitMs: number,
     clearTimeout(timer);
     signal.removeEventListener("abort", kill);
   }
+}
+
+/**
+ * For a unit that may change nothing of the kernel, a container's boot id is its host's, which another start of the container does not change;
+ * when its first process was started tells one from the other (proc(5): starttime).
+ */
+async function bootId(): Promise<string> {
+  const [boot, first] = await Promise.all([
+    readFile("/proc/sys/kernel/random/boot_id", "utf8"),
+    readFile("/proc/1/stat", "utf8"),
+  ]);
+  const started = first.slice(first.lastIndexOf(")") + 2).split(" ")[19];
+  return `${boot.trim()} ${started}`;
 }
 
 async function readBundle(path: string): Promise<BundleFile | undefined> {
