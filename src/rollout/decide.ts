@@ -75,12 +75,16 @@ function begin(view: RolloutView, progress: Progress, known: ReadonlyMap<string,
   };
 }
 
+/** A transaction has its bounds, and each of these rows may tell why it failed: the next decision has the others. */
+const atOnce = 100;
+
 /** What nodes said since; a node that a former owner had begun is among those that were started. */
 function moveOn(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision | undefined {
   const moved = new Map<string, Row>();
   for (const [id, row] of rows) {
     const next = advance(view, id, row);
     if (next) moved.set(id, next);
+    if (moved.size === atOnce) break;
   }
   if (moved.size === 0) return undefined;
   const isFound = (id: string, row: Row): boolean =>

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order } from "#rollout/order.ts";
 import { defined } from "#optional/defined.ts";
-import { Report } from "#rollout/records.ts";
+import { Report, type Fence } from "#rollout/records.ts";
 import type { SignedStatement, Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
@@ -32,6 +32,8 @@ const chargeMs = 10_000;
 export class Desk {
   readonly #parts: DeskParts;
   journal = emptyJournal();
+  /** Of the last word that was given. */
+  #count = 0;
 
   constructor(parts: DeskParts) {
     this.#parts = parts;
@@ -125,8 +127,8 @@ export class Desk {
       log.warn("refused an order", { why, order: fence });
       // What is under way was signed; a word that is not does not touch it.
       if (isBusy) return;
-      this.#remember(fence);
-      return this.say({ state: "failed", failure: new UpdateFailure("refused", why).failure });
+      // Nobody signed it, so it is answered and forgotten: it must not fence out whoever comes with the bastion's word.
+      return this.#sayAside(fence, { state: "failed", failure: new UpdateFailure("refused", why).failure });
     }
     log.info("takes an order", { step, ...fence });
     if (!doing) this.journal.brings = statement.spec.target.flakeRef === undefined ? "runtime" : "system";
@@ -206,22 +208,37 @@ export class Desk {
 
   /** The node's word, and all that the updater knows, in one write; the agent's copy follows. */
   async say(word: Word): Promise<void> {
-    const { ports, log, present } = this.#parts;
-    const { fence, brings, previous, prepared, doing, report } = this.journal;
+    const { ports } = this.#parts;
+    const { fence, report } = this.journal;
     if (!fence) return;
+    const at = report?.state === word.state ? report.at : ports.clock();
+    this.journal.report = await this.#wordOf(fence, word, at);
+    await this.save();
+    await ports.replace(this.#path("report"), textOf(this.journal.report));
+  }
+
+  /** An answer that changes nothing of what is known here: the next word is one about that again. */
+  async #sayAside(fence: Fence, word: Word): Promise<void> {
+    const { ports } = this.#parts;
+    await ports.replace(this.#path("report"), textOf(await this.#wordOf(fence, word, ports.clock())));
+  }
+
+  async #wordOf(fence: Fence, word: Word, at: number): Promise<Report> {
+    const { ports, log, present } = this.#parts;
+    const { brings, previous, prepared, doing, report } = this.journal;
     const before = doing?.before ?? previous;
-    this.journal.report = {
-      epoch: Math.max((report?.epoch ?? 0) + 1, ports.clock()),
+    this.#count = Math.max(this.#count + 1, (report?.epoch ?? 0) + 1, ports.clock());
+    const said: Report = {
+      epoch: this.#count,
       fence,
       ...word,
       present: await present(brings),
       ...(before && { previous: before }),
       ...prepared,
-      at: report?.state === word.state ? report.at : ports.clock(),
+      at,
     };
-    log.info("says", { ...this.journal.report });
-    await this.save();
-    await ports.replace(this.#path("report"), textOf(this.journal.report));
+    log.info("says", { ...said });
+    return said;
   }
 
   async save(): Promise<void> {

@@ -57,6 +57,8 @@ export const Journal = z.object({
   /** What the present rollout brings. */
   brings: Brings.default("runtime"),
   /** When the bastion signed what this node took last of each: what was signed before does not take its place. */
+  /** When the statement was signed that failed here, or was taken back, last: nothing begins anew by that word. */
+  spent: z.object({ runtime: z.iso.datetime().optional(), system: z.iso.datetime().optional() }).default({}),
   held: z.object({ runtime: z.iso.datetime().optional(), system: z.iso.datetime().optional() }).default({}),
   prepared: Prepared.optional(),
   previous: Present.optional(),
@@ -65,5 +67,5 @@ export const Journal = z.object({
 export type Journal = z.infer<typeof Journal>;
 
 export function emptyJournal(): Journal {
-  return { format, past: [], brings: "runtime", held: {} };
+  return { format, past: [], brings: "runtime", spent: {}, held: {} };
 }

@@ -1,3 +1,4 @@
+import { KcoreError } from "#errors/problem.ts";
 import { hostname as systemName, machine } from "node:os";
 import { join } from "node:path";
 import { firstCertificate } from "#pki/chain.ts";
@@ -31,7 +32,13 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
   const folder = updatesFolder(stateDir);
   await ensurePrivateFolder(folder);
   const lock = await lockFolder(folder);
-  if (!lock) return log.info("another updater is at work");
+  // systemd tries again: whoever has the lock may leave work behind.
+  if (!lock)
+    throw new KcoreError({
+      code: "NODE_LOCKED",
+      message: "another updater is at work",
+      hint: "systemctl status kcore-updater",
+    });
   const ports = nodePorts(signal);
   const desk = new Desk({
     folder,

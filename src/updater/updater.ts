@@ -101,8 +101,13 @@ export class Updater {
 
   /** What the bastion signed stays signed: a controller in wrong hands must not take a node back with it. */
   #refuseReplayed({ signedAt }: Statement): void {
-    const { held, brings } = this.#desk.journal;
-    const last = held[brings];
+    const { held, spent, brings } = this.#desk.journal;
+    const [last, over] = [held[brings], spent[brings]];
+    if (over !== undefined && Date.parse(signedAt) <= Date.parse(over))
+      throw new UpdateFailure(
+        "refused",
+        `what was signed at ${signedAt} failed on this node, or was taken back: apply it anew, so that it is signed anew`,
+      );
     if (last !== undefined && Date.parse(signedAt) < Date.parse(last))
       throw new UpdateFailure(
         "refused",
@@ -270,6 +275,9 @@ export class Updater {
 
   async #end(word: Word): Promise<void> {
     const { journal } = this.#desk;
+    // Whoever hands it over again could else have this node go to and fro for ever.
+    if (journal.doing && (word.state === "failed" || word.state === "rolled_back"))
+      journal.spent[journal.brings] = latest(journal.spent[journal.brings], journal.doing.statement.signedAt);
     delete journal.doing;
     // The order that waits is another one: its owner would take this failure for an answer to it.
     if (journal.next && word.state === "failed") await this.#desk.save();
@@ -284,4 +292,8 @@ function refuseForOthers({ spec: { selector } }: Statement, self: Self): void {
       "refused",
       `it does not mean this node, which is ${self.hostname} (${self.id}) in ${self.dc}`,
     );
+}
+
+function latest(a: string | undefined, b: string): string {
+  return a !== undefined && Date.parse(a) > Date.parse(b) ? a : b;
 }

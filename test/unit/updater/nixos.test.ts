@@ -194,7 +194,8 @@ describe("the updater, of NixOS systems", () => {
         expect([world.boots - 1, world.once]).to.deep.equal([boots, undefined]);
         // A later one is not hindered.
         world.add("better", {});
-        await world.give({ ...nixosStatement("better", quick), name: "u2" }, "prepare", "activate");
+        const later = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
+        await world.give({ ...nixosStatement("better", quick), ...later }, "prepare", "activate");
         expect([world.report()?.state, world.state.current]).to.deep.equal(["activated", "better"]);
       });
 

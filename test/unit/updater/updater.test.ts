@@ -3,6 +3,8 @@ import type { Statement } from "#rollout/spec.ts";
 import { bundleOf, pathOf, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
+/** The same anew, in another update. */
+const signedLater = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
 const quick = { timeouts: { activateSeconds: 40, prepareSeconds: 60, rebootSeconds: 60 } };
 
 function prepared(): UpdateWorld {
@@ -128,9 +130,10 @@ describe("the updater", () => {
     world.behaviours.set(young, { reaches: false });
     await world.give(statementOf(young, quick), "prepare", "activate");
     world.behaviours.clear();
-    await world.give(statementOf(young, quick), "prepare");
+    const again = statementOf(young, quick, signedLater);
+    await world.give(again, "prepare");
     expect(world.report()?.targetGeneration).to.equal(2);
-    await world.give(statementOf(young, quick), "activate");
+    await world.give(again, "activate");
     expect(world.report()?.present.generation).to.equal(2);
   });
 
@@ -221,7 +224,7 @@ describe("the updater", () => {
         // A later one is not hindered.
         world.failures.clear();
         world.behaviours.clear();
-        await world.give(statementOf(young, { ...quick, healthGates: [] }, { name: "u2" }), "prepare", "activate");
+        await world.give(statementOf(young, { ...quick, healthGates: [] }, signedLater), "prepare", "activate");
         expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
       });
   });
@@ -435,6 +438,32 @@ describe("the updater", () => {
       await world.live();
       expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
       expect(world.version()).to.equal(young);
+    });
+
+    it("begins nothing anew by a word that failed here, or was taken back: a controller must not have it go to and fro", async () => {
+      const world = prepared();
+      const statement = statementOf(young, quick);
+      await world.give(statement, "prepare", "activate", "roll_back", "activate");
+      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
+      expect(world.version()).to.equal(old);
+      await world.give(statementOf(young, quick, signedLater), "prepare", "activate");
+      expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
+    });
+
+    it("is not fenced by what nobody signed", async () => {
+      const world = prepared();
+      const statement = statementOf(young, quick);
+      await world.give(statement, "prepare", "activate");
+      world.order("fence", statement, { epoch: 9, owner: "c9", seq: 1 }, "Zm9yZ2Vk");
+      await world.live();
+      expect([world.report()?.fence.owner, failureOf(world)]).to.deep.equal(["c9", ["failed", "refused"]]);
+      world.order("roll_back", statement, { seq: 20 });
+      await world.live();
+      expect([world.report()?.fence.owner, world.report()?.state, world.version()]).to.deep.equal([
+        "c1",
+        "rolled_back",
+        old,
+      ]);
     });
 
     it("has one rollout at a time", async () => {
