@@ -6,6 +6,7 @@ import { confirm } from "../terminal/confirm.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { askUpdates, getUpdate } from "./ask-updates.ts";
 import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
+import { hasEnded } from "./ended.ts";
 import { followOne } from "./follow-command.ts";
 import type { Since } from "./follow-update.ts";
 import { nameOf, type NameFlags } from "./named-updates.ts";
@@ -39,7 +40,7 @@ export async function approveUpdate(
   const { cluster, view } = await open(given, flags);
   const { name, generation, hash, phase, approvedBy } = view;
   if (wanted !== undefined) requireHash(view, wanted);
-  if (["succeeded", "failed", "cancelled", "rolled_back"].includes(phase))
+  if (hasEnded(view))
     throw new KcoreError(
       { code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` },
       { exitCode: exitCodes.failed },

@@ -9,6 +9,7 @@ import { formatOne } from "../terminal/format-result.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import type { Attendant } from "./attendant.ts";
 import { drawRollout } from "./draw-rollout.ts";
+import { hasEnded } from "./ended.ts";
 import { drawTransition, transitionsOf } from "./transitions.ts";
 
 /** What a command did to a rollout, which another controller may not have heard of yet. */
@@ -25,8 +26,6 @@ export interface FollowOptions extends Since {
   readonly output: ResultFormat;
   readonly attendant?: Attendant;
 }
-
-const ended: ReadonlySet<UpdateView["phase"]> = new Set(["succeeded", "failed", "cancelled", "rolled_back"]);
 
 /**
  * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C leaves it alone. Gives the exit code:
@@ -70,7 +69,7 @@ export async function followUpdate(
 }
 
 function isOver(view: UpdateView, { endedAt, generation = 0 }: Since): boolean {
-  return ended.has(view.phase) && view.updatedAt !== endedAt && view.generation >= generation;
+  return hasEnded(view) && view.updatedAt !== endedAt && view.generation >= generation;
 }
 
 /** A rollback that nobody asked for has a reason. */

@@ -164,6 +164,20 @@ steps:
     );
   });
 
+  it("the same manifest of one that was cancelled: says that it stays so, and how to try it again", async () => {
+    const file = manifest("called-off", ["n3"], "0.4.0");
+    await apply(file);
+    await does("cancel", "called-off", "-w");
+    const words = ["-f", file, "--bundle", "0.4.0"];
+    expect(await does("apply", ...words)).to.match(
+      /^called-off unchanged: generation 1, hash \S+\nit is cancelled, and stays so; to try it again: give it another /,
+    );
+    expect(await json("apply", ...words)).to.have.nested.property("[0].phase", "cancelled");
+    expect((await start("diff", ...words).ended).stdout)
+      .to.contain("it is cancelled, and stays so")
+      .and.not.to.contain("approve");
+  });
+
   it("what is not viable: tells each node's reason, exits 1, and changes nothing", async () => {
     const file = manifest("blocked", ["n5", "n6"], "0.4.0");
     const planned = await kcore("plan", "-f", file, "--bundle", "0.4.0");
