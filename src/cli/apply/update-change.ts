@@ -34,7 +34,11 @@ export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFl
 
 function notesOf({ plan: { name, approval, result }, present }: PreparedUpdate): readonly string[] {
   if (result === "unchanged" && present) return nextSteps(present);
-  return nextSteps({ name, phase: "pending", approvalStatus: approval === "manual" ? "awaiting_approval" : "approved" });
+  return nextSteps({
+    name,
+    phase: "pending",
+    approvalStatus: approval === "manual" ? "awaiting_approval" : "approved",
+  });
 }
 
 type Manifested = Pick<UpdateView, "spec" | "bundle">;

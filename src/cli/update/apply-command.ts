@@ -2,7 +2,7 @@ import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
-import { formatResult } from "../terminal/format-result.ts";
+import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { drawPlan, shortHash } from "./draw-plan.ts";
 import { nextSteps } from "./ended.ts";
 import { followOne } from "./follow-command.ts";
@@ -50,10 +50,6 @@ async function applyOne(manifest: UpdateManifest, { bundle, output, passphraseFi
     process.stdout.write(`${drawPlan(plan, { wide: output === "wide", now: Date.now() })}\n`);
   if (plan.result !== "unchanged") requireViable(plan);
   return submitUpdate(cluster, prepared, defined({ passphraseFile }));
-}
-
-function isForPeople(output: ResultFormat): boolean {
-  return output === "table" || output === "wide";
 }
 
 /** What came of it, and what comes next. */

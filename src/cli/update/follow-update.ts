@@ -5,7 +5,7 @@ import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { followChanges } from "../get/follow-changes.ts";
 import type { ResultFormat } from "../options.ts";
-import { formatOne } from "../terminal/format-result.ts";
+import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import type { Attendant } from "./attendant.ts";
 import { drawRollout } from "./draw-rollout.ts";
@@ -45,7 +45,7 @@ export async function followUpdate(
   // Whoever read our output has seen enough.
   process.stdout.once("error", () => stop.abort());
   process.once("SIGINT", leave).once("SIGTERM", leave);
-  const isScreen = process.stdout.isTTY && (output === "table" || output === "wide");
+  const isScreen = process.stdout.isTTY && isForPeople(output);
   const show = isScreen ? redrawn() : appended(output);
   const fetch = (client: ApiClient): Promise<UpdateView> => patiently(client, name, since);
   const options = { registers: [`update/${name}/`], fetch, signal: stop.signal };

@@ -178,6 +178,16 @@ steps:
       .and.not.to.contain("approve");
   });
 
+  it("-o json of what changes an update: data alone, and of -w each transition alone", async () => {
+    await apply(manifest("as-data", ["n3"], "0.4.0"));
+    expect(await json("approve", "as-data")).to.include({ name: "as-data", result: "approved", generation: 1 });
+    expect(await json("approve", "as-data")).to.include({ result: "unchanged" });
+    await reaches("as-data", "succeeded");
+    const lines = (await does("rollback", "as-data", "-w", "-o", "json")).trimEnd().split("\n");
+    const last = lines.map((line) => JSON.parse(line) as object).at(-1);
+    expect(last).to.include({ type: "update", phase: "rolled_back" });
+  });
+
   it("what is not viable: tells each node's reason, exits 1, and changes nothing", async () => {
     const file = manifest("blocked", ["n5", "n6"], "0.4.0");
     const planned = await kcore("plan", "-f", file, "--bundle", "0.4.0");
@@ -354,7 +364,7 @@ steps:
     expect(refused.stderr).to.contain("They may block one another, until the next takeover");
     await at(0).stop();
     const taken = await does("takeover", "handed", "-s", at(1).endpoint);
-    expect(taken).to.match(/^handed is owned by \S+: epoch 3, granted by 2 of 3 controllers\n$/);
+    expect(taken).to.equal(`handed is owned by ${at(1).endpoint}: epoch 3, granted by 2 of 3 controllers\n`);
     held.resolve({ ok: true });
     expect((await reaches("handed", "succeeded")).owner).to.include({ id: at(1).id, epoch: 3 });
     await at(0).start();
