@@ -24,8 +24,11 @@ export interface Since {
 
 export interface FollowOptions extends Since {
   readonly output: ResultFormat;
-  readonly attendant?: Attendant;
+  /** Opens who attends to it, if anybody; what it has to say is shown as the rollout is. */
+  readonly attend?: (say: Say) => Promise<Attendant | undefined>;
 }
+
+export type Say = (text: string) => void;
 
 /**
  * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C leaves it alone. Gives the exit code:
@@ -34,7 +37,7 @@ export interface FollowOptions extends Since {
 export async function followUpdate(
   cluster: Cluster,
   name: string,
-  { output, attendant, ...since }: FollowOptions,
+  { output, attend, ...since }: FollowOptions,
 ): Promise<ExitCode> {
   const stop = new AbortController();
   let isLeft = false;
@@ -46,7 +49,8 @@ export async function followUpdate(
   process.stdout.once("error", () => stop.abort());
   process.once("SIGINT", leave).once("SIGTERM", leave);
   const isScreen = process.stdout.isTTY && isForPeople(output);
-  const show = isScreen ? redrawn() : appended(output);
+  const { show, say } = isScreen ? redrawn() : appended(output);
+  const attendant = await attend?.(say);
   const fetch = (client: ApiClient): Promise<UpdateView> => patiently(client, name, since);
   const options = { registers: [`update/${name}/`], fetch, signal: stop.signal };
   let last: UpdateView | undefined;
@@ -94,16 +98,24 @@ async function patiently(client: ApiClient, name: string, { generation = 0 }: Si
   }
 }
 
-type Show = (view: UpdateView) => void;
-
-function redrawn(): Show {
-  const redraw = redrawing();
-  return (view) => redraw(drawRollout(view, Date.now()));
+interface Shown {
+  readonly show: (view: UpdateView) => void;
+  readonly say: Say;
 }
 
-function appended(output: ResultFormat): Show {
+function redrawn(): Shown {
+  const redraw = redrawing();
+  let lines: readonly string[] = [];
+  return {
+    show: (view) => redraw((lines = drawRollout(view, Date.now()))),
+    // Not past the screen: what is drawn anew begins where it began before.
+    say: (text) => redraw(lines, text),
+  };
+}
+
+function appended(output: ResultFormat): Shown {
   let before: UpdateView | undefined;
-  return (view) => {
+  const show = (view: UpdateView): void => {
     const transitions = transitionsOf(before, view);
     before = view;
     const lines = transitions.map((transition) =>
@@ -111,4 +123,5 @@ function appended(output: ResultFormat): Show {
     );
     if (lines.length > 0) process.stdout.write(lines.join(""));
   };
+  return { show, say: (text) => void process.stderr.write(`${text}\n`) };
 }

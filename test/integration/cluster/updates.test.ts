@@ -353,6 +353,25 @@ steps:
     expect(names.stdout).to.equal("at-terminal\t\n");
   });
 
+  it("on a terminal: what the attendant says stands above the rollout, which is drawn once", async () => {
+    const drain = { enabled: true, command: "sleep 1" };
+    await apply(
+      manifest("attended-there", ["n5"], "0.5.0", { drain, target: { version: "0.5.0", allowDowngrade: true } }),
+    );
+    const shell = await openShell(
+      { cwd: project.project, columns: 160, rows: 30 },
+      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
+    );
+    try {
+      await shell.enter(`clear; ${kcoreProgram} update cluster approve attended-there --yes -w; echo code $?`);
+      const screen = await shell.shows(/^code 0/m);
+      expect(screen).to.match(/^n5: drain is begun\nn5: drain is done\nattended-there \(generation 1\): /m);
+      expect(screen.match(/^attended-there \(generation/gm)).to.have.length(1);
+    } finally {
+      await shell.close();
+    }
+  });
+
   it("takeover: another controller goes on where a stopped owner was; by force only with a word", async () => {
     const held = Promise.withResolvers<Answer>();
     answers.set("n1", (step) => (step === "prepare" ? held.promise : { ok: true }));
