@@ -133,6 +133,8 @@ export const UpdateSummary = z.object({
   owner: z.object({ id: Text, epoch: z.int(), endpoint: Text.optional(), heard: z.boolean() }),
   waits: Text.optional(),
   reason: Text.optional(),
+  /** Who asked for the rollback that has ended; absent of one that came by itself. */
+  rolledBackBy: Text.optional(),
   createdAt: Time,
   updatedAt: Time,
 });

@@ -76,10 +76,8 @@ function isOver(view: UpdateView, { endedAt, generation = 0 }: Since): boolean {
   return hasEnded(view) && view.updatedAt !== endedAt && view.generation >= generation;
 }
 
-/** A rollback that nobody asked for has a reason. */
-function codeOf({ phase, reason }: UpdateView, { wanted = "succeeded" }: Since): ExitCode {
-  const isAskedFor = phase === "rolled_back" && reason === undefined;
-  return phase === wanted || isAskedFor ? exitCodes.done : exitCodes.failed;
+function codeOf({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: Since): ExitCode {
+  return phase === wanted || rolledBackBy !== undefined ? exitCodes.done : exitCodes.failed;
 }
 
 const patience = { turns: 50, pauseMs: 200 } as const;

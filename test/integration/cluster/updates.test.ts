@@ -188,6 +188,19 @@ steps:
     expect(last).to.include({ type: "update", phase: "rolled_back" });
   });
 
+  it("a rollout that failed and is taken back because somebody asks: -w exits 0 then, whenever it looks", async () => {
+    answers.set("n4", (step) =>
+      step === "activate" ? { ok: false, failure: { kind: "service", message: "it died" } } : { ok: true },
+    );
+    const target = { version: "0.5.0", allowDowngrade: true };
+    await apply(manifest("failed-back", ["n3", "n4"], "0.5.0", { target, approvalPolicy: "auto" }));
+    await reaches("failed-back", "failed");
+    expect((await kcore("get", "failed-back", "-w")).code).to.equal(1);
+    await does("rollback", "failed-back", "-w");
+    expect(await does("get", "failed-back", "-w")).to.contain("failed-back rolled_back");
+    expect(await does("get", "failed-back")).to.match(/^Asked by: +operator ann$/m);
+  });
+
   it("what is not viable: tells each node's reason, exits 1, and changes nothing", async () => {
     const file = manifest("blocked", ["n5", "n6"], "0.4.0");
     const planned = await kcore("plan", "-f", file, "--bundle", "0.4.0");
