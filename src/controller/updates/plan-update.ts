@@ -1,7 +1,7 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
-import { selectNodes, wavesOf } from "#rollout/select.ts";
+import { isNamed, selectNodes, wavesOf } from "#rollout/select.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { hashOf, planHashOf, targetOf, type UpdateRecords } from "./update-records.ts";
@@ -19,7 +19,7 @@ export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"plan
   const owner = present?.owner.owner ?? parts.controllerId;
   const { waves } = wavesOf(selected, spec, owner);
   const planned = selected.map((node) => planNode(draft, node, waves));
-  const blockers = blockersOf(parts, draft, { present, selected, isSame });
+  const blockers = [...unknownOf(draft, nodes), ...blockersOf(parts, draft, { present, selected, isSame })];
   return {
     name,
     result: present ? (isSame ? "unchanged" : "updated") : "created",
@@ -44,6 +44,17 @@ export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"plan
 function strategyText({ strategy }: UpdateDraft["spec"]): string {
   const { type, maxUnavailable, batchSize } = strategy;
   return `${type}, ${batchSize === undefined ? "" : `batches of ${batchSize}, `}at most ${maxUnavailable} down`;
+}
+
+/** Names that mean no node of the cluster: left out in silence, a slip of the pen would leave its node, or the trial on it, out. */
+function unknownOf({ spec }: UpdateDraft, nodes: ReadonlyMap<string, KnownNode>): string[] {
+  const isKnown = (name: string): boolean => [...nodes.values()].some((node) => isNamed(node, [name]));
+  const unknown = (path: string, names: readonly string[]): string[] =>
+    names.filter((name) => !isKnown(name)).map((name) => `no node of this cluster is “${name}”, which ${path} names`);
+  return [
+    ...unknown("selector.nodeIds", spec.selector.nodeIds),
+    ...unknown("strategy.canary.nodeIds", spec.strategy.canary?.nodeIds ?? []),
+  ];
 }
 
 function blockersOf(

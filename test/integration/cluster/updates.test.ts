@@ -217,6 +217,16 @@ steps:
     expect(plan?.nodes.map(({ blockers }) => blockers.length)).to.deep.equal([0, 1]);
   });
 
+  it("a name that no node has, of the selector or of the canary, keeps it from being begun", async () => {
+    const strategy = { type: "canary", canary: { nodeIds: ["n44"] } };
+    const file = manifest("mistyped", ["n5", "n55"], "0.4.0", { strategy });
+    const { code, stdout } = await kcore("plan", "-f", file, "--bundle", "0.4.0");
+    expect(code, stdout).to.equal(1);
+    expect(stdout)
+      .to.match(/^blocked: no node of this cluster is “n55”, which selector\.nodeIds names$/m)
+      .and.to.match(/^blocked: no node of this cluster is “n44”, which strategy\.canary\.nodeIds names$/m);
+  });
+
   it("kcore diff and kcore apply take it as any other manifest", async () => {
     const file = manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto" });
     const words = ["-f", file, "--bundle", "0.4.0"];
