@@ -10,7 +10,9 @@ export function redrawing(
     const { columns, rows } = stream;
     const all = texts.map((line) => line.slice(0, columns - 1));
     const lines = all.length < rows ? all : [...all.slice(0, rows - 2), `… and ${all.length - rows + 2} more`];
-    stream.write(`${shown > 0 ? `\u001B[${shown}A\u001B[J` : ""}${above === undefined ? "" : `${above}\n`}${lines.map((line) => `${line}\n`).join("")}`);
+    stream.write(
+      `${shown > 0 ? `\u001B[${shown}A\u001B[J` : ""}${above === undefined ? "" : `${above}\n`}${lines.map((line) => `${line}\n`).join("")}`,
+    );
     shown = lines.length;
   };
 }

@@ -7,6 +7,7 @@ import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { askUpdates, getUpdate } from "./ask-updates.ts";
 import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
+import { ownerOf } from "./draw-update.ts";
 import { hasEnded } from "./ended.ts";
 import { followOne } from "./follow-command.ts";
 import type { Since } from "./follow-update.ts";
@@ -105,11 +106,15 @@ export async function promoteUpdate(given: string | undefined, flags: ChangeFlag
 
 /** What was done: in words, or as data. Who follows it as data gets each transition, and nothing else. */
 function tell(
-  { name, generation, hash }: UpdateView,
+  { name, generation, hash, owner }: UpdateView,
   { output, watch = false }: ChangeFlags,
   result: string,
   text: string,
 ): void {
+  if (!owner.heard)
+    process.stderr.write(
+      `its owner ${ownerOf({ owner })} is not heard of: nothing comes of it until that is back, or: kcore update cluster takeover ${name}\n`,
+    );
   if (watch && !isForPeople(output)) return;
   process.stdout.write(formatResult({ name, result, generation, hash }, output, () => `${name} ${text}\n`));
 }

@@ -405,6 +405,11 @@ steps:
     expect(refused.code).to.equal(2);
     expect(refused.stderr).to.contain("They may block one another, until the next takeover");
     await at(0).stop();
+    const unheard = await eventually(async () => {
+      const { stderr } = await kcore("approve", "handed", "-s", at(1).endpoint);
+      return stderr.includes("is not heard of") && stderr;
+    }, 20_000);
+    expect(unheard).to.contain("kcore update cluster takeover handed");
     const taken = await does("takeover", "handed", "-s", at(1).endpoint);
     expect(taken).to.equal(`handed is owned by ${at(1).endpoint}: epoch 3, granted by 2 of 3 controllers\n`);
     held.resolve({ ok: true });
