@@ -109,8 +109,6 @@ export const NodeUpdateView = z.object({
   /** Why, or what stays as it was booted, in words of the node. */
   rebootReasons: z.array(Text).optional(),
   failure: Failure.optional(),
-  /** What it waits for. */
-  waits: Text.optional(),
   /** A hook that the bastion should run now: `drain`, `undrain`, `gate NAME`. */
   hook: Text.optional(),
   /** The row's, which an answer names. */
@@ -133,6 +131,8 @@ export const UpdateSummary = z.object({
   owner: z.object({ id: Text, epoch: z.int(), endpoint: Text.optional(), heard: z.boolean() }),
   waits: Text.optional(),
   reason: Text.optional(),
+  /** Who asked for the rollback that has ended; absent of one that came by itself. */
+  rolledBackBy: Text.optional(),
   createdAt: Time,
   updatedAt: Time,
 });

@@ -3,6 +3,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { drawPlanBriefly } from "../update/draw-plan.ts";
+import { nextSteps } from "../update/ended.ts";
 import { prepareUpdate, problemsOf, type PreparedUpdate } from "../update/prepare-update.ts";
 import type { UpdateManifest } from "../update/named-updates.ts";
 import { submitUpdate } from "../update/submit-update.ts";
@@ -32,8 +33,12 @@ export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFl
 }
 
 function notesOf({ plan: { name, approval, result }, present }: PreparedUpdate): readonly string[] {
-  const isApproved = result === "unchanged" && present?.approvalStatus === "approved";
-  return approval === "manual" && !isApproved ? [`next: kcore update cluster approve ${name}`] : [];
+  if (result === "unchanged" && present) return nextSteps(present);
+  return nextSteps({
+    name,
+    phase: "pending",
+    approvalStatus: approval === "manual" ? "awaiting_approval" : "approved",
+  });
 }
 
 type Manifested = Pick<UpdateView, "spec" | "bundle">;

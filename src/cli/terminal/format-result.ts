@@ -10,6 +10,11 @@ export function formatResult(value: unknown, output: ResultFormat, draw: (wide: 
   return draw(output === "wide");
 }
 
+/** Whether `-o` wants words, not data. */
+export function isForPeople(output: ResultFormat): boolean {
+  return output === "table" || output === "wide";
+}
+
 /** Prints a result as `-o` wants it: as a table with these rows, or with `none` said in the place of no row. */
 export function printRows(
   value: unknown,

@@ -1,11 +1,18 @@
-/** Draws lines on the terminal anew, in the place of those before; what does not fit on the screen is counted. */
-export function redrawing(stream: NodeJS.WriteStream = process.stdout): (lines: readonly string[]) => void {
+/**
+ * Draws lines on the terminal anew, in the place of those before; what does not fit on the screen is counted. `above` is printed over them,
+ * and stays.
+ */
+export function redrawing(
+  stream: NodeJS.WriteStream = process.stdout,
+): (lines: readonly string[], above?: string) => void {
   let shown = 0;
-  return (texts) => {
+  return (texts, above) => {
     const { columns, rows } = stream;
     const all = texts.map((line) => line.slice(0, columns - 1));
     const lines = all.length < rows ? all : [...all.slice(0, rows - 2), `… and ${all.length - rows + 2} more`];
-    stream.write(`${shown > 0 ? `\u001B[${shown}A\u001B[J` : ""}${lines.map((line) => `${line}\n`).join("")}`);
+    stream.write(
+      `${shown > 0 ? `\u001B[${shown}A\u001B[J` : ""}${above === undefined ? "" : `${above}\n`}${lines.map((line) => `${line}\n`).join("")}`,
+    );
     shown = lines.length;
   };
 }

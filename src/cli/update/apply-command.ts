@@ -1,14 +1,14 @@
-import type { ReplyOf } from "#api/methods.ts";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
-import { formatResult } from "../terminal/format-result.ts";
+import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { drawPlan, shortHash } from "./draw-plan.ts";
+import { nextSteps } from "./ended.ts";
 import { followOne } from "./follow-command.ts";
 import { readUpdates, type NameFlags, type UpdateManifest } from "./named-updates.ts";
 import { prepareUpdate, requireViable } from "./prepare-update.ts";
-import { submitUpdate } from "./submit-update.ts";
+import { submitUpdate, type AppliedUpdate } from "./submit-update.ts";
 
 export type ApplyFlags = ClusterFlags &
   NameFlags & {
@@ -28,12 +28,12 @@ export async function applyUpdates({ filename = [], watch = false, output, ...fl
       message: first ? "--watch follows one update, and several are here" : "no file with an update is named",
       hint: first ? "kcore update cluster get NAME -w follows each of them" : "-f FILE, or -f - for what comes in",
     });
-  const done: (ReplyOf<"applyUpdate"> & { readonly name: string })[] = [];
+  const done: AppliedUpdate[] = [];
   try {
     for (const manifest of manifests) {
       const applied = await applyOne(manifest, { output, ...flags });
-      done.push({ name: manifest.name, ...applied });
-      if (isForPeople(output)) process.stdout.write(drawApplied(manifest.name, applied));
+      done.push(applied);
+      if (isForPeople(output)) process.stdout.write(drawApplied(applied));
     }
   } finally {
     if (!watch && !isForPeople(output)) process.stdout.write(formatResult(done, output, () => ""));
@@ -52,18 +52,8 @@ async function applyOne(manifest: UpdateManifest, { bundle, output, passphraseFi
   return submitUpdate(cluster, prepared, defined({ passphraseFile }));
 }
 
-function isForPeople(output: ResultFormat): boolean {
-  return output === "table" || output === "wide";
-}
-
 /** What came of it, and what comes next. */
-export function drawApplied(name: string, applied: ReplyOf<"applyUpdate">): string {
-  const { result, generation, hash } = applied;
-  return [`${name} ${result}: generation ${generation}, hash ${shortHash(hash)}`, ...nextSteps(name, applied), ""].join(
-    "\n",
-  );
-}
-
-export function nextSteps(name: string, { approvalStatus }: ReplyOf<"applyUpdate">): readonly string[] {
-  return approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : [];
+function drawApplied(applied: AppliedUpdate): string {
+  const { name, result, generation, hash } = applied;
+  return [`${name} ${result}: generation ${generation}, hash ${shortHash(hash)}`, ...nextSteps(applied), ""].join("\n");
 }

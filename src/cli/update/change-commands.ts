@@ -3,9 +3,12 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { confirm } from "../terminal/confirm.ts";
+import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { askUpdates, getUpdate } from "./ask-updates.ts";
 import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
+import { ownerOf } from "./draw-update.ts";
+import { hasEnded } from "./ended.ts";
 import { followOne } from "./follow-command.ts";
 import type { Since } from "./follow-update.ts";
 import { nameOf, type NameFlags } from "./named-updates.ts";
@@ -39,19 +42,19 @@ export async function approveUpdate(
   const { cluster, view } = await open(given, flags);
   const { name, generation, hash, phase, approvedBy } = view;
   if (wanted !== undefined) requireHash(view, wanted);
-  if (["succeeded", "failed", "cancelled", "rolled_back"].includes(phase))
+  if (hasEnded(view))
     throw new KcoreError(
       { code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` },
       { exitCode: exitCodes.failed },
     );
-  if (approvedBy !== undefined) process.stdout.write(`${name} is approved already, by ${approvedBy}\n`);
+  if (approvedBy !== undefined) tell(view, flags, "unchanged", `is approved already, by ${approvedBy}`);
   else {
     if (canPrompt() && flags.yes !== true) {
       process.stderr.write(`${drawPlanBriefly(await planOfPresent(cluster, name))}\n`);
       await confirm(`Approve ${name}, generation ${generation}?`, {});
     }
     await askUpdates(cluster, (client) => client.call("approveUpdate", { generation, hash }, { id: name }));
-    process.stdout.write(`${name} approved: generation ${generation}, hash ${shortHash(hash)}\n`);
+    tell(view, flags, "approved", `approved: generation ${generation}, hash ${shortHash(hash)}`);
   }
   await followIfAsked(view, flags, {});
 }
@@ -74,9 +77,8 @@ export async function cancelUpdate(given: string | undefined, flags: ChangeFlags
   const { cluster, view } = await open(given, flags);
   const { name } = view;
   await askUpdates(cluster, (client) => client.call("cancelUpdate", {}, { id: name }));
-  process.stdout.write(
-    `${name} is being cancelled: no node is begun any more, and what is activated is not interrupted\n`,
-  );
+  const text = "is being cancelled: no node is begun any more, and what is activated is not interrupted";
+  tell(view, flags, "cancelling", text);
   await followIfAsked(view, flags, { wanted: "cancelled" });
 }
 
@@ -90,7 +92,7 @@ export async function rollBackUpdate(
   const question = `Take ${name} back? ${done} of ${nodes} nodes are done${now ? ", and all that must go back do it at once" : ""}`;
   if (canPrompt()) await confirm(question, { yes: flags.yes === true });
   await askUpdates(cluster, (client) => client.call("rollbackUpdate", { now }, { id: name }));
-  process.stdout.write(`${name} is being taken back, the last node first\n`);
+  tell(view, flags, "rolling_back", "is being taken back, the last node first");
   await followIfAsked(view, flags, { wanted: "rolled_back" });
 }
 
@@ -98,8 +100,23 @@ export async function rollBackUpdate(
 export async function promoteUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
   const { cluster, view } = await open(given, flags);
   await askUpdates(cluster, (client) => client.call("promoteUpdate", {}, { id: view.name }));
-  process.stdout.write(`${view.name} is promoted: the rest follows the canaries when they are done\n`);
+  tell(view, flags, "promoted", "is promoted: the rest follows the canaries when they are done");
   await followIfAsked(view, flags, {});
+}
+
+/** What was done: in words, or as data. Who follows it as data gets each transition, and nothing else. */
+function tell(
+  { name, generation, hash, owner }: UpdateView,
+  { output, watch = false }: ChangeFlags,
+  result: string,
+  text: string,
+): void {
+  if (!owner.heard)
+    process.stderr.write(
+      `its owner ${ownerOf({ owner })} is not heard of: nothing comes of it until that is back, or: kcore update cluster takeover ${name}\n`,
+    );
+  if (watch && !isForPeople(output)) return;
+  process.stdout.write(formatResult({ name, result, generation, hash }, output, () => `${name} ${text}\n`));
 }
 
 async function followIfAsked(

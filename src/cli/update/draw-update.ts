@@ -67,6 +67,7 @@ function headOf(view: Shown, now: number): readonly (readonly [title: string, te
     ["Generation", `${generation}, hash ${shortHash(hash)}`],
     ["Phase", `${phase} for ${since(view.updatedAt, now)}`],
     ["Reason", reason],
+    ["Asked by", view.rolledBackBy],
     ["Waits for", waits],
     ["Approval", `${approvalPolicy}: ${approval}`],
     ["Target", view.target],
@@ -74,7 +75,7 @@ function headOf(view: Shown, now: number): readonly (readonly [title: string, te
     ["Done", `${doneOf(view)}${view.failed > 0 ? `, ${view.failed} failed` : ""}`],
     [
       "Owner",
-      `${ownerOf(view)}, epoch ${owner.epoch}${owner.heard ? "" : ", not heard of: kcore update cluster takeover"}`,
+      `${ownerOf(view)}, epoch ${owner.epoch}${owner.heard ? "" : `, not heard of: kcore update cluster takeover ${name}`}`,
     ],
     ["Created", `${view.createdAt} (${since(view.createdAt, now)} ago)`],
   ];

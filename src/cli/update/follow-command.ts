@@ -5,7 +5,7 @@ import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { openAttendant, type Attendant } from "./attendant.ts";
 import { getUpdate } from "./ask-updates.ts";
-import { followUpdate, type Since } from "./follow-update.ts";
+import { followUpdate, type Say, type Since } from "./follow-update.ts";
 import { hooksOf } from "./hooks.ts";
 
 export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readonly passphraseFile?: string };
@@ -13,12 +13,9 @@ export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readon
 /** `-w`: follows a rollout to its end, and attends to its hooks where this is a bastion with a project. Sets the exit code. */
 export async function followOne(name: string, flags: FollowFlags, since: Since = {}): Promise<void> {
   const cluster = await openCluster(flags);
-  const attendant = await attendIfAny(cluster, await getUpdate(cluster, name), flags);
-  process.exitCode = await followUpdate(cluster, name, {
-    ...since,
-    output: flags.output,
-    ...(attendant && { attendant }),
-  });
+  const view = await getUpdate(cluster, name);
+  const attend = (say: Say): Promise<Attendant | undefined> => attendIfAny(cluster, view, flags, say);
+  process.exitCode = await followUpdate(cluster, name, { ...since, output: flags.output, attend });
   cluster.close();
 }
 
@@ -33,8 +30,8 @@ export async function attendUpdate(name: string, flags: FollowFlags): Promise<vo
       hint: `kcore update cluster get ${name} -w`,
     });
   const project = findProject(flags.project);
-  const attendant = await openAttendant({ cluster, name, project, ...flags, say });
-  process.exitCode = await followUpdate(cluster, name, { output: flags.output, ...(attendant && { attendant }) });
+  const attend = (say: Say): Promise<Attendant | undefined> => openAttendant({ cluster, name, project, ...flags, say });
+  process.exitCode = await followUpdate(cluster, name, { output: flags.output, attend });
   cluster.close();
 }
 
@@ -43,6 +40,7 @@ async function attendIfAny(
   cluster: Cluster,
   { name, spec }: UpdateView,
   flags: FollowFlags,
+  say: Say,
 ): Promise<Attendant | undefined> {
   const hooks = hooksOf(spec);
   if (hooks.size === 0) return undefined;
@@ -54,8 +52,4 @@ async function attendIfAny(
     say(`nobody here attends to ${[...hooks.keys()].join(", ")}: ${error.message}`);
     return undefined;
   }
-}
-
-function say(text: string): void {
-  process.stderr.write(`${text}\n`);
 }

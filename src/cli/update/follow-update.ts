@@ -5,10 +5,11 @@ import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { followChanges } from "../get/follow-changes.ts";
 import type { ResultFormat } from "../options.ts";
-import { formatOne } from "../terminal/format-result.ts";
+import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import type { Attendant } from "./attendant.ts";
 import { drawRollout } from "./draw-rollout.ts";
+import { hasEnded } from "./ended.ts";
 import { drawTransition, transitionsOf } from "./transitions.ts";
 
 /** What a command did to a rollout, which another controller may not have heard of yet. */
@@ -23,10 +24,11 @@ export interface Since {
 
 export interface FollowOptions extends Since {
   readonly output: ResultFormat;
-  readonly attendant?: Attendant;
+  /** Opens who attends to it, if anybody; what it has to say is shown as the rollout is. */
+  readonly attend?: (say: Say) => Promise<Attendant | undefined>;
 }
 
-const ended: ReadonlySet<UpdateView["phase"]> = new Set(["succeeded", "failed", "cancelled", "rolled_back"]);
+export type Say = (text: string) => void;
 
 /**
  * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C leaves it alone. Gives the exit code:
@@ -35,7 +37,7 @@ const ended: ReadonlySet<UpdateView["phase"]> = new Set(["succeeded", "failed", 
 export async function followUpdate(
   cluster: Cluster,
   name: string,
-  { output, attendant, ...since }: FollowOptions,
+  { output, attend, ...since }: FollowOptions,
 ): Promise<ExitCode> {
   const stop = new AbortController();
   let isLeft = false;
@@ -46,8 +48,9 @@ export async function followUpdate(
   // Whoever read our output has seen enough.
   process.stdout.once("error", () => stop.abort());
   process.once("SIGINT", leave).once("SIGTERM", leave);
-  const isScreen = process.stdout.isTTY && (output === "table" || output === "wide");
-  const show = isScreen ? redrawn() : appended(output);
+  const isScreen = process.stdout.isTTY && isForPeople(output);
+  const { show, say } = isScreen ? redrawn() : appended(output);
+  const attendant = await attend?.(say);
   const fetch = (client: ApiClient): Promise<UpdateView> => patiently(client, name, since);
   const options = { registers: [`update/${name}/`], fetch, signal: stop.signal };
   let last: UpdateView | undefined;
@@ -70,13 +73,11 @@ export async function followUpdate(
 }
 
 function isOver(view: UpdateView, { endedAt, generation = 0 }: Since): boolean {
-  return ended.has(view.phase) && view.updatedAt !== endedAt && view.generation >= generation;
+  return hasEnded(view) && view.updatedAt !== endedAt && view.generation >= generation;
 }
 
-/** A rollback that nobody asked for has a reason. */
-function codeOf({ phase, reason }: UpdateView, { wanted = "succeeded" }: Since): ExitCode {
-  const isAskedFor = phase === "rolled_back" && reason === undefined;
-  return phase === wanted || isAskedFor ? exitCodes.done : exitCodes.failed;
+function codeOf({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: Since): ExitCode {
+  return phase === wanted || rolledBackBy !== undefined ? exitCodes.done : exitCodes.failed;
 }
 
 const patience = { turns: 50, pauseMs: 200 } as const;
@@ -95,16 +96,24 @@ async function patiently(client: ApiClient, name: string, { generation = 0 }: Si
   }
 }
 
-type Show = (view: UpdateView) => void;
-
-function redrawn(): Show {
-  const redraw = redrawing();
-  return (view) => redraw(drawRollout(view, Date.now()));
+interface Shown {
+  readonly show: (view: UpdateView) => void;
+  readonly say: Say;
 }
 
-function appended(output: ResultFormat): Show {
+function redrawn(): Shown {
+  const redraw = redrawing();
+  let lines: readonly string[] = [];
+  return {
+    show: (view) => redraw((lines = drawRollout(view, Date.now()))),
+    // Not past the screen: what is drawn anew begins where it began before.
+    say: (text) => redraw(lines, text),
+  };
+}
+
+function appended(output: ResultFormat): Shown {
   let before: UpdateView | undefined;
-  return (view) => {
+  const show = (view: UpdateView): void => {
     const transitions = transitionsOf(before, view);
     before = view;
     const lines = transitions.map((transition) =>
@@ -112,4 +121,5 @@ function appended(output: ResultFormat): Show {
     );
     if (lines.length > 0) process.stdout.write(lines.join(""));
   };
+  return { show, say: (text) => void process.stderr.write(`${text}\n`) };
 }

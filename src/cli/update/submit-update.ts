@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { uploadBundle } from "#api/bundle-transfer.ts";
 import type { ReplyOf } from "#api/methods.ts";
+import type { UpdateSummary } from "#api/update-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openAuthority } from "#pki/cluster.ts";
 import { replaceFile } from "#pki/private-files.ts";
@@ -13,6 +14,9 @@ import { requireViable, type PreparedUpdate } from "./prepare-update.ts";
 import { tellTransfer } from "./tell-transfer.ts";
 import { updateFolder } from "./updates-folder.ts";
 
+/** What came of it, and how the update stands: one that is unchanged may be over. */
+export type AppliedUpdate = ReplyOf<"applyUpdate"> & Pick<UpdateSummary, "name" | "phase">;
+
 /**
  * Makes it so: signs the update by the bastion's CA, brings the bundle to its owner and hands the update over. One that stands already
  * needs none of it. @throws KcoreError UPDATE_BLOCKED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, and what controllers refuse
@@ -21,11 +25,11 @@ export async function submitUpdate(
   cluster: Cluster,
   prepared: PreparedUpdate,
   { passphraseFile }: { readonly passphraseFile?: string },
-): Promise<ReplyOf<"applyUpdate">> {
+): Promise<AppliedUpdate> {
   const { plan, present, draft } = prepared;
   if (plan.result === "unchanged" && present) {
-    const { generation, hash, approvalStatus } = present;
-    return { result: plan.result, generation, hash, approvalStatus };
+    const { name, generation, hash, approvalStatus, phase } = present;
+    return { name, result: plan.result, generation, hash, approvalStatus, phase };
   }
   requireViable(plan);
   const signed = await sign(cluster, prepared, passphraseFile);
@@ -33,7 +37,7 @@ export async function submitUpdate(
   // Kept for whoever asks later what was signed here; and it lets names complete.
   const file = join(await updateFolder(cluster.folder, draft.name), `generation-${applied.generation}.json`);
   await replaceFile(file, `${JSON.stringify(signed)}\n`);
-  return applied;
+  return { name: draft.name, ...applied, phase: "pending" };
 }
 
 async function sign(

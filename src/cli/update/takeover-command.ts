@@ -1,7 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { confirm } from "../terminal/confirm.ts";
-import { formatResult } from "../terminal/format-result.ts";
+import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { askUpdates } from "./ask-updates.ts";
 import type { ChangeFlags } from "./change-commands.ts";
@@ -48,15 +48,16 @@ export async function takeOverUpdate(
     async (client) => ({
       before: (await client.call("getUpdate", {}, { id: name })).owner,
       ...(await client.call("takeOverUpdate", { force }, { id: name })),
+      endpoint: (await client.call("getUpdate", {}, { id: name })).owner.endpoint,
     }),
     { timeoutMs, endpoints: cluster.endpoints },
   );
   const { before, ...result } = taken;
-  const { owner, epoch, grants, controllers } = result;
+  const { owner, endpoint = owner, epoch, grants, controllers } = result;
   const how = force ? "by force" : `granted by ${grants.length} of ${controllers} controllers`;
   const again =
     before.id === owner ? `it was before; for another: kcore -s HOST update cluster takeover ${name}\n` : "";
-  const draw = (): string => `${name} is owned by ${owner}: epoch ${epoch}, ${how}\n${again}`;
-  process.stdout.write(formatResult({ name, ...result }, output, draw));
+  const draw = (): string => `${name} is owned by ${endpoint}: epoch ${epoch}, ${how}\n${again}`;
+  if (!watch || isForPeople(output)) process.stdout.write(formatResult({ name, ...result }, output, draw));
   if (watch) await followOne(name, { output, ...flags });
 }

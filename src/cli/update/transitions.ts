@@ -1,6 +1,7 @@
 import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { doneOf, troubleOf } from "./draw-update.ts";
+import { hasEnded } from "./ended.ts";
 
 /** One thing that changed in a rollout: the whole of it, or a node. */
 export type Transition =
@@ -23,11 +24,7 @@ export function transitionsOf(before: UpdateView | undefined, now: UpdateView): 
   const [whole, formerly] = [wholeOf(now), before && wholeOf(before)];
   const wholes: readonly Transition[] = JSON.stringify(whole) === JSON.stringify(formerly) ? [] : [whole];
   const each = nodes.map((node): Transition => ({ type: "node", name, generation, node }));
-  return isRunning(now) ? [...wholes, ...each] : [...each, ...wholes];
-}
-
-function isRunning({ phase }: UpdateView): boolean {
-  return phase === "pending" || phase === "ready" || phase === "rolling_out" || phase === "rolling_back";
+  return hasEnded(now) ? [...each, ...wholes] : [...wholes, ...each];
 }
 
 function wholeOf(view: UpdateView): Transition {

@@ -3,7 +3,7 @@ import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { maxValueBytes } from "#crdt/register.ts";
 import { defined } from "#optional/defined.ts";
 import type { Report } from "#rollout/records.ts";
-import { selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
+import { isNamed, selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { isGoing } from "./owner-loop.ts";
@@ -24,7 +24,7 @@ export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"plan
   const { waves } = wavesOf(selected, spec, owner);
   const preparedBy = (id: string): Report | undefined => (isSame ? preparedOf(present, id) : undefined);
   const planned = selected.map((node) => planNode(draft, node, { waves, prepared: preparedBy(node.id) }));
-  const blockers = blockersOf(parts, draft, { present, selected, waves, isSame });
+  const blockers = [...unknownOf(draft, nodes), ...blockersOf(parts, draft, { present, selected, waves, isSame })];
   return {
     name,
     result: present ? (isSame ? "unchanged" : "updated") : "created",
@@ -49,6 +49,17 @@ export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"plan
 function strategyText({ strategy }: UpdateDraft["spec"]): string {
   const { type, maxUnavailable, batchSize } = strategy;
   return `${type}, ${batchSize === undefined ? "" : `batches of ${batchSize}, `}at most ${maxUnavailable} down`;
+}
+
+/** Names that mean no node of the cluster: left out in silence, a slip of the pen would leave its node, or the trial on it, out. */
+function unknownOf({ spec }: UpdateDraft, nodes: ReadonlyMap<string, KnownNode>): string[] {
+  const isKnown = (name: string): boolean => [...nodes.values()].some((node) => isNamed(node, [name]));
+  const unknown = (path: string, names: readonly string[]): string[] =>
+    names.filter((name) => !isKnown(name)).map((name) => `no node of this cluster is “${name}”, which ${path} names`);
+  return [
+    ...unknown("selector.nodeIds", spec.selector.nodeIds),
+    ...unknown("strategy.canary.nodeIds", spec.strategy.canary?.nodeIds ?? []),
+  ];
 }
 
 function blockersOf(

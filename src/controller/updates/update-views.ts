@@ -80,10 +80,16 @@ function summarize(
       ...defined({ endpoint: endpointOf(owner.owner) }),
       heard: isOwn || isHeard(owner.owner),
     },
-    ...defined({ waits: progress?.waits, reason: progress?.reason }),
+    ...defined({ waits: progress?.waits, reason: progress?.reason, rolledBackBy: rolledBackBy(view) }),
     createdAt: head.value.createdAt,
     updatedAt: timeOf(progress?.since) ?? head.value.updatedAt,
   };
+}
+
+function rolledBackBy(view: RolloutView): string | undefined {
+  const { rollback } = view.wishes;
+  const progress = progressOf(view);
+  return progress?.phase === "rolled_back" && progress.undone === rollback?.at ? rollback?.by : undefined;
 }
 
 /** What is rolled out, in words. */

@@ -241,7 +241,11 @@ async function wishFor(
   const present = progress?.value;
   const phase = present?.generation === generation ? present.phase : "pending";
   if (!wishable[action].includes(phase))
-    throw new Refused(409, "UPDATE_ENDED", `“${name}” is ${phase}: there is nothing to ${action}`);
+    throw new Refused(
+      409,
+      "UPDATE_ENDED",
+      `“${name}” is ${phase}: there is nothing to ${action === "rollback" ? "roll back" : action}`,
+    );
   if (action === "promote" && (present?.canaries ?? 0) === 0)
     throw new Refused(409, "UPDATE_ENDED", `“${name}” has no canary to promote`, "strategy: { type: canary }");
   return records.put([{ key: keys.update(name).wish(action), value: { generation, ...wish } }]);

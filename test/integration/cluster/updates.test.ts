@@ -164,6 +164,43 @@ steps:
     );
   });
 
+  it("the same manifest of one that was cancelled: says that it stays so, and how to try it again", async () => {
+    const file = manifest("called-off", ["n3"], "0.4.0");
+    await apply(file);
+    await does("cancel", "called-off", "-w");
+    const words = ["-f", file, "--bundle", "0.4.0"];
+    expect(await does("apply", ...words)).to.match(
+      /^called-off unchanged: generation 1, hash \S+\nit is cancelled, and stays so; to try it again: give it another /,
+    );
+    expect(await json("apply", ...words)).to.have.nested.property("[0].phase", "cancelled");
+    expect((await start("diff", ...words).ended).stdout)
+      .to.contain("it is cancelled, and stays so")
+      .and.not.to.contain("approve");
+  });
+
+  it("-o json of what changes an update: data alone, and of -w each transition alone", async () => {
+    await apply(manifest("as-data", ["n3"], "0.4.0"));
+    expect(await json("approve", "as-data")).to.include({ name: "as-data", result: "approved", generation: 1 });
+    expect(await json("approve", "as-data")).to.include({ result: "unchanged" });
+    await reaches("as-data", "succeeded");
+    const lines = (await does("rollback", "as-data", "-w", "-o", "json")).trimEnd().split("\n");
+    const last = lines.map((line) => JSON.parse(line) as object).at(-1);
+    expect(last).to.include({ type: "update", phase: "rolled_back" });
+  });
+
+  it("a rollout that failed and is taken back because somebody asks: -w exits 0 then, whenever it looks", async () => {
+    answers.set("n4", (step) =>
+      step === "activate" ? { ok: false, failure: { kind: "service", message: "it died" } } : { ok: true },
+    );
+    const target = { version: "0.5.0", allowDowngrade: true };
+    await apply(manifest("failed-back", ["n3", "n4"], "0.5.0", { target, approvalPolicy: "auto" }));
+    await reaches("failed-back", "failed");
+    expect((await kcore("get", "failed-back", "-w")).code).to.equal(1);
+    await does("rollback", "failed-back", "-w");
+    expect(await does("get", "failed-back", "-w")).to.contain("failed-back rolled_back");
+    expect(await does("get", "failed-back")).to.match(/^Asked by: +operator ann$/m);
+  });
+
   it("what is not viable: tells each node's reason, exits 1, and changes nothing", async () => {
     const file = manifest("blocked", ["n5", "n6"], "0.4.0");
     const planned = await kcore("plan", "-f", file, "--bundle", "0.4.0");
@@ -178,6 +215,16 @@ steps:
     const [plan] = JSON.parse((await kcore("plan", "-f", file, "--bundle", "0.4.0", "-o", "json")).stdout) as Plan[];
     expect(plan).to.include({ name: "blocked", viable: false, result: "created" });
     expect(plan?.nodes.map(({ blockers }) => blockers.length)).to.deep.equal([0, 1]);
+  });
+
+  it("a name that no node has, of the selector or of the canary, keeps it from being begun", async () => {
+    const strategy = { type: "canary", canary: { nodeIds: ["n44"] } };
+    const file = manifest("mistyped", ["n5", "n55"], "0.4.0", { strategy });
+    const { code, stdout } = await kcore("plan", "-f", file, "--bundle", "0.4.0");
+    expect(code, stdout).to.equal(1);
+    expect(stdout)
+      .to.match(/^blocked: no node of this cluster is “n55”, which selector\.nodeIds names$/m)
+      .and.to.match(/^blocked: no node of this cluster is “n44”, which strategy\.canary\.nodeIds names$/m);
   });
 
   it("kcore diff and kcore apply take it as any other manifest", async () => {
@@ -350,6 +397,25 @@ steps:
     await reaches("reboots", "succeeded");
   });
 
+  it("on a terminal: what the attendant says stands above the rollout, which is drawn once", async () => {
+    const drain = { enabled: true, command: "sleep 1" };
+    await apply(
+      manifest("attended-there", ["n5"], "0.5.0", { drain, target: { version: "0.5.0", allowDowngrade: true } }),
+    );
+    const shell = await openShell(
+      { cwd: project.project, columns: 160, rows: 30 },
+      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
+    );
+    try {
+      await shell.enter(`clear; ${kcoreProgram} update cluster approve attended-there --yes -w; echo code $?`);
+      const screen = await shell.shows(/^code 0/m);
+      expect(screen).to.match(/^n5: drain is begun\nn5: drain is done\nattended-there \(generation 1\): /m);
+      expect(screen.match(/^attended-there \(generation/gm)).to.have.length(1);
+    } finally {
+      await shell.close();
+    }
+  });
+
   it("takeover: another controller goes on where a stopped owner was; by force only with a word", async () => {
     const held = Promise.withResolvers<Answer>();
     answers.set("n1", (step) => (step === "prepare" ? held.promise : { ok: true }));
@@ -360,8 +426,13 @@ steps:
     expect(refused.code).to.equal(2);
     expect(refused.stderr).to.contain("They may block one another, until the next takeover");
     await at(0).stop();
+    const unheard = await eventually(async () => {
+      const { stderr } = await kcore("approve", "handed", "-s", at(1).endpoint);
+      return stderr.includes("is not heard of") && stderr;
+    }, 20_000);
+    expect(unheard).to.contain("kcore update cluster takeover handed");
     const taken = await does("takeover", "handed", "-s", at(1).endpoint);
-    expect(taken).to.match(/^handed is owned by \S+: epoch 3, granted by 2 of 3 controllers\n$/);
+    expect(taken).to.equal(`handed is owned by ${at(1).endpoint}: epoch 3, granted by 2 of 3 controllers\n`);
     held.resolve({ ok: true });
     expect((await reaches("handed", "succeeded")).owner).to.include({ id: at(1).id, epoch: 3 });
     await at(0).start();
