@@ -9,8 +9,7 @@ const name = "update-over-ssh";
 const good = "0.2.0";
 /** Its agent ends as soon as it begins, on one of the nodes. */
 const bad = "0.3.0";
-const badFirst = `import { hostname } from "node:os";
-if (process.argv[2] === "agent" && hostname() === "n1") process.exit(3);`;
+const badFirst = `if (process.argv[2] === "agent" && (await import("node:os")).hostname() === "n1") process.exit(3);`;
 
 /** `kcore orchestrate update` on real nodes whose only controller is switched off. */
 describe("an update of real nodes without controllers", function () {
