@@ -150,7 +150,9 @@ printf '%s\n' ${update}" $f_epoch "${owner} >${folder}/confirmed.new && mv -f ${
     case "rolled_back":
       return {
         want: { back: "yes" },
+        // It ran it before the update came, or another update came since: the node keeps what ran before one update alone.
         probe: look(sh`back=yes
+if [ "$runtime" = ${path} ] && { [ "$f_name" != ${update} ] || [ -z "$previous" ]; }; then note "the node has nothing to go back to from this update"; fi
 if [ "$runtime" = ${path} ] && [ "$f_name" = ${update} ] && [ -n "$previous" ]; then back=no; fi
 ${own ? sh`[ "$f_owner" = ${owner} ] || back=yes` : sh`:`}
 fact back "$back"`),
