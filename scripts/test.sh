@@ -1,6 +1,6 @@
 #!/bin/sh
 # npm test: set-up, then unit tests, the simulator, integration tests and a smoke test of the lab (real machines; root only).
-# npm test -- --all: the long lab tests too, containers and virtual machines side by side. Ends with one line: N passed, N failed, N skipped.
+# npm test -- --all: the long lab tests too, in two halves side by side. Ends with one line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit
 sh scripts/set-up.sh tests || exit 1
@@ -26,7 +26,7 @@ for suite in $suites; do
       ;;
   esac
   if [ "$suite" = lab ]; then
-    # A virtual machine is one processor's work; most of the others is waiting.
+    # As long as one another: a virtual machine is one processor's work, most of the others is waiting.
     run vm >"$logs/vm" 2>&1 &
     machines=$!
     # What a shell starts aside hears no Ctrl-C.
