@@ -61,7 +61,9 @@ function beforehand(view: RolloutView, progress: Progress, rows: ReadonlyMap<str
 }
 
 function begin(view: RolloutView, progress: Progress, known: ReadonlyMap<string, Row>): Decision {
-  const selected = selectNodes(view.nodes.values(), view.spec.selector);
+  // When another owner's word came over its progress, the nodes that it had begun with are approved, and no others.
+  const mayChoose = known.size === 0 || view.isApproved || view.spec.approvalPolicy !== "manual";
+  const selected = mayChoose ? selectNodes(view.nodes.values(), view.spec.selector) : [];
   if (selected.length + known.size === 0) return wait(progress, ["a node that the selector means"]);
   const { waves, canaries } = wavesOf(selected, view.spec, view.self);
   const strays = [...known.keys()].filter((id) => !waves.some((wave) => wave.includes(id)));

@@ -1,4 +1,4 @@
-import { KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { hostname as systemName, machine } from "node:os";
 import { join } from "node:path";
 import { firstCertificate } from "#pki/chain.ts";
@@ -34,11 +34,10 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
   const lock = await lockFolder(folder);
   // systemd tries again: whoever has the lock may leave work behind.
   if (!lock)
-    throw new KcoreError({
-      code: "NODE_LOCKED",
-      message: "another updater is at work",
-      hint: "systemctl status kcore-updater",
-    });
+    throw new KcoreError(
+      { code: "NODE_LOCKED", message: "another updater is at work", hint: "systemctl status kcore-updater" },
+      { exitCode: exitCodes.failed },
+    );
   const ports = nodePorts(signal);
   const desk = new Desk({
     folder,

@@ -50,8 +50,9 @@ describe("controllers of two versions", function () {
     for (const [proto, common] of [
       [[1, 1], 1],
       [[1, 2], 2],
+      [[1, 3], 3],
       [[0, 1], 1],
-      [[0, 9], 2],
+      [[0, 9], 3],
     ] as const) {
       const peer = await meet(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
       expect(await peer.next("welcome")).to.include({ proto: common });
@@ -64,17 +65,17 @@ describe("controllers of two versions", function () {
   it("F-29: refuse each other in words when they have no protocol in common, and go on", async () => {
     const [first] = controllers;
     const greetings = [
-      { hello: { proto: [3, 4] } },
+      { hello: { proto: [4, 5] } },
       { hello: { proto: [0, 0] } },
       // Not even the shape of the greeting is ours.
-      { hello: { proto: [3, 3], id: { uuid: other.id }, vv: "none" } },
-      { welcome: { proto: 3 } },
+      { hello: { proto: [4, 4], id: { uuid: other.id }, vv: "none" } },
+      { welcome: { proto: 4 } },
     ];
     for (const says of greetings) {
       const peer = await meet(first, says);
       const { code, message } = await peer.next("refuse");
       expect(code).to.equal("PROTOCOL_UNKNOWN");
-      expect(message).to.match(/^this controller speaks replication protocol 1 to 2/);
+      expect(message).to.match(/^this controller speaks replication protocol 1 to 3/);
       await eventually(() => peer.isClosed());
     }
     const { alarms } = await first.operator.call("replicationStatus", {});

@@ -54,6 +54,16 @@ describe("the decision", () => {
     expect(rollout.progress).to.deep.include({ phase: "rolling_out", waits: "n2, which has not confirmed its owner" });
   });
 
+  it("takes in no node that nobody approved when another owner wrote over its progress", () => {
+    const rollout = new SteppedRollout({ nodes: ["n1"], spec: { approvalPolicy: "manual" } }).set({ isApproved: true });
+    const { view } = rollout.settle();
+    const pending = { ...rollout.progress, phase: "pending" as const };
+    const nodes = new Map([...view.nodes, ["n2", aNode("n2")] as const]);
+    const again = (isApproved: boolean) => decide({ ...view, nodes, progress: pending, isApproved }).progress?.waves;
+    expect(again(false)).to.deep.equal([["n1"]]);
+    expect(again(true)).to.deep.equal([["n1"], ["n2"]]);
+  });
+
   it("waits for another update that has nodes of it", () => {
     const rollout = new SteppedRollout({ nodes: ["n1"] }).set({ other: "hotfix" }).settle();
     expect(rollout.progress).to.deep.include({ phase: "ready", waits: "the update “hotfix”" });
