@@ -181,7 +181,7 @@ steps:
   it("-o json of what changes an update: data alone, and of -w each transition alone", async () => {
     const held = Promise.withResolvers<Answer>();
     answers.set("n3", (step) => (step === "prepare" ? held.promise : { ok: true }));
-    await apply(manifest("as-data", ["n3"], "0.4.0"));
+    await apply(manifest("as-data", ["n3"], "0.6.0"));
     expect(await json("approve", "as-data")).to.include({ name: "as-data", result: "approved", generation: 1 });
     expect(await json("approve", "as-data")).to.include({ result: "unchanged" });
     held.resolve({ ok: true });
