@@ -57,11 +57,12 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
     const withVms = nodes.some(({ kind }) => kind === "vm");
     const withZfs = nodes.some(({ zfs = false }) => zfs);
     const withTpm = nodes.some(({ tpm = false }) => tpm);
-    await prepareHost(log, {
+    const needed = {
       ...hostPackages,
       ...(withVms ? vmHostPackages : {}),
       ...(withTpm ? tpmHostPackages : {}),
-    });
+    };
+    await prepareHost(log, needed, (work) => withLock(place.home, "packages", 900, work));
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
     const packages = await namedPackages(place, asked);

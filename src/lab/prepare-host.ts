@@ -33,14 +33,32 @@ export async function requireSpace(home: string, withVms: boolean): Promise<void
   );
 }
 
-/** Installs the packages of those commands that this machine lacks (command → package), saying so first. Throws `LAB_UNSUPPORTED` without apt. */
-export async function prepareHost(log: Log, packagesOf: Readonly<Record<string, string>>): Promise<void> {
-  const folders = commandPath.split(":");
+/**
+ * Installs the packages of those commands (command → package) that this machine lacks, saying so first. `locked`: apt bears no second one
+ * beside it. Throws `LAB_UNSUPPORTED` without apt.
+ */
+export async function prepareHost(
+  log: Log,
+  packagesOf: Readonly<Record<string, string>>,
+  locked: (work: () => Promise<void>) => Promise<void>,
+): Promise<void> {
+  if (missingOf(packagesOf).size === 0) return;
+  // Whoever had the lock may have installed them.
+  await locked(() => install(log, missingOf(packagesOf)));
+}
+
+const folders = commandPath.split(":");
+
+function missingOf(packagesOf: Readonly<Record<string, string>>): ReadonlySet<string> {
   const missing = Object.entries(packagesOf).filter(
     ([command]) => !folders.some((folder) => existsSync(join(folder, command))),
   );
   const packages = new Set(missing.map(([, name]) => name));
   if (!existsSync("/usr/share/keyrings/debian-archive-keyring.gpg")) packages.add("debian-archive-keyring");
+  return packages;
+}
+
+async function install(log: Log, packages: ReadonlySet<string>): Promise<void> {
   if (packages.size === 0) return;
   if (!folders.some((folder) => existsSync(join(folder, "apt-get")))) {
     throw new KcoreError({
@@ -49,10 +67,10 @@ export async function prepareHost(log: Log, packagesOf: Readonly<Record<string, 
       hint: "install them by hand, or run the lab on Debian 12",
     });
   }
-  const install = ["-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "install", ...packages];
+  const words = ["-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "install", ...packages];
   await told(log, `installing on this machine: ${[...packages].join(" ")}`, async () => {
     await must("dpkg", ["--configure", "-a"]); // an earlier run may have been killed in the middle
     await must("apt-get", ["-q", "update"]);
-    await must("apt-get", install);
+    await must("apt-get", words);
   });
 }
