@@ -17,7 +17,8 @@ import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
 import { watchMajority } from "./updates/majority.ts";
 import { indexUpdates } from "./updates/update-records.ts";
-import { isBundleNeeded, manageUpdates, type Updates } from "./updates/updates.ts";
+import { isBundleNeeded } from "./updates/needed-bundles.ts";
+import { manageUpdates, type Updates } from "./updates/updates.ts";
 import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
 import { found, whyEmpty } from "./found.ts";
 

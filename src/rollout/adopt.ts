@@ -1,6 +1,6 @@
 import type { Decision } from "./decision.ts";
-import type { NodePhase, Progress, Row } from "./records.ts";
-import type { RolloutView } from "./view.ts";
+import type { Progress, Row } from "./records.ts";
+import { isAtRest, type RolloutView } from "./view.ts";
 
 /** There is a newer manifest than the one that is known here: its records are not to be touched. */
 export function isBehind({ generation, progress, rows }: RolloutView): boolean {
@@ -32,13 +32,11 @@ function isOwn(view: RolloutView, id: string, row: Row | undefined): boolean {
   );
 }
 
-const atRest: ReadonlySet<NodePhase> = new Set(["succeeded", "failed", "rolled_back", "cancelled"]);
-
 function adopted(view: RolloutView, id: string, row: Row | undefined): Row {
   if (row?.generation !== view.generation) return firstRow(view, id, "preflight");
   const { epoch, owner } = view.owner;
   const seq = Math.max(row.seq, lastSeqOf(view, id)) + 1;
-  const phase = atRest.has(row.phase) ? row.phase : "preflight";
+  const phase = isAtRest(row) ? row.phase : "preflight";
   const since = phase === "preflight" ? view.now : row.since;
   return { ...row, epoch, owner, seq, phase, since, ...(row.phase === "draining" ? { drained: true } : {}) };
 }

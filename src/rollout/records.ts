@@ -17,6 +17,16 @@ export const updatePhases = [
 export const UpdatePhase = z.enum(updatePhases);
 export type UpdatePhase = z.infer<typeof UpdatePhase>;
 
+/** Nodes may be under way. */
+export function isGoing(phase: UpdatePhase | undefined): boolean {
+  return phase === "rolling_out" || phase === "rolling_back";
+}
+
+/** It is over: nothing is done any more unless somebody asks for it. */
+export function hasEnded(phase: UpdatePhase): boolean {
+  return !isGoing(phase) && phase !== "pending" && phase !== "ready";
+}
+
 export const nodePhases = [
   "pending",
   "preflight",

@@ -186,6 +186,11 @@ export const SignedStatement = z.strictObject({
 });
 export type SignedStatement = z.output<typeof SignedStatement>;
 
+/** What an update brings: kcore's runtime, or a whole NixOS system. */
+export function bringsOf({ target }: Pick<UpdateSpec, "target">): "runtime" | "system" {
+  return target.flakeRef === undefined ? "runtime" : "system";
+}
+
 /** What a node that is done runs, as one word: it compares equal there and here. */
 export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
   const { flakeRef, flakeRev = "", nixpkgsRev, systemProfile } = spec.target;

@@ -45,20 +45,16 @@ export interface RolloutView {
   readonly other?: string;
 }
 
-/** Something of the node is, or may be, under way: it is not known to be at rest. */
-const active: ReadonlySet<NodePhase> = new Set([
-  "preflight",
-  "preparing",
-  "prepared",
-  "draining",
-  "activating",
-  "rebooting",
-  "verifying",
-  "rolling_back",
-]);
+/** Nothing of the node is under way any more, as far as its row says. */
+const atRest: ReadonlySet<NodePhase> = new Set(["succeeded", "failed", "rolled_back", "cancelled"]);
 
-export function isActive({ phase }: Pick<Row, "phase">): boolean {
-  return active.has(phase);
+export function isAtRest({ phase }: Pick<Row, "phase">): boolean {
+  return atRest.has(phase);
+}
+
+/** Something of the node is, or may be, under way: it is not known to be at rest. */
+export function isActive(row: Pick<Row, "phase">): boolean {
+  return row.phase !== "pending" && !isAtRest(row);
 }
 
 /** What can still be called off: nothing of the node was brought into use. */

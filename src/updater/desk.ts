@@ -4,7 +4,7 @@ import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.
 import { Order } from "#rollout/order.ts";
 import { defined } from "#optional/defined.ts";
 import { Report, type Fence } from "#rollout/records.ts";
-import type { SignedStatement, Statement } from "#rollout/spec.ts";
+import { bringsOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
 import { emptyJournal, Journal, type Brings, type Doing, type Present } from "./journal.ts";
@@ -131,7 +131,7 @@ export class Desk {
       return this.#sayAside(fence, { state: "failed", failure: new UpdateFailure("refused", why).failure });
     }
     log.info("takes an order", { step, ...fence });
-    if (!doing) this.journal.brings = statement.spec.target.flakeRef === undefined ? "runtime" : "system";
+    if (!doing) this.journal.brings = bringsOf(statement.spec);
     const isSame = this.#remember(fence);
     if (step === "fence" || (doing?.step === step && isEqual(doing.statement, statement))) delete this.journal.next;
     else this.journal.next = { step, statement, ...defined({ problem, contact }) };

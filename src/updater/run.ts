@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { ensurePrivateFolder, readText } from "#pki/private-files.ts";
-import type { Statement } from "#rollout/spec.ts";
+import { bringsOf, type Statement } from "#rollout/spec.ts";
 import { Desk } from "./desk.ts";
 import { updatesFolder } from "./files.ts";
 import { lockFolder } from "./lock.ts";
@@ -48,7 +48,7 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
   });
   const statusFile = join(stateDir, "status.json");
   const wayOf = (statement: Statement) =>
-    statement.spec.target.flakeRef === undefined
+    bringsOf(statement.spec) === "runtime"
       ? runtimeWay({ ports, statement, folder, statusFile, arch: machine() })
       : nixosWay({ ports, statement, folder, statusFile, hostName: hostname });
   const self = async () => {

@@ -10,7 +10,7 @@ import type { BundleFile, Ended, Ports } from "#updater/ports.ts";
 import { presentRuntime, runtimeWay } from "#updater/runtime-way.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
 import { Report, type Fence } from "#rollout/records.ts";
-import { Statement, UpdateSpec, type Bundle } from "#rollout/spec.ts";
+import { bringsOf, Statement, UpdateSpec, type Bundle } from "#rollout/spec.ts";
 
 /** What a version does on the node. */
 export interface Behaviour {
@@ -133,7 +133,7 @@ export class UpdateWorld {
       present: (brings) => (brings === "system" ? presentSystem(ports, folder) : presentRuntime(ports)),
     });
     const wayOf = (statement: Statement): UpdateWay =>
-      statement.spec.target.flakeRef === undefined
+      bringsOf(statement.spec) === "runtime"
         ? runtimeWay({ ports, statement, folder, statusFile, arch: "x86_64" })
         : nixosWay({ ports, statement, folder, statusFile, hostName: "n1" });
     const self = () => Promise.resolve({ id: "id-1", hostname: "n1", dc: "DC1" });

@@ -3,7 +3,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { drawPlanBriefly } from "../update/draw-plan.ts";
-import { nextSteps } from "../update/ended.ts";
+import { nextSteps } from "../update/next-steps.ts";
 import { prepareUpdate, problemsOf, type PreparedUpdate } from "../update/prepare-update.ts";
 import type { UpdateManifest } from "../update/named-updates.ts";
 import { submitUpdate } from "../update/submit-update.ts";

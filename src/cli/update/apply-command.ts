@@ -4,7 +4,7 @@ import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { drawPlan, shortHash } from "./draw-plan.ts";
-import { nextSteps } from "./ended.ts";
+import { nextSteps } from "./next-steps.ts";
 import { followOne } from "./follow-command.ts";
 import { readUpdates, type NameFlags, type UpdateManifest } from "./named-updates.ts";
 import { prepareUpdate, requireViable } from "./prepare-update.ts";

@@ -8,7 +8,7 @@ import { canPrompt } from "../terminal/prompt.ts";
 import { askUpdates, getUpdate } from "./ask-updates.ts";
 import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
 import { ownerOf } from "./draw-update.ts";
-import { hasEnded } from "./ended.ts";
+import { hasEnded } from "#rollout/records.ts";
 import { followOne } from "./follow-command.ts";
 import type { Since } from "./follow-update.ts";
 import { nameOf, type NameFlags } from "./named-updates.ts";
@@ -42,7 +42,7 @@ export async function approveUpdate(
   const { cluster, view } = await open(given, flags);
   const { name, generation, hash, phase, approvedBy } = view;
   if (wanted !== undefined) requireHash(view, wanted);
-  if (hasEnded(view))
+  if (hasEnded(view.phase))
     throw new KcoreError(
       { code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` },
       { exitCode: exitCodes.failed },

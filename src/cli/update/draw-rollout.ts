@@ -1,4 +1,5 @@
 import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
+import { nodePhases } from "#rollout/records.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { since } from "#tui/age.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
@@ -60,21 +61,7 @@ function drawDatacenters(nodes: readonly NodeUpdateView[]): string {
   );
 }
 
-const phaseOrder: readonly NodeUpdateView["phase"][] = [
-  "succeeded",
-  "failed",
-  "preflight",
-  "preparing",
-  "prepared",
-  "draining",
-  "activating",
-  "rebooting",
-  "verifying",
-  "rolling_back",
-  "rolled_back",
-  "cancelled",
-  "pending",
-];
+const phaseOrder = [...new Set<NodeUpdateView["phase"]>(["succeeded", "failed", ...nodePhases.slice(1), "pending"])];
 
 function whyOf(node: NodeUpdateView): string {
   const { hook, ready } = node;

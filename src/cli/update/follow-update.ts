@@ -9,7 +9,7 @@ import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import type { Attendant } from "./attendant.ts";
 import { drawRollout } from "./draw-rollout.ts";
-import { hasEnded } from "./ended.ts";
+import { hasEnded } from "#rollout/records.ts";
 import { drawTransition, transitionsOf } from "./transitions.ts";
 
 /** What a command did to a rollout, which another controller may not have heard of yet. */
@@ -73,7 +73,7 @@ export async function followUpdate(
 }
 
 function isOver(view: UpdateView, { endedAt, generation = 0 }: Since): boolean {
-  return hasEnded(view) && view.updatedAt !== endedAt && view.generation >= generation;
+  return hasEnded(view.phase) && view.updatedAt !== endedAt && view.generation >= generation;
 }
 
 function codeOf({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: Since): ExitCode {

@@ -1,7 +1,7 @@
 import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { doneOf, troubleOf } from "./draw-update.ts";
-import { hasEnded } from "./ended.ts";
+import { hasEnded } from "#rollout/records.ts";
 
 /** One thing that changed in a rollout: the whole of it, or a node. */
 export type Transition =
@@ -24,7 +24,7 @@ export function transitionsOf(before: UpdateView | undefined, now: UpdateView): 
   const [whole, formerly] = [wholeOf(now), before && wholeOf(before)];
   const wholes: readonly Transition[] = JSON.stringify(whole) === JSON.stringify(formerly) ? [] : [whole];
   const each = nodes.map((node): Transition => ({ type: "node", name, generation, node }));
-  return hasEnded(now) ? [...each, ...wholes] : [...wholes, ...each];
+  return hasEnded(now.phase) ? [...each, ...wholes] : [...wholes, ...each];
 }
 
 function wholeOf(view: UpdateView): Transition {

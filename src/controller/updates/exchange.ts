@@ -5,7 +5,7 @@ import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import { limitRate } from "../server/rate.ts";
-import { isGoing } from "./owner-loop.ts";
+import { isUnderWay } from "./owner-loop.ts";
 import type { UpdateIndex, UpdateRecords } from "./update-records.ts";
 
 /** A node that waits is answered at the latest after so long, ms; under what its client waits for an answer. */
@@ -82,7 +82,7 @@ function orderFor(index: UpdateIndex, node: string): Order | undefined {
   for (const update of index.all()) {
     const row = update.rows.get(node);
     if (!row || !isOfOwner(update, row)) continue;
-    if (isGoing(update)) return orderOf(update, row);
+    if (isUnderWay(update)) return orderOf(update, row);
     const order = orderOf(update, row);
     if (!isKnown(order.fence, update.reports.get(node)?.fence)) last = order;
   }

@@ -2,7 +2,7 @@ import { describeError, type Log } from "#api/log.ts";
 import { defined } from "#optional/defined.ts";
 import { decide } from "#rollout/decide.ts";
 import type { Decision } from "#rollout/decision.ts";
-import type { Progress } from "#rollout/records.ts";
+import { hasEnded, isGoing, type Progress } from "#rollout/records.ts";
 import { selectNodes } from "#rollout/select.ts";
 import type { RolloutView } from "#rollout/view.ts";
 import type { Audit } from "../audit.ts";
@@ -86,8 +86,7 @@ export function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
   const now = progress?.value;
   if (now?.generation !== head.value.generation) return false;
   if (now.phase === "rolled_back") return true;
-  const isEnded = ["succeeded", "failed", "cancelled"].includes(now.phase);
-  return isEnded && (wishes.rollback?.generation !== now.generation || wishes.rollback.at === now.undone);
+  return hasEnded(now.phase) && (wishes.rollback?.generation !== now.generation || wishes.rollback.at === now.undone);
 }
 
 /** One decision, written; whether there was one. @throws Refused when it cannot be written */
@@ -137,15 +136,14 @@ function otherWith(
   nodes: ReadonlyMap<string, KnownNode>,
   index: UpdateIndex,
 ): string | undefined {
-  const going = [...index.all()].filter((other) => other.name !== name && isGoing(other));
+  const going = [...index.all()].filter((other) => other.name !== name && isUnderWay(other));
   if (going.length === 0) return undefined;
   const selected = selectNodes(nodes.values(), statement.spec.selector);
   return going.find(({ rows }) => selected.some(({ id }) => rows.has(id)))?.name;
 }
 
-export function isGoing({ progress }: UpdateRecords): boolean {
-  const phase = progress?.value.phase;
-  return phase === "rolling_out" || phase === "rolling_back";
+export function isUnderWay({ progress }: UpdateRecords): boolean {
+  return isGoing(progress?.value.phase);
 }
 
 /** An approval holds for the manifest, its generation and the nodes that it means: those that were frozen once it has begun. */
@@ -190,8 +188,8 @@ function tell(
   const former = update.progress?.value;
   const isOtherPhase = progress?.phase !== former?.phase;
   if (progress && (isOtherPhase || progress.waits !== former?.waits))
-    log.info("an update goes on", { update: name, phase: progress.phase, ...onlyTexts(progress) });
-  if (progress && isOtherPhase) audit.record({ ...common, outcome: progress.phase, ...onlyTexts(progress) });
+    log.info("an update goes on", { update: name, phase: progress.phase, ...textsOf(progress) });
+  if (progress && isOtherPhase) audit.record({ ...common, outcome: progress.phase, ...textsOf(progress) });
   for (const [id, row] of rows) {
     if (row.phase === update.rows.get(id)?.phase) continue;
     const node = nodes.get(id)?.hostname ?? id;
@@ -201,6 +199,6 @@ function tell(
   }
 }
 
-function onlyTexts({ reason, waits }: Progress): { readonly reason?: string; readonly waits?: string } {
-  return { ...(reason === undefined ? {} : { reason }), ...(waits === undefined ? {} : { waits }) };
+function textsOf({ reason, waits }: Progress) {
+  return defined({ reason, waits });
 }

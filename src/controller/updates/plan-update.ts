@@ -6,7 +6,7 @@ import type { Report } from "#rollout/records.ts";
 import { isNamed, selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
-import { isGoing } from "./owner-loop.ts";
+import { isUnderWay } from "./owner-loop.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { hashOf, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
@@ -35,7 +35,7 @@ export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"plan
       selected.map(({ id }) => id),
     ),
     viable: blockers.length === 0 && planned.every((node) => node.blockers.length === 0),
-    target: titleOf({ ...draft, kind: "ClusterUpdate", cluster: "", signedAt: "" }),
+    target: titleOf(draft),
     strategy: strategyText(spec),
     approval: spec.approvalPolicy === "manual" ? "manual" : "automatic",
     likelyRequiresReboot: planned.some(({ reboots }) => reboots === "yes"),
@@ -87,9 +87,8 @@ function blockersOf(
   if (batchSize !== undefined && selected.length > 0 && batchSize > selected.length)
     blockers.push(`batchSize is ${batchSize}, and ${selected.length} nodes are meant`);
   if (spec.target.flakeRef === undefined && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
-  const phase = present?.progress?.value.phase;
-  if (!isSame && (phase === "rolling_out" || phase === "rolling_back"))
-    blockers.push(`it is ${phase}: cancel it first, or wait until it has ended`);
+  if (!isSame && present && isUnderWay(present))
+    blockers.push(`it is ${present.progress?.value.phase}: cancel it first, or wait until it has ended`);
   for (const other of index.all()) {
     if (other.name === name) continue;
     const names = sharedWith(other, selected);
@@ -111,7 +110,7 @@ function sharedWith(
   update: UpdateRecords,
   selected: readonly { readonly id: string; readonly hostname: string }[],
 ): readonly string[] {
-  if (!isGoing(update)) return [];
+  if (!isUnderWay(update)) return [];
   return selected.filter(({ id }) => update.rows.has(id)).map(({ hostname }) => hostname);
 }
 

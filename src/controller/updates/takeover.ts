@@ -18,8 +18,8 @@ const patienceMs = 10_000;
 const lookMs = 50;
 
 /**
- * Makes this controller the owner, of a new epoch if it is that already: claims the next epoch, and waits for the grants of a majority. Each controller grants an epoch once,
- * durably (docs/adr/0515-cluster-updates.md). Forced, it waits for nobody. @throws Refused UPDATE_UNKNOWN, UPDATE_NO_MAJORITY
+ * Makes this controller the owner, of a new epoch if it is that already: claims the next epoch, and waits for the grants of a majority.
+ * Each controller grants an epoch once, durably (docs/adr/0515-cluster-updates.md). Forced, it waits for nobody. @throws Refused UPDATE_UNKNOWN, UPDATE_NO_MAJORITY
  */
 export async function takeOver(
   { records, index, controllerId, members }: TakeoverParts,

@@ -26,7 +26,6 @@ export interface UpdateRecords {
  * node, and of those that have ended there are more and more.
  */
 export interface UpdateIndex {
-  readonly names: () => Iterable<string>;
   /** Undefined when there is none of this name, or none that can be read. */
   readonly read: (name: string) => UpdateRecords | undefined;
   readonly all: () => Iterable<UpdateRecords>;
@@ -51,7 +50,6 @@ export function indexUpdates(records: Records): UpdateIndex {
     return kept.get(name);
   };
   return {
-    names: () => names,
     read,
     *all() {
       for (const name of [...names].toSorted()) {

@@ -10,7 +10,7 @@ import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { preparedOf, type UpdateRecords } from "./update-records.ts";
 
 export interface ViewParts extends OwnerLoopParts {
-  /** When a controller was last heard, by the wall clock; 0: never. */
+  /** Whether another controller is connected. */
   readonly isHeard: (controller: string) => boolean;
   readonly endpointOf: (controller: string) => string | undefined;
 }
@@ -23,7 +23,7 @@ export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"g
   const { statement, approved } = update;
   const nodeStatus = waves.flatMap((wave, index) => wave.map((id) => viewNode(update, view, nodes, id, index + 1)));
   return {
-    ...summarize(parts, update, { view, nodes, ids: waves.flat() }),
+    ...summarize(parts, update, view, waves.flat()),
     hash: presentHash(update, nodes),
     ...(view.isApproved && approved ? { approvedBy: approved.by } : {}),
     spec: statement.spec,
@@ -40,7 +40,7 @@ export function summarizeUpdate(
   nodes: ReadonlyMap<string, KnownNode>,
 ): UpdateSummary {
   const view = viewOf(update, nodes, parts, parts.clock());
-  return summarize(parts, update, { view, nodes, ids: wavesNow(view, nodes).flat() });
+  return summarize(parts, update, view, wavesNow(view, nodes).flat());
 }
 
 /** The groups that are frozen, or those that it would begin with now. */
@@ -57,7 +57,8 @@ function progressOf({ progress, generation }: RolloutView): Progress | undefined
 function summarize(
   { isHeard, endpointOf, controllerId }: ViewParts,
   update: UpdateRecords,
-  { view, ids }: { readonly view: RolloutView; readonly nodes: unknown; readonly ids: readonly string[] },
+  view: RolloutView,
+  ids: readonly string[],
 ): UpdateSummary {
   const { name, head, statement, owner } = update;
   const progress = progressOf(view);
@@ -93,7 +94,7 @@ function rolledBackBy(view: RolloutView): string | undefined {
 }
 
 /** What is rolled out, in words. */
-export function titleOf({ spec, bundle }: UpdateRecords["statement"]): string {
+export function titleOf({ spec, bundle }: Pick<UpdateRecords["statement"], "spec" | "bundle">): string {
   const { version, flakeRef, flakeRev } = spec.target;
   if (flakeRef !== undefined) return `${version ?? "NixOS"} (${flakeRef} at ${flakeRev?.slice(0, 12)})`;
   return bundle ? `kcore ${bundle.version}` : `kcore ${version ?? ""}`;

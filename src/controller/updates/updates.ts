@@ -1,27 +1,26 @@
+import type { Credentials } from "#api/client.ts";
+import { describeError } from "#api/log.ts";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
-import { Statement, type Bundle, type SignedStatement } from "#rollout/spec.ts";
+import { defined } from "#optional/defined.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import type { WishAction } from "#rollout/records.ts";
-import { verifyStatement } from "#pki/statement.ts";
-import { defined } from "#optional/defined.ts";
-import { describeError } from "#api/log.ts";
+import type { SignedStatement } from "#rollout/spec.ts";
+import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
-import type { NodeNames } from "../cluster/node-names.ts";
-import type { Credentials } from "#api/client.ts";
-import type { BundleStore } from "./bundles.ts";
+import { applyUpdate, type ApplyParts } from "./apply-update.ts";
 import { fetchBundles } from "./bundle-fetcher.ts";
+import type { BundleStore } from "./bundles.ts";
 import { openExchange, type Exchange } from "./exchange.ts";
-import { isSettled, presentHash, startOwnerLoop, viewOf } from "./owner-loop.ts";
+import { wantedBundles } from "./needed-bundles.ts";
+import { presentHash, startOwnerLoop, viewOf } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
 import { knowNodes } from "./rollout-nodes.ts";
 import { grantClaims, takeOver, unknownUpdate } from "./takeover.ts";
-import { hashOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
-import { summarizeUpdate, viewUpdate, type ViewParts } from "./update-views.ts";
+import type { UpdateRecords } from "./update-records.ts";
+import { summarizeUpdate, viewUpdate } from "./update-views.ts";
 
-export interface UpdatesParts extends ViewParts {
-  readonly cluster: string;
-  readonly rootPem: () => string;
+export interface UpdatesParts extends ApplyParts {
   readonly names: Pick<NodeNames, "find">;
   readonly members: () => readonly string[];
   readonly bundles: BundleStore;
@@ -133,96 +132,6 @@ export function manageUpdates(parts: UpdatesParts): Updates {
       index.stop();
     },
   };
-}
-
-async function applyUpdate(
-  parts: UpdatesParts,
-  name: string,
-  signed: SignedStatement,
-  { by, at }: { readonly by: string; readonly at: string },
-): Promise<AnswerOf<"applyUpdate">> {
-  const { records, index, controllerId, endpointOf } = parts;
-  const statement = readStatement(parts, name, signed);
-  const hash = hashOf(statement);
-  const update = index.read(name);
-  const { blockers, nodes, ...planned } = planUpdate(parts, statement);
-  const isUnchanged = update?.head.value.hash === hash;
-  if (update && !isUnchanged && update.owner.owner !== controllerId)
-    throw new Refused(
-      409,
-      "UPDATE_OWNED",
-      `“${name}” is owned by the controller ${update.owner.owner}`,
-      `kcore -s ${endpointOf(update.owner.owner) ?? "HOST"} update cluster apply; if it is gone: kcore update cluster takeover ${name}`,
-    );
-  // Two owners of one epoch, or two manifests of one generation, can be made on two sides of a cut alone.
-  if (!isUnchanged && !parts.majority.isHeld())
-    throw new Refused(
-      409,
-      "UPDATE_NO_MAJORITY",
-      "this controller does not reach a majority of the controllers, and no update is taken without one",
-      "kcore health tells which are missing; without them: kcore orchestrate update -f FILE",
-    );
-  const why = [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
-  if (!isUnchanged && why.length > 0)
-    throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
-  if (!isUnchanged) {
-    await checkBundle(parts, statement);
-    const generation = planned.generation;
-    const of = keys.update(name);
-    const createdAt = update?.head.value.createdAt ?? at;
-    await records.write([
-      { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
-      ...(update ? [] : [{ key: of.owner, value: { epoch: 1, owner: controllerId } }]),
-    ]);
-  }
-  const present = index.read(name);
-  const view = present && viewUpdate(parts, present);
-  return {
-    result: isUnchanged ? "unchanged" : update ? "updated" : "created",
-    generation: view?.generation ?? planned.generation,
-    hash: view?.hash ?? planned.hash,
-    approvalStatus: view?.approvalStatus ?? "awaiting_approval",
-  };
-}
-
-/** What is to be rolled out must be here: nodes and the other controllers get it from here. */
-async function checkBundle({ bundles }: UpdatesParts, { bundle }: Statement): Promise<void> {
-  if (!bundle || (await bundles.list()).some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
-  throw new Refused(
-    409,
-    "UPDATE_BUNDLE_UNKNOWN",
-    `the bundle ${bundle.sha256} is not on this controller`,
-    "kcore update cluster apply brings it",
-  );
-}
-
-/** Whether nodes may still ask for a bundle: of an update that has ended none does, and controllers' disks would fill with what was. */
-export function isBundleNeeded(index: Pick<UpdateIndex, "all">, sha256: string): boolean {
-  return [...index.all()].some((update) => update.statement.bundle?.sha256 === sha256 && !isSettled(update));
-}
-
-/** What this controller should have: another one may have written anything, so the bastion's word is checked. */
-function wantedBundles({ index, rootPem, cluster }: UpdatesParts): readonly Bundle[] {
-  return [...index.all()].flatMap((update) => {
-    const { head, statement } = update;
-    if (!statement.bundle || isSettled(update)) return [];
-    try {
-      verifyStatement(head.value.signed, { rootPem: rootPem(), cluster, now: Date.parse(statement.signedAt) });
-      return [statement.bundle];
-    } catch {
-      return [];
-    }
-  });
-}
-
-function readStatement({ cluster, rootPem, clock }: UpdatesParts, name: string, signed: SignedStatement): Statement {
-  const said = Statement.safeParse(verifyStatement(signed, { rootPem: rootPem(), cluster, now: clock() }));
-  if (!said.success) {
-    const [issue] = said.error.issues;
-    throw new Refused(400, "API_INVALID", `the statement: ${issue?.path.join(".")}: ${issue?.message}`);
-  }
-  if (said.data.name === name) return said.data;
-  throw new Refused(400, "API_INVALID", `the statement is of “${said.data.name}”, not of “${name.slice(0, 80)}”`);
 }
 
 const wishable: Readonly<Record<WishAction, readonly string[]>> = {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { UpdateRecords } from "#controller/updates/update-records.ts";
-import { isBundleNeeded } from "#controller/updates/updates.ts";
+import { isBundleNeeded } from "#controller/updates/needed-bundles.ts";
 import type { UpdatePhase } from "#rollout/records.ts";
 import { statementOf } from "#support/update-world.ts";
 

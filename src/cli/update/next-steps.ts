@@ -1,11 +1,5 @@
 import type { UpdateSummary } from "#api/update-schemas.ts";
-
-const running: ReadonlySet<UpdateSummary["phase"]> = new Set(["pending", "ready", "rolling_out", "rolling_back"]);
-
-/** Whether a rollout is over: nothing is done any more unless somebody asks for it. */
-export function hasEnded({ phase }: Pick<UpdateSummary, "phase">): boolean {
-  return !running.has(phase);
-}
+import { hasEnded } from "#rollout/records.ts";
 
 /** What an operator does next with an update that was applied: approves it, or names it anew where it has come to its end. */
 export function nextSteps({
@@ -14,7 +8,7 @@ export function nextSteps({
   approvalStatus,
 }: Pick<UpdateSummary, "name" | "phase" | "approvalStatus">): readonly string[] {
   if (phase === "succeeded") return [];
-  if (hasEnded({ phase }))
+  if (hasEnded(phase))
     return [`it is ${phase}, and stays so; to try it again: give it another metadata.name, or change what it says`];
   return approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : [];
 }

@@ -1,0 +1,90 @@
+import type { AnswerOf } from "#api/methods.ts";
+import { verifyStatement } from "#pki/statement.ts";
+import { Statement, type SignedStatement } from "#rollout/spec.ts";
+import { Refused } from "../cluster/refused.ts";
+import { keys } from "../cluster/registers.ts";
+import type { BundleStore } from "./bundles.ts";
+import { planUpdate } from "./plan-update.ts";
+import { hashOf } from "./update-records.ts";
+import { viewUpdate, type ViewParts } from "./update-views.ts";
+
+export interface ApplyParts extends ViewParts {
+  readonly cluster: string;
+  readonly rootPem: () => string;
+  readonly bundles: Pick<BundleStore, "list">;
+}
+
+/**
+ * Takes a manifest that the bastion signed: as a new update, which this controller owns from then on, or as the next generation of one that it
+ * owns. @throws Refused UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_NO_MAJORITY, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN
+ */
+export async function applyUpdate(
+  parts: ApplyParts,
+  name: string,
+  signed: SignedStatement,
+  { by, at }: { readonly by: string; readonly at: string },
+): Promise<AnswerOf<"applyUpdate">> {
+  const { records, index, controllerId, endpointOf } = parts;
+  const statement = readStatement(parts, name, signed);
+  const hash = hashOf(statement);
+  const update = index.read(name);
+  const { blockers, nodes, ...planned } = planUpdate(parts, statement);
+  const isUnchanged = update?.head.value.hash === hash;
+  if (update && !isUnchanged && update.owner.owner !== controllerId)
+    throw new Refused(
+      409,
+      "UPDATE_OWNED",
+      `“${name}” is owned by the controller ${update.owner.owner}`,
+      `kcore -s ${endpointOf(update.owner.owner) ?? "HOST"} update cluster apply; if it is gone: kcore update cluster takeover ${name}`,
+    );
+  // Two owners of one epoch, or two manifests of one generation, can be made on two sides of a cut alone.
+  if (!isUnchanged && !parts.majority.isHeld())
+    throw new Refused(
+      409,
+      "UPDATE_NO_MAJORITY",
+      "this controller does not reach a majority of the controllers, and no update is taken without one",
+      "kcore health tells which are missing; without them: kcore orchestrate update -f FILE",
+    );
+  const why = [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
+  if (!isUnchanged && why.length > 0)
+    throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
+  if (!isUnchanged) {
+    await checkBundle(parts, statement);
+    const generation = planned.generation;
+    const of = keys.update(name);
+    const createdAt = update?.head.value.createdAt ?? at;
+    await records.write([
+      { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
+      ...(update ? [] : [{ key: of.owner, value: { epoch: 1, owner: controllerId } }]),
+    ]);
+  }
+  const present = index.read(name);
+  const view = present && viewUpdate(parts, present);
+  return {
+    result: isUnchanged ? "unchanged" : update ? "updated" : "created",
+    generation: view?.generation ?? planned.generation,
+    hash: view?.hash ?? planned.hash,
+    approvalStatus: view?.approvalStatus ?? "awaiting_approval",
+  };
+}
+
+/** What is to be rolled out must be here: nodes and the other controllers get it from here. */
+async function checkBundle({ bundles }: ApplyParts, { bundle }: Statement): Promise<void> {
+  if (!bundle || (await bundles.list()).some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
+  throw new Refused(
+    409,
+    "UPDATE_BUNDLE_UNKNOWN",
+    `the bundle ${bundle.sha256} is not on this controller`,
+    "kcore update cluster apply brings it",
+  );
+}
+
+function readStatement({ cluster, rootPem, clock }: ApplyParts, name: string, signed: SignedStatement): Statement {
+  const said = Statement.safeParse(verifyStatement(signed, { rootPem: rootPem(), cluster, now: clock() }));
+  if (!said.success) {
+    const [issue] = said.error.issues;
+    throw new Refused(400, "API_INVALID", `the statement: ${issue?.path.join(".")}: ${issue?.message}`);
+  }
+  if (said.data.name === name) return said.data;
+  throw new Refused(400, "API_INVALID", `the statement is of “${said.data.name}”, not of “${name.slice(0, 80)}”`);
+}
