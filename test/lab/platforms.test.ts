@@ -26,6 +26,12 @@ const instead: Readonly<Record<string, Args>> = {
   "http.ready": { url: "http://127.0.0.1:8099/file" },
   "network.interface": { name: "host0", dhcp: "ipv4" },
   "port.open": { port: 8099 },
+  "runtime.updated": {
+    to: "reached",
+    update: "u1",
+    owner: "bastion",
+    path: `/nix/store/${"0".repeat(32)}-kcore-0.1.0`,
+  },
   "service.running": { name: "ssh" },
   "user.managed": { name: "kcore", home: "/var/lib/kcore" },
   "wait.for": { path: "/etc" },

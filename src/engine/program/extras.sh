@@ -162,10 +162,11 @@ k_back() {
   k_tried
 }
 
-# k_tried: the trial is over.
+# k_tried: the trial is over. The guard that still sleeps must find it so, whatever of it is left: it goes first, the decision with the rest.
 k_tried() {
   { read -r k_z <"$k_t/boots"; } 2>/dev/null && rm -f "/etc/systemd/system/$k_z" "/etc/systemd/system/sysinit.target.wants/$k_z"
-  rm -rf "$k_t"
+  rm -rf "$k_t/guard" "$k_t"/[0-9]*
+  rm -rf "$k_t" 2>/dev/null || rm -rf "$k_t"
 }
 
 # k_untried: the segment is over. What was changed on trial and has not been asked about, since the run was stopped, is taken back.

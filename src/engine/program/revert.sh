@@ -62,7 +62,7 @@ if [ "$(readlink decision)" != reverted ]; then
 fi
 # One at a time; a boot has ended whoever was at it.
 [ "$r_mode" != boot ] || rmdir going-back
-[ "$r_mode" = late ] || mkdir going-back || exit 0
+[ "$r_mode" = late ] || { [ -e guard ] && mkdir going-back; } || exit 0
 exec >>said 2>&1
 if [ "$r_mode" != late ]; then
   # What was kept first of a path is how it was: that comes last.

@@ -52,7 +52,9 @@ trial_before() {
     sleep 1
   done
   k_x=$(readlink "$k_t/decision")
-  rm -rf "$k_t"
+  # In this order, as extras.sh does (k_tried).
+  rm -rf "$k_t/guard" "$k_t"/[0-9]*
+  rm -rf "$k_t" 2>/dev/null || rm -rf "$k_t"
   [ "$k_own$k_x" != 1reverted ] ||
     refuse CONNECTIVITY_REVERTED "nobody confirmed this run's change in time, or the node booted before that: it has gone back to what was before"
 }

@@ -91,6 +91,32 @@ describe("what a change on trial keeps", () => {
         expect(existsSync(file)).to.equal(true);
       });
 
+      for (const decision of ["confirmed", "reverted"])
+        for (const order of ["", "-r"])
+          it(`is not put back by a guard that wakes while a trial that was ${decision} is taken away (sort ${order})`, () => {
+            const file = join(place, "file");
+            writeFileSync(file, "old");
+            expect(step(`keep_path ${quote(file)}`, `echo new >${quote(file)}`)).to.equal("");
+            writeFileSync(join(trial(), "deadline"), "0\n");
+            symlinkSync(decision, join(trial(), "decision"));
+            if (decision === "reverted") for (const name of ["going-back", "over"]) mkdirSync(join(trial(), name));
+            // One name after another, and the guard wakes behind each, and once more when nothing seems to be left.
+            const watched = `wake() { cd "$k_t" 2>/dev/null && ${shell} -c "$guard" "$k_t/guard" watch; cd /; }
+rm() {
+  for name; do
+    case $name in -*) continue ;; esac
+    if [ -d "$name" ]; then
+      for entry in $(ls "$name" | sort ${order}); do command rm -rf "$name/$entry"; wake; done
+      rmdir "$name" || return 1
+    else command rm -f "$name"; wake; fi
+  done
+}
+k_t=${quote(trial())} guard=$(cat "$k_t/guard")
+k_tried`;
+            run("-c", [shippedText("extras"), watched].join("\n"));
+            expect([existsSync(trial()), readFileSync(file, "utf8")]).to.deep.equal([false, "new\n"]);
+          });
+
       it("is refused where another user could turn it into something else", () => {
         const folder = join(place, "theirs");
         mkdirSync(folder);
