@@ -143,7 +143,7 @@ export const methods = {
 
   listUpdates: look("/v1/updates", u.UpdateList, { form: "list" }),
   getUpdate: look("/v1/updates/{id}", u.UpdateView),
-  planUpdate: { ...change("/v1/update-plan", u.UpdateDraft, u.UpdatePlan), audit: false },
+  planUpdate: { ...change("/v1/update-plan", u.UpdateAsked, u.UpdatePlan), audit: false },
   /** Asked of its owner; of any controller when it is new, which owns it from then on. */
   applyUpdate: change("/v1/updates/{id}", u.UpdateApply, u.UpdateApplied),
   approveUpdate: change("/v1/updates/{id}/approve", u.UpdateApproval),

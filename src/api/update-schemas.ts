@@ -37,6 +37,8 @@ export const BundleList = z.object({ bundles: z.array(BundleHeld.extend({ sha256
 
 export const UpdateDraft = z.object({ name: UpdateName, spec: UpdateSpec, bundle: Bundle.optional() });
 export type UpdateDraft = z.infer<typeof UpdateDraft>;
+/** With `again`, what stands and has ended is not unchanged: its next generation does the same once more. */
+export const UpdateAsked = UpdateDraft.extend({ again: z.boolean().optional() });
 
 /** What an update would mean for one node. */
 export const PlannedNode = z.object({
@@ -152,7 +154,7 @@ export const UpdateView = UpdateSummary.extend({
 });
 export type UpdateView = z.infer<typeof UpdateView>;
 
-export const UpdateApply = z.object({ signed: SignedStatement });
+export const UpdateApply = z.object({ signed: SignedStatement, again: z.boolean().optional() });
 export const UpdateApproval = z.object({ generation: z.int().min(1), hash: z.string().max(128) });
 export const UpdateWish = z.object({ now: z.boolean().optional() });
 export const UpdateTakeover = z.object({ force: z.boolean().optional() });

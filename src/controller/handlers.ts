@@ -166,7 +166,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     listUpdates: () => updates.list(),
     getUpdate: ({ id }) => updates.get(id),
     planUpdate: ({ body }) => updates.plan(body),
-    applyUpdate: ({ caller, id, body }) => updates.apply(id, body.signed, byOf(caller)),
+    applyUpdate: ({ caller, id, body }) => updates.apply(id, body, byOf(caller)),
     approveUpdate: ({ caller, id, body }) => updates.approve(id, body, byOf(caller)),
     cancelUpdate: ({ caller, id, body }) => updates.wish(id, "cancel", body, byOf(caller)),
     rollbackUpdate: ({ caller, id, body }) => updates.wish(id, "rollback", body, byOf(caller)),

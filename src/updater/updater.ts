@@ -106,12 +106,12 @@ export class Updater {
     if (over !== undefined && Date.parse(signedAt) <= Date.parse(over))
       throw new UpdateFailure(
         "refused",
-        `what was signed at ${signedAt} failed on this node, or was taken back: apply it anew, so that it is signed anew`,
+        `what was signed at ${signedAt} failed on this node, or was taken back: apply it --again, so that it is signed anew`,
       );
     if (last !== undefined && Date.parse(signedAt) < Date.parse(last))
       throw new UpdateFailure(
         "refused",
-        `it was signed at ${signedAt}, and what this node took last at ${last}: apply it under another name, so that it is signed anew`,
+        `it was signed at ${signedAt}, and what this node took last at ${last}: apply it --again, so that it is signed anew`,
       );
   }
 

@@ -13,6 +13,7 @@ import { submitUpdate, type AppliedUpdate } from "./submit-update.ts";
 export type ApplyFlags = ClusterFlags &
   NameFlags & {
     readonly bundle?: string;
+    readonly again?: boolean;
     readonly passphraseFile?: string;
     readonly watch?: boolean;
     readonly output: ResultFormat;
@@ -41,15 +42,15 @@ export async function applyUpdates({ filename = [], watch = false, output, ...fl
   if (watch) await followOne(first.name, { output, ...flags }, { generation: done[0]?.generation ?? 1 });
 }
 
-async function applyOne(manifest: UpdateManifest, { bundle, output, passphraseFile, ...flags }: ApplyFlags) {
+async function applyOne(manifest: UpdateManifest, { bundle, again, output, passphraseFile, ...flags }: ApplyFlags) {
   const cluster = await openCluster(flags);
-  const prepared = await prepareUpdate(cluster, manifest, defined({ bundle }));
+  const prepared = await prepareUpdate(cluster, manifest, defined({ bundle, again }));
   const { plan } = prepared;
   // What keeps it from being done stands beside each node.
   if (!plan.viable && plan.result !== "unchanged" && isForPeople(output))
     process.stdout.write(`${drawPlan(plan, { wide: output === "wide", now: Date.now() })}\n`);
   if (plan.result !== "unchanged") requireViable(plan);
-  return submitUpdate(cluster, prepared, defined({ passphraseFile }));
+  return submitUpdate(cluster, prepared, defined({ passphraseFile, again }));
 }
 
 /** What came of it, and what comes next. */

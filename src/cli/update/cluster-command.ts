@@ -7,7 +7,7 @@ import type { LookFlags } from "./look-commands.ts";
 import type { PlanFlags } from "./plan-command.ts";
 import type { TakeoverFlags } from "./takeover-command.ts";
 
-type Part = "name" | "file" | "bundle" | "passphrase" | "watch" | "output" | "yes";
+type Part = "name" | "file" | "bundle" | "again" | "passphrase" | "watch" | "output" | "yes";
 
 /** `kcore update cluster …`, `os` for short. */
 export function clusterCommand(): Command {
@@ -35,7 +35,7 @@ An update is named by its name, or by -f FILE with its manifest. kcore update os
 }
 
 function addLooks(cluster: Command): void {
-  command(cluster, "plan", ["name", "file", "bundle", "output"])
+  command(cluster, "plan", ["name", "file", "bundle", "again", "output"])
     .description("Tell what an update would do with each node, and what keeps it from being done; changes nothing")
     .addHelpText(
       "after",
@@ -70,7 +70,7 @@ function addLooks(cluster: Command): void {
 }
 
 function addChanges(cluster: Command): void {
-  command(cluster, "apply", ["file", "bundle", "passphrase", "watch", "output"])
+  command(cluster, "apply", ["file", "bundle", "again", "passphrase", "watch", "output"])
     .description("Sign an update and hand it over to the cluster: created, updated or unchanged")
     .addHelpText(
       "after",
@@ -79,6 +79,7 @@ function addChanges(cluster: Command): void {
           "apply -f rollout.yaml",
           "apply -f rollout.yaml --bundle kcore-0.9.0-x86_64.bundle",
           "apply -f rollout.yaml -w",
+          "apply -f rollout.yaml --again",
         ],
         `The same manifest again is unchanged, another one of that name its next generation, which is approved anew. kcore's runtime is found
 among those that were built here, unless --bundle gives it; it is brought to one controller, and goes on where it broke off.`,
@@ -169,6 +170,7 @@ function command(
   if (has("file"))
     made.option("-f, --filename <file>", "a file with its manifest, or - for what comes in (repeatable)", collect);
   if (has("bundle")) made.option("--bundle <file>", "the bundle of kcore's runtime (kcore update bundle build)");
+  if (has("again")) made.option("--again", "also where the same manifest has come to its end: as its next generation");
   if (has("passphrase"))
     made.option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked");
   if (has("yes")) made.option("--yes", "do not ask");

@@ -21,7 +21,7 @@ export interface PreparedUpdate {
 export async function prepareUpdate(
   cluster: Pick<Cluster, "ask">,
   { name, spec }: UpdateManifest,
-  { bundle: file }: { readonly bundle?: string },
+  { bundle: file, again }: { readonly bundle?: string; readonly again?: boolean },
 ): Promise<PreparedUpdate> {
   const { flakeRef, version, bundle: sha256 } = spec.target;
   if (flakeRef !== undefined && file !== undefined)
@@ -33,7 +33,7 @@ export async function prepareUpdate(
   const bundle = flakeRef === undefined ? await findBundle({ version, sha256, file }) : undefined;
   const draft = { name, spec, ...defined({ bundle: bundle?.bundle }) };
   const present = await findUpdate(cluster, name);
-  const plan = await askUpdates(cluster, (client) => client.call("planUpdate", draft));
+  const plan = await askUpdates(cluster, (client) => client.call("planUpdate", { ...draft, ...defined({ again }) }));
   return { draft, bundle, plan, present };
 }
 

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { uploadBundle } from "#api/bundle-transfer.ts";
-import type { ReplyOf } from "#api/methods.ts";
+import type { BodyOf, ReplyOf } from "#api/methods.ts";
 import type { UpdateSummary } from "#api/update-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { openAuthority } from "#pki/cluster.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import { signStatement } from "#pki/statement.ts";
@@ -24,7 +25,7 @@ export type AppliedUpdate = ReplyOf<"applyUpdate"> & Pick<UpdateSummary, "name" 
 export async function submitUpdate(
   cluster: Cluster,
   prepared: PreparedUpdate,
-  { passphraseFile }: { readonly passphraseFile?: string },
+  { passphraseFile, again }: { readonly passphraseFile?: string; readonly again?: boolean },
 ): Promise<AppliedUpdate> {
   const { plan, present, draft } = prepared;
   if (plan.result === "unchanged" && present) {
@@ -33,7 +34,8 @@ export async function submitUpdate(
   }
   requireViable(plan);
   const signed = await sign(cluster, prepared, passphraseFile);
-  const applied = await handOver(cluster, prepared, signed, present?.owner.endpoint ?? cluster.current());
+  const asked = { signed, ...defined({ again }) };
+  const applied = await handOver(cluster, prepared, asked, present?.owner.endpoint ?? cluster.current());
   // Kept for whoever asks later what was signed here; and it lets names complete.
   const file = join(await updateFolder(cluster.folder, draft.name), `generation-${applied.generation}.json`);
   await replaceFile(file, `${JSON.stringify(signed)}\n`);
@@ -62,7 +64,7 @@ async function sign(
 async function handOver(
   cluster: Cluster,
   prepared: PreparedUpdate,
-  signed: SignedStatement,
+  asked: BodyOf<"applyUpdate">,
   owner: string | undefined,
   isLast = false,
 ): Promise<ReplyOf<"applyUpdate">> {
@@ -75,7 +77,7 @@ async function handOver(
       cluster,
       async (client) => {
         if (bundle) await uploadBundle(client, bundle, tellTransfer(bundle.bundle, endpoints[0] ?? ""));
-        return client.call("applyUpdate", { signed }, { id: name });
+        return client.call("applyUpdate", asked, { id: name });
       },
       { endpoints },
     );
@@ -86,7 +88,7 @@ async function handOver(
   const [problem] = refused.problems;
   if (problem?.code === "UPDATE_OWNED" && !isLast) {
     const { endpoint } = (await getUpdate(cluster, name)).owner;
-    if (endpoint !== undefined) return handOver(cluster, prepared, signed, endpoint, true);
+    if (endpoint !== undefined) return handOver(cluster, prepared, asked, endpoint, true);
   }
   if (problem?.code !== "API_UNREACHABLE" || !present) throw refused;
   const hint = `it owns “${name}”, and takes what changes of it; if it is gone: kcore update cluster takeover ${name}`;

@@ -1,10 +1,10 @@
-import type { AnswerOf } from "#api/methods.ts";
+import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { Statement, type SignedStatement } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { BundleStore } from "./bundles.ts";
-import { planUpdate } from "./plan-update.ts";
+import { planUpdate, standsAs } from "./plan-update.ts";
 import { hashOf } from "./update-records.ts";
 import { viewUpdate, type ViewParts } from "./update-views.ts";
 
@@ -21,15 +21,15 @@ export interface ApplyParts extends ViewParts {
 export async function applyUpdate(
   parts: ApplyParts,
   name: string,
-  signed: SignedStatement,
+  { signed, again = false }: AcceptedBodyOf<"applyUpdate">,
   { by, at }: { readonly by: string; readonly at: string },
 ): Promise<AnswerOf<"applyUpdate">> {
   const { records, index, controllerId, endpointOf } = parts;
   const statement = readStatement(parts, name, signed);
   const hash = hashOf(statement);
   const update = index.read(name);
-  const { blockers, nodes, ...planned } = planUpdate(parts, statement);
-  const isUnchanged = update?.head.value.hash === hash;
+  const { blockers, nodes, ...planned } = planUpdate(parts, { ...statement, again });
+  const isUnchanged = standsAs(update, hash, again);
   if (update && !isUnchanged && update.owner.owner !== controllerId)
     throw new Refused(
       409,

@@ -2,7 +2,7 @@ import type { AnswerOf } from "#api/methods.ts";
 import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { maxValueBytes } from "#crdt/register.ts";
 import { defined } from "#optional/defined.ts";
-import type { Report } from "#rollout/records.ts";
+import { hasEnded, type Report } from "#rollout/records.ts";
 import { isNamed, selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
@@ -12,17 +12,20 @@ import { hashOf, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./
 import { titleOf, type ViewParts } from "./update-views.ts";
 
 /** What applying this would do, and what keeps it from going: nothing is changed. */
-export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"planUpdate"> {
+export function planUpdate(
+  parts: ViewParts,
+  { again = false, ...draft }: UpdateDraft & { readonly again?: boolean | undefined },
+): AnswerOf<"planUpdate"> {
   const { name, spec } = draft;
   const nodes = knowNodes(parts);
   const present = parts.index.read(name);
   const hash = hashOf(draft);
-  const isSame = present?.head.value.hash === hash;
+  const isSame = standsAs(present, hash, again);
   const generation = present ? present.head.value.generation + (isSame ? 0 : 1) : 1;
   const selected = selectNodes(nodes.values(), spec.selector) as readonly KnownNode[];
   const owner = present?.owner.owner ?? parts.controllerId;
   const { waves } = wavesOf(selected, spec, owner);
-  const preparedBy = (id: string): Report | undefined => (isSame ? preparedOf(present, id) : undefined);
+  const preparedBy = (id: string): Report | undefined => (present && isSame ? preparedOf(present, id) : undefined);
   const planned = selected.map((node) => planNode(draft, node, { waves, prepared: preparedBy(node.id) }));
   const blockers = [...unknownOf(draft, nodes), ...blockersOf(parts, draft, { present, selected, waves, isSame })];
   return {
@@ -44,6 +47,14 @@ export function planUpdate(parts: ViewParts, draft: UpdateDraft): AnswerOf<"plan
     blockers,
     warnings: warningsOf(parts, draft, selected),
   };
+}
+
+/** Whether this manifest stands already. Asked for again, only one that has not ended does. */
+export function standsAs(present: UpdateRecords | undefined, hash: string, again: boolean): boolean {
+  if (present?.head.value.hash !== hash) return false;
+  const { generation } = present.head.value;
+  const progress = present.progress?.value;
+  return !(again && progress?.generation === generation && hasEnded(progress.phase));
 }
 
 function strategyText({ strategy }: UpdateDraft["spec"]): string {

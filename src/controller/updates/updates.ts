@@ -4,7 +4,6 @@ import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { defined } from "#optional/defined.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import type { WishAction } from "#rollout/records.ts";
-import type { SignedStatement } from "#rollout/spec.ts";
 import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
@@ -34,7 +33,7 @@ export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
   readonly list: () => AnswerOf<"listUpdates">;
   readonly get: (name: string) => AnswerOf<"getUpdate">;
   readonly plan: (draft: AcceptedBodyOf<"planUpdate">) => AnswerOf<"planUpdate">;
-  readonly apply: (name: string, signed: SignedStatement, by: string) => Promise<AnswerOf<"applyUpdate">>;
+  readonly apply: (name: string, asked: AcceptedBodyOf<"applyUpdate">, by: string) => Promise<AnswerOf<"applyUpdate">>;
   readonly approve: (
     name: string,
     body: AcceptedBodyOf<"approveUpdate">,
@@ -98,7 +97,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     },
     get: (name) => viewUpdate(parts, known(name)),
     plan: (draft) => planUpdate(parts, draft),
-    apply: (name, signed, by) => applyUpdate(parts, name, signed, { by, at: now() }),
+    apply: (name, asked, by) => applyUpdate(parts, name, asked, { by, at: now() }),
     async approve(name, { generation, hash }, by) {
       const update = known(name);
       const present = presentHash(update, knowNodes(parts));

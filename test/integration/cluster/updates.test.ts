@@ -170,7 +170,7 @@ steps:
     await does("cancel", "called-off", "-w");
     const words = ["-f", file, "--bundle", "0.4.0"];
     expect(await does("apply", ...words)).to.match(
-      /^called-off unchanged: generation 1, hash \S+\nit is cancelled, and stays so; to try it again: give it another /,
+      /^called-off unchanged: generation 1, hash \S+\nit is cancelled, and stays so; to try it again: kcore update cluster apply --again\n$/,
     );
     expect(await json("apply", ...words)).to.have.nested.property("[0].phase", "cancelled");
     expect((await start("diff", ...words).ended).stdout)
@@ -445,5 +445,27 @@ steps:
     expect(await apply(file, "-s", at(0).endpoint)).to.match(/^handed updated: generation 2/);
     const forced = await json<object>("takeover", "handed", "--force", "--old-owner-is-dead", "-s", at(2).endpoint);
     expect(forced).to.include({ name: "handed", epoch: 4, owner: at(2).id, controllers: 3 });
+  });
+
+  it("--again: what has ended is its next generation, approved anew; what has not stays as it is", async () => {
+    const file = manifest("once-more", ["n2", "n4"], "0.7.0");
+    answers.set("n4", (step) =>
+      step === "activate" ? { ok: false, failure: { kind: "service", message: "it died" } } : { ok: true },
+    );
+    await apply(file);
+    expect(await does("apply", "-f", file, "--bundle", "0.7.0", "--again")).to.match(/^once-more unchanged: gen/);
+    await does("approve", "once-more", "--yes");
+    await reaches("once-more", "failed");
+    answers.clear();
+    const touched: string[] = [];
+    answers.set("n2", (step) => (touched.push(step), { ok: true }));
+    expect(await json("plan", "once-more", "--again")).to.have.nested.property("[0].generation", 2);
+    expect(await apply(file, "--again")).to.match(
+      /^once-more updated: generation 2, hash \S+\nnext: kcore update cluster approve once-more\n$/,
+    );
+    expect(await does("approve", "once-more", "--yes", "-w")).to.match(
+      /^n4 \(DC2\) succeeded: runs 0\.7\.0\nonce-more succeeded, generation 2, 2\/2 done\n$/m,
+    );
+    expect(touched).to.deep.equal([]);
   });
 });
