@@ -1,5 +1,6 @@
 import { lookAtHooks } from "./hooks.ts";
 import type { Failure, FailureKind, NodePhase, Report, Row } from "./records.ts";
+import { isOnTarget } from "./spec.ts";
 import { reportOf, type RolloutView } from "./view.ts";
 
 /** A node goes back by itself when its time is over, and then has to say so. */
@@ -68,7 +69,7 @@ function follow(view: RolloutView, row: Row, report: Report): Row | undefined {
       return isNew || phase === "succeeded" ? failedBy(view, { ...row, from }, report) : undefined;
     default:
       if (!isNew) return undefined;
-      if (report.state === "fenced" && report.present.id === view.target.id)
+      if (report.state === "fenced" && isOnTarget(view.spec, view.target.id, report.present))
         return { ...to(view, row, "succeeded"), from, untouched: true };
       return phase === "preflight" ? to(view, row, "pending") : undefined;
   }

@@ -1,6 +1,6 @@
 import type { Report } from "#rollout/records.ts";
 import { mayBeMeant } from "#rollout/select.ts";
-import type { Statement } from "#rollout/spec.ts";
+import { isOnTarget, type Statement } from "#rollout/spec.ts";
 import type { RolloutNode } from "#rollout/view.ts";
 import { messageOf, type Desk, type Word } from "./desk.ts";
 import { UpdateFailure } from "./failure.ts";
@@ -65,7 +65,6 @@ export class Updater {
 
   async #begin({ step, statement, problem, contact = "controller" }: NonNullable<Journal["next"]>): Promise<void> {
     const { journal } = this.#desk;
-    const { previous } = journal;
     const doing: Doing = {
       step,
       statement,
@@ -87,9 +86,9 @@ export class Updater {
       }
       const way = this.#wayOf(statement);
       const now = await way.present();
-      const before = step === "activate" && now.id !== way.target.id ? now : previous;
+      const before = step === "roll_back" ? this.#wayBack(way, now, statement) : await this.#before(step, way, now);
       if (before) doing.before = before;
-      if (step === "activate" && now.id === way.target.id && this.#hasHeld())
+      if (step === "activate" && isOnTarget(statement.spec, way.target.id, now) && this.#hasHeld())
         return await this.#end({ state: "activated" });
       doing.mark = await way.mark();
     } catch (error) {
@@ -97,6 +96,30 @@ export class Updater {
       return this.#end({ state: "failed", failure: error.failure });
     }
     await this.#desk.say({ state: underWay[step] });
+  }
+
+  /** What an activation that fails goes back to. */
+  async #before(step: Step, way: UpdateWay, now: Present): Promise<Present | undefined> {
+    if (step !== "activate") return this.#desk.wayBack;
+    if (now.id !== way.target.id) return now;
+    // What is only tried becomes what lasts, in the place of what does now.
+    return now.generation === undefined ? way.lasting() : this.#desk.wayBack;
+  }
+
+  /** What an update is taken back to; undefined: nothing of it is here, so the node stays where it is. @throws UpdateFailure */
+  #wayBack({ target }: UpdateWay, now: Present, { signedAt }: Statement): Present | undefined {
+    const { held, brings } = this.#desk.journal;
+    const { wayBack } = this.#desk;
+    if (wayBack && (now.id === target.id || now.id === wayBack.id)) return wayBack;
+    if (now.id === target.id)
+      throw new UpdateFailure("rollback", "what the node ran before this update is not known");
+    // What was signed after all that held here never held itself.
+    const last = held[brings];
+    if (last === undefined || Date.parse(signedAt) > Date.parse(last)) return undefined;
+    throw new UpdateFailure(
+      "rollback",
+      `the node runs ${now.version === "" ? now.id : now.version}, which came after this update: what it ran before is not known any more`,
+    );
   }
 
   /** What the bastion signed stays signed: a controller in wrong hands must not take a node back with it. */
@@ -161,7 +184,10 @@ export class Updater {
     }
     await way.commit(await way.present());
     const { journal } = this.#desk;
-    if (doing.before) journal.previous = doing.before;
+    if (doing.before) {
+      journal.previous = doing.before;
+      journal.previousOf = { name: doing.statement.name, brings: journal.brings };
+    }
     journal.held[journal.brings] = doing.statement.signedAt;
     await this.#end({ state: "activated" });
   }
@@ -218,11 +244,8 @@ export class Updater {
 
   async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
     const to = doing.before ?? (await way.present());
-    if (!doing.before && to.id === way.target.id)
-      throw new UpdateFailure("rollback", "what the node ran before this update is not known");
     if (!(await this.#to(doing, to, way))) return;
     await way.commit(to);
-    delete this.#desk.journal.previous;
     await this.#end({ state: "rolled_back" });
   }
 

@@ -276,7 +276,7 @@ export class Machine {
       epoch: count,
       fence: remembered.fence,
       state,
-      present: { id: this.present, version: this.present },
+      present: { id: this.present, version: this.present, generation: 1 },
       ...(previous === undefined ? {} : { previous: { id: previous, version: previous } }),
       ...(state === "failed" && failure ? { failure } : {}),
       at: this.#scheduler.now,
