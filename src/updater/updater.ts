@@ -4,7 +4,7 @@ import { isOnTarget, type Statement } from "#rollout/spec.ts";
 import type { RolloutNode } from "#rollout/view.ts";
 import { messageOf, type Desk, type Word } from "./desk.ts";
 import { UpdateFailure } from "./failure.ts";
-import { whyGateFails } from "./gates.ts";
+import { endGate, whyGateFails } from "./gates.ts";
 import type { Doing, Journal, Prepared, Present, Step } from "./journal.ts";
 import type { Log, Ports } from "./ports.ts";
 import type { Missing, UpdateWay } from "./way.ts";
@@ -53,6 +53,7 @@ export class Updater {
   async run(): Promise<void> {
     const desk = this.#desk;
     await desk.open();
+    if (desk.journal.doing?.step === "activate") await endGate(this.#ports);
     for (;;) {
       await desk.takeOrders();
       const { doing, next } = desk.journal;
@@ -111,8 +112,7 @@ export class Updater {
     const { held, brings } = this.#desk.journal;
     const { wayBack } = this.#desk;
     if (wayBack && (now.id === target.id || now.id === wayBack.id)) return wayBack;
-    if (now.id === target.id)
-      throw new UpdateFailure("rollback", "what the node ran before this update is not known");
+    if (now.id === target.id) throw new UpdateFailure("rollback", "what the node ran before this update is not known");
     // What was signed after all that held here never held itself.
     const last = held[brings];
     if (last === undefined || Date.parse(signedAt) > Date.parse(last)) return undefined;
@@ -222,7 +222,7 @@ export class Updater {
       const end = ports.uptime() + gate.withinSeconds * 1000;
       const within = (): number => Math.min(left(), end - ports.uptime());
       await this.#await(async () => {
-        const why = await this.#desk.during(whyGateFails(ports, gate));
+        const why = await this.#desk.during(whyGateFails(ports, gate, left));
         return why === undefined ? undefined : { kind: "gate", message: `${gate.name}: ${why}` };
       }, within);
     }

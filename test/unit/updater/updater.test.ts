@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
 import type { Statement } from "#rollout/spec.ts";
-import { bundleOf, pathOf, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
+import { bundleOf, pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
 /** The same anew, in another update. */
@@ -289,6 +289,43 @@ describe("the updater", () => {
         await world.give(statementOf(young, { ...quick, healthGates: [] }, signedLater), "prepare", "activate");
         expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
       });
+  });
+
+  describe("the command of a gate", () => {
+    const gateOf = (withinSeconds: number) => ({
+      ...quick,
+      healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds }],
+    });
+    const limitOf = (words: string | undefined): number => Number(/RuntimeMaxSec=(\d+)/.exec(words ?? "")?.[1]);
+    const asked = ({ commands }: UpdateWorld): string | undefined =>
+      commands.find((words) => words.startsWith("systemd-run --unit=kcore-update-gate.service "));
+
+    it("is run outside of the updater's unit, for as long as the gate has, and never longer than is left of the whole", async () => {
+      for (const [seconds, least, most] of [
+        [0, 8, 10],
+        [20, 18, 20],
+        [900, 15, 39],
+      ] as const) {
+        const world = prepared();
+        world.gates.set("look", true);
+        await world.give(statementOf(young, gateOf(seconds)), "prepare", "activate");
+        expect(world.report()?.state).to.equal("activated");
+        expect(asked(world)).to.match(/ -- sh -c look$/);
+        expect(limitOf(asked(world)), `withinSeconds: ${seconds}`).to.be.within(least, most);
+      }
+    });
+
+    it("is not left running by an updater that was cut off", async () => {
+      const world = prepared();
+      world.gates.set("look", true);
+      await world.give(statementOf(young, gateOf(20)), "prepare");
+      onceAt(world, "systemd-run --unit=kcore-update-gate.service", () => {
+        world.outside.add("kcore-update-gate.service");
+        throw new ProcessEnds("killed");
+      });
+      await world.give(statementOf(young, gateOf(20)), "activate");
+      expect([world.report()?.state, [...world.outside]]).to.deep.equal(["activated", []]);
+    });
   });
 
   it("says so when what ran before does not run either", async () => {
