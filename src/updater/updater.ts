@@ -7,6 +7,7 @@ import { UpdateFailure } from "./failure.ts";
 import { endGate, whyGateFails } from "./gates.ts";
 import type { Doing, Journal, Prepared, Present, Step } from "./journal.ts";
 import type { Log, Ports } from "./ports.ts";
+import { backFrom, beforeStep } from "./way-back.ts";
 import type { Missing, UpdateWay } from "./way.ts";
 
 type Self = Pick<RolloutNode, "id" | "hostname" | "dc">;
@@ -87,7 +88,8 @@ export class Updater {
       }
       const way = this.#wayOf(statement);
       const now = await way.present();
-      const before = step === "roll_back" ? this.#wayBack(way, now, statement) : await this.#before(step, way, now);
+      const before =
+        step === "roll_back" ? backFrom(this.#desk, way, now, statement) : await beforeStep(this.#desk, step, way, now);
       if (before) doing.before = before;
       if (step === "activate" && isOnTarget(statement.spec, way.target.id, now) && this.#hasHeld())
         return await this.#end({ state: "activated" });
@@ -97,29 +99,6 @@ export class Updater {
       return this.#end({ state: "failed", failure: error.failure });
     }
     await this.#desk.say({ state: underWay[step] });
-  }
-
-  /** What an activation that fails goes back to. */
-  async #before(step: Step, way: UpdateWay, now: Present): Promise<Present | undefined> {
-    if (step !== "activate") return this.#desk.wayBack;
-    if (now.id !== way.target.id) return now;
-    // What is only tried becomes what lasts, in the place of what does now.
-    return now.generation === undefined ? way.lasting() : this.#desk.wayBack;
-  }
-
-  /** What an update is taken back to; undefined: nothing of it is here, so the node stays where it is. @throws UpdateFailure */
-  #wayBack({ target }: UpdateWay, now: Present, { signedAt }: Statement): Present | undefined {
-    const { held, brings } = this.#desk.journal;
-    const { wayBack } = this.#desk;
-    if (wayBack && (now.id === target.id || now.id === wayBack.id)) return wayBack;
-    if (now.id === target.id) throw new UpdateFailure("rollback", "what the node ran before this update is not known");
-    // What was signed after all that held here never held itself.
-    const last = held[brings];
-    if (last === undefined || Date.parse(signedAt) > Date.parse(last)) return undefined;
-    throw new UpdateFailure(
-      "rollback",
-      `the node runs ${now.version === "" ? now.id : now.version}, which came after this update: what it ran before is not known any more`,
-    );
   }
 
   /** What the bastion signed stays signed: a controller in wrong hands must not take a node back with it. */

@@ -67,6 +67,12 @@ export class Machine {
     return step === "activate" ? memory.state === "prepared" : step === "roll_back" && this.#canGoBack;
   }
 
+  /** Whether it would take an order now. */
+  wouldTake(fence: Fence): boolean {
+    const { memory, isUp, isDead } = this;
+    return isUp && !isDead && judgeOrder(memory && { ...memory.remembered, isBusy: this.isBusy }, fence).accept;
+  }
+
   get #canGoBack(): boolean {
     return this.memory?.previous !== undefined && this.present === this.memory.target;
   }

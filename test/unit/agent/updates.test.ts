@@ -67,8 +67,7 @@ describe("the agent's part in cluster updates", () => {
 
   const say = async (report: Report): Promise<void> => {
     await writeFile(join(folder, "report.json"), JSON.stringify(report));
-    while (!isOver && told.at(-1)?.epoch !== report.epoch)
-      await new Promise((resolve) => setTimeout(resolve, 2));
+    while (!isOver && told.at(-1)?.epoch !== report.epoch) await new Promise((resolve) => setTimeout(resolve, 2));
   };
   /** The updater takes what lies there. */
   const take = async (): Promise<Fence> => {
