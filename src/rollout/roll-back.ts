@@ -56,7 +56,9 @@ function mayRunTarget(view: RolloutView, id: string, row: Row): boolean {
 }
 
 function undone(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
-  const left = [...rows].filter(([id, row]) => row.phase === "failed" && mayRunTarget(view, id, row));
+  const isLeft = (id: string, row: Row): boolean =>
+    row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(view, id, row));
+  const left = [...rows].filter(([id, row]) => isLeft(id, row));
   const asked = isWished(view, "rollback") ? view.wishes.rollback?.at : undefined;
   const done = { ...progress, undone: asked ?? "by itself" };
   if (left.length === 0) return change(done, { phase: "rolled_back" }, view);

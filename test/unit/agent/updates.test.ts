@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { followUpdates, type NodeUpdates } from "#agent/updates.ts";
@@ -66,16 +66,20 @@ describe("the agent's part in cluster updates", () => {
   });
 
   const say = async (report: Report): Promise<void> => {
-    await writeFile(join(folder, "report.json"), JSON.stringify(report));
+    const aside = join(folder, "report.json.new");
+    await writeFile(aside, JSON.stringify(report));
+    await rename(aside, join(folder, "report.json"));
     while (!isOver && told.at(-1)?.epoch !== report.epoch) await new Promise((resolve) => setTimeout(resolve, 2));
   };
   /** The updater takes what lies there. */
   const take = async (): Promise<Fence> => {
-    const inbox = join(folder, "inbox.json");
+    const taken = join(folder, "taken.json");
     while (!isOver) {
-      const text = await readFile(inbox, "utf8").catch(() => undefined);
-      await rm(inbox, { force: true });
-      if (text !== undefined) return (JSON.parse(text) as Order).fence;
+      const isThere = await rename(join(folder, "inbox.json"), taken).then(
+        () => true,
+        () => false,
+      );
+      if (isThere) return (JSON.parse(await readFile(taken, "utf8")) as Order).fence;
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
     throw new Error("it was not brought");

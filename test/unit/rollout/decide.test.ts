@@ -48,6 +48,15 @@ describe("the decision", () => {
     expect([rollout.phases, rollout.progress.phase]).to.deep.equal(["n1=rolled_back n2=rolled_back", "rolled_back"]);
   });
 
+  it("has not taken back what runs another update's by now, and says so", () => {
+    const rollout = new SteppedRollout({ nodes: ["n1"] }).settle().confirm("n1").finish("n1").wish("rollback");
+    expect(rollout.phases).to.equal("n1=rolling_back");
+    const failure = { kind: "rollback", message: "the node runs 3.0, which came after this update" } as const;
+    rollout.report("n1", "failed", { present: { id: "/nix/store/newer", version: "3.0", generation: 3 }, failure });
+    expect(rollout.phases).to.equal("n1=failed");
+    expect(rollout.progress).to.include({ phase: "failed", reason: "not taken back on n1" });
+  });
+
   it("does so by itself when a later generation fails", () => {
     const rollout = new SteppedRollout({ nodes: ["n1", "n2"], spec: { rollback: { automatic: true } } }).settle();
     rollout.report("n1", "fenced", { present: target, previous: old }).confirm("n2");
