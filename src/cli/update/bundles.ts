@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { Bundle } from "#rollout/spec.ts";
+import { bringsOf, Bundle, type UpdateSpec } from "#rollout/spec.ts";
 import { buildRuntime } from "#runtime/build.ts";
 import { cacheFolder } from "#runtime/cache-folder.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
@@ -49,6 +49,24 @@ export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}
   const own = isOwn ? foundOf(await buildRuntime({ root, cache, note })) : undefined;
   if (own && isWanted(own.bundle, wanted)) return own;
   throw unknown(wanted, `the runtimes that were built here, in ${cache}, are others`);
+}
+
+/**
+ * The bundle of an update of kcore's runtime; an update of NixOS systems has none. `file`: what `--bundle` gives.
+ * @throws KcoreError USAGE when systems are given one, and as findBundle
+ */
+export async function bundleFor(
+  { name, spec: { target } }: { readonly name: string; readonly spec: Pick<UpdateSpec, "target"> },
+  file: string | undefined,
+): Promise<FoundBundle | undefined> {
+  const { version, bundle: sha256 } = target;
+  if (bringsOf({ target }) === "runtime") return findBundle({ version, sha256, file });
+  if (file === undefined) return undefined;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `“${name}” is about NixOS systems, which need no bundle`,
+    hint: "leave --bundle out",
+  });
 }
 
 /** The newest that was built. */

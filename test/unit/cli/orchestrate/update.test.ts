@@ -16,7 +16,9 @@ const nodes = [
 
 function compose(spec: object = {}, isBack = false): Composed {
   const whole = UpdateSpec.parse({ target: { version: "0.2.0" }, selector: { allNodes: true }, ...spec });
-  return composeUpdate({ name: "u1", spec: whole, bundle: bundleOf("0.2.0"), file: "/b.gz", nodes, isBack });
+  const isRuntime = whole.target.flakeRef === undefined;
+  const runtime = isRuntime ? { bundle: bundleOf("0.2.0"), file: "/b.gz" } : undefined;
+  return composeUpdate({ name: "u1", spec: whole, runtime, nodes, isBack });
 }
 
 type Stage = Readonly<Record<string, unknown>> & { readonly id: string; readonly onFailure?: readonly Stage[] };
@@ -138,6 +140,29 @@ describe("an update over SSH", () => {
       "back-2: w2",
       "back: w1",
     ]);
+  });
+
+  it("has NixOS systems built by the nodes, and says whether they may boot for it", () => {
+    const target = { flakeRef: "github:example/systems/main", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
+    const of = (activation: object) => {
+      const { text, params } = compose({ target, activation, selector: { nodeIds: ["w1"] } });
+      const stages = new Map(read({ text, params }).stages.map((stage) => [stage.id, stage]));
+      const given = stages.get("activate")?.["with"] as { readonly boots: boolean; readonly system: string };
+      return { params, stages, boots: given.boots, system: given.system };
+    };
+    const { params, stages, ...usual } = of({});
+    expect(Object.keys(params)).to.have.members(["target", "spec", "hooks"]);
+    expect(params["target"]).to.equal("github:example/systems/0123456789abcdef0123456789abcdef01234567");
+    expect([stages.get("prepare")?.["apply"], stages.get("ready")?.["version"]]).to.deep.equal([
+      "update/build",
+      undefined,
+    ]);
+    expect(usual).to.deep.equal({ boots: true, system: "/run/current-system" });
+    expect(of({ mode: "test" }).boots).to.equal(false);
+    expect(of({ mode: "boot", rebootPolicy: "never" })).to.include({
+      boots: false,
+      system: "/nix/var/nix/profiles/system",
+    });
   });
 
   it("tells a selector that means nobody", async () => {
