@@ -3,7 +3,7 @@ import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { maxValueBytes } from "#crdt/register.ts";
 import { defined } from "#optional/defined.ts";
 import { hasEnded, type Report } from "#rollout/records.ts";
-import { isNamed, selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
+import { canaryFaults, isNamed, selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { isUnderWay } from "./owner-loop.ts";
@@ -27,7 +27,10 @@ export function planUpdate(
   const { waves } = wavesOf(selected, spec, owner);
   const preparedBy = (id: string): Report | undefined => (present && isSame ? preparedOf(present, id) : undefined);
   const planned = selected.map((node) => planNode(draft, node, { waves, prepared: preparedBy(node.id) }));
-  const blockers = [...unknownOf(draft, nodes), ...blockersOf(parts, draft, { present, selected, waves, isSame })];
+  const blockers = [
+    ...misnamedOf(draft, nodes, selected),
+    ...blockersOf(parts, draft, { present, selected, waves, isSame }),
+  ];
   return {
     name,
     result: present ? (isSame ? "unchanged" : "updated") : "created",
@@ -41,7 +44,7 @@ export function planUpdate(
     target: titleOf(draft),
     strategy: strategyText(spec),
     approval: spec.approvalPolicy === "manual" ? "manual" : "automatic",
-    likelyRequiresReboot: planned.some(({ reboots }) => reboots === "yes"),
+    ...defined({ likelyRequiresReboot: rebootOfAny(planned) }),
     waves: waves.map((wave) => [...wave]),
     nodes: planned,
     blockers,
@@ -62,14 +65,19 @@ function strategyText({ strategy }: UpdateDraft["spec"]): string {
   return `${type}, ${batchSize === undefined ? "" : `batches of ${batchSize}, `}at most ${maxUnavailable} down`;
 }
 
-/** Names that mean no node of the cluster: left out in silence, a slip of the pen would leave its node, or the trial on it, out. */
-function unknownOf({ spec }: UpdateDraft, nodes: ReadonlyMap<string, KnownNode>): string[] {
+/** Names that mean no node of the cluster, or canaries that are none of the update: left out in silence, its node, or the trial on it, would be missing. */
+function misnamedOf(
+  { spec }: UpdateDraft,
+  nodes: ReadonlyMap<string, KnownNode>,
+  selected: readonly KnownNode[],
+): string[] {
   const isKnown = (name: string): boolean => [...nodes.values()].some((node) => isNamed(node, [name]));
   const unknown = (path: string, names: readonly string[]): string[] =>
     names.filter((name) => !isKnown(name)).map((name) => `no node of this cluster is “${name}”, which ${path} names`);
   return [
     ...unknown("selector.nodeIds", spec.selector.nodeIds),
     ...unknown("strategy.canary.nodeIds", spec.strategy.canary?.nodeIds ?? []),
+    ...(selected.length > 0 ? canaryFaults(selected, spec, isKnown) : []),
   ];
 }
 
@@ -188,6 +196,12 @@ function planNode(
     blockers,
     warnings: isReady ? [] : [`it is not ready: ${node.reason ?? "no heartbeat"}`],
   };
+}
+
+/** Undefined while it is not known of a node, and no other one surely reboots. */
+function rebootOfAny(planned: readonly PlannedNode[]): boolean | undefined {
+  if (planned.some(({ reboots }) => reboots === "yes")) return true;
+  return planned.some(({ reboots }) => reboots === "unknown") ? undefined : false;
 }
 
 /** Known when the node has built its system. */

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readOrchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
+import { problemsIn } from "#support/problems.ts";
 import { codeOf } from "#support/rejection.ts";
 import { nodeEntry } from "#support/runs.ts";
 import { bundleOf } from "#support/update-world.ts";
@@ -78,6 +79,17 @@ describe("an update over SSH", () => {
       compose({ strategy: { ...strategy, canary: { labels: ["tier=ssd"], soakSeconds: 7200 } } }),
     ).stages;
     expect(soaks.find(({ id }) => id === "promote")).to.include({ run: "wait", for: 7200, timeout: 7260 });
+  });
+
+  it("tries no other node first than the canary that is named: one that is not selected is refused, unless it is taken back", () => {
+    const spec = {
+      selector: { nodeIds: ["w1", "w2"] },
+      strategy: { type: "canary", canary: { nodeIds: ["w3"] } },
+    };
+    expect(problemsIn(() => compose(spec))).to.deep.equal([
+      "“u1”: strategy.canary.nodeIds names “w3”, which the selector leaves out: select it, too, or name another canary [UPDATE_INVALID]",
+    ]);
+    expect(outline(read(compose(spec, true)).stages)).to.include("look: w1 w2");
   });
 
   it("has a datacenter done before the next one", () => {
