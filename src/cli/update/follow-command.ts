@@ -7,8 +7,10 @@ import { openAttendant, type Attendant } from "./attendant.ts";
 import { getUpdate } from "./ask-updates.ts";
 import { followUpdate, type Say, type Since } from "./follow-update.ts";
 import { hooksOf } from "./hooks.ts";
+import { nameOf, type NameFlags } from "./named-updates.ts";
 
 export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readonly passphraseFile?: string };
+export type AttendFlags = FollowFlags & NameFlags;
 
 /** `-w`: follows a rollout to its end, and attends to its hooks where this is a bastion with a project. Sets the exit code. */
 export async function followOne(name: string, flags: FollowFlags, since: Since = {}): Promise<void> {
@@ -20,7 +22,8 @@ export async function followOne(name: string, flags: FollowFlags, since: Since =
 }
 
 /** `kcore update cluster attend`. @throws KcoreError UPDATE_UNKNOWN, USAGE where there is nothing to do */
-export async function attendUpdate(name: string, flags: FollowFlags): Promise<void> {
+export async function attendUpdate(given: string | undefined, { filename, ...flags }: AttendFlags): Promise<void> {
+  const name = await nameOf(given, filename ? { filename } : {});
   const cluster = await openCluster(flags);
   const view = await getUpdate(cluster, name);
   if (hooksOf(view.spec).size === 0)

@@ -140,6 +140,7 @@ steps:
       .to.match(/^n2 \(DC1\) rolled_back$/m)
       .and.to.match(/^release-0-4-0 rolled_back, generation 1/m);
     expect(node("n1").present().version).to.equal("0.3.0");
+    expect(await does("get", "release-0-4-0")).to.match(/^n1 +DC1 +1 +rolled_back +0\.3\.0 +0\.4\.0 +1 +no /m);
   });
 
   it("the same manifest again is unchanged, another one the next generation, which is approved anew", async () => {
@@ -176,6 +177,12 @@ steps:
     expect((await start("diff", ...words).ended).stdout)
       .to.contain("it is cancelled, and stays so")
       .and.not.to.contain("approve");
+    expect((await get("called-off")).nodeStatus.map(({ phase }) => phase)).to.deep.equal(["cancelled"]);
+    const back = await kcore("rollback", "called-off");
+    expect([back.code, back.stderr]).to.deep.equal([
+      1,
+      "“called-off” is cancelled, and no node was begun: there is nothing to roll back  [UPDATE_ENDED]\n  hint: kcore update cluster get called-off\n",
+    ]);
   });
 
   it("-o json of what changes an update: data alone, and of -w each transition alone", async () => {
@@ -214,6 +221,9 @@ steps:
     const applied = await kcore("apply", "-f", file, "--bundle", "0.4.0", "--passphrase-file", "passphrase");
     expect(applied.code).to.equal(1);
     expect(applied.stderr).to.contain("“blocked”: n6: its units").and.to.contain("[UPDATE_BLOCKED]");
+    expect(applied.stdout)
+      .to.match(/^n6 .* yes$/m)
+      .and.not.to.contain("its units");
     expect((await kcore("get", "blocked")).code).to.equal(2);
     const [plan] = JSON.parse((await kcore("plan", "-f", file, "--bundle", "0.4.0", "-o", "json")).stdout) as Plan[];
     expect(plan).to.include({ name: "blocked", viable: false, result: "created" });
@@ -221,13 +231,14 @@ steps:
   });
 
   it("a name that no node has, of the selector or of the canary, keeps it from being begun", async () => {
-    const strategy = { type: "canary", canary: { nodeIds: ["n44"] } };
+    const strategy = { type: "canary", canary: { nodeIds: ["n44", "n1"] } };
     const file = manifest("mistyped", ["n5", "n55"], "0.4.0", { strategy });
     const { code, stdout } = await kcore("plan", "-f", file, "--bundle", "0.4.0");
     expect(code, stdout).to.equal(1);
     expect(stdout)
       .to.match(/^blocked: no node of this cluster is “n55”, which selector\.nodeIds names$/m)
-      .and.to.match(/^blocked: no node of this cluster is “n44”, which strategy\.canary\.nodeIds names$/m);
+      .and.to.match(/^blocked: no node of this cluster is “n44”, which strategy\.canary\.nodeIds names$/m)
+      .and.to.match(/^blocked: strategy\.canary\.nodeIds names “n1”, which the selector leaves out: select it, too/m);
   });
 
   it("kcore diff and kcore apply take it as any other manifest", async () => {
@@ -244,6 +255,7 @@ steps:
     manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 5 } });
     expect((await start("diff", ...words).ended).stdout).to.contain("~ cluster timeouts.verifySeconds: 300 -> 5\n");
     manifest("by-apply", ["n6"], "0.4.0", { approvalPolicy: "auto" });
+    expect((await start("diff", ...words).ended).stdout.match(/its units/g)).to.have.length(1);
     const refused = await start("apply", ...words, ...signing, "-o", "json").ended;
     expect(refused.code).to.equal(1);
     expect(JSON.parse(refused.stdout)).to.have.nested.property("[0].phase", "refused");
@@ -315,7 +327,7 @@ steps:
     const file = manifest("hooks", ["n1"], "0.6.0", { drain, healthGates, approvalPolicy: "auto" });
     writeFileSync(join(project.project, "open"), "");
     await apply(file);
-    const [one, two] = await Promise.all([kcore("attend", "hooks"), kcore("attend", "hooks")]);
+    const [one, two] = await Promise.all([kcore("attend", "hooks"), kcore("attend", "-f", file)]);
     expect([one.code, two.code], one.stderr + two.stderr).to.deep.equal([0, 0]);
     expect(readFileSync(join(project.project, "drained"), "utf8")).to.equal("n1 192.0.2.1\nback n1\n");
     expect(one.stderr + two.stderr)
@@ -355,6 +367,7 @@ steps:
     try {
       await shell.enter(`${kcoreProgram} update os approve at-terminal; echo code $?`);
       const asked = await shell.shows(/Approve at-terminal, generation 1\? \[yes\/no\]/);
+      expect(asked).to.match(/^at-terminal would be approved: generation 1, /m);
       expect(asked).to.match(/^ {2}2 nodes in 2 waves: 2 change, 0 reboot; 0 not ready$/m);
       await shell.enter("no");
       expect(await shell.shows(/code 1/)).to.contain("[CONFIRM_DENIED]");
@@ -390,6 +403,7 @@ steps:
     writeFileSync(join(project.project, "reboots.yaml"), text);
     const [before] = await json<Plan[]>("plan", "-f", "reboots.yaml");
     expect(before?.nodes[0]).to.include({ reboots: "unknown", change: "unknown" });
+    expect(before).not.to.have.property("likelyRequiresReboot");
     await does("apply", "-f", "reboots.yaml", "--passphrase-file", "passphrase");
     await eventually(async () => (await get("reboots")).nodeStatus[0]?.phase === "activating");
     expect(await does("plan", "reboots")).to.match(/^n4 .* yes: kernel: 6\.12\.1 -> 6\.12\.2 /m);

@@ -1,6 +1,7 @@
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { selectNodes, wavesOf } from "#rollout/select.ts";
+import { selectionFaults } from "#rollout/selection-faults.ts";
 import { bringsOf, targetIdOf, type Bundle, type UpdateSpec } from "#rollout/spec.ts";
 import type { RolloutNode } from "#rollout/view.ts";
 import { backward, forward, gateId, hooksOf, type Ground, type Stage, type Wave } from "./stages.ts";
@@ -24,17 +25,21 @@ export interface Composed {
 
 /**
  * Makes the orchestration that carries an update out over SSH: the same nodes in the same groups as controllers would take.
- * @throws KcoreError TARGET_EMPTY
+ * @throws KcoreError TARGET_EMPTY, UPDATE_INVALID
  */
 export function composeUpdate(run: UpdateRun): Composed {
   const { name, spec, runtime, isBack } = run;
-  const selected = selectNodes([...run.nodes].map(rolloutNode), spec.selector);
+  const nodes = [...run.nodes].map(rolloutNode);
+  const selected = selectNodes(nodes, spec.selector);
   if (selected.length === 0)
     throw new KcoreError({
       code: "TARGET_EMPTY",
       message: `the selector of “${name}” means no node of the roster`,
       hint: "kcore roster show tells names, ids, datacenters and labels; allNodes: true means all",
     });
+  const faults = isBack ? [] : selectionFaults(spec, { nodes, of: "the roster", selected });
+  if (faults.length > 0)
+    throw new KcoreError(faults.map((text) => ({ code: "UPDATE_INVALID", message: `“${name}”: ${text}` })));
   const names = new Map(selected.map(({ id, hostname }) => [id, hostname]));
   const { waves: groups, canaries } = wavesOf(selected, spec, "");
   const waves = groups.map((ids, index) =>
