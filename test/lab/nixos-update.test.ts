@@ -195,7 +195,7 @@ describe("updates of a NixOS node, by systemd", function () {
     expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
     const done = await orchestrate(rev);
     expect(done.code, done.stdout + done.stderr).to.equal(0);
-    expect(done.stdout).to.match(/n1 +boot +changed/);
+    expect(done.stdout, done.stdout).to.match(/n1 +boot +changed/);
     expect(await systems()).to.equal("25.05.5\n25.05.5\n25.05.5");
     const booted = await boots();
     expect(booted).not.to.equal(before);
@@ -212,7 +212,7 @@ describe("updates of a NixOS node, by systemd", function () {
     const rev = await commit('version = "25.05.6"; marks = [ "noboot" ];', "6.12.1");
     const ended = await orchestrate(rev);
     expect(ended.code, ended.stdout + ended.stderr).to.equal(1);
-    expect(ended.stdout).to.match(/hold +failed: reboot: the node came up with .*UPDATE_FAILED/);
+    expect(ended.stdout, ended.stdout).to.match(/hold +failed: reboot: the node came up with .*UPDATE_FAILED/);
     expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
   });
 });

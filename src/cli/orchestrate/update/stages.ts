@@ -115,10 +115,7 @@ export function forward(wave: Wave, { spec, order }: Ground): readonly Stage[] {
 /** Whether nodes may boot for it; which of them does, its updater finds out. */
 function bootOf({ target, activation, timeouts }: UpdateSpec): { readonly boots: boolean; readonly bootLimit: number } {
   const { mode, rebootPolicy } = activation;
-  const boots =
-    bringsOf({ target }) === "system"
-      ? mode !== "test" && rebootPolicy !== "never"
-      : mode === "boot" || rebootPolicy === "always";
+  const boots = bringsOf({ target }) === "system" && mode !== "test" && rebootPolicy !== "never";
   return { boots, bootLimit: timeouts.rebootSeconds };
 }
 

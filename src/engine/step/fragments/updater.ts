@@ -56,8 +56,10 @@ read_updates() {
   if fence_in "$journal" || fence_in "$report"; then take_fence; fi
   k=$(cat ${folder}/ordered 2>/dev/null)
   case $k in ${owner}" "*) ordered=\${k#* } && last=\${ordered#* } ordered=\${ordered% *} ;; esac
-  # Of a boot before this one it is no longer true.
-  read -r k </proc/sys/kernel/random/boot_id
+  # Of a boot before this one it is no longer true; as the updater names a boot (src/updater/node-ports.ts).
+  read -r boot </proc/sys/kernel/random/boot_id && read -r k </proc/1/stat
+  set -- \${k##*) }
+  k="$boot \${20}"
   case $ours$(cat ${folder}/journal.json 2>/dev/null) in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$k"'"'*) boots=1 ;; esac
   ${"profile" in runs ? runtimeOf(runs.profile) : systemOf(runs.system, folder)}
   ${tried ? sh`:` : sh`case $ours$r_state in 1activating | 1rebooting) ;; *) [ "$runtime" != ${target} ] || runtime=$kept ;; esac`}
