@@ -7,6 +7,7 @@ import { bringsOf, Bundle, type UpdateSpec } from "#rollout/spec.ts";
 import { buildRuntime } from "#runtime/build.ts";
 import { cacheFolder } from "#runtime/cache-folder.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
+import { toStderr, type Say } from "../terminal/say.ts";
 import { kcoreVersion } from "../version.ts";
 import { bundleFileName, readBundleFile, type FoundBundle } from "./bundle-file.ts";
 
@@ -22,7 +23,7 @@ export interface BundlePlaces {
   readonly root?: string;
   /** Where runtimes that were built are kept. */
   readonly cache?: string;
-  readonly note?: (text: string) => void;
+  readonly note?: Say;
 }
 
 /** What a runtime's manifest in the cache says of it, besides more. */
@@ -41,7 +42,7 @@ export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}
     const { version, sha256 } = found.bundle;
     throw unknown(wanted, `${wanted.file} holds ${version} (SHA-256 ${sha256})`);
   }
-  const { root = shippedRoot(), note = noteToStderr } = places;
+  const { root = shippedRoot(), note = toStderr } = places;
   const cache = places.cache ?? (await cacheFolder(root, kcoreHome()));
   const isOwn = wanted.version === undefined || wanted.version === kcoreVersion();
   const known = wanted.sha256 !== undefined || !isOwn ? await findBuilt(cache, wanted) : undefined;
@@ -111,8 +112,4 @@ function unknown({ version, sha256 }: BundleWanted, detail: string): KcoreError 
     detail,
     hint: `with that version of kcore: kcore update bundle build; then give its file here: --bundle ${file}`,
   });
-}
-
-function noteToStderr(text: string): void {
-  process.stderr.write(`${text}\n`);
 }

@@ -344,6 +344,17 @@ steps:
     expect(watched.code).to.equal(1);
     expect(watched.stdout).to.match(/^n2 \(DC1\) failed: gate: gate web: it exits with 3: closed$/m);
     expect((await kcore("attend", "release-0-4-0")).stderr).to.contain("asks nothing of the bastion");
+
+    const stuck = manifest("stuck", ["n2"], "0.7.0", {
+      drain: { enabled: true, timeoutSeconds: 8, command: "echo evicting web; sleep 60" },
+      approvalPolicy: "auto",
+    });
+    await apply(stuck);
+    expect((await kcore("attend", "stuck")).code).to.equal(1);
+    expect((await get("stuck")).nodeStatus[0]?.failure).to.deep.equal({
+      kind: "drain",
+      message: "it ran out of its 8 s: evicting web",
+    });
   });
 
   it("attend: a state is applied to the node as kcore state apply does it, and leaves a record", async () => {
@@ -383,13 +394,50 @@ steps:
       );
       await shell.enter(`clear; ${kcoreProgram} update cluster get at-terminal -w; echo code $?`);
       await shell.shows(/^n3 +DC1 +1 +activating /m);
+      await at(0).stop();
+      await shell.shows(/^\S+: .*; the next controller is asked$/m);
+      await at(0).start();
       held.resolve({ ok: true });
-      expect(await shell.shows(/code 0/)).to.match(/^succeeded for \S+: 2\/2 done/m);
+      const end = await shell.shows(/code 0/);
+      expect(end).to.match(/^succeeded for \S+: 2\/2 done/m);
+      expect(end.match(/^at-terminal \(generation 1\): |^NODE /gm), end).to.have.length(2);
     } finally {
       await shell.close();
     }
     const names = await start("completion", "candidates", "--", "update", "os", "get", "at-").ended;
     expect(names.stdout).to.equal("at-terminal\t\n");
+  });
+
+  it("Ctrl-C while a bundle is brought says how much is there, and the same command goes on from there", async () => {
+    const version = "0.8.0";
+    const { bundle, file } = await writeRuntime(project.path, version, 40_000_000);
+    await writeBundleFile(join(project.project, version), { bundle, file, start: 0 });
+    const command = `apply -f ${manifest("brought", ["n5"], version)} --bundle ${version} --passphrase-file passphrase`;
+    const heldAt = async () => {
+      const lists = await Promise.all(controllers.map(({ operator }) => operator.call("listBundles", {})));
+      return lists.flatMap(({ bundles: all }) => all).find(({ sha256 }) => sha256 === bundle.sha256);
+    };
+    const shell = await openShell(
+      { cwd: project.project, columns: 160, rows: 30 },
+      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
+    );
+    try {
+      await shell.enter(`${kcoreProgram} update cluster ${command}; echo code $?`);
+      await shell.shows(/^kcore 0\.8\.0 to \S+: \d+\.\d of 40\.0 MB/m);
+      await shell.press("C-c");
+      const screen = await shell.shows(/code 130/);
+      const said =
+        /^stopped: (\S+) of 40\.0 MB of kcore 0\.8\.0 are at \S+, and the update was not handed over {2}\[INTERRUPTED\]$/m;
+      const mentioned = Number(said.exec(screen)?.[1]);
+      expect(mentioned, screen).to.be.lessThan(40);
+      expect(await heldAt()).to.include({ whole: false });
+      expect((await heldAt())?.held).to.be.at.least((mentioned - 0.1) * 1e6);
+      await shell.enter(`clear; ${kcoreProgram} update cluster ${command}; echo code $?`);
+      expect(await shell.shows(/code 0/)).to.match(/^brought created: generation 1, /m);
+      expect(await heldAt()).to.include({ whole: true });
+    } finally {
+      await shell.close();
+    }
   });
 
   it("tells whether a node reboots, and why, once it has built its system", async () => {
