@@ -25,7 +25,9 @@ describe("whose hook the bastion runs", () => {
 
   it("is a node that the manifest means, by what the roster says of it", () => {
     expect(find({ nodeIds: ["n1"] }, {})).to.deep.include({ id: n1, name: "n1" });
-    expect(find({ allNodes: true }, { hostname: "another" }).name).to.equal("n1");
+    expect(find({ nodeIds: ["n1"] }, { hostname: "n1.example.org" }).name).to.equal("n1");
+    expect(find({ nodeIds: ["n1.example.org"] }, { hostname: "n1.example.org" }).name).to.equal("n1.example.org");
+    expect(find({ allNodes: true }, { hostname: "n2" }).name).to.equal("n1");
     expect(find({ datacenters: ["DC1"] }, { dc: "DC2" }).entry?.address).to.equal("192.0.2.1");
     expect(find({ nodeIds: ["n9"] }, { id: "9", hostname: "n9" })).to.deep.equal({
       id: "9",
