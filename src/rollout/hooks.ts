@@ -1,5 +1,5 @@
 import type { HookAnswer, Row } from "./records.ts";
-import type { UpdateSpec } from "./spec.ts";
+import { mayRunTarget } from "./starts.ts";
 import { hookKey, type RolloutView } from "./view.ts";
 
 type Hook = { readonly state?: string | undefined; readonly command?: string | undefined };
@@ -10,13 +10,17 @@ export function isHook(hook: Hook | undefined): boolean {
 }
 
 /** What the bastion does for a node in this phase, one after the other: `drain`, `gate NAME`, `undrain`. */
-function hooksOf({ drain, healthGates }: UpdateSpec, { phase, drained }: Row): readonly string[] {
-  const undrain = drained === true && isHook(drain.after) ? ["undrain"] : [];
-  switch (phase) {
+function hooksOf(view: RolloutView, id: string, row: Row): readonly string[] {
+  const { drain, healthGates } = view.spec;
+  const undrain = row.drained === true && isHook(drain.after) ? ["undrain"] : [];
+  switch (row.phase) {
     case "draining":
       return isHook(drain) ? ["drain"] : [];
     case "verifying":
       return [...healthGates.filter(isHook).map(({ name }) => `gate ${name}`), ...undrain];
+    case "failed":
+      // It went back by itself. To one that may run what failed, or may yet come to, no work returns.
+      return mayRunTarget(view, id, row) ? [] : undrain;
     case "cancelled":
     case "rolled_back":
       return undrain;
@@ -27,12 +31,12 @@ function hooksOf({ drain, healthGates }: UpdateSpec, { phase, drained }: Row): r
 
 /** How far the hooks of a row are: the one that is to be done next, and what came of one that failed. */
 export function lookAtHooks(
-  { spec, answers }: Pick<RolloutView, "spec" | "answers">,
+  view: RolloutView,
   id: string,
   row: Row,
 ): { readonly next?: string; readonly failed?: { readonly hook: string; readonly message: string } } {
-  for (const hook of hooksOf(spec, row)) {
-    const answer = answers.get(hookKey(id, hook));
+  for (const hook of hooksOf(view, id, row)) {
+    const answer = view.answers.get(hookKey(id, hook));
     if (!answer || !isFor(answer, row)) return { next: hook };
     if (!answer.ok) return { failed: { hook, message: answer.message ?? "it failed" } };
   }
@@ -41,4 +45,14 @@ export function lookAtHooks(
 
 function isFor({ generation, seq }: HookAnswer, row: Row): boolean {
   return generation === row.generation && seq === row.seq;
+}
+
+/** A node at rest whose work came back; undefined: there is nothing new. */
+export function undrained(view: RolloutView, id: string, row: Row): Row | undefined {
+  const isAnswered = hooksOf(view, id, row).length > 0 && Object.keys(lookAtHooks(view, id, row)).length === 0;
+  return isAnswered ? withoutDrain(row) : undefined;
+}
+
+export function withoutDrain({ drained: _, ...row }: Row): Row {
+  return row;
 }

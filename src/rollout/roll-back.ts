@@ -1,8 +1,8 @@
 import { to } from "./advance.ts";
 import { change, wait, type Decision } from "./decision.ts";
 import type { Progress, Row } from "./records.ts";
-import { isUnheard, unavailableOf, whyNotStart, whyUnconfirmed } from "./starts.ts";
-import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
+import { mayRunTarget, unavailableOf, whyNotStart, whyUnconfirmed } from "./starts.ts";
+import { isActive, isWished, nameOf, type RolloutView } from "./view.ts";
 
 /** Takes nodes back, in the reverse of the order in which they were started, as many at a time as may be down. */
 export function rollBack(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
@@ -43,13 +43,6 @@ export function undoable(
   };
   const place = (id: string): number => started.indexOf(id);
   return [...rows].filter(([id, row]) => isUndoable(id, row)).toSorted(([a], [b]) => place(b) - place(a));
-}
-
-/** It runs the target, or may run it, or may yet come to, for all that is known. */
-function mayRunTarget(view: RolloutView, id: string, row: Row): boolean {
-  const report = reportOf(view, id);
-  if (!report || report.present.id === view.target.id) return true;
-  return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
 }
 
 function undone(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {

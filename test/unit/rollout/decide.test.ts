@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import { decide } from "#rollout/decide.ts";
+import { lookAtHooks } from "#rollout/hooks.ts";
+import { reasonOf } from "#rollout/reason.ts";
 import { aNode, old, SteppedRollout, target } from "#support/stepped-rollout.ts";
 
 const two = { strategy: { type: "batch", maxUnavailable: 2 } };
@@ -514,5 +516,84 @@ describe("a new owner", () => {
     rollout.takeOver("c2").report("n2", "activated").report("n2", "activated");
     expect(rollout.phases).to.equal("n1=cancelled n2=succeeded");
     expect(rollout.progress.phase).to.equal("cancelled");
+  });
+});
+
+describe("a node that was drained and does not succeed", () => {
+  const drain = { enabled: true, command: "drain", after: { command: "undrain" } };
+  const drained = (spec: object = {}): SteppedRollout => {
+    const rollout = begun(["n1", "n2"], { drain, ...spec })
+      .report("n1", "prepared")
+      .answer("n1", "drain", true);
+    expect(rollout.phases).to.equal("n1=activating n2=pending");
+    return rollout;
+  };
+  const hookOf = (rollout: SteppedRollout): string | undefined =>
+    lookAtHooks(rollout.view, "n1", rollout.row("n1")).next;
+  const failure = { kind: "service", message: "it died" } as const;
+
+  it("gets its work back when it went back by itself, also when all is taken back", () => {
+    for (const automatic of [false, true]) {
+      const rollout = drained({ rollback: { automatic } }).report("n1", "failed", { failure });
+      const ended = { phase: automatic ? "rolled_back" : "failed", reason: "n1: it died" };
+      expect(rollout.progress).to.deep.include(ended);
+      expect(hookOf(rollout)).to.equal("undrain");
+      expect(reasonOf(rollout.view)).to.equal("n1: it died; n1 is drained until the bastion lets work come back");
+      rollout.answer("n1", "undrain", true);
+      expect(rollout.row("n1")).to.deep.include({ phase: "failed", failure }).and.not.have.property("drained");
+      expect(hookOf(rollout)).to.equal(undefined);
+      expect(rollout.progress).to.deep.include(ended);
+      expect(reasonOf(rollout.view)).to.equal("n1: it died");
+    }
+  });
+
+  it("stays drained until it says that it went back, and the reason tells so", () => {
+    const rollout = drained().after(661);
+    expect(rollout.row("n1").failure?.kind).to.equal("unreachable");
+    expect(hookOf(rollout)).to.equal(undefined);
+    expect(reasonOf(rollout.view)).to.match(/; n1 stays drained: it has not said that it went back$/);
+    rollout.report("n1", "failed", { failure });
+    expect(hookOf(rollout)).to.equal("undrain");
+    const onTarget = drained().report("n1", "failed", { failure, present: target });
+    expect(hookOf(onTarget)).to.equal(undefined);
+    expect(reasonOf(onTarget.view)).to.equal("n1: it died; n1 stays drained: it runs what failed");
+  });
+
+  it("stays drained when its work could not come back, and the reason tells why", () => {
+    const rollout = drained().report("n1", "failed", { failure }).answer("n1", "undrain", false, "no quorum");
+    expect(rollout.row("n1")).to.deep.include({ phase: "failed", drained: true });
+    expect(reasonOf(rollout.view)).to.equal("n1: it died; n1 stays drained: undrain: no quorum");
+  });
+
+  it("gets its work back when it was drained in part", () => {
+    const rollout = begun(["n1"], { drain }).report("n1", "prepared").answer("n1", "drain", false, "a pod stays");
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "n1: a pod stays" });
+    rollout.report("n1", "prepared");
+    expect(hookOf(rollout)).to.equal("undrain");
+  });
+
+  it("gets its work back when it was called off, and once only", () => {
+    const rollout = begun(["n1"], { drain }).report("n1", "prepared").wish("cancel");
+    expect(hookOf(rollout)).to.equal("undrain");
+    rollout.answer("n1", "undrain", true);
+    expect(rollout.row("n1")).to.not.have.property("drained");
+    expect(rollout.phases).to.equal("n1=cancelled");
+  });
+
+  it("gets its work back from a new owner that did not know of the drain", () => {
+    const rollout = begun(["n1", "n2"], { drain });
+    const { progress, rows } = rollout.view;
+    rollout.report("n1", "prepared").answer("n1", "drain", true).report("n1", "failed", { failure });
+    rollout.takeOver("c2", { progress, rows, reports: new Map(), answers: new Map() });
+    rollout.report("n1", "failed", { failure, previous: old });
+    expect(rollout.row("n1").phase).to.equal("failed");
+    expect(hookOf(rollout)).to.equal("undrain");
+  });
+
+  it("is not asked about again when it had its work back before it was taken back", () => {
+    const rollout = drained().report("n1", "activated").answer("n1", "undrain", true).wish("rollback");
+    expect(rollout.phases).to.equal("n1=rolling_back n2=cancelled");
+    rollout.report("n1", "rolled_back");
+    expect(hookOf(rollout)).to.equal(undefined);
   });
 });

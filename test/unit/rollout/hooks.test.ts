@@ -1,16 +1,16 @@
 import { expect } from "chai";
 import { isHook, lookAtHooks } from "#rollout/hooks.ts";
 import type { HookAnswer, NodePhase, Row } from "#rollout/records.ts";
-import { aSpec } from "#support/stepped-rollout.ts";
+import { SteppedRollout } from "#support/stepped-rollout.ts";
 
-const spec = aSpec({
+const spec = {
   drain: { enabled: true, command: "drain", after: { state: "undrain" } },
   healthGates: [
     { name: "of the node", nodeCommand: "true" },
     { name: "web", command: "curl" },
     { name: "db", state: "check" },
   ],
-});
+};
 
 function look(
   phase: NodePhase,
@@ -21,7 +21,8 @@ function look(
   const known = Object.entries(answers).map(
     ([hook, answer]) => [`n1/${hook}`, { generation: 1, seq: 5, ok: true, ...answer }] as const,
   );
-  return lookAtHooks({ spec, answers: new Map(known) }, "n1", row);
+  const { view } = new SteppedRollout({ nodes: ["n1"], spec });
+  return lookAtHooks({ ...view, answers: new Map(known) }, "n1", row);
 }
 
 describe("the hooks of a node", () => {
