@@ -413,12 +413,44 @@ describe("a rollback", () => {
     expect(rollout.wish("rollback", { now: true }).phases).to.equal("n1=succeeded n2=rolling_back");
   });
 
+  it("leaves a node out that is not approved, names it in the end, and takes it back when it is asked again", () => {
+    const rollout = begun(["n1", "n2", "n3"], two);
+    for (const id of ["n1", "n2", "n3"]) rollout.finish(id);
+    rollout.node("n2", { isApproved: false, isReady: false }).wish("rollback");
+    expect(rollout.phases).to.equal("n1=succeeded n2=succeeded n3=rolling_back");
+    rollout.report("n3", "rolled_back").report("n1", "rolled_back");
+    const reason = "not taken back: n2, which is not approved";
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason });
+    expect(rollout.phases).to.equal("n1=rolled_back n2=succeeded n3=rolled_back");
+    rollout.node("n2", { isApproved: true, isReady: true });
+    expect(rollout.progress.phase).to.equal("failed");
+    rollout.wish("rollback", { at: "2026-01-02T00:00:00Z" }).report("n2", "rolled_back");
+    expect(rollout.progress.phase).to.equal("rolled_back");
+  });
+
+  it("names one that lost its approval while it could not be taken back", () => {
+    const rollout = begun(["n1"]).finish("n1").wish("rollback").node("n1", { isApproved: false, isReady: false });
+    expect(rollout.after(661).phases).to.equal("n1=failed");
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back: n1, which is not approved" });
+  });
+
+  it("counts one that is not approved as down, unless it is to be now", () => {
+    const rollout = begun(["n1", "n2"]).finish("n1").finish("n2");
+    rollout.node("n2", { isApproved: false, isReady: false }).wish("rollback");
+    expect(rollout.phases).to.equal("n1=succeeded n2=succeeded");
+    expect(rollout.progress.waits).to.equal("n2: down or under way, and 1 may be");
+    rollout.wish("rollback", { now: true });
+    expect(rollout.phases).to.equal("n1=rolling_back n2=succeeded");
+    rollout.report("n1", "rolled_back");
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back: n2, which is not approved" });
+  });
+
   it("says which nodes it could not take back, and tries them again when it is asked again", () => {
     const rollout = begun(["n1", "n2"]).finish("n1").finish("n2").wish("rollback");
     rollout.report("n2", "failed", { present: target, failure: { kind: "service", message: "no" } });
     rollout.report("n2", "failed", { present: target });
     rollout.report("n1", "rolled_back");
-    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back on n2" });
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back: n2" });
     expect(rollout.after(60).phases).to.equal("n1=rolled_back n2=failed");
     rollout.wish("rollback", { at: "2026-01-02T00:00:00Z" });
     expect(rollout.phases).to.equal("n1=rolled_back n2=rolling_back");
