@@ -1,9 +1,9 @@
-import { lookAtHooks, undrained, withoutDrain } from "./hooks.ts";
+import { hookSeconds, lookAtHooks, undrained, withoutDrain } from "./hooks.ts";
 import type { Failure, FailureKind, NodePhase, Report, Row } from "./records.ts";
 import { reportOf, type RolloutView } from "./view.ts";
 import { missingOf } from "./well.ts";
 
-/** A node goes back by itself when its time is over, and then has to say so. */
+/** Whoever does something until its time is over then has to say so. */
 const graceMs = 60_000;
 
 /** What a row becomes by what is known of its node now; undefined: nothing new. */
@@ -37,7 +37,8 @@ export function advance(view: RolloutView, id: string, row: Row): Row | undefine
 /** The row's next phase, as an order of its own where the node has something to do. */
 export function to(view: RolloutView, row: Row, phase: NodePhase): Row {
   const { epoch, owner } = view.owner;
-  return { ...row, epoch, owner, seq: row.seq + 1, phase, since: view.now };
+  const { asked: _, ...rest } = row;
+  return { ...rest, epoch, owner, seq: row.seq + 1, phase, since: view.now };
 }
 
 function fail(view: RolloutView, row: Row, kind: FailureKind, message: string): Row {
@@ -103,12 +104,21 @@ function fromActivating(view: RolloutView, row: Row, answer: Report | undefined)
 function fromVerifying(view: RolloutView, id: string, row: Row, report: Report | undefined): Row | undefined {
   const failure = failedBy(view, row, report);
   if (failure) return failure;
-  const { next, failed } = lookAtHooks(view, id, row);
-  if (failed) return fail(view, row, failed.hook === "undrain" ? "drain" : "gate", `${failed.hook}: ${failed.message}`);
-  const missing = missingOf(view, id) ?? (next === undefined ? undefined : `“${next}” was not answered by the bastion`);
-  if (missing === undefined) return to(view, withoutDrain(row), "succeeded");
-  const limit = view.spec.timeouts.verifySeconds * 1000;
-  return isOver(view, row, limit) ? fail(view, row, "gate", missing) : undefined;
+  const { next, held, failed } = lookAtHooks(view, id, row);
+  if (failed) return fail(view, row, kindOf(failed.hook), `${failed.hook}: ${failed.message}`);
+  const missing = missingOf(view, id);
+  if (missing === undefined && next === undefined)
+    // Now that it is well the bastion is asked, and has its own time for each hook.
+    return held === undefined ? to(view, withoutDrain(row), "succeeded") : { ...row, asked: true };
+  const { verifySeconds } = view.spec.timeouts;
+  const limit = verifySeconds * 1000 + (row.asked === true ? hookSeconds(view, id, row) * 1000 + graceMs : 0);
+  if (!isOver(view, row, limit)) return undefined;
+  if (missing !== undefined) return fail(view, row, "gate", missing);
+  return fail(view, row, kindOf(next), `“${next}” was not answered by the bastion`);
+}
+
+function kindOf(hook: string | undefined): FailureKind {
+  return hook === "undrain" ? "drain" : "gate";
 }
 
 function failedBy(view: RolloutView, row: Row, report: Report | undefined): Row | undefined {
