@@ -291,6 +291,29 @@ describe("canaries", () => {
     expect(rollout.after(1).phases).to.equal("n1=succeeded n2=preparing");
   });
 
+  it("are not promoted by their time while one of them is not well; that time counts on", () => {
+    const soaking = { strategy: { ...spec.strategy, canary: { nodeIds: ["n1", "n2"], soakSeconds: 100 } } };
+    const rollout = begun(["n1", "n2", "n3"], soaking).finish("n1").finish("n2").after(50);
+    rollout.node("n2", { isReady: false, reason: "disk" });
+    const waits = /^promotion, or 100 s since \S+ and n2, which is not ready: disk$/;
+    expect(rollout.progress.waits).to.match(waits);
+    expect(rollout.after(500).phases).to.equal("n1=succeeded n2=succeeded n3=pending");
+    expect(rollout.progress.waits).to.match(waits);
+    rollout.node("n2", { isApproved: false });
+    expect(rollout.progress.waits).to.match(/ and n2, which is not approved$/);
+    const { nodes } = rollout.view;
+    rollout.set({ nodes: new Map([...nodes].filter(([id]) => id !== "n2")) });
+    expect(rollout.progress.waits).to.match(/ and n2, which is no node of this cluster any more$/);
+    rollout.node("n2", { isApproved: true, isReady: true, version: target.version });
+    expect(rollout.phases).to.equal("n1=succeeded n2=succeeded n3=preparing");
+  });
+
+  it("are promoted by somebody whatever they are", () => {
+    const soaking = { strategy: { ...spec.strategy, canary: { soakSeconds: 100 } } };
+    const rollout = begun(["n1", "n2"], soaking).finish("n1").node("n1", { isReady: false }).after(500);
+    expect(rollout.wish("promote").phases).to.equal("n1=succeeded n2=preparing");
+  });
+
   it("are not waited for a second time by a new owner", () => {
     const rollout = begun(["n1", "n2"], spec).finish("n1").wish("promote").takeOver("c2").confirm("n2");
     expect(rollout.report("n1", "activated").phases).to.equal("n1=succeeded n2=preparing");
