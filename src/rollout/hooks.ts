@@ -94,6 +94,7 @@ export function undrained(view: RolloutView, id: string, row: Row): Row | undefi
   return isAnswered ? withoutDrain(row) : undefined;
 }
 
-export function withoutDrain({ drained: _, ...row }: Row): Row {
-  return row;
+export function withoutDrain(row: Row): Row {
+  const { drained: _, ...rest } = row;
+  return rest;
 }
