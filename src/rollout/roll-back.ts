@@ -69,6 +69,11 @@ function undone(view: RolloutView, progress: Progress, rows: ReadonlyMap<string,
   return change(done, { phase: "failed", reason: `not taken back: ${names.join("; ")}` }, view);
 }
 
+/** No node was begun, so there is nothing to take back. What a former owner began a later one may not know, unless no node was chosen. */
+export function isUnbegun({ epoch, started, waves }: Progress): boolean {
+  return epoch === 1 ? started.length === 0 : waves.length === 0;
+}
+
 /** A rollback that somebody asked for since the last one ended. */
 export function isUndoAsked(view: RolloutView, progress: Progress): boolean {
   return isWished(view, "rollback") && view.wishes.rollback?.at !== progress.undone;

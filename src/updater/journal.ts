@@ -56,9 +56,9 @@ export const Journal = z.object({
     .optional(),
   /** What the present rollout brings. */
   brings: Brings.default("runtime"),
-  /** When the bastion signed what this node took last of each: what was signed before does not take its place. */
   /** When the statement was signed that failed here, or was taken back, last: nothing begins anew by that word. */
   spent: z.object({ runtime: z.iso.datetime().optional(), system: z.iso.datetime().optional() }).default({}),
+  /** When the bastion signed what this node took last of each: what was signed before does not take its place. */
   held: z.object({ runtime: z.iso.datetime().optional(), system: z.iso.datetime().optional() }).default({}),
   prepared: Prepared.optional(),
   previous: Present.optional(),

@@ -7,6 +7,7 @@ import { verifyStatement } from "#pki/statement.ts";
 import { Statement, type UpdateSpec } from "#rollout/spec.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { ownRoster } from "../roster/own-roster.ts";
+import type { Say } from "../terminal/say.ts";
 import { askUpdates } from "./ask-updates.ts";
 import { takePlace } from "./attendant-place.ts";
 import { hooksOf, type Hook } from "./hooks.ts";
@@ -19,7 +20,7 @@ export interface AttendantOptions {
   /** Whose states are applied, and where commands are run. */
   readonly project: string;
   readonly passphraseFile?: string;
-  readonly say: (text: string) => void;
+  readonly say: Say;
 }
 
 /** Does what a rollout asks of the bastion, and answers. */
@@ -116,6 +117,7 @@ async function carryOut(options: AttendantOptions, asked: Asked): Promise<HookEn
       cwd: options.project,
       log,
       limitSeconds: hook.limitSeconds,
+      spareSeconds: hook.spareSeconds,
       isRepeated: hook.isGate && hook.state === undefined,
       signal,
     });
