@@ -161,7 +161,7 @@ order prepare && await prepared ${limit} && rm -f ${bundlePlace(given, folder)}`
     case "booted":
       return {
         want: { boot: "done" },
-        probe: look(sh`if [ -n "$boots" ]; then fact boot needed; else fact boot done; fi`),
+        probe: look(sh`if [ -n "$boots" ]; then fact boot needed; else fact boot "done"; fi`),
         apply: sh`:`,
         ends: "boot",
       };

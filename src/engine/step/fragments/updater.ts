@@ -59,8 +59,9 @@ read_updates() {
   # Of a boot before this one it is no longer true; as the updater names a boot (src/updater/node-ports.ts).
   read -r boot </proc/sys/kernel/random/boot_id && read -r k </proc/1/stat
   set -- \${k##*) }
-  k="$boot \${20}"
-  case $ours$(cat ${folder}/journal.json 2>/dev/null) in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$k"'"'*) boots=1 ;; esac
+  # A container's boot_id is its host's for one of them, and its own for the other.
+  [ ! -e /run/systemd/container ] || boot=
+  case $ours$(cat ${folder}/journal.json 2>/dev/null) in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$boot"*" \${20}"'"'*) boots=1 ;; esac
   ${"profile" in runs ? runtimeOf(runs.profile) : systemOf(runs.system, folder)}
   ${tried ? sh`:` : sh`case $ours$r_state in 1activating | 1rebooting) ;; *) [ "$runtime" != ${target} ] || runtime=$kept ;; esac`}
 }`;
