@@ -53,8 +53,9 @@ export interface Waves {
 }
 
 /**
- * Which nodes go together. Workers go before controllers; those go one at a time, the owner, which the operator speaks to, last. Nodes that
- * are not ready come behind all others, so that nobody waits for them. A datacenter is done before the next one begins, in the order of their names.
+ * Which nodes go together. Workers go before controllers, which go one at a time, and nodes that are not ready behind both, so that as few as
+ * may be wait for them; the owner, which the operator speaks to, is the last of all. Per datacenter that is the order within each: one is done
+ * before the next one begins, in the order of their names, that of the owner last. Canaries come before all others.
  */
 export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): Waves {
   const { type, maxUnavailable, batchSize = maxUnavailable } = spec.strategy;
@@ -128,6 +129,6 @@ function groups(nodes: readonly RolloutNode[], size: number, owner: string): rea
 
 function inOrder(nodes: readonly RolloutNode[], owner: string): readonly RolloutNode[] {
   const rank = ({ id, isController, isReady }: RolloutNode): number =>
-    (isReady ? 0 : 4) + (isController ? 2 : 0) + (isController && id === owner ? 1 : 0);
+    (isController && id === owner ? 4 : 0) + (isReady ? 0 : 2) + (isController ? 1 : 0);
   return nodes.toSorted((a, b) => rank(a) - rank(b) || byName(a, b));
 }

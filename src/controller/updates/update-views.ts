@@ -2,6 +2,7 @@ import type { AnswerOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
+import { reasonOf } from "#rollout/reason.ts";
 import { hasEnded, type Progress, type Row } from "#rollout/records.ts";
 import { selectNodes, wavesOf } from "#rollout/select.ts";
 import type { RolloutView } from "#rollout/view.ts";
@@ -81,7 +82,7 @@ function summarize(
       ...defined({ endpoint: endpointOf(owner.owner) }),
       heard: isOwn || isHeard(owner.owner),
     },
-    ...defined({ waits: progress?.waits, reason: progress?.reason, rolledBackBy: rolledBackBy(view) }),
+    ...defined({ waits: progress?.waits, reason: reasonOf(view), rolledBackBy: rolledBackBy(view) }),
     createdAt: head.value.createdAt,
     updatedAt: timeOf(progress?.since) ?? head.value.updatedAt,
   };

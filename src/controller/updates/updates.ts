@@ -2,7 +2,7 @@ import type { Credentials } from "#api/client.ts";
 import { describeError } from "#api/log.ts";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { defined } from "#optional/defined.ts";
-import { lookAtHooks } from "#rollout/hooks.ts";
+import { answerable } from "#rollout/hooks.ts";
 import type { WishAction } from "#rollout/records.ts";
 import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
@@ -118,7 +118,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
       const update = known(name);
       const id = parts.names.find(node);
       const row = update.rows.get(id);
-      const hook = row && lookAtHooks(viewOf(update, knowNodes(parts), parts, parts.clock()), id, row).next;
+      const hook = row && answerable(viewOf(update, knowNodes(parts), parts, parts.clock()), id, row);
       if (hook === undefined || row?.seq !== answer.seq)
         throw new Refused(409, "UPDATE_NOT_ASKED", `nothing is asked of the bastion for ${node} now`);
       return records.put([{ key: keys.update(name).hook(id, hook), value: answer }]);

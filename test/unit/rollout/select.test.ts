@@ -61,21 +61,29 @@ describe("the groups of an update", () => {
   ];
   const wavesBy = (strategy: object, owner = "c1"): unknown => wavesOf(cluster, aSpec({ strategy }), owner).waves;
 
-  it("are single nodes: workers, then controllers, the owner last, and those that are not ready behind all", () => {
+  it("are single nodes: workers, then controllers, then those that are not ready, and the owner last of all", () => {
     const one = { type: "one-at-a-time", maxUnavailable: 3 };
-    expect(wavesBy(one)).to.deep.equal([["w1"], ["w2"], ["w4"], ["c2"], ["c1"], ["w3"]]);
-    expect(wavesBy(one, "c2")).to.deep.equal([["w1"], ["w2"], ["w4"], ["c1"], ["c2"], ["w3"]]);
+    expect(wavesBy(one)).to.deep.equal([["w1"], ["w2"], ["w4"], ["c2"], ["w3"], ["c1"]]);
+    expect(wavesBy(one, "c2")).to.deep.equal([["w1"], ["w2"], ["w4"], ["c1"], ["w3"], ["c2"]]);
   });
 
   it("are batches, with controllers alone", () => {
-    expect(wavesBy({ type: "batch", batchSize: 2 })).to.deep.equal([["w1", "w2"], ["w4"], ["c2"], ["c1"], ["w3"]]);
-    expect(wavesBy({ type: "batch", maxUnavailable: 3 })).to.deep.equal([["w1", "w2", "w4"], ["c2"], ["c1"], ["w3"]]);
+    expect(wavesBy({ type: "batch", batchSize: 2 })).to.deep.equal([["w1", "w2"], ["w4"], ["c2"], ["w3"], ["c1"]]);
+    expect(wavesBy({ type: "batch", maxUnavailable: 3 })).to.deep.equal([["w1", "w2", "w4"], ["c2"], ["w3"], ["c1"]]);
   });
 
   it("are one datacenter after the other, the owner's last", () => {
     const perDc = { type: "per-dc", batchSize: 9 };
-    expect(wavesBy(perDc)).to.deep.equal([["w4"], ["w1", "w2"], ["c2"], ["c1"], ["w3"]]);
+    expect(wavesBy(perDc)).to.deep.equal([["w4"], ["w1", "w2"], ["c2"], ["w3"], ["c1"]]);
     expect(wavesBy(perDc, "elsewhere")).to.deep.equal([["w1", "w2"], ["c1"], ["c2"], ["w3"], ["w4"]]);
+  });
+
+  it("have the owner last of all also when it is not ready, and behind the canaries", () => {
+    const ill = cluster.map((node) => (node.id === "c1" ? { ...node, isReady: false } : node));
+    for (const type of ["one-at-a-time", "batch", "per-dc", "canary"]) {
+      const last = (nodes: typeof cluster): unknown => wavesOf(nodes, aSpec({ strategy: { type } }), "c1").waves.at(-1);
+      expect([last(cluster), last(ill)], type).to.deep.equal([["c1"], ["c1"]]);
+    }
   });
 
   const canariesBy = (canary?: object): unknown => {
