@@ -54,12 +54,17 @@ export function followUpdates(parts: NodeUpdatesParts): NodeUpdates {
 async function follow({ nodeId, stateDir, tls, controllers, signal, log }: NodeUpdatesParts): Promise<void> {
   const folder = updatesFolder(stateDir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  let known: Fence | undefined = (await readReport(folder))?.fence;
+  let known: Fence | undefined;
+  /** The word of the node that was read last. */
+  let word: number | undefined;
   let pause: number = pauseMs.shortest;
   const courier = openCourier({ folder, controllers, verify: (signed) => readStatement(signed, tls), log, signal });
   try {
     while (!signal.aborted) {
       const report = await readReport(folder);
+      // What it was brought while it was busy it refused in silence: with each word it may be free, and what it has not taken is asked for again.
+      if (report?.epoch !== word) known = report?.fence;
+      word = report?.epoch;
       let answer: UpdateAnswer | undefined;
       try {
         const said = { nodeId, ...defined({ report, known }) };

@@ -1,5 +1,6 @@
 import { hookSeconds, lookAtHooks, undrained, withoutDrain } from "./hooks.ts";
 import type { Failure, FailureKind, NodePhase, Report, Row } from "./records.ts";
+import { isOnTarget } from "./spec.ts";
 import { reportOf, type RolloutView } from "./view.ts";
 import { missingOf } from "./well.ts";
 
@@ -74,7 +75,7 @@ function follow(view: RolloutView, row: Row, report: Report): Row | undefined {
         : undefined;
     default:
       if (!isNew) return undefined;
-      if (report.state === "fenced" && report.present.id === view.target.id)
+      if (report.state === "fenced" && isOnTarget(view.spec, view.target.id, report.present))
         return { ...to(view, row, "succeeded"), from, untouched: true };
       return phase === "preflight" ? to(view, row, "pending") : undefined;
   }

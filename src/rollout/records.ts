@@ -151,9 +151,9 @@ export const Report = z.looseObject({
   /** The last order that it accepted. */
   fence: Fence,
   state: z.enum(reportStates),
-  /** What it runs now. */
+  /** What it runs now; without a generation when it only tries that. */
   present: Running,
-  /** What it ran before the activation, which it goes back to. */
+  /** What it ran before this very update, whichever generation of it, and goes back to. */
   previous: Running.optional(),
   /** The generation that the target has, or will have. */
   targetGeneration: z.int().optional(),

@@ -2,7 +2,7 @@ import { to } from "./advance.ts";
 import { change, wait, type Decision } from "./decision.ts";
 import type { Progress, Row } from "./records.ts";
 import { mayRunTarget, unavailableOf, whyNotStart, whyUnconfirmed } from "./starts.ts";
-import { isActive, isWished, nameOf, type RolloutView } from "./view.ts";
+import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
 
 /** Takes nodes back, in the reverse of the order in which they were started, as many at a time as may be down. */
 export function rollBack(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
@@ -17,7 +17,8 @@ export function rollBack(view: RolloutView, progress: Progress, rows: ReadonlyMa
     if (busy.length + starts.size >= limit) break;
     const reason = whyNotStart(view, id, { rows, starts, unavailable, isBack: true });
     if (reason !== undefined) return starts.size > 0 ? { rows: starts } : wait(progress, [reason]);
-    starts.set(id, to(view, row, "rolling_back"));
+    const { untouched: _, ...touched } = row;
+    starts.set(id, to(view, touched, "rolling_back"));
     unavailable.add(id);
   }
   if (starts.size > 0) return { rows: starts };
@@ -48,7 +49,9 @@ function undoableAtAll(
   rows: ReadonlyMap<string, Row>,
 ): readonly (readonly [string, Row])[] {
   const isUndoable = (id: string, row: Row): boolean => {
-    if (row.untouched === true || !view.nodes.has(id)) return false;
+    if (!view.nodes.has(id)) return false;
+    // Where a generation before this one brought the target, the node has a way back from this very update.
+    if (row.untouched === true) return row.phase === "succeeded" && reportOf(view, id)?.previous !== undefined;
     if (row.phase === "succeeded") return true;
     // One that could not be taken back is tried again when somebody asks again.
     const isTried = row.failure?.kind === "rollback" && row.since >= since;

@@ -198,3 +198,15 @@ export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">)
   const more = [nixpkgsRev && `nixpkgs=${nixpkgsRev}`, systemProfile && `profile=${systemProfile}`].filter(Boolean);
   return [flakeUrl(flakeRef, flakeRev) ?? `${flakeRef} ${flakeRev}`, ...more].join(" ");
 }
+
+/**
+ * Whether a node is where an update brings it, so that nothing is left to do. What it only tries has no generation, and is gone with the
+ * next boot: that is enough where the update would do no more either.
+ */
+export function isOnTarget(
+  { activation }: Pick<UpdateSpec, "activation">,
+  targetId: string,
+  { id, generation }: { readonly id: string; readonly generation?: number | undefined },
+): boolean {
+  return id === targetId && (activation.mode === "test" || generation !== undefined);
+}

@@ -67,6 +67,8 @@ export class Desk {
     const journal = parse(Journal, text);
     if (journal) {
       this.journal = journal;
+      const { previous, previousOf, fence, brings } = journal;
+      if (previous && !previousOf && fence) this.journal.previousOf = { name: fence.name, brings };
       return;
     }
     log.warn("the journal cannot be read, and is put aside", { path });
@@ -156,11 +158,14 @@ export class Desk {
     const isSame = known?.name === fence.name && known.generation === fence.generation;
     const { past = [] } = rememberOrder(this.#remembered(false), fence);
     Object.assign(this.journal, { fence, past: [...past] });
-    if (!isSame) {
-      delete this.journal.previous;
-      delete this.journal.prepared;
-    }
+    if (!isSame) delete this.journal.prepared;
     return isSame;
+  }
+
+  /** What the present update goes back to: what ran before it, unless another one has held since. */
+  get wayBack(): Present | undefined {
+    const { previous, previousOf: of, fence, brings } = this.journal;
+    return of?.name === fence?.name && of?.brings === brings ? previous : undefined;
   }
 
   /** Whether the bastion, as whoever owns the node now, has confirmed that it reaches it. */
@@ -225,14 +230,16 @@ export class Desk {
 
   async #wordOf(fence: Fence, word: Word, at: number): Promise<Report> {
     const { ports, log, present } = this.#parts;
-    const { brings, previous, prepared, doing, report } = this.journal;
-    const before = doing?.before ?? previous;
+    const { brings, prepared, doing, report } = this.journal;
+    const now = await present(brings);
+    // What it runs already is nothing to go back to.
+    const before = doing?.before ?? (this.wayBack?.id === now.id ? undefined : this.wayBack);
     this.#count = Math.max(this.#count + 1, (report?.epoch ?? 0) + 1, ports.clock());
     const said: Report = {
       epoch: this.#count,
       fence,
       ...word,
-      present: await present(brings),
+      present: now,
       ...(before && { previous: before }),
       ...prepared,
       at,

@@ -61,7 +61,10 @@ export const Journal = z.object({
   /** When the bastion signed what this node took last of each: what was signed before does not take its place. */
   held: z.object({ runtime: z.iso.datetime().optional(), system: z.iso.datetime().optional() }).default({}),
   prepared: Prepared.optional(),
+  /** What ran before the activation that held last. */
   previous: Present.optional(),
+  /** Whose activation that was. A journal of before this was kept has `previous` of none but its present rollout. */
+  previousOf: z.object({ name: z.string(), brings: Brings }).optional(),
   report: Report.optional(),
 });
 export type Journal = z.infer<typeof Journal>;

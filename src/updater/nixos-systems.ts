@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { z } from "zod";
+import { defined } from "#optional/defined.ts";
 import type { Present } from "./journal.ts";
 import { readProfile } from "./nix.ts";
 import type { Ports } from "./ports.ts";
@@ -52,10 +53,23 @@ export async function bootedSystem(ports: Ports): Promise<string | undefined> {
 export async function presentSystem(ports: Ports, folder: string): Promise<Present> {
   const path = await currentSystem(ports);
   if (path === undefined) return { id: "", version: "" };
-  const id = (await readKnown(ports, folder)).find((one) => one.path === path)?.id ?? path;
   const profile = await readProfile(ports, systemProfile);
-  const isGeneration = profile?.id === path && profile.generation !== undefined;
-  return { id, version: await versionOf(ports, path), ...(isGeneration && { generation: profile.generation }) };
+  return describe(ports, folder, profile?.id === path ? profile : { id: path });
+}
+
+/** The system that the profile is at, which is not the one in use when that is only tried. */
+export async function lastingSystem(ports: Ports, folder: string): Promise<Present | undefined> {
+  const profile = await readProfile(ports, systemProfile);
+  return profile && describe(ports, folder, profile);
+}
+
+async function describe(
+  ports: Ports,
+  folder: string,
+  { id: path, generation }: Pick<Present, "id" | "generation">,
+): Promise<Present> {
+  const id = (await readKnown(ports, folder)).find((one) => one.path === path)?.id ?? path;
+  return { id, version: await versionOf(ports, path), ...defined({ generation }) };
 }
 
 /** As `nixos-version` says. */

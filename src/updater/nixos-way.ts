@@ -13,6 +13,7 @@ import { switchTo } from "./nixos-switch.ts";
 import {
   bootedSystem,
   currentSystem,
+  lastingSystem,
   pathOf,
   presentSystem,
   rememberSystem,
@@ -60,6 +61,7 @@ export function nixosWay({ ports, statement, folder, statusFile, hostName }: Nix
   return {
     target,
     present: () => presentSystem(ports, folder),
+    lasting: () => lastingSystem(ports, folder),
     async prepare(left): Promise<Prepared> {
       refuseContradiction(statement);
       if ((await currentSystem(ports)) === undefined)

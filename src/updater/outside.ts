@@ -2,18 +2,25 @@ import { UpdateFailure } from "./failure.ts";
 import type { Ended, Ports } from "./ports.ts";
 
 /** One thing is done at a time: of two that change the system at once none would come out right. */
-const unit = "kcore-update-work.service";
+const workUnit = "kcore-update-work.service";
 const quickMs = 30_000;
 /** What systemd itself needs to begin and to end a unit. */
 const spareMs = 15_000;
+/** What does not end when it is asked to is killed after so long. */
+const stopSeconds = 10;
 
 /**
  * Runs a program as a unit of its own. It has the rights of the system, not those that the updater's unit leaves, and goes on when the
  * updater is ended or restarted by what it does; the next one waits for it. When its time is over systemd ends it with all that it
  * started.
  */
-export async function runOutside(ports: Ports, words: readonly string[], left: () => number): Promise<Ended> {
-  await waitForOther(ports, left);
+export async function runOutside(
+  ports: Ports,
+  words: readonly string[],
+  left: () => number,
+  unit = workUnit,
+): Promise<Ended> {
+  await waitForOther(ports, left, unit);
   const limitMs = left();
   const start = ports.uptime();
   const ended = await ports.run(
@@ -26,6 +33,7 @@ export async function runOutside(ports: Ports, words: readonly string[], left: (
       "--collect",
       "--quiet",
       `--property=RuntimeMaxSec=${Math.ceil(limitMs / 1000)}`,
+      `--property=TimeoutStopSec=${stopSeconds}`,
       "--setenv=PATH",
       "--setenv=HOME=/root",
       "--",
@@ -38,11 +46,16 @@ export async function runOutside(ports: Ports, words: readonly string[], left: (
 }
 
 /** An earlier updater's. */
-async function waitForOther(ports: Ports, left: () => number): Promise<void> {
+async function waitForOther(ports: Ports, left: () => number, unit: string): Promise<void> {
   for (;;) {
     const { stdout } = await ports.run(["systemctl", "show", "-p", "ActiveState", "--value", "--", unit], quickMs);
     if (["", "inactive", "failed"].includes(stdout.trim())) return;
     if (left() <= 1) throw new UpdateFailure("activation", `${unit} is still at work: systemctl status ${unit}`);
     await ports.sleep(1_000);
   }
+}
+
+/** Ends a program that an earlier updater left running, with all that it started. */
+export async function endOutside(ports: Ports, unit: string): Promise<void> {
+  await ports.run(["systemctl", "stop", "--", unit], quickMs);
 }

@@ -27,9 +27,9 @@ export interface RuntimeWayOptions {
 
 /** What the daemons of this node run, or will when they are started. */
 export async function presentRuntime(ports: Ports): Promise<Present> {
-  const tried = await triedPath(ports);
-  if (tried !== undefined) return { id: tried, version: versionOf(tried) };
-  return (await readProfile(ports, profile)) ?? { id: "", version: "" };
+  const [tried, lasting] = [await triedPath(ports), await readProfile(ports, profile)];
+  if (tried !== undefined && tried !== lasting?.id) return { id: tried, version: versionOf(tried) };
+  return lasting ?? { id: "", version: "" };
 }
 
 /** kcore's runtime as a generation of its profile, which the daemons' units follow (docs/adr/0005-closed-runtime.md). */
@@ -58,6 +58,7 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
   return {
     target,
     present,
+    lasting: () => readProfile(ports, profile),
     async prepare(left): Promise<Prepared> {
       await refuseUnsuited();
       await importBundle(ports, { bundle, file: bundleFile(folder, bundle.sha256), left });

@@ -1,12 +1,13 @@
 import type { Report } from "#rollout/records.ts";
 import { mayBeMeant } from "#rollout/select.ts";
-import type { Statement } from "#rollout/spec.ts";
+import { isOnTarget, type Statement } from "#rollout/spec.ts";
 import type { RolloutNode } from "#rollout/view.ts";
 import { messageOf, type Desk, type Word } from "./desk.ts";
 import { UpdateFailure } from "./failure.ts";
-import { whyGateFails } from "./gates.ts";
+import { endGate, whyGateFails } from "./gates.ts";
 import type { Doing, Journal, Prepared, Present, Step } from "./journal.ts";
 import type { Log, Ports } from "./ports.ts";
+import { backFrom, beforeStep } from "./way-back.ts";
 import type { Missing, UpdateWay } from "./way.ts";
 
 type Self = Pick<RolloutNode, "id" | "hostname" | "dc">;
@@ -55,6 +56,7 @@ export class Updater {
   async run(): Promise<void> {
     const desk = this.#desk;
     await desk.open();
+    if (desk.journal.doing?.step === "activate") await endGate(this.#ports);
     for (;;) {
       await desk.takeOrders();
       const { doing, next } = desk.journal;
@@ -67,7 +69,6 @@ export class Updater {
 
   async #begin({ step, statement, problem, contact = "controller" }: NonNullable<Journal["next"]>): Promise<void> {
     const { journal } = this.#desk;
-    const { previous } = journal;
     const doing: Doing = {
       step,
       statement,
@@ -89,9 +90,10 @@ export class Updater {
       }
       const way = this.#wayOf(statement);
       const now = await way.present();
-      const before = step === "activate" && now.id !== way.target.id ? now : previous;
+      const before =
+        step === "roll_back" ? backFrom(this.#desk, way, now, statement) : await beforeStep(this.#desk, step, way, now);
       if (before) doing.before = before;
-      if (step === "activate" && now.id === way.target.id && this.#hasHeld())
+      if (step === "activate" && isOnTarget(statement.spec, way.target.id, now) && this.#hasHeld())
         return await this.#end({ state: "activated" });
       doing.mark = await way.mark();
     } catch (error) {
@@ -163,7 +165,10 @@ export class Updater {
     }
     await way.commit(await way.present());
     const { journal } = this.#desk;
-    if (doing.before) journal.previous = doing.before;
+    if (doing.before) {
+      journal.previous = doing.before;
+      journal.previousOf = { name: doing.statement.name, brings: journal.brings };
+    }
     journal.held[journal.brings] = doing.statement.signedAt;
     await this.#end({ state: "activated" });
   }
@@ -200,7 +205,7 @@ export class Updater {
       const end = ports.uptime() + gate.withinSeconds * 1000;
       const within = (): number => Math.min(left(), end - ports.uptime());
       await this.#await(async () => {
-        const why = await this.#desk.during(whyGateFails(ports, gate));
+        const why = await this.#desk.during(whyGateFails(ports, gate, left));
         return why === undefined ? undefined : { kind: "gate", message: `${gate.name}: ${why}` };
       }, within);
     }
@@ -222,11 +227,8 @@ export class Updater {
 
   async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
     const to = doing.before ?? (await way.present());
-    if (!doing.before && to.id === way.target.id)
-      throw new UpdateFailure("rollback", "what the node ran before this update is not known");
     if (!(await this.#to(doing, to, way))) return;
     await way.commit(to);
-    delete this.#desk.journal.previous;
     await this.#end({ state: "rolled_back" });
   }
 

@@ -13,7 +13,10 @@ export interface Missing extends Failure {
 export interface UpdateWay {
   /** What the node runs when the update has held. */
   readonly target: Present;
+  /** Without a generation: it is only tried, until the next boot. */
   readonly present: () => Promise<Present>;
+  /** What the next boot begins with. */
+  readonly lasting: () => Promise<Present | undefined>;
   /** Makes it ready, without anything of it in use. */
   readonly prepare: (left: () => number) => Promise<Prepared>;
   /** Brings it into use, or makes it what the next boot begins with. `hasBooted`: the machine has been booted for that. */

@@ -123,9 +123,11 @@ describe("updates of a real node", function () {
   };
 
   it("brings another runtime into use, which its controller then has from the node", async () => {
-    const prepared = await gives("prepare", "0.2.0");
+    // The updater itself may write to none of these.
+    const spec = { healthGates: [{ name: "disk", nodeCommand: "test -w /srv && test -w /root" }] };
+    const prepared = await gives("prepare", "0.2.0", spec);
     expect(prepared, JSON.stringify(prepared)).to.include({ state: "prepared", targetGeneration: 2 });
-    const activated = await gives("activate", "0.2.0");
+    const activated = await gives("activate", "0.2.0", spec);
     expect(activated, JSON.stringify(activated)).to.include({ state: "activated" });
     await expectWhole("0.2.0");
     expect(await on(n1, `readlink -f ${profile}-updater`)).to.equal(pathOf("0.2.0"));

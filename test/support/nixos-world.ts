@@ -131,9 +131,8 @@ export class NixosWorld extends UpdateWorld {
 
   protected override runOther(words: readonly string[]): Ended | undefined {
     const done = (stdout = ""): Ended => ({ code: 0, stdout, stderr: "" });
-    if (words[0] === "systemctl" && words.includes("ActiveState")) return done("inactive\n");
-    if (words[0] !== "systemd-run") return undefined;
     const [program = "", ...rest] = words.slice(words.indexOf("--") + 1);
+    if (words[0] !== "systemd-run" || program === "sh") return undefined;
     const failure = [...this.failures].find(([start]) => [program, ...rest].join(" ").startsWith(start))?.[1];
     if (failure) return failure;
     if (program === "nix") return this.#build(rest);

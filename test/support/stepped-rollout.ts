@@ -6,7 +6,7 @@ import { hookKey, type RolloutNode, type RolloutView } from "#rollout/view.ts";
 
 /** What the nodes of a stepped rollout run before, and what they shall run. */
 export const old = { id: "/nix/store/old", version: "1.0" };
-export const target = { id: "/nix/store/new", version: "2.0" };
+export const target = { id: "/nix/store/new", version: "2.0", generation: 2 };
 
 /** A node that is well, and has not the target. */
 export function aNode(id: string, more: Partial<RolloutNode> = {}): RolloutNode {

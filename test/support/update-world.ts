@@ -80,6 +80,8 @@ export class UpdateWorld {
   readonly units = new Map<string, FakeUnit>();
   /** Called before everything that the updater does, with what it is. */
   onEffect: (what: string) => void = () => undefined;
+  /** Units of its own that the updater's end left running. */
+  readonly outside = new Set<string>();
   free = 1e12;
   /** Who has to hear from the node, in the orders that are given. */
   contact: Order["contact"];
@@ -381,7 +383,10 @@ export class UpdateWorld {
     const last = words.at(-1) ?? "";
     switch (program) {
       case "systemctl":
+        if (verb === "show" && rest.includes("ActiveState"))
+          return done(this.outside.has(last) ? "active\n" : "inactive\n");
         if (verb === "show") return done([...this.units.keys()].map((name) => this.#show(name)).join("\n\n"));
+        if (verb === "stop") return this.outside.delete(last) ? done() : failed("not loaded");
         if (verb === "restart") for (const name of rest.slice(1)) this.#start(name);
         if (verb === "reboot") this.#isGoingDown = true;
         if (["restart", "reboot", "daemon-reload"].includes(verb)) return done();
@@ -407,6 +412,8 @@ export class UpdateWorld {
         this.setLink(name, `${name.split("/").at(-1)}-${number}-link`);
         return done();
       }
+      case "systemd-run":
+        return this.#run(words.slice(words.indexOf("--") + 1));
       case "sync":
         this.#flush();
         return done();

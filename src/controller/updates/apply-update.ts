@@ -14,6 +14,9 @@ export interface ApplyParts extends ViewParts {
   readonly bundles: Pick<BundleStore, "list">;
 }
 
+/** So far the bastion's clock may be ahead of a controller's. */
+const mostAheadMs = 300_000;
+
 /**
  * Takes a manifest that the bastion signed: as a new update, which this controller owns from then on, or as the next generation of one that it
  * owns. @throws Refused UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_NO_MAJORITY, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN
@@ -85,6 +88,19 @@ function readStatement({ cluster, rootPem, clock }: ApplyParts, name: string, si
     const [issue] = said.error.issues;
     throw new Refused(400, "API_INVALID", `the statement: ${issue?.path.join(".")}: ${issue?.message}`);
   }
-  if (said.data.name === name) return said.data;
-  throw new Refused(400, "API_INVALID", `the statement is of “${said.data.name}”, not of “${name.slice(0, 80)}”`);
+  if (said.data.name !== name)
+    throw new Refused(400, "API_INVALID", `the statement is of “${said.data.name}”, not of “${name.slice(0, 80)}”`);
+  refuseAhead(said.data, clock());
+  return said.data;
+}
+
+/** A node takes nothing that was signed before what it took last: by a clock that runs ahead it would take no other update until then. */
+function refuseAhead({ signedAt }: Statement, now: number): void {
+  if (Date.parse(signedAt) - now <= mostAheadMs) return;
+  throw new Refused(
+    400,
+    "UPDATE_UNSIGNED",
+    `it was signed at ${signedAt}, and here it is ${new Date(now).toISOString()}`,
+    "set the bastion's clock right, or this controller's, and apply it again",
+  );
 }

@@ -1,4 +1,5 @@
 import { decide } from "#rollout/decide.ts";
+import { defined } from "#optional/defined.ts";
 import { fenceOf, stepOf } from "#rollout/order.ts";
 import type { Fence, Report } from "#rollout/records.ts";
 import { isGranted, mayGrant, nextEpoch } from "#rollout/takeover.ts";
@@ -31,7 +32,7 @@ export class SimController {
   #heard = new Map<string, number>();
   #peers = new Map<string, number>();
   /** Nodes that wait here for orders. */
-  #waiting = new Map<string, { readonly at: number; readonly known: Fence | undefined }>();
+  #waiting = new Map<string, { readonly at: number; readonly taken?: Fence; readonly known?: Fence }>();
   #said = new Map<string, Report>();
   #asked: Changes[] = [];
 
@@ -107,10 +108,10 @@ export class SimController {
     this.loop();
   }
 
-  /** A node's heartbeat, with its word: it is answered with the order that it does not know. */
-  exchanged(id: string, report: Report | undefined): SimOrder | undefined {
+  /** A node's heartbeat, with its word: it is answered with the order that its agent does not know. */
+  exchanged(id: string, report: Report | undefined, known: Fence | undefined): SimOrder | undefined {
     this.#heard.set(id, this.#mono);
-    this.#waiting.set(id, { at: this.#mono, known: report?.fence });
+    this.#waiting.set(id, { at: this.#mono, ...defined({ taken: report?.fence, known }) });
     if (report && report.epoch > (this.of(report.fence.name).report(id)?.epoch ?? 0)) this.#said.set(id, report);
     this.loop();
     return this.#orderFor(id);
@@ -118,15 +119,15 @@ export class SimController {
 
   /** One update has a node until it has ended; of the others, those that have not ended come first. */
   #orderFor(id: string): SimOrder | undefined {
-    const known = this.#waiting.get(id)?.known;
+    const { taken, known } = this.#waiting.get(id) ?? {};
     const isOpen = (records: Records): boolean => !endPhases.has(records.progress?.phase ?? "");
-    const rank = (records: Records): number => (isOpen(records) ? 0 : 2) + (records.name === known?.name ? 0 : 1);
+    const rank = (records: Records): number => (isOpen(records) ? 0 : 2) + (records.name === taken?.name ? 0 : 1);
     const [first, ...rest] = this.updates.filter(({ rows }) => rows.has(id)).toSorted((a, b) => rank(a) - rank(b));
-    const holder = this.updates.find(({ name }) => name === known?.name);
+    const holder = this.updates.find(({ name }) => name === taken?.name);
     const all = holder && isOpen(holder) ? [holder] : first ? [first, ...rest] : [];
     for (const records of all) {
       const row = records.rows.get(id);
-      const last = records.name === known?.name ? known : records.report(id)?.fence;
+      const last = [known, taken, records.report(id)?.fence].find((fence) => fence?.name === records.name);
       const isKnown = row && last?.epoch === row.epoch && last.owner === row.owner && last.seq >= row.seq;
       // What the bastion signed comes with it.
       if (row && !isKnown && records.head?.generation === row.generation)

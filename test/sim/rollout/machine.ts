@@ -67,6 +67,12 @@ export class Machine {
     return step === "activate" ? memory.state === "prepared" : step === "roll_back" && this.#canGoBack;
   }
 
+  /** Whether it would take an order now. */
+  wouldTake(fence: Fence): boolean {
+    const { memory, isUp, isDead } = this;
+    return isUp && !isDead && judgeOrder(memory && { ...memory.remembered, isBusy: this.isBusy }, fence).accept;
+  }
+
   get #canGoBack(): boolean {
     return this.memory?.previous !== undefined && this.present === this.memory.target;
   }
@@ -276,7 +282,7 @@ export class Machine {
       epoch: count,
       fence: remembered.fence,
       state,
-      present: { id: this.present, version: this.present },
+      present: { id: this.present, version: this.present, generation: 1 },
       ...(previous === undefined ? {} : { previous: { id: previous, version: previous } }),
       ...(state === "failed" && failure ? { failure } : {}),
       at: this.#scheduler.now,

@@ -189,6 +189,16 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
       { file: "rollout/view.ts", from: "isOurs && fence.generation === generation ? report", to: "isOurs ? report" },
     ],
   },
+  knowsrefused: {
+    why: "an order that a busy node refused is never brought again",
+    edits: [
+      {
+        file: `${sim}/agent.ts`,
+        from: "if (report?.epoch !== this.#word) this.known",
+        to: "if (this.#word === undefined) this.known",
+      },
+    ],
+  },
   deafend: {
     why: "what nodes say after the end of a rollout is not heard",
     edits: [

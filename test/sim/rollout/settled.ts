@@ -1,3 +1,4 @@
+import { fenceOf } from "#rollout/order.ts";
 import type { Row } from "#rollout/records.ts";
 import { isActive } from "#rollout/view.ts";
 import { Violation } from "../violation.ts";
@@ -57,6 +58,36 @@ function whyNotEnded(
     return isWaiting ? undefined : `it is ${progress.phase}, and waits for ${progress.waits}`;
   const busy = [...rows].find(([, row]) => row.generation === head.generation && isActive(row));
   return busy && !hasDead ? `it has ended, and ${busy[0]} is ${busy[1].phase}` : undefined;
+}
+
+/** So often an order may be found that its node would take and has not. */
+const patience = 6;
+
+/** Orders that never reach a node which would take them, though nothing is in the way. With two updates one may have to wait for the other. */
+export class Undelivered {
+  readonly #world: RolloutWorld;
+  #found = new Map<string, number>();
+
+  constructor(world: RolloutWorld) {
+    this.#world = world;
+  }
+
+  look(): void {
+    const { begun, machines, controllers } = this.#world;
+    const [name, ...others] = begun;
+    if (name === undefined || others.length > 0) return;
+    const records = controllers.find((controller) => controller.of(name).owner?.owner === controller.id)?.of(name);
+    const found = new Map<string, number>();
+    for (const machine of machines) {
+      const row = records?.rows.get(machine.id);
+      if (!row || row.epoch !== records?.owner?.epoch || !machine.wouldTake(fenceOf(name, row))) continue;
+      const order = `${machine.id} order ${row.seq} of epoch ${row.epoch}`;
+      const times = (this.#found.get(order) ?? 0) + 1;
+      if (times > patience) throw new Violation(`(g) ${name}: ${order} is never brought`);
+      found.set(order, times);
+    }
+    this.#found = found;
+  }
 }
 
 /** What must be so when all is over. */

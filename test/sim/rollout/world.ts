@@ -2,6 +2,7 @@ import type { Progress } from "#rollout/records.ts";
 import { Random } from "../random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
+import { Agent } from "./agent.ts";
 import { Checks } from "./checks.ts";
 import { endPhases, names, SimController, type Changes } from "./controller.ts";
 import { Machine } from "./machine.ts";
@@ -9,7 +10,7 @@ import type { SimOrder } from "./memory.ts";
 import { Nemesis } from "./nemesis.ts";
 import { RolloutNetwork } from "./network.ts";
 import { Operator } from "./operator.ts";
-import { atEnd, whyNotSettled } from "./settled.ts";
+import { atEnd, Undelivered, whyNotSettled } from "./settled.ts";
 import { drawRolloutSwarm, type RolloutSwarm } from "./swarm.ts";
 
 export interface Kill {
@@ -59,6 +60,7 @@ export class RolloutWorld {
   /** Generations whose canaries an operator, or their time, let pass. */
   readonly promoted = new Set<string>();
   readonly #kill: Kill | undefined;
+  readonly #agents = new Map<string, Agent>();
   readonly #attached = new Map<string, string>();
   readonly #heardBy = new Map<string, number>();
   isHealed = false;
@@ -191,7 +193,15 @@ export class RolloutWorld {
     this.#heardBy.set(id, this.scheduler.now);
     this.#attached.set(id, from);
     machine.spoke();
-    if (order) machine.take(order);
+    if (!order) return;
+    this.#agent(id).brings(order);
+    machine.take(order);
+  }
+
+  #agent(id: string): Agent {
+    const agent = this.#agents.get(id) ?? new Agent();
+    this.#agents.set(id, agent);
+    return agent;
   }
 
   /** A node's heartbeat to its controller; to another when that one does not answer. */
@@ -203,10 +213,13 @@ export class RolloutWorld {
       isSilent || this.random.chance(0.02) ? this.random.pick(this.controllers).id : (this.#attached.get(id) ?? "c1");
     this.#attached.set(id, to);
     const report = machine.report();
+    const agent = this.#agent(id);
+    agent.asks(report);
+    const { known } = agent;
     this.send(`${id}*`, to, () => {
       const controller = this.controller(to);
       if (!controller.isUp) return;
-      const order = controller.exchanged(id, report);
+      const order = controller.exchanged(id, report, known);
       if (order) this.hand(to, id, order);
       else this.send(to, `${id}*`, () => this.#arrived(id, to));
     });
@@ -247,8 +260,10 @@ export class RolloutWorld {
       this.#start(controller);
     }
     const start = this.scheduler.now;
+    const undelivered = new Undelivered(this);
     for (let look = 1; look <= 160; look++) {
       this.#run(start + look * 30_000);
+      undelivered.look();
       this.operator.help(look);
       if (whyNotSettled(this) === undefined) return;
     }

@@ -241,6 +241,10 @@ describe("a node at rest", () => {
   it("waits for its turn when it knows its owner, and has succeeded when it has the target already", () => {
     expect(follows({ state: "fenced" })).to.equal("pending - - - - -");
     expect(follows({ state: "fenced", present: target })).to.equal("succeeded succeeded - - - -");
+    const { id, version } = target;
+    const tried = { state: "fenced", present: { id, version } } as const;
+    expect(follows(tried), "what it only tries is to be made to last").to.equal("pending - - - - -");
+    expect(next("pending", { report: tried, spec: { activation: { mode: "test" } } })).to.equal("succeeded");
     expect(follows({ state: "preparing" })).to.equal("pending - - - - -");
     expect(follows({ state: "prepared" })).to.equal("pending - - - - -");
   });

@@ -38,6 +38,25 @@ describe("the decision", () => {
     expect(rollout.row("n1").from).to.deep.equal(old);
   });
 
+  it("takes back what has the target by an earlier generation of it, the last of all", () => {
+    const rollout = new SteppedRollout({ nodes: ["n1", "n2"] }).settle();
+    rollout.report("n1", "fenced", { present: target, previous: old }).confirm("n2");
+    rollout.finish("n2").wish("rollback");
+    expect(rollout.phases).to.equal("n1=succeeded n2=rolling_back");
+    rollout.report("n2", "rolled_back");
+    expect(rollout.phases).to.equal("n1=rolling_back n2=rolled_back");
+    expect(rollout.row("n1").untouched).to.equal(undefined);
+    rollout.report("n1", "rolled_back");
+    expect([rollout.phases, rollout.progress.phase]).to.deep.equal(["n1=rolled_back n2=rolled_back", "rolled_back"]);
+  });
+
+  it("does so by itself when a later generation fails", () => {
+    const rollout = new SteppedRollout({ nodes: ["n1", "n2"], spec: { rollback: { automatic: true } } }).settle();
+    rollout.report("n1", "fenced", { present: target, previous: old }).confirm("n2");
+    rollout.report("n2", "failed", { failure: { kind: "build", message: "no room" } });
+    expect(rollout.phases).to.equal("n1=rolling_back n2=failed");
+  });
+
   it("does not touch what has the target", () => {
     const rollout = new SteppedRollout({ nodes: ["n1", "n2"] }).settle();
     rollout.report("n1", "fenced", { present: target }).confirm("n2");

@@ -296,6 +296,18 @@ describe("the updater, of NixOS systems", () => {
       });
   });
 
+  it("is made to last when it was only tried, and goes back to what lasted before", async () => {
+    const world = worldWith({});
+    await update(world, { mode: "test" });
+    expect([world.report()?.state, world.report()?.present.generation]).to.deep.equal(["activated", undefined]);
+    const lasts = nixosStatement("new", { ...quick, activation: { mode: "switch" } });
+    await world.give({ ...lasts, name: "u2" }, "prepare", "activate");
+    expect([world.report()?.present.generation, world.report()?.previous?.id]).to.deep.equal([2, systemPath("old")]);
+    expect(world.state).to.deep.equal({ current: "new", booted: "old", boots: "new", profile: "new" });
+    await world.give({ ...lasts, name: "u2" }, "roll_back");
+    expect(world.state).to.deep.equal({ current: "old", booted: "old", boots: "old", profile: "old" });
+  });
+
   it("waits for what an earlier updater began, and was not there to see the end of", async () => {
     const world = worldWith({});
     await update(world, {}, ["prepare"]);

@@ -1,6 +1,7 @@
 import { expect } from "chai";
+import type { OrderStep } from "#rollout/order.ts";
 import type { Statement } from "#rollout/spec.ts";
-import { bundleOf, pathOf, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
+import { bundleOf, pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
 /** The same anew, in another update. */
@@ -72,15 +73,84 @@ describe("the updater", () => {
     expect([world.report()?.state, restarts(world).length]).to.deep.equal(["rolled_back", before]);
   });
 
-  it("says that it could not go back when another update made it forget what ran before", async () => {
-    const world = prepared();
-    await world.give(statementOf(young, quick), "prepare", "activate");
-    world.order("fence", statementOf(young, quick, { name: "u2" }), { name: "u2" });
-    await world.live();
-    world.order("roll_back", statementOf(young, quick), { seq: 9 });
-    await world.live();
-    expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
-    expect(world.version()).to.equal(young);
+  describe("goes back from an update", () => {
+    const later = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
+    const back = async (world: UpdateWorld, statement: Statement): Promise<unknown> => {
+      await world.give(statement, "roll_back");
+      const { state, failure } = world.report() ?? {};
+      return [world.version(), failure ? `${state} ${failure.kind}` : state];
+    };
+
+    it("that others came after, and did nothing here", async () => {
+      const world = prepared();
+      world.fetch("0.3.0");
+      await world.give(statementOf(young, quick), "prepare", "activate");
+      const other = statementOf("0.3.0", quick, later);
+      await world.give(other, "fence", "prepare");
+      expect(world.report()?.previous).to.equal(undefined);
+      world.behaviours.set("0.3.0", { reaches: false });
+      await world.give(other, "activate");
+      expect([failureOf(world), world.version()]).to.deep.equal([["failed", "unreachable"], young]);
+      await world.give(statementOf(young, quick), "fence");
+      expect(world.report()?.previous?.version).to.equal(old);
+      expect(await back(world, statementOf(young, quick))).to.deep.equal([old, "rolled_back"]);
+      expect(world.report()?.previous).to.equal(undefined);
+    });
+
+    it("not when another one has held since, whose way back stays", async () => {
+      const world = prepared();
+      world.fetch("0.3.0");
+      const other = statementOf("0.3.0", quick, later);
+      await world.give(statementOf(young, quick), "prepare", "activate");
+      await world.give(other, "prepare", "activate");
+      expect(await back(world, statementOf(young, quick))).to.deep.equal(["0.3.0", "failed rollback"]);
+      expect(world.report()?.failure?.message).to.match(/runs 0.3.0, which came after this update/);
+      expect(await back(world, other)).to.deep.equal([young, "rolled_back"]);
+    });
+
+    it("that was half done in the generation before", async () => {
+      const world = prepared();
+      await world.give(statementOf(young, quick), "prepare", "activate");
+      const again = statementOf(young, quick, { signedAt: later.signedAt });
+      world.order("fence", again, { generation: 2, seq: 20 });
+      await world.live();
+      expect([world.report()?.state, world.report()?.previous?.version]).to.deep.equal(["fenced", old]);
+      world.order("roll_back", again, { generation: 2, seq: 21 });
+      await world.live();
+      expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
+    });
+
+    it("that did not hold, or never came, by staying where it is", async () => {
+      const world = prepared();
+      world.fetch("0.3.0");
+      await world.give(statementOf(young, quick), "prepare", "activate");
+      const other = statementOf("0.3.0", quick, later);
+      await world.give(other, "prepare");
+      expect(await back(world, other)).to.deep.equal([young, "rolled_back"]);
+      const third = statementOf("0.3.0", quick, { name: "u3", signedAt: "2026-03-01T00:00:00.000Z" });
+      world.behaviours.set("0.3.0", { runs: false });
+      await world.give(third, "prepare", "activate");
+      expect(await back(world, third)).to.deep.equal([young, "rolled_back"]);
+    });
+
+    it("of another kind than what ran before it: a system is not taken back to a runtime", async () => {
+      const world = prepared();
+      await world.give(statementOf(young, quick), "prepare", "activate");
+      const flake = { target: { flakeRef: "github:example/fleet", flakeRev: "c".repeat(40) } };
+      const system = statementOf(young, flake, { bundle: undefined, signedAt: later.signedAt });
+      world.order("fence", system, { generation: 2, seq: 20 });
+      await world.live();
+      expect(world.report()?.previous).to.equal(undefined);
+    });
+
+    it("by a journal that does not say whose way back it has", async () => {
+      const world = prepared();
+      await world.give(statementOf(young, quick), "prepare", "activate");
+      const { previousOf: _, ...journal } = world.journal();
+      world.files.set("/var/lib/kcore/updates/journal.json", JSON.stringify(journal));
+      await world.give(statementOf("0.3.0", quick, later), "fence");
+      expect(await back(world, statementOf(young, quick))).to.deep.equal([old, "rolled_back"]);
+    });
   });
 
   it("does not boot again for what has held when a new owner asks for it", async () => {
@@ -142,14 +212,6 @@ describe("the updater", () => {
     await world.give(statementOf(young, quick), "prepare", "activate", "activate");
     expect([world.report()?.state, restarts(world).length]).to.deep.equal(["activated", 1]);
     expect(world.report()?.previous?.version).to.equal(old);
-  });
-
-  it("forgets an older rollout when another one begins", async () => {
-    const world = prepared();
-    world.fetch("0.3.0");
-    await world.give(statementOf(young, quick), "prepare", "activate");
-    await world.give(statementOf("0.3.0", quick, { name: "u2" }), "fence");
-    expect([world.report()?.state, world.report()?.previous]).to.deep.equal(["fenced", undefined]);
   });
 
   describe("what fails is told apart, and the node is wholly back", () => {
@@ -227,6 +289,43 @@ describe("the updater", () => {
         await world.give(statementOf(young, { ...quick, healthGates: [] }, signedLater), "prepare", "activate");
         expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
       });
+  });
+
+  describe("the command of a gate", () => {
+    const gateOf = (withinSeconds: number) => ({
+      ...quick,
+      healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds }],
+    });
+    const limitOf = (words: string | undefined): number => Number(/RuntimeMaxSec=(\d+)/.exec(words ?? "")?.[1]);
+    const asked = ({ commands }: UpdateWorld): string | undefined =>
+      commands.find((words) => words.startsWith("systemd-run --unit=kcore-update-gate.service "));
+
+    it("is run outside of the updater's unit, for as long as the gate has, and never longer than is left of the whole", async () => {
+      for (const [seconds, least, most] of [
+        [0, 8, 10],
+        [20, 18, 20],
+        [900, 15, 39],
+      ] as const) {
+        const world = prepared();
+        world.gates.set("look", true);
+        await world.give(statementOf(young, gateOf(seconds)), "prepare", "activate");
+        expect(world.report()?.state).to.equal("activated");
+        expect(asked(world)).to.match(/ -- sh -c look$/);
+        expect(limitOf(asked(world)), `withinSeconds: ${seconds}`).to.be.within(least, most);
+      }
+    });
+
+    it("is not left running by an updater that was cut off", async () => {
+      const world = prepared();
+      world.gates.set("look", true);
+      await world.give(statementOf(young, gateOf(20)), "prepare");
+      onceAt(world, "systemd-run --unit=kcore-update-gate.service", () => {
+        world.outside.add("kcore-update-gate.service");
+        throw new ProcessEnds("killed");
+      });
+      await world.give(statementOf(young, gateOf(20)), "activate");
+      expect([world.report()?.state, [...world.outside]]).to.deep.equal(["activated", []]);
+    });
   });
 
   it("says so when what ran before does not run either", async () => {
@@ -534,6 +633,37 @@ describe("the updater", () => {
       world.powerCut();
       await world.give(statement, "fence");
       expect(world.version()).to.equal(old);
+    });
+
+    for (const [what, generation, name] of [
+      ["the next generation of its update", 2, "u1"],
+      ["another update", 1, "u2"],
+    ] as const)
+      it(`on trial, and is made to last by ${what}, which goes back to what lasted before`, async () => {
+        const world = prepared();
+        await world.give(statementOf(young, { ...quick, activation: { mode: "test" } }), "prepare", "activate");
+        const lasts = statementOf(young, quick, { name, signedAt: signedLater.signedAt });
+        const give = async (step: OrderStep, statement = lasts): Promise<void> => {
+          world.order(step, statement, { generation, seq: (world.report()?.fence.seq ?? 0) + 1 });
+          await world.live();
+        };
+        await give("fence");
+        expect(world.report()?.present.generation).to.equal(undefined);
+        await give("prepare");
+        await give("activate");
+        expect(world.report()?.present.generation).to.equal(2);
+        world.powerCut();
+        expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([young, pathOf(young)]);
+        await give("roll_back");
+        expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
+      });
+
+    it("on trial, and back to what lasted when it could not be made to last", async () => {
+      const world = prepared();
+      await world.give(statementOf(young, { ...quick, activation: { mode: "test" } }), "prepare", "activate");
+      const gates = [{ name: "page", http: { url: "http://localhost/" }, withinSeconds: 0 }];
+      await world.give(statementOf(young, { ...quick, healthGates: gates }, signedLater), "prepare", "activate");
+      expect([failureOf(world), world.version()]).to.deep.equal([["failed", "gate"], old]);
     });
 
     it("on trial, and back without a boot", async () => {
