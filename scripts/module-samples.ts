@@ -190,15 +190,15 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "package.upgraded": [{ mode: "full", removals: true }, { mode: "full" }],
   "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
   "reboot.ifRequired": [{ services: true }],
-  "runtime.updated": ["reached", "fenced", "prepared", "activated", "held", "rolled_back"].map((to) => ({
-    to,
-    update: "release-1",
-    owner: "bastion-1",
-    path: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.2.0",
-    signed: { statement: "{}", signature: "MEUCIQ==", signer: "-----BEGIN" },
-    bundle: { file: "/a.gz", sha256, size: 1 },
-    own: true,
-  })),
+  "runtime.updated": ["reached", "fenced", "prepared", "activated", "booted", "held", "rolled_back"].flatMap((to) => {
+    const signed = { statement: "{}", signature: "MEUCIQ==", signer: "-----BEGIN" };
+    const order = { to, update: "release-1", owner: "bastion-1", signed, own: true };
+    const target = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.2.0";
+    return [
+      { ...order, target, bundle: { file: "/a.gz", sha256, size: 1 } },
+      { ...order, target: "github:example/systems/0123456789abcdef0123456789abcdef01234567", tried: true },
+    ];
+  }),
   "script.run": [
     { source: "a.sh", stdin: "a", successCodes: [1] },
     { text: "a", changed: "never" },

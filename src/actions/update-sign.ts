@@ -20,7 +20,10 @@ export const updateSign = defineAction({
   args: z.strictObject({
     update: z.string().describe("The update's name."),
     spec: z.record(z.string(), z.unknown()).describe("What it says: the spec of a ClusterUpdate."),
-    bundle: z.record(z.string(), z.unknown()).describe("The bundle of kcore's runtime that it brings."),
+    bundle: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe("The bundle of kcore's runtime that it brings; none for NixOS systems."),
     at: z.string().describe("When it is signed, ISO 8601 in UTC; a resumed run says the same again."),
   }),
   async run({ update: name, spec, bundle, at }, context) {

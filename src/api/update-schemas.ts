@@ -79,7 +79,8 @@ export const UpdatePlan = z.object({
   target: Text,
   strategy: Text,
   approval: z.enum(["manual", "automatic"]),
-  likelyRequiresReboot: z.boolean(),
+  /** Whether a node reboots; absent while nobody knows: a NixOS system that is not built yet. */
+  likelyRequiresReboot: z.boolean().optional(),
   waves: z.array(z.array(Text)),
   nodes: z.array(PlannedNode),
   /** About the whole. */

@@ -1,9 +1,10 @@
-import { lookAtHooks } from "./hooks.ts";
+import { hookSeconds, lookAtHooks, undrained, withoutDrain } from "./hooks.ts";
 import type { Failure, FailureKind, NodePhase, Report, Row } from "./records.ts";
 import { isOnTarget } from "./spec.ts";
 import { reportOf, type RolloutView } from "./view.ts";
+import { missingOf } from "./well.ts";
 
-/** A node goes back by itself when its time is over, and then has to say so. */
+/** Whoever does something until its time is over then has to say so. */
 const graceMs = 60_000;
 
 /** What a row becomes by what is known of its node now; undefined: nothing new. */
@@ -30,14 +31,15 @@ export function advance(view: RolloutView, id: string, row: Row): Row | undefine
         return fail(view, row, "rollback", answer.failure?.message ?? "it could not go back");
       return late(view, row, backLimit(view, report), "rollback");
     default:
-      return report && follow(view, row, report);
+      return (report && follow(view, row, report)) ?? undrained(view, id, row);
   }
 }
 
 /** The row's next phase, as an order of its own where the node has something to do. */
 export function to(view: RolloutView, row: Row, phase: NodePhase): Row {
   const { epoch, owner } = view.owner;
-  return { ...row, epoch, owner, seq: row.seq + 1, phase, since: view.now };
+  const { asked: _, ...rest } = row;
+  return { ...rest, epoch, owner, seq: row.seq + 1, phase, since: view.now };
 }
 
 function fail(view: RolloutView, row: Row, kind: FailureKind, message: string): Row {
@@ -53,20 +55,24 @@ function follow(view: RolloutView, row: Row, report: Report): Row | undefined {
   const { phase } = row;
   const isNew = phase === "preflight" || phase === "pending";
   const from = row.from ?? report.previous ?? report.present;
+  // Whoever took it down drained it before.
+  const drained = view.spec.drain.enabled ? { drained: true } : {};
   switch (report.state) {
     case "activating":
     case "rebooting":
     case "activated":
       if (!isNew && phase !== "cancelled") return undefined;
-      return { ...to(view, row, "activating"), from, ...(view.spec.drain.enabled ? { drained: true } : {}) };
+      return { ...to(view, row, "activating"), from, ...drained };
     case "rolling_back":
       return isNew || phase === "cancelled" || phase === "succeeded"
-        ? { ...to(view, row, "rolling_back"), from }
+        ? { ...to(view, row, "rolling_back"), from, ...(isNew ? drained : {}) }
         : undefined;
     case "rolled_back":
-      return phase === "rolled_back" ? undefined : { ...to(view, row, "rolled_back"), from };
+      return phase === "rolled_back" ? undefined : { ...to(view, row, "rolled_back"), from, ...(isNew ? drained : {}) };
     case "failed":
-      return isNew || phase === "succeeded" ? failedBy(view, { ...row, from }, report) : undefined;
+      return isNew || phase === "succeeded"
+        ? failedBy(view, { ...row, from, ...(isNew && report.previous ? drained : {}) }, report)
+        : undefined;
     default:
       if (!isNew) return undefined;
       if (report.state === "fenced" && isOnTarget(view.spec, view.target.id, report.present))
@@ -77,10 +83,12 @@ function follow(view: RolloutView, row: Row, report: Report): Row | undefined {
 
 function fromDraining(view: RolloutView, id: string, row: Row): Row | undefined {
   const { next, failed } = lookAtHooks(view, id, row);
-  if (failed) return fail(view, row, "drain", failed.message);
-  if (next === undefined) return { ...to(view, row, "activating"), drained: true };
+  const drained = { ...row, drained: true };
+  // What was drained in part has to get its work back, too.
+  if (failed) return fail(view, drained, "drain", failed.message);
+  if (next === undefined) return to(view, drained, "activating");
   const limit = view.spec.drain.timeoutSeconds * 1000;
-  return isOver(view, row, limit) ? fail(view, row, "drain", "it was not drained in time") : undefined;
+  return isOver(view, row, limit) ? fail(view, drained, "drain", "it was not drained in time") : undefined;
 }
 
 function fromActivating(view: RolloutView, row: Row, answer: Report | undefined): Row | undefined {
@@ -97,23 +105,21 @@ function fromActivating(view: RolloutView, row: Row, answer: Report | undefined)
 function fromVerifying(view: RolloutView, id: string, row: Row, report: Report | undefined): Row | undefined {
   const failure = failedBy(view, row, report);
   if (failure) return failure;
-  const { next, failed } = lookAtHooks(view, id, row);
-  if (failed) return fail(view, row, failed.hook === "undrain" ? "drain" : "gate", `${failed.hook}: ${failed.message}`);
-  const missing = missingOf(view, id) ?? (next === undefined ? undefined : `“${next}” was not answered by the bastion`);
-  if (missing === undefined) return to(view, row, "succeeded");
-  const limit = view.spec.timeouts.verifySeconds * 1000;
-  return isOver(view, row, limit) ? fail(view, row, "gate", missing) : undefined;
+  const { next, held, failed } = lookAtHooks(view, id, row);
+  if (failed) return fail(view, row, kindOf(failed.hook), `${failed.hook}: ${failed.message}`);
+  const missing = missingOf(view, id);
+  if (missing === undefined && next === undefined)
+    // Now that it is well the bastion is asked, and has its own time for each hook.
+    return held === undefined ? to(view, withoutDrain(row), "succeeded") : { ...row, asked: true };
+  const { verifySeconds } = view.spec.timeouts;
+  const limit = verifySeconds * 1000 + (row.asked === true ? hookSeconds(view, id, row) * 1000 + graceMs : 0);
+  if (!isOver(view, row, limit)) return undefined;
+  if (missing !== undefined) return fail(view, row, "gate", missing);
+  return fail(view, row, kindOf(next), `“${next}” was not answered by the bastion`);
 }
 
-/** What keeps an updated node from being well, by what controllers know of it. */
-function missingOf({ nodes, target }: RolloutView, id: string): string | undefined {
-  const node = nodes.get(id);
-  if (!node) return "it is no node of this cluster any more";
-  if (!node.isApproved) return "it is not approved any more";
-  if (!node.isReady) return `it is not ready: ${node.reason ?? "no heartbeat"}`;
-  if (target.version !== "" && node.version !== target.version)
-    return `it says that it runs ${node.version}, not ${target.version}`;
-  return node.replication && `its replication is not healthy: ${node.replication}`;
+function kindOf(hook: string | undefined): FailureKind {
+  return hook === "undrain" ? "drain" : "gate";
 }
 
 function failedBy(view: RolloutView, row: Row, report: Report | undefined): Row | undefined {

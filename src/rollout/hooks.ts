@@ -1,6 +1,7 @@
 import type { HookAnswer, Row } from "./records.ts";
-import type { UpdateSpec } from "./spec.ts";
+import { mayRunTarget } from "./starts.ts";
 import { hookKey, type RolloutView } from "./view.ts";
+import { missingOf } from "./well.ts";
 
 type Hook = { readonly state?: string | undefined; readonly command?: string | undefined };
 
@@ -9,14 +10,30 @@ export function isHook(hook: Hook | undefined): boolean {
   return hook?.state !== undefined || hook?.command !== undefined;
 }
 
+interface Due {
+  readonly name: string;
+  /** So long may the bastion take. */
+  readonly seconds: number;
+}
+
 /** What the bastion does for a node in this phase, one after the other: `drain`, `gate NAME`, `undrain`. */
-function hooksOf({ drain, healthGates }: UpdateSpec, { phase, drained }: Row): readonly string[] {
-  const undrain = drained === true && isHook(drain.after) ? ["undrain"] : [];
-  switch (phase) {
+function hooksOf(view: RolloutView, id: string, row: Row): readonly Due[] {
+  const { drain, healthGates } = view.spec;
+  const seconds = drain.timeoutSeconds;
+  const undrain = row.drained === true && isHook(drain.after) ? [{ name: "undrain", seconds }] : [];
+  switch (row.phase) {
     case "draining":
-      return isHook(drain) ? ["drain"] : [];
-    case "verifying":
-      return [...healthGates.filter(isHook).map(({ name }) => `gate ${name}`), ...undrain];
+      return isHook(drain) ? [{ name: "drain", seconds }] : [];
+    case "verifying": {
+      const gates = healthGates.filter(isHook);
+      return [
+        ...gates.map(({ name, withinSeconds }) => ({ name: `gate ${name}`, seconds: withinSeconds })),
+        ...undrain,
+      ];
+    }
+    case "failed":
+      // It went back by itself. To one that may run what failed, or may yet come to, no work returns.
+      return mayRunTarget(view, id, row) ? [] : undrain;
     case "cancelled":
     case "rolled_back":
       return undrain;
@@ -25,20 +42,59 @@ function hooksOf({ drain, healthGates }: UpdateSpec, { phase, drained }: Row): r
   }
 }
 
-/** How far the hooks of a row are: the one that is to be done next, and what came of one that failed. */
-export function lookAtHooks(
-  { spec, answers }: Pick<RolloutView, "spec" | "answers">,
-  id: string,
-  row: Row,
-): { readonly next?: string; readonly failed?: { readonly hook: string; readonly message: string } } {
-  for (const hook of hooksOf(spec, row)) {
-    const answer = answers.get(hookKey(id, hook));
-    if (!answer || !isFor(answer, row)) return { next: hook };
-    if (!answer.ok) return { failed: { hook, message: answer.message ?? "it failed" } };
+/** How far the hooks of a row are; empty: there is none that is still to be done. */
+export interface Hooks {
+  /** What the bastion shall do now. */
+  readonly next?: string;
+  /** What it shall do when the node is well: work never returns to one that is not. */
+  readonly held?: string;
+  /** What came of one that failed. */
+  readonly failed?: { readonly hook: string; readonly message: string };
+}
+
+export function lookAtHooks(view: RolloutView, id: string, row: Row): Hooks {
+  for (const { name } of hooksOf(view, id, row)) {
+    const answer = answerOf(view, id, row, name);
+    if (answer === undefined) return isHeld(view, id, row) ? { held: name } : { next: name };
+    if (!answer.ok) return { failed: { hook: name, message: answer.message ?? "it failed" } };
   }
   return {};
 }
 
+function isHeld(view: RolloutView, id: string, { phase, asked }: Row): boolean {
+  return phase === "verifying" && (asked !== true || missingOf(view, id) !== undefined);
+}
+
+/** The hook whose answer counts: one that is being done stays it, though its node is not well for a moment. */
+export function answerable(view: RolloutView, id: string, row: Row): string | undefined {
+  const { next, held } = lookAtHooks(view, id, row);
+  return next ?? (row.asked === true ? held : undefined);
+}
+
+/** How long the bastion may take for the hooks of a row up to the one that is still to be done. */
+export function hookSeconds(view: RolloutView, id: string, row: Row): number {
+  const hooks = hooksOf(view, id, row);
+  const open = hooks.findIndex(({ name }) => answerOf(view, id, row, name) === undefined);
+  const begun = open < 0 ? hooks : hooks.slice(0, open + 1);
+  return begun.reduce((sum, { seconds }) => sum + seconds, 0);
+}
+
+function answerOf({ answers }: RolloutView, id: string, row: Row, name: string): HookAnswer | undefined {
+  const answer = answers.get(hookKey(id, name));
+  return answer && isFor(answer, row) ? answer : undefined;
+}
+
 function isFor({ generation, seq }: HookAnswer, row: Row): boolean {
   return generation === row.generation && seq === row.seq;
+}
+
+/** A node at rest whose work came back; undefined: there is nothing new. */
+export function undrained(view: RolloutView, id: string, row: Row): Row | undefined {
+  const isAnswered = hooksOf(view, id, row).length > 0 && Object.keys(lookAtHooks(view, id, row)).length === 0;
+  return isAnswered ? withoutDrain(row) : undefined;
+}
+
+export function withoutDrain(row: Row): Row {
+  const { drained: _, ...rest } = row;
+  return rest;
 }

@@ -94,6 +94,8 @@ export const Row = z.looseObject({
   untouched: z.boolean().optional(),
   /** It was drained, so what lets work come back is still to be done. */
   drained: z.boolean().optional(),
+  /** While it is verified: it was well, so the bastion is asked for what comes next. */
+  asked: z.boolean().optional(),
   /** What it ran before, when it was started. */
   from: z.looseObject({ id: Text, version: Text, generation: z.int().optional() }).optional(),
 });

@@ -1,7 +1,7 @@
 import { to } from "./advance.ts";
 import { change, wait, type Decision } from "./decision.ts";
 import type { Progress, Row } from "./records.ts";
-import { isUnheard, unavailableOf, whyNotStart, whyUnconfirmed } from "./starts.ts";
+import { mayRunTarget, unavailableOf, whyNotStart, whyUnconfirmed } from "./starts.ts";
 import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
 
 /** Takes nodes back, in the reverse of the order in which they were started, as many at a time as may be down. */
@@ -29,8 +29,21 @@ export function rollBack(view: RolloutView, progress: Progress, rows: ReadonlyMa
   );
 }
 
-/** The nodes that have something to be taken back, the last one that was started first. */
+/** The nodes that have something to be taken back and may be, the last one that was started first. */
 export function undoable(
+  view: RolloutView,
+  progress: Progress,
+  rows: ReadonlyMap<string, Row>,
+): readonly (readonly [string, Row])[] {
+  return undoableAtAll(view, progress, rows).filter(([id]) => isApproved(view, id));
+}
+
+/** One that is not approved obeys nobody here: the others do not wait for it. */
+function isApproved({ nodes }: RolloutView, id: string): boolean {
+  return nodes.get(id)?.isApproved === true;
+}
+
+function undoableAtAll(
   view: RolloutView,
   { started, since }: Progress,
   rows: ReadonlyMap<string, Row>,
@@ -48,22 +61,21 @@ export function undoable(
   return [...rows].filter(([id, row]) => isUndoable(id, row)).toSorted(([a], [b]) => place(b) - place(a));
 }
 
-/** It runs the target, or may run it, or may yet come to, for all that is known. */
-function mayRunTarget(view: RolloutView, id: string, row: Row): boolean {
-  const report = reportOf(view, id);
-  if (!report || report.present.id === view.target.id) return true;
-  return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
-}
-
 function undone(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
+  const refused = new Set(undoableAtAll(view, progress, rows).map(([id]) => id));
   const isLeft = (id: string, row: Row): boolean =>
     row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(view, id, row));
-  const left = [...rows].filter(([id, row]) => isLeft(id, row));
+  const left = [...rows].filter(([id, row]) => refused.has(id) || isLeft(id, row));
   const asked = isWished(view, "rollback") ? view.wishes.rollback?.at : undefined;
   const done = { ...progress, undone: asked ?? "by itself" };
   if (left.length === 0) return change(done, { phase: "rolled_back" }, view);
-  const names = left.map(([id]) => nameOf(view, id)).join(", ");
-  return change(done, { phase: "failed", reason: `not taken back on ${names}` }, view);
+  const names = left.map(([id]) => `${nameOf(view, id)}${isApproved(view, id) ? "" : ", which is not approved"}`);
+  return change(done, { phase: "failed", reason: `not taken back: ${names.join("; ")}` }, view);
+}
+
+/** No node was begun, so there is nothing to take back. What a former owner began a later one may not know, unless no node was chosen. */
+export function isUnbegun({ epoch, started, waves }: Progress): boolean {
+  return epoch === 1 ? started.length === 0 : waves.length === 0;
 }
 
 /** A rollback that somebody asked for since the last one ended. */

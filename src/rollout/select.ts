@@ -53,8 +53,9 @@ export interface Waves {
 }
 
 /**
- * Which nodes go together. Workers go before controllers; those go one at a time, the owner, which the operator speaks to, last. Nodes that
- * are not ready come behind all others, so that nobody waits for them. A datacenter is done before the next one begins, in the order of their names.
+ * Which nodes go together. Workers go before controllers, which go one at a time, and nodes that are not ready behind both, so that as few as
+ * may be wait for them; the owner, which the operator speaks to, is the last of all. Per datacenter that is the order within each: one is done
+ * before the next one begins, in the order of their names, that of the owner last. Canaries come before all others.
  */
 export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): Waves {
   const { type, maxUnavailable, batchSize = maxUnavailable } = spec.strategy;
@@ -77,14 +78,39 @@ export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owne
   return { waves: [...first, ...rest], canaries: first.length };
 }
 
-function canariesOf(selected: readonly RolloutNode[], { strategy }: UpdateSpec, owner: string): readonly RolloutNode[] {
-  const { nodeIds = [], labels = [] } = strategy.canary ?? {};
-  const isNarrow = nodeIds.length + labels.length > 0;
-  const isMeantHere = (node: RolloutNode): boolean =>
-    isNarrow && (nodeIds.length === 0 || isNamed(node, nodeIds)) && hasLabels(node, labels);
-  const chosen = selected.filter(isMeantHere);
+function canariesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): readonly RolloutNode[] {
+  const chosen = wantedCanaries(selected, spec);
   // Never none: the rest would begin without a trial.
   return chosen.length > 0 ? chosen : inOrder(selected, owner).slice(0, 1);
+}
+
+function wantedCanaries(selected: readonly RolloutNode[], { strategy }: UpdateSpec): readonly RolloutNode[] {
+  const { nodeIds = [], labels = [] } = strategy.canary ?? {};
+  if (nodeIds.length + labels.length === 0) return [];
+  return selected.filter((node) => (nodeIds.length === 0 || isNamed(node, nodeIds)) && hasLabels(node, labels));
+}
+
+/**
+ * Why the canaries that a manifest wants are not those that would be tried, one text each: left out in silence, another node would be the
+ * trial. Of names only those are looked at that `isKnown` to be a node's.
+ */
+export function canaryFaults(
+  selected: readonly RolloutNode[],
+  spec: UpdateSpec,
+  isKnown: (name: string) => boolean = () => true,
+): readonly string[] {
+  const { nodeIds = [], labels = [] } = spec.strategy.canary ?? {};
+  const stray = nodeIds.filter((name) => !selected.some((node) => isNamed(node, [name])));
+  if (stray.length > 0)
+    return stray
+      .filter(isKnown)
+      .map(
+        (name) =>
+          `strategy.canary.nodeIds names “${name}”, which the selector leaves out: select it, too, or name another canary`,
+      );
+  if (labels.length === 0 || wantedCanaries(selected, spec).length > 0) return [];
+  const whose = nodeIds.length > 0 ? "that strategy.canary.nodeIds names" : "that the selector means";
+  return [`no node ${whose} has what strategy.canary.labels wants: ${labels.join(", ")}`];
 }
 
 function groups(nodes: readonly RolloutNode[], size: number, owner: string): readonly (readonly string[])[] {
@@ -103,6 +129,6 @@ function groups(nodes: readonly RolloutNode[], size: number, owner: string): rea
 
 function inOrder(nodes: readonly RolloutNode[], owner: string): readonly RolloutNode[] {
   const rank = ({ id, isController, isReady }: RolloutNode): number =>
-    (isReady ? 0 : 4) + (isController ? 2 : 0) + (isController && id === owner ? 1 : 0);
+    (isController && id === owner ? 4 : 0) + (isReady ? 0 : 2) + (isController ? 1 : 0);
   return nodes.toSorted((a, b) => rank(a) - rank(b) || byName(a, b));
 }

@@ -143,7 +143,7 @@ export const UpdateSpec = z.strictObject({
         "To bring it into use and reach a controller again, or it goes back.",
       ),
       rebootSeconds: Seconds.default(900).describe("To boot."),
-      verifySeconds: Seconds.default(300).describe("To be well."),
+      verifySeconds: Seconds.default(300).describe("To be well; what the bastion does then has its own time."),
     })
     .prefault({})
     .describe("How long each part may take, in seconds."),

@@ -3,6 +3,7 @@ import { wait, type Decision } from "./decision.ts";
 import type { Progress, Row } from "./records.ts";
 import { isDownBy, unavailableOf, whyNotStart, whyNotStartAny, whyUnconfirmed } from "./starts.ts";
 import { isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
+import { illnessOf } from "./well.ts";
 
 /**
  * Starts what may be started of the first group that is not done: first to prepare, then, when that is done and it still may, to be taken
@@ -53,8 +54,16 @@ function soak(view: RolloutView, progress: Progress): Decision {
   const promoted: Decision = { progress: { ...progress, promoted: true }, rows: new Map() };
   if (isWished(view, "promote")) return promoted;
   const { soakSeconds } = spec.strategy.canary ?? {};
+  const ill = progress.waves.slice(0, progress.canaries).flatMap((wave) => wave.flatMap((id) => whyIll(view, id)));
   if (soakSeconds === undefined) return wait(progress, ["promotion"]);
   if (progress.soakSince === undefined) return { progress: { ...progress, soakSince: now }, rows: new Map() };
-  if (now - progress.soakSince >= soakSeconds * 1000) return promoted;
-  return wait(progress, [`promotion, or ${soakSeconds} s since ${new Date(progress.soakSince).toISOString()}`]);
+  // Time alone says nothing: a canary that is dead has not shown that it lives.
+  if (now - progress.soakSince >= soakSeconds * 1000 && ill.length === 0) return promoted;
+  const time = `${soakSeconds} s since ${new Date(progress.soakSince).toISOString()}`;
+  return wait(progress, [`promotion, or ${[time, ...ill].join(" and ")}`]);
+}
+
+function whyIll(view: RolloutView, id: string): readonly string[] {
+  const illness = illnessOf(view, id);
+  return illness === undefined ? [] : [`${nameOf(view, id)}, which ${illness}`];
 }

@@ -1,5 +1,6 @@
 import type { NodePhase, Report, Row } from "./records.ts";
 import { isActive, isWished, nameOf, otherOwnerOf, reportOf, type RolloutView } from "./view.ts";
+import { illnessOf } from "./well.ts";
 import { isInWindow } from "./window.ts";
 
 /** Why no node at all may be started now; undefined: they may. */
@@ -43,6 +44,13 @@ export function isUnheard({ phase, seq }: Row, { fence }: Report): boolean {
   return phase === "failed" && fence.seq < seq - 1;
 }
 
+/** It runs the target, or may run it, or may yet come to, for all that is known. */
+export function mayRunTarget(view: RolloutView, id: string, row: Row): boolean {
+  const report = reportOf(view, id);
+  if (!report || report.present.id === view.target.id) return true;
+  return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
+}
+
 interface Around {
   readonly rows: ReadonlyMap<string, Row>;
   /** Those that are started in the same moment. */
@@ -56,17 +64,16 @@ export function whyNotStart(view: RolloutView, id: string, around: Around): stri
   const node = view.nodes.get(id);
   const name = nameOf(view, id);
   const { unavailable, isBack = false } = around;
-  if (!node) return `${name}, which is no node of this cluster any more`;
-  if (!node.isApproved) return `${name}, which is not approved`;
-  // What is to be taken back may be why it is not ready.
-  if (!node.isReady && !isBack) return `${name}, which is not ready: ${node.reason ?? "no heartbeat"}`;
+  // What is to be taken back may be why it is not well, or does not answer.
+  const illness = isBack ? undefined : illnessOf(view, id);
+  if (illness !== undefined) return `${name}, which ${illness}`;
   if (!reportOf(view, id) && !isBack) return whyUnconfirmed(view, id);
   const { maxUnavailable } = view.spec.strategy;
   const others = [...unavailable].filter((other) => other !== id);
   const isForced = isBack && isWished(view, "rollback") && view.wishes.rollback?.now === true;
   if (others.length + 1 > maxUnavailable && !isForced)
     return `${others.map((other) => nameOf(view, other)).join(", ")}: down or under way, and ${maxUnavailable} may be`;
-  return node.isController && !isForced ? whyNotController(view, id, around) : undefined;
+  return node?.isController === true && !isForced ? whyNotController(view, id, around) : undefined;
 }
 
 export function whyUnconfirmed(view: RolloutView, id: string): string {

@@ -25,6 +25,8 @@ export interface UpdaterParts {
 /** Going back has its own time, no less than this, since the way forward may have used up all. */
 const backMs = 180_000;
 const rebootMs = 60_000;
+/** The bastion looks each second what comes, and what it hears has to get through to it before the machine goes down. */
+const heardMs = 10_000;
 const unconfirmed: Missing = { kind: "unreachable", message: "the bastion did not come back over a new connection" };
 const underWay: Readonly<Record<Step, Report["state"]>> = {
   prepare: "preparing",
@@ -180,6 +182,8 @@ export class Updater {
   async #boot(doing: Doing): Promise<void> {
     const ports = this.#ports;
     const limit = doing.statement.spec.timeouts.rebootSeconds * 1000;
+    const heard = ports.uptime() + heardMs;
+    while (doing.contact === "bastion" && ports.uptime() < heard) await this.#desk.tick();
     const { code, stderr } = await ports.run(["systemctl", "reboot"], rebootMs);
     if (code !== 0) throw new UpdateFailure("reboot", `systemctl reboot failed: ${stderr.trim()}`);
     while (this.#desk.left(limit) > 0) await this.#desk.tick();

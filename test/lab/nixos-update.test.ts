@@ -9,7 +9,7 @@ import { signStatement } from "#pki/statement.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
 import { Report } from "#rollout/records.ts";
 import { Statement } from "#rollout/spec.ts";
-import { on, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
+import { on, openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
 import { nixpkgsFlake, systemsFlake } from "#support/nixos-machine.ts";
 
 const name = "nixos-update";
@@ -173,6 +173,46 @@ describe("updates of a NixOS node, by systemd", function () {
     expect(await order("prepare", rev)).to.include({ state: "prepared", needsReboot: true });
     const failed = await order("activate", rev);
     expect(failed.failure?.kind, JSON.stringify(failed)).to.equal("reboot");
+    expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
+  });
+
+  /** `kcore orchestrate update` of the system at that commit. */
+  async function orchestrate(flakeRev: string, ...words: readonly string[]): Promise<Ended> {
+    const target = `{ flakeRef: "${flakeRef}", flakeRev: ${flakeRev} }`;
+    const spec = `target: ${target}, selector: { allNodes: true }, timeouts: { rebootSeconds: 600000 }`;
+    await bastion.write({
+      "rollout.yaml": `kind: ClusterUpdate\nmetadata: { name: ssh-${flakeRev.slice(0, 8)} }\nspec: { ${spec} }\n`,
+    });
+    const given = ["-f", "rollout.yaml", "--passphrase-file", "passphrase", ...words];
+    return bastion.kcore(["orchestrate", "update", ...given]);
+  }
+
+  it("over SSH: is built, booted and kept, found to be there, and taken back with a boot", async () => {
+    const rev = await commit('version = "25.05.5";', "6.6.9");
+    const before = await boots();
+    const plan = await orchestrate(rev, "--dry-run");
+    expect(plan.code, plan.stdout + plan.stderr).to.equal(0);
+    expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
+    const done = await orchestrate(rev);
+    expect(done.code, done.stdout + done.stderr).to.equal(0);
+    expect(done.stdout, done.stdout).to.match(/n1 +boot +changed/);
+    expect(await systems()).to.equal("25.05.5\n25.05.5\n25.05.5");
+    const booted = await boots();
+    expect(booted).not.to.equal(before);
+    const again = await orchestrate(rev);
+    expect(again.code, again.stdout + again.stderr).to.equal(0);
+    expect(again.stdout).to.not.contain("changed:");
+    const back = await orchestrate(rev, "--rollback");
+    expect(back.code, back.stdout + back.stderr).to.equal(0);
+    expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
+    expect(await boots()).not.to.equal(booted);
+  });
+
+  it("over SSH: says that another one did not come up, and that the node is back", async () => {
+    const rev = await commit('version = "25.05.6"; marks = [ "noboot" ];', "6.12.1");
+    const ended = await orchestrate(rev);
+    expect(ended.code, ended.stdout + ended.stderr).to.equal(1);
+    expect(ended.stdout, ended.stdout).to.match(/hold +failed: reboot: the node came up with .*UPDATE_FAILED/);
     expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
   });
 });

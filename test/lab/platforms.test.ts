@@ -30,7 +30,7 @@ const instead: Readonly<Record<string, Args>> = {
     to: "reached",
     update: "u1",
     owner: "bastion",
-    path: `/nix/store/${"0".repeat(32)}-kcore-0.1.0`,
+    target: `/nix/store/${"0".repeat(32)}-kcore-0.1.0`,
   },
   "service.running": { name: "ssh" },
   "user.managed": { name: "kcore", home: "/var/lib/kcore" },

@@ -230,6 +230,27 @@ describe("updates of a cluster on real nodes", function () {
     }, 60_000);
   });
 
+  it("goes by batches: both of one are under way at once, and the next begins when it is done", async () => {
+    await apply("batches", "0.3.0", {
+      selector: { allNodes: true },
+      strategy: { type: "batch", batchSize: 2, maxUnavailable: 2 },
+      approvalPolicy: "auto",
+    });
+    const isUnderWay = (phase: string): boolean => !["pending", "succeeded"].includes(phase);
+    const first = await until("batches", ({ nodeStatus }) => nodeStatus.some(({ phase }) => isUnderWay(phase)));
+    expect(first.nodeStatus.filter(({ phase }) => isUnderWay(phase)).map(({ hostname }) => hostname)).to.have.members([
+      "d",
+      "e",
+    ]);
+    const done = await ended("batches", "succeeded");
+    // Controllers one at a time, whatever the batch.
+    expect(done.waves.map((wave) => wave.length)).to.deep.equal([2, 1, 1, 1]);
+    expect(await versions()).to.deep.equal(all("0.3.0"));
+    await kcore("update", "cluster", "rollback", "batches", "--yes");
+    await ended("batches", "rolled_back");
+    expect(await versions()).to.deep.equal(all("0.2.0"));
+  });
+
   it("goes by datacenters while the owner is killed, and another node's power fails for good in its turn", async () => {
     await apply("per-dc", "0.3.0", {
       selector: { allNodes: true },

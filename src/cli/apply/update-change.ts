@@ -21,7 +21,7 @@ export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFl
     outcome: refusals.length > 0 ? "refused" : plan.result,
     differences: plan.result === "unchanged" ? [] : differencesOf("cluster", flatOf(present), flatOf(draft, present)),
     notes: notesOf(prepared),
-    ...(plan.result === "unchanged" ? {} : { picture: () => drawPlanBriefly(plan).trimEnd() }),
+    ...(plan.result === "unchanged" ? {} : { picture: () => drawPlanBriefly(plan, { isRefused: true }).trimEnd() }),
     refusals,
     data: { plan },
     perform: async () => {

@@ -5,6 +5,7 @@ import { identityOf } from "#pki/identity.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { contextHome } from "./context-home.ts";
 import type { ClusterFlags } from "../options.ts";
+import { toStderr, type Say } from "../terminal/say.ts";
 
 /** The cluster that a command is about, as its operator asks it. */
 export interface Cluster extends Controllers {
@@ -18,10 +19,13 @@ export interface Cluster extends Controllers {
 
 /**
  * Opens the chosen context's cluster; `-s` names other controllers than the context does. Those that cannot be used while another
- * one is asked are told on stderr.
+ * one is asked are told, on stderr unless told otherwise.
  * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, USAGE
  */
-export async function openCluster({ context, controller: given = [] }: ClusterFlags): Promise<Cluster> {
+export async function openCluster(
+  { context, controller: given = [] }: ClusterFlags,
+  say: Say = toStderr,
+): Promise<Cluster> {
   const { name, folder, controllers, ca, cert, key } = await loadContext(contextHome(), context);
   const named = (given.length > 0 ? given : controllers).map((text) => formatEndpoint(parseEndpoint(text)));
   const asked = openControllers({
@@ -30,7 +34,7 @@ export async function openCluster({ context, controller: given = [] }: ClusterFl
     clock: Date.now,
     onFailed({ problems }, _endpoint, isLast) {
       if (isLast) return;
-      for (const { message, code } of problems) process.stderr.write(`${message}  [${code}]; the next one is asked\n`);
+      for (const { message, code } of problems) say(`${message}  [${code}]; the next one is asked`);
     },
   });
   const { cluster } = identityOf(firstCertificate(cert), "client");

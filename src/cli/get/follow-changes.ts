@@ -3,12 +3,15 @@ import type { ApiClient } from "#api/client.ts";
 import type { WatchLine } from "#api/schemas.ts";
 import { followWatch, News } from "../cluster/follow-watch.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
+import type { Say } from "../terminal/say.ts";
 
 interface FollowOptions<Result> {
   /** Beginnings of the registers that matter. */
   readonly registers: readonly string[];
   readonly fetch: (client: ApiClient) => Promise<Result>;
   readonly signal: AbortSignal;
+  /** Told when a controller is lost: what is drawn at a terminal must know of each line. */
+  readonly say: Say;
   /** Look again after so long even if nothing was told. */
   readonly everyMs?: number;
 }
@@ -23,7 +26,7 @@ const retryMs = { first: 250, longest: 5000 };
  * @throws KcoreError when no controller answers the first time
  */
 export async function* followChanges<Result>(cluster: Cluster, options: FollowOptions<Result>): AsyncGenerator<Result> {
-  const { registers, everyMs, signal } = options;
+  const { registers, everyMs, signal, say } = options;
   const news = new News<"changes">();
   const every = everyMs === undefined ? [] : [{ ms: everyMs, parts: ["changes"] as const }];
   yield await cluster.ask(options.fetch);
@@ -41,7 +44,7 @@ export async function* followChanges<Result>(cluster: Cluster, options: FollowOp
       }
     } catch (error) {
       if (signal.aborted) return;
-      process.stderr.write(`${endpoint}: ${(error as Error).message}; the next controller is asked\n`);
+      say(`${endpoint}: ${(error as Error).message}; the next controller is asked`);
     }
     await sleep(wait, undefined, { signal }).catch(() => undefined);
     wait = Math.min(wait * 2, retryMs.longest);

@@ -2,6 +2,7 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
 import { drawTable } from "../terminal/columns.ts";
 import { redrawing } from "../terminal/redraw.ts";
+import { toStderr, type Say } from "../terminal/say.ts";
 import { followChanges } from "./follow-changes.ts";
 import type { Listing } from "./listing.ts";
 import { formatOne } from "../terminal/format-result.ts";
@@ -19,17 +20,21 @@ export async function watchListing<Item extends object>(
   // Whoever read our output has seen enough.
   process.stdout.once("error", () => stop.abort());
   const isScreen = process.stdout.isTTY && (output === "table" || output === "wide");
-  const show = isScreen ? redrawn(listing, output) : appending(listing, output);
-  const options = { registers: listing.registers, fetch: listing.fetch, signal: stop.signal };
+  const { show, say } = isScreen ? redrawn(listing, output) : { show: appending(listing, output), say: toStderr };
+  const options = { registers: listing.registers, fetch: listing.fetch, signal: stop.signal, say };
   // Ages grow without any change.
   for await (const items of followChanges(cluster, { ...options, ...(isScreen && { everyMs: 5000 }) })) show(items);
 }
 
 type Show<Item> = (items: readonly Item[]) => void;
 
-function redrawn<Item>(listing: Listing<Item>, output: ResultFormat): Show<Item> {
+function redrawn<Item>(listing: Listing<Item>, output: ResultFormat): { readonly show: Show<Item>; readonly say: Say } {
   const redraw = redrawing();
-  return (items) => redraw(tableOf(listing, items, output));
+  let table: readonly string[] = [];
+  return {
+    show: (items) => redraw((table = tableOf(listing, items, output))),
+    say: (text) => redraw(table, text),
+  };
 }
 
 function appending<Item extends object>(listing: Listing<Item>, output: ResultFormat): Show<Item> {

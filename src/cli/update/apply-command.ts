@@ -46,9 +46,9 @@ async function applyOne(manifest: UpdateManifest, { bundle, again, output, passp
   const cluster = await openCluster(flags);
   const prepared = await prepareUpdate(cluster, manifest, defined({ bundle, again }));
   const { plan } = prepared;
-  // What keeps it from being done stands beside each node.
+  // Which nodes keep it from being done; why stands in the error.
   if (!plan.viable && plan.result !== "unchanged" && isForPeople(output))
-    process.stdout.write(`${drawPlan(plan, { wide: output === "wide", now: Date.now() })}\n`);
+    process.stdout.write(`${drawPlan(plan, { wide: output === "wide", now: Date.now(), isRefused: true })}\n`);
   if (plan.result !== "unchanged") requireViable(plan);
   return submitUpdate(cluster, prepared, defined({ passphraseFile, again }));
 }

@@ -6,9 +6,10 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { Statement, type UpdateSpec } from "#rollout/spec.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { ownRoster } from "../roster/own-roster.ts";
+import type { Say } from "../terminal/say.ts";
 import { askUpdates } from "./ask-updates.ts";
 import { takePlace } from "./attendant-place.ts";
+import { attendedNode, type AttendedNode } from "./attended-node.ts";
 import { hooksOf, type Hook } from "./hooks.ts";
 import { runHook, type HookEnd } from "./run-hook.ts";
 import { updateFolder } from "./updates-folder.ts";
@@ -19,7 +20,7 @@ export interface AttendantOptions {
   /** Whose states are applied, and where commands are run. */
   readonly project: string;
   readonly passphraseFile?: string;
-  readonly say: (text: string) => void;
+  readonly say: Say;
 }
 
 /** Does what a rollout asks of the bastion, and answers. */
@@ -53,8 +54,7 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
   return {
     look(view) {
       for (const node of asked(view)) {
-        // A controller in wrong hands cannot have all nodes drained at once.
-        if (running.size >= view.spec.strategy.maxUnavailable) break;
+        if (running.size >= mostAtOnce(options, view)) break;
         begun.add(keyOf(node, view.generation));
         const work = attend(options, { view, node, folder, signal: end.signal }).catch((error: unknown) => {
           if (!end.signal.aborted) say(`${node.hostname}: ${(error as Error).message}`);
@@ -104,18 +104,21 @@ async function attend(options: AttendantOptions, { view, node, folder, signal }:
 async function carryOut(options: AttendantOptions, asked: Asked): Promise<HookEnd> {
   const { signal, node } = asked;
   try {
-    const hook = hooksOf(signedSpec(options, asked.view)).get(node.hook ?? "");
+    const spec = signedSpec(options, asked.view);
+    const hook = hooksOf(spec).get(node.hook ?? "");
     if (!hook) return { ok: false, message: "the bastion signed no such hook" };
-    const program = hook.state === undefined ? await commandOf(options, hook, node) : stateOf(options, hook, node);
+    const whose = attendedNode(options.project, spec, node);
+    const program = hook.state === undefined ? await commandOf(options, hook, whose) : stateOf(options, hook, whose);
     const log = join(
       asked.folder,
-      `${node.id}-${hook.name.replaceAll(" ", "-")}-${asked.view.generation}-${node.seq}.log`,
+      `${encodeURIComponent(node.id)}-${hook.name.replaceAll(" ", "-")}-${asked.view.generation}-${node.seq}.log`,
     );
     const end = await runHook({
       ...program,
       cwd: options.project,
       log,
       limitSeconds: hook.limitSeconds,
+      spareSeconds: hook.spareSeconds,
       isRepeated: hook.isGate && hook.state === undefined,
       signal,
     });
@@ -135,18 +138,28 @@ function signedSpec({ cluster, name }: AttendantOptions, { signed }: UpdateView)
   throw new KcoreError({ code: "UPDATE_UNSIGNED", message: `what was signed is not the update “${name}”` });
 }
 
+/** A controller in wrong hands cannot have all nodes drained at once. */
+function mostAtOnce(options: AttendantOptions, view: UpdateView): number {
+  try {
+    return signedSpec(options, view).strategy.maxUnavailable;
+  } catch {
+    // What is wrong with it is told when a hook is to be run.
+    return 1;
+  }
+}
+
 type Program = Pick<Parameters<typeof runHook>[0], "command" | "words" | "env">;
 
 async function commandOf(
   { cluster }: AttendantOptions,
   { command = "" }: Hook,
-  node: NodeUpdateView,
+  { id, name, entry }: AttendedNode,
 ): Promise<Program> {
-  const { address } = await cluster.ask((client) => client.call("findNode", {}, { id: node.id }));
+  const { address } = entry ?? (await cluster.ask((client) => client.call("findNode", {}, { id })));
   return {
     command: "/bin/sh",
     words: ["-c", command],
-    env: { KCORE_NODE: node.hostname, KCORE_NODE_ID: node.id, KCORE_ADDRESS: address },
+    env: { KCORE_NODE: name, KCORE_NODE_ID: id, KCORE_ADDRESS: address },
   };
 }
 
@@ -154,14 +167,12 @@ async function commandOf(
 function stateOf(
   { project, cluster, passphraseFile }: AttendantOptions,
   { state = "", params }: Hook,
-  { id, hostname }: NodeUpdateView,
+  { id, name, entry }: AttendedNode,
 ): Program {
-  const nodes = [...ownRoster(project).nodes.values()];
-  const entry = nodes.find((one) => one.id === id);
   if (!entry)
     throw new KcoreError({
       code: "NODE_UNKNOWN",
-      message: `“${hostname}” (${id}) is not in the roster of ${project}, so no state can be applied to it`,
+      message: `“${name}” (${id}) is not in the roster of ${project}, so no state can be applied to it`,
     });
   return {
     command: join(shippedRoot(), "bin/kcore"),

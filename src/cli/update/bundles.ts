@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { z } from "zod";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { Bundle } from "#rollout/spec.ts";
+import { bringsOf, Bundle, type UpdateSpec } from "#rollout/spec.ts";
 import { buildRuntime } from "#runtime/build.ts";
 import { cacheFolder } from "#runtime/cache-folder.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
+import { toStderr, type Say } from "../terminal/say.ts";
 import { kcoreVersion } from "../version.ts";
 import { bundleFileName, readBundleFile, type FoundBundle } from "./bundle-file.ts";
 
@@ -22,7 +23,7 @@ export interface BundlePlaces {
   readonly root?: string;
   /** Where runtimes that were built are kept. */
   readonly cache?: string;
-  readonly note?: (text: string) => void;
+  readonly note?: Say;
 }
 
 /** What a runtime's manifest in the cache says of it, besides more. */
@@ -41,7 +42,7 @@ export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}
     const { version, sha256 } = found.bundle;
     throw unknown(wanted, `${wanted.file} holds ${version} (SHA-256 ${sha256})`);
   }
-  const { root = shippedRoot(), note = noteToStderr } = places;
+  const { root = shippedRoot(), note = toStderr } = places;
   const cache = places.cache ?? (await cacheFolder(root, kcoreHome()));
   const isOwn = wanted.version === undefined || wanted.version === kcoreVersion();
   const known = wanted.sha256 !== undefined || !isOwn ? await findBuilt(cache, wanted) : undefined;
@@ -49,6 +50,24 @@ export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}
   const own = isOwn ? foundOf(await buildRuntime({ root, cache, note })) : undefined;
   if (own && isWanted(own.bundle, wanted)) return own;
   throw unknown(wanted, `the runtimes that were built here, in ${cache}, are others`);
+}
+
+/**
+ * The bundle of an update of kcore's runtime; an update of NixOS systems has none. `file`: what `--bundle` gives.
+ * @throws KcoreError USAGE when systems are given one, and as findBundle
+ */
+export async function bundleFor(
+  { name, spec: { target } }: { readonly name: string; readonly spec: Pick<UpdateSpec, "target"> },
+  file: string | undefined,
+): Promise<FoundBundle | undefined> {
+  const { version, bundle: sha256 } = target;
+  if (bringsOf({ target }) === "runtime") return findBundle({ version, sha256, file });
+  if (file === undefined) return undefined;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `“${name}” is about NixOS systems, which need no bundle`,
+    hint: "leave --bundle out",
+  });
 }
 
 /** The newest that was built. */
@@ -93,8 +112,4 @@ function unknown({ version, sha256 }: BundleWanted, detail: string): KcoreError 
     detail,
     hint: `with that version of kcore: kcore update bundle build; then give its file here: --bundle ${file}`,
   });
-}
-
-function noteToStderr(text: string): void {
-  process.stderr.write(`${text}\n`);
 }

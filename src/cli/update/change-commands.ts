@@ -50,7 +50,7 @@ export async function approveUpdate(
   if (approvedBy !== undefined) tell(view, flags, "unchanged", `is approved already, by ${approvedBy}`);
   else {
     if (canPrompt() && flags.yes !== true) {
-      process.stderr.write(`${drawPlanBriefly(await planOfPresent(cluster, name))}\n`);
+      process.stderr.write(`${drawPlanBriefly(await planOfPresent(cluster, name), { would: "approved" })}\n`);
       await confirm(`Approve ${name}, generation ${generation}?`, {});
     }
     await askUpdates(cluster, (client) => client.call("approveUpdate", { generation, hash }, { id: name }));

@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { addClusterOptions, addResultOption, allFormats, collect, type ResultFormat } from "../options.ts";
 import type { ApplyFlags } from "./apply-command.ts";
 import type { ChangeFlags } from "./change-commands.ts";
-import type { FollowFlags } from "./follow-command.ts";
+import type { AttendFlags } from "./follow-command.ts";
 import type { LookFlags } from "./look-commands.ts";
 import type { PlanFlags } from "./plan-command.ts";
 import type { TakeoverFlags } from "./takeover-command.ts";
@@ -143,18 +143,17 @@ function addOwnership(cluster: Command): void {
     .action(async (name: string | undefined, flags: TakeoverFlags) =>
       (await import("./takeover-command.ts")).takeOverUpdate(name, flags),
     );
-  addResultOption(addClusterOptions(cluster.command("attend <name>")), allFormats)
+  command(cluster, "attend", ["name", "file", "passphrase", "output"])
     .description("Do what a rollout asks of the bastion: states and commands of its drain and its gates")
-    .option("--passphrase-file <file>", "for the CA's keys, where a state needs them")
     .addHelpText(
       "after",
       examples(
-        ["attend release-0-4-0"],
+        ["attend release-0-4-0", "attend -f rollout.yaml"],
         `-w of the other commands does it, too, in a project. States are applied as kcore state apply does, and leave a record; commands run in the
 project's folder with KCORE_NODE, KCORE_NODE_ID and KCORE_ADDRESS. Where two attend to one rollout, the first answer counts.`,
       ),
     )
-    .action(async (name: string, flags: FollowFlags) =>
+    .action(async (name: string | undefined, flags: AttendFlags) =>
       (await import("./follow-command.ts")).attendUpdate(name, flags),
     );
 }

@@ -26,13 +26,21 @@ const columns: readonly Column<PlannedNode>[] = [
   { title: "ID", wide: true, cell: ({ id }) => id },
 ];
 
+interface Refusable {
+  /** What keeps it from being done is told behind it, as problems: not here as well. */
+  readonly isRefused?: boolean;
+}
+
 /** What would be done with each node, and what speaks against it. */
-export function drawPlan(plan: UpdatePlan, { wide, now }: { readonly wide: boolean; readonly now: number }): string {
+export function drawPlan(
+  plan: UpdatePlan,
+  { wide, now, isRefused = false }: Refusable & { readonly wide: boolean; readonly now: number },
+): string {
   const { nodes } = plan;
   return [
     headOf(plan),
     nodes.length === 0 ? "" : `\n${drawTable(columns, nodes, { wide, now })}`,
-    lines("blocked", blockersOf(plan)),
+    lines("blocked", isRefused ? [] : blockersOf(plan)),
     lines("warning", [
       ...plan.warnings,
       ...nodes.flatMap((node) => node.warnings.map((text) => `${node.hostname}: ${text}`)),
@@ -40,8 +48,11 @@ export function drawPlan(plan: UpdatePlan, { wide, now }: { readonly wide: boole
   ].join("");
 }
 
-/** The same without its nodes, for who is asked whether it shall be done. */
-export function drawPlanBriefly(plan: UpdatePlan): string {
+/** The same without its nodes, for who is asked whether it shall be done; `would`: what it would be then, unless it is applied. */
+export function drawPlanBriefly(
+  plan: UpdatePlan,
+  { would, isRefused = false }: Refusable & { readonly would?: string } = {},
+): string {
   const { nodes, warnings } = plan;
   const count = (test: (node: PlannedNode) => boolean): number => nodes.filter(test).length;
   const changed = count(({ change }) => change !== "none");
@@ -51,17 +62,19 @@ export function drawPlanBriefly(plan: UpdatePlan): string {
   ];
   const down = count(({ ready }) => !ready);
   return [
-    headOf(plan),
+    headOf(plan, would),
     `  ${nodes.length} nodes in ${plan.waves.length} waves: ${changed} change, ${reboots.join(", ")}; ${down} not ready\n`,
-    lines("blocked", blockersOf(plan)),
+    lines("blocked", isRefused ? [] : blockersOf(plan)),
     lines("warning", warnings),
   ].join("");
 }
 
-function headOf({ name, result, generation, hash, viable, target, strategy, approval, nodes }: UpdatePlan): string {
+function headOf(
+  { name, result, generation, hash, viable, target, strategy, approval, nodes }: UpdatePlan,
+  would: string = result,
+): string {
   const verdict = viable ? "viable" : "not viable";
-  const would = result === "unchanged" ? "unchanged" : `would be ${result}`;
-  return `${name} ${would}: generation ${generation}, hash ${shortHash(hash)}, ${verdict}
+  return `${name} ${would === "unchanged" ? would : `would be ${would}`}: generation ${generation}, hash ${shortHash(hash)}, ${verdict}
   ${target}; ${strategy}; approval ${approval}; ${nodes.length} nodes
 `;
 }

@@ -91,9 +91,18 @@ export function ownerOf({ owner }: Pick<UpdateSummary, "owner">): string {
   return owner.endpoint ?? owner.id;
 }
 
-/** What a node has, and what it gets: `12 -> 13`. */
-function generationOf({ currentGeneration, targetGeneration }: NodeUpdateView): string {
-  const texts = [currentGeneration, targetGeneration].filter((one) => one !== undefined);
+/** Such a node does not come to the target, whatever it was to get. */
+const turnedBack: ReadonlySet<NodeUpdateView["phase"]> = new Set([
+  "failed",
+  "cancelled",
+  "rolling_back",
+  "rolled_back",
+]);
+
+/** What a node has, and what it gets: `12->13`. */
+function generationOf({ phase, currentGeneration, targetGeneration }: NodeUpdateView): string {
+  const next = turnedBack.has(phase) ? undefined : targetGeneration;
+  const texts = [currentGeneration, next].filter((one) => one !== undefined);
   return [...new Set(texts)].join("->");
 }
 

@@ -6,6 +6,7 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import { followChanges } from "../get/follow-changes.ts";
 import type { ResultFormat } from "../options.ts";
 import { formatOne, isForPeople } from "../terminal/format-result.ts";
+import { toStderr, type Say } from "../terminal/say.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import type { Attendant } from "./attendant.ts";
 import { drawRollout } from "./draw-rollout.ts";
@@ -26,9 +27,9 @@ export interface FollowOptions extends Since {
   readonly output: ResultFormat;
   /** Opens who attends to it, if anybody; what it has to say is shown as the rollout is. */
   readonly attend?: (say: Say) => Promise<Attendant | undefined>;
+  /** Where it is shown; stdout unless told otherwise. */
+  readonly stdout?: NodeJS.WriteStream;
 }
-
-export type Say = (text: string) => void;
 
 /**
  * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C leaves it alone. Gives the exit code:
@@ -37,7 +38,7 @@ export type Say = (text: string) => void;
 export async function followUpdate(
   cluster: Cluster,
   name: string,
-  { output, attend, ...since }: FollowOptions,
+  { output, attend, stdout = process.stdout, ...since }: FollowOptions,
 ): Promise<ExitCode> {
   const stop = new AbortController();
   let isLeft = false;
@@ -46,13 +47,13 @@ export async function followUpdate(
     stop.abort();
   };
   // Whoever read our output has seen enough.
-  process.stdout.once("error", () => stop.abort());
+  stdout.once("error", () => stop.abort());
   process.once("SIGINT", leave).once("SIGTERM", leave);
-  const isScreen = process.stdout.isTTY && isForPeople(output);
-  const { show, say } = isScreen ? redrawn() : appended(output);
+  const isScreen = stdout.isTTY && isForPeople(output);
+  const { show, say } = isScreen ? redrawn(stdout) : appended(output, stdout);
   const attendant = await attend?.(say);
   const fetch = (client: ApiClient): Promise<UpdateView> => patiently(client, name, since);
-  const options = { registers: [`update/${name}/`], fetch, signal: stop.signal };
+  const options = { registers: [`update/${name}/`], fetch, signal: stop.signal, say };
   let last: UpdateView | undefined;
   try {
     // Ages grow without any change; and what an attendant has done may be news to nobody else.
@@ -101,8 +102,8 @@ interface Shown {
   readonly say: Say;
 }
 
-function redrawn(): Shown {
-  const redraw = redrawing();
+function redrawn(stdout: NodeJS.WriteStream): Shown {
+  const redraw = redrawing(stdout);
   let lines: readonly string[] = [];
   return {
     show: (view) => redraw((lines = drawRollout(view, Date.now()))),
@@ -111,7 +112,7 @@ function redrawn(): Shown {
   };
 }
 
-function appended(output: ResultFormat): Shown {
+function appended(output: ResultFormat, stdout: NodeJS.WriteStream): Shown {
   let before: UpdateView | undefined;
   const show = (view: UpdateView): void => {
     const transitions = transitionsOf(before, view);
@@ -119,7 +120,7 @@ function appended(output: ResultFormat): Shown {
     const lines = transitions.map((transition) =>
       output === "json" || output === "yaml" ? formatOne(transition, output) : `${drawTransition(transition)}\n`,
     );
-    if (lines.length > 0) process.stdout.write(lines.join(""));
+    if (lines.length > 0) stdout.write(lines.join(""));
   };
-  return { show, say: (text) => void process.stderr.write(`${text}\n`) };
+  return { show, say: toStderr };
 }

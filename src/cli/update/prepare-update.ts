@@ -4,7 +4,7 @@ import { defined } from "#optional/defined.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { askUpdates, findUpdate } from "./ask-updates.ts";
 import type { FoundBundle } from "./bundle-file.ts";
-import { findBundle } from "./bundles.ts";
+import { bundleFor } from "./bundles.ts";
 import type { UpdateManifest } from "./named-updates.ts";
 
 /** A manifest as it would be applied now: with the bundle that it means, and what controllers say to it. */
@@ -23,14 +23,7 @@ export async function prepareUpdate(
   { name, spec }: UpdateManifest,
   { bundle: file, again }: { readonly bundle?: string; readonly again?: boolean },
 ): Promise<PreparedUpdate> {
-  const { flakeRef, version, bundle: sha256 } = spec.target;
-  if (flakeRef !== undefined && file !== undefined)
-    throw new KcoreError({
-      code: "USAGE",
-      message: `“${name}” is about NixOS systems, which need no bundle`,
-      hint: "leave --bundle out",
-    });
-  const bundle = flakeRef === undefined ? await findBundle({ version, sha256, file }) : undefined;
+  const bundle = await bundleFor({ name, spec }, file);
   const draft = { name, spec, ...defined({ bundle: bundle?.bundle }) };
   const present = await findUpdate(cluster, name);
   const plan = await askUpdates(cluster, (client) => client.call("planUpdate", { ...draft, ...defined({ again }) }));

@@ -11,6 +11,8 @@ export interface HookProgram {
   readonly env: Readonly<Record<string, string>>;
   readonly log: string;
   readonly limitSeconds: number;
+  /** So much before its time is over it is ended; half of that it has to end, then it is answered for. 0: it is waited for. */
+  readonly spareSeconds: number;
   /** Again and again until it ends with 0, or its time is over. */
   readonly isRepeated: boolean;
   readonly signal: AbortSignal;
@@ -34,8 +36,8 @@ const tailLength = 1_000;
 
 /** Runs it in a process group of its own, which is ended when its time is over. @throws the signal's reason when it was stopped */
 export async function runHook(program: HookProgram): Promise<HookEnd> {
-  const { signal, limitSeconds, isRepeated } = program;
-  const until = performance.now() + limitSeconds * 1000;
+  const { signal, limitSeconds, spareSeconds, isRepeated } = program;
+  const until = performance.now() + (limitSeconds - spareSeconds) * 1000;
   for (;;) {
     const end = await runOnce(program, until - performance.now());
     signal.throwIfAborted();
@@ -45,7 +47,7 @@ export async function runHook(program: HookProgram): Promise<HookEnd> {
 }
 
 async function runOnce(
-  { command, words, cwd, env, log, limitSeconds, signal }: HookProgram,
+  { command, words, cwd, env, log, limitSeconds, spareSeconds, signal }: HookProgram,
   leftMs: number,
 ): Promise<HookEnd> {
   const file = await open(log, "a", 0o600);
@@ -62,15 +64,19 @@ async function runOnce(
       resolve(code === 0 ? "" : code === null ? `it ended by ${by}` : `it exits with ${code}`),
     );
     const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), Math.max(0, leftMs));
+    const given = Promise.withResolvers<string>();
+    const left = Math.max(0, leftMs);
+    const timers = [setTimeout(() => late.abort(), left)];
+    if (spareSeconds > 0) timers.push(setTimeout(() => given.resolve(""), left + spareSeconds * 500));
     const stopped = AbortSignal.any([signal, late.signal]);
     const onStop = (): void => endInSteps(child, ended);
     stopped.addEventListener("abort", onStop, { once: true });
     if (stopped.aborted) onStop();
-    const why = await ended;
-    clearTimeout(timer);
-    if (why === "") return { ok: true };
-    const reason = late.signal.aborted ? `it took longer than ${limitSeconds} s` : why;
+    const why = await Promise.race([ended, given.promise]);
+    for (const timer of timers) clearTimeout(timer);
+    // Whoever ends with 0 because it was told to end has done nothing.
+    if (why === "" && !late.signal.aborted) return { ok: true };
+    const reason = late.signal.aborted ? `it ran out of its ${limitSeconds} s` : why;
     const tail = cleanText((await readFile(log, "utf8")).slice(-tailLength)).trim();
     return { ok: false, message: tail === "" ? reason : `${reason}: ${tail}` };
   } finally {

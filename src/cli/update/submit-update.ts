@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { uploadBundle } from "#api/bundle-transfer.ts";
 import type { BodyOf, ReplyOf } from "#api/methods.ts";
 import type { UpdateSummary } from "#api/update-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -11,8 +10,8 @@ import type { SignedStatement, Statement } from "#rollout/spec.ts";
 import { caPassphrase } from "../cluster/ca-passphrase.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { askUpdates, getUpdate } from "./ask-updates.ts";
+import { bringBundle } from "./bring-bundle.ts";
 import { requireViable, type PreparedUpdate } from "./prepare-update.ts";
-import { tellTransfer } from "./tell-transfer.ts";
 import { updateFolder } from "./updates-folder.ts";
 
 /** What came of it, and how the update stands: one that is unchanged may be over. */
@@ -20,7 +19,7 @@ export type AppliedUpdate = ReplyOf<"applyUpdate"> & Pick<UpdateSummary, "name" 
 
 /**
  * Makes it so: signs the update by the bastion's CA, brings the bundle to its owner and hands the update over. One that stands already
- * needs none of it. @throws KcoreError UPDATE_BLOCKED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, and what controllers refuse
+ * needs none of it. @throws KcoreError UPDATE_BLOCKED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED, and what controllers refuse
  */
 export async function submitUpdate(
   cluster: Cluster,
@@ -76,7 +75,7 @@ async function handOver(
     return await askUpdates(
       cluster,
       async (client) => {
-        if (bundle) await uploadBundle(client, bundle, tellTransfer(bundle.bundle, endpoints[0] ?? ""));
+        if (bundle) await bringBundle(client, bundle, endpoints[0] ?? "");
         return client.call("applyUpdate", asked, { id: name });
       },
       { endpoints },

@@ -17,6 +17,7 @@ import { canPrompt } from "../terminal/prompt.ts";
 import { Prompts } from "./run-prompts.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
+import { toStderr } from "../terminal/say.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 import { whoAmI } from "../process/who.ts";
 
@@ -204,7 +205,7 @@ function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose
     send,
     leave,
     running: () => describeRunning(run.fleeting),
-    say: (text) => void process.stderr.write(`${text}\n`),
+    say: toStderr,
     canChoose,
   });
   interrupts.listen();

@@ -3,7 +3,8 @@ import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { maxValueBytes } from "#crdt/register.ts";
 import { defined } from "#optional/defined.ts";
 import { hasEnded, type Report } from "#rollout/records.ts";
-import { isNamed, selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
+import { selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
+import { selectionFaults } from "#rollout/selection-faults.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { isUnderWay } from "./owner-loop.ts";
@@ -27,7 +28,10 @@ export function planUpdate(
   const { waves } = wavesOf(selected, spec, owner);
   const preparedBy = (id: string): Report | undefined => (present && isSame ? preparedOf(present, id) : undefined);
   const planned = selected.map((node) => planNode(draft, node, { waves, prepared: preparedBy(node.id) }));
-  const blockers = [...unknownOf(draft, nodes), ...blockersOf(parts, draft, { present, selected, waves, isSame })];
+  const blockers = [
+    ...selectionFaults(spec, { nodes: [...nodes.values()], of: "this cluster", selected }),
+    ...blockersOf(parts, draft, { present, selected, waves, isSame }),
+  ];
   return {
     name,
     result: present ? (isSame ? "unchanged" : "updated") : "created",
@@ -41,7 +45,7 @@ export function planUpdate(
     target: titleOf(draft),
     strategy: strategyText(spec),
     approval: spec.approvalPolicy === "manual" ? "manual" : "automatic",
-    likelyRequiresReboot: planned.some(({ reboots }) => reboots === "yes"),
+    ...defined({ likelyRequiresReboot: rebootOfAny(planned) }),
     waves: waves.map((wave) => [...wave]),
     nodes: planned,
     blockers,
@@ -62,17 +66,6 @@ function strategyText({ strategy }: UpdateDraft["spec"]): string {
   return `${type}, ${batchSize === undefined ? "" : `batches of ${batchSize}, `}at most ${maxUnavailable} down`;
 }
 
-/** Names that mean no node of the cluster: left out in silence, a slip of the pen would leave its node, or the trial on it, out. */
-function unknownOf({ spec }: UpdateDraft, nodes: ReadonlyMap<string, KnownNode>): string[] {
-  const isKnown = (name: string): boolean => [...nodes.values()].some((node) => isNamed(node, [name]));
-  const unknown = (path: string, names: readonly string[]): string[] =>
-    names.filter((name) => !isKnown(name)).map((name) => `no node of this cluster is “${name}”, which ${path} names`);
-  return [
-    ...unknown("selector.nodeIds", spec.selector.nodeIds),
-    ...unknown("strategy.canary.nodeIds", spec.strategy.canary?.nodeIds ?? []),
-  ];
-}
-
 function blockersOf(
   { index }: ViewParts,
   { name, spec, bundle }: UpdateDraft,
@@ -89,14 +82,9 @@ function blockersOf(
   },
 ): string[] {
   const blockers: string[] = [];
-  const { maxUnavailable, batchSize } = spec.strategy;
   if (selected.length === 0) blockers.push("the selector means no node");
-  else if (maxUnavailable > selected.length)
-    blockers.push(`maxUnavailable is ${maxUnavailable}, and ${selected.length} nodes are meant`);
   if (isTooLarge(waves))
     blockers.push(`${selected.length} nodes are too many for one update: take them by datacenter, or by label`);
-  if (batchSize !== undefined && selected.length > 0 && batchSize > selected.length)
-    blockers.push(`batchSize is ${batchSize}, and ${selected.length} nodes are meant`);
   if (spec.target.flakeRef === undefined && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
   if (!isSame && present && isUnderWay(present))
     blockers.push(`it is ${present.progress?.value.phase}: cancel it first, or wait until it has ended`);
@@ -188,6 +176,12 @@ function planNode(
     blockers,
     warnings: isReady ? [] : [`it is not ready: ${node.reason ?? "no heartbeat"}`],
   };
+}
+
+/** Undefined while it is not known of a node, and no other one surely reboots. */
+function rebootOfAny(planned: readonly PlannedNode[]): boolean | undefined {
+  if (planned.some(({ reboots }) => reboots === "yes")) return true;
+  return planned.some(({ reboots }) => reboots === "unknown") ? undefined : false;
 }
 
 /** Known when the node has built its system. */

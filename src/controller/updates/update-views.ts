@@ -2,7 +2,8 @@ import type { AnswerOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
-import type { Progress } from "#rollout/records.ts";
+import { reasonOf } from "#rollout/reason.ts";
+import { hasEnded, type Progress, type Row } from "#rollout/records.ts";
 import { selectNodes, wavesOf } from "#rollout/select.ts";
 import type { RolloutView } from "#rollout/view.ts";
 import { presentHash, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
@@ -81,7 +82,7 @@ function summarize(
       ...defined({ endpoint: endpointOf(owner.owner) }),
       heard: isOwn || isHeard(owner.owner),
     },
-    ...defined({ waits: progress?.waits, reason: progress?.reason, rolledBackBy: rolledBackBy(view) }),
+    ...defined({ waits: progress?.waits, reason: reasonOf(view), rolledBackBy: rolledBackBy(view) }),
     createdAt: head.value.createdAt,
     updatedAt: timeOf(progress?.since) ?? head.value.updatedAt,
   };
@@ -100,7 +101,7 @@ export function titleOf({ spec, bundle }: Pick<UpdateRecords["statement"], "spec
   return bundle ? `kcore ${bundle.version}` : `kcore ${version ?? ""}`;
 }
 
-function rowOf({ rows, generation }: RolloutView, id: string) {
+function rowOf({ rows, generation }: RolloutView, id: string): Row | undefined {
   const row = rows.get(id);
   return row?.generation === generation ? row : undefined;
 }
@@ -114,6 +115,7 @@ function viewNode(
 ): NodeUpdateView {
   const node = nodes.get(id);
   const row = rowOf(view, id);
+  const { phase, since } = row ?? unbegun(view);
   const { statement } = update;
   // What it said of a former generation is not how it stands in this one.
   const report = preparedOf(update, id);
@@ -123,7 +125,7 @@ function viewNode(
     hostname: node?.hostname ?? id,
     dc: node?.dc ?? "",
     roles: [...(node?.roles ?? [])],
-    phase: row?.phase ?? "pending",
+    phase,
     wave,
     ready: node?.isReady ?? false,
     currentVersion: report?.present.version ?? node?.version ?? "",
@@ -137,8 +139,14 @@ function viewNode(
       hook,
       seq: row?.seq,
     }),
-    since: timeOf(row?.since) ?? "",
+    since: timeOf(since) ?? "",
   };
+}
+
+/** A node that the rollout has not come to: it waits for its turn, unless that is over. */
+function unbegun(view: RolloutView): { readonly phase: Row["phase"]; readonly since?: number } {
+  const progress = progressOf(view);
+  return progress && hasEnded(progress.phase) ? { phase: "cancelled", since: progress.since } : { phase: "pending" };
 }
 
 function timeOf(ms: number | undefined): string | undefined {

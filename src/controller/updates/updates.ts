@@ -2,7 +2,7 @@ import type { Credentials } from "#api/client.ts";
 import { describeError } from "#api/log.ts";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { defined } from "#optional/defined.ts";
-import { lookAtHooks } from "#rollout/hooks.ts";
+import { answerable } from "#rollout/hooks.ts";
 import type { WishAction } from "#rollout/records.ts";
 import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
@@ -18,6 +18,7 @@ import { knowNodes } from "./rollout-nodes.ts";
 import { grantClaims, takeOver, unknownUpdate } from "./takeover.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate } from "./update-views.ts";
+import { wishFor } from "./wishes.ts";
 
 export interface UpdatesParts extends ApplyParts {
   readonly names: Pick<NodeNames, "find">;
@@ -110,14 +111,14 @@ export function manageUpdates(parts: UpdatesParts): Updates {
         );
       return records.put([{ key: keys.update(name).approved, value: { generation, hash, by, at: now() } }]);
     },
-    wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
+    wish: (name, action, body, by) => wishFor(records, known(name), action, { ...defined(body), by, at: now() }),
     takeOver: (name, { force }, by) =>
       takeOver({ records, index, controllerId, members }, name, { by, ...defined({ force }) }),
     async answerHook(name, { node, ...answer }) {
       const update = known(name);
       const id = parts.names.find(node);
       const row = update.rows.get(id);
-      const hook = row && lookAtHooks(viewOf(update, knowNodes(parts), parts, parts.clock()), id, row).next;
+      const hook = row && answerable(viewOf(update, knowNodes(parts), parts, parts.clock()), id, row);
       if (hook === undefined || row?.seq !== answer.seq)
         throw new Refused(409, "UPDATE_NOT_ASKED", `nothing is asked of the bastion for ${node} now`);
       return records.put([{ key: keys.update(name).hook(id, hook), value: answer }]);
@@ -131,30 +132,4 @@ export function manageUpdates(parts: UpdatesParts): Updates {
       index.stop();
     },
   };
-}
-
-const wishable: Readonly<Record<WishAction, readonly string[]>> = {
-  cancel: ["pending", "ready", "rolling_out"],
-  rollback: ["pending", "ready", "rolling_out", "succeeded", "failed", "cancelled", "rolling_back"],
-  promote: ["rolling_out"],
-};
-
-async function wishFor(
-  { records }: UpdatesParts,
-  { name, head, progress }: UpdateRecords,
-  action: WishAction,
-  wish: { readonly by: string; readonly at: string; readonly now?: boolean },
-): Promise<AnswerOf<"cancelUpdate">> {
-  const { generation } = head.value;
-  const present = progress?.value;
-  const phase = present?.generation === generation ? present.phase : "pending";
-  if (!wishable[action].includes(phase))
-    throw new Refused(
-      409,
-      "UPDATE_ENDED",
-      `“${name}” is ${phase}: there is nothing to ${action === "rollback" ? "roll back" : action}`,
-    );
-  if (action === "promote" && (present?.canaries ?? 0) === 0)
-    throw new Refused(409, "UPDATE_ENDED", `“${name}” has no canary to promote`, "strategy: { type: canary }");
-  return records.put([{ key: keys.update(name).wish(action), value: { generation, ...wish } }]);
 }

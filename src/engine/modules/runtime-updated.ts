@@ -11,14 +11,20 @@ const Word = z
 
 const args = z.strictObject({
   to: z
-    .enum(["reached", "fenced", "prepared", "activated", "held", "rolled_back"])
-    .describe("How far: the updater is there; knows whose it is; has it ready; has it in use; keeps it; went back."),
+    .enum(["reached", "fenced", "prepared", "activated", "booted", "held", "rolled_back"])
+    .describe(
+      "How far: the updater is there; knows whose it is; has it ready; has it in use; has booted if it wants to; keeps it; went back.",
+    ),
   update: Word.describe("The update's name."),
   owner: Word.describe("Who orders; another one begins with a higher epoch, and this one is refused from then on."),
-  path: z
+  target: z
     .string()
-    .regex(/^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/, "must be a store path")
-    .describe("The store path of the runtime that the update brings."),
+    .max(1_000)
+    .regex(
+      /^(\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}|[a-z][a-z0-9+-]*:[^"\\\p{C}]+)$/u,
+      "must be a store path, or a flake at a commit",
+    )
+    .describe("What the update brings: the store path of the runtime, or the flake of the NixOS system at its commit."),
   signed: z
     .strictObject({
       statement: z.string().describe("The statement, JSON, as it was signed."),
@@ -38,9 +44,15 @@ const args = z.strictObject({
     .optional()
     .describe("Where the bastion has it, for nodes that lack it."),
   limit: Duration.default(600).describe("How long the updater may take."),
-  boots: z.boolean().default(false).describe("Does the node boot for it?"),
   own: z.boolean().default(false).describe("Go back only from what this owner brought."),
   profile: AbsolutePath.default("/nix/var/nix/profiles/kcore").describe("The profile of kcore's runtime."),
+  tried: z
+    .boolean()
+    .default(false)
+    .describe("Is the target enough where no boot keeps it? As with activation.mode test."),
+  system: AbsolutePath.default("/run/current-system").describe(
+    "Of a NixOS system, the link to what counts: what is in use, or the profile, for what the next boot begins with.",
+  ),
 });
 type Args = z.output<typeof args>;
 
@@ -50,20 +62,26 @@ type Args = z.output<typeof args>;
  *   to: activated
  *   update: release-1
  *   owner: bastion-20261121
- *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
+ *   target: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
  * It gives orders to the node's own updater, which carries them out, goes back by itself when something fails, and refuses an older owner
  * (docs/updates.md). `activated` ends when nothing is missing but the bastion's confirmation, which `held` gives: so that is to be asked for over a new
- * connection (`reconnect` of a stage). A node that runs the path already is given no order.
+ * connection (`reconnect` of a stage). Where the updater is about to boot the node, `activated`, `held` and `rolled_back` end, too: `booted` behind them
+ * waits for that boot, and the same step once more says what came of it. A node that runs the target already is given no order.
  */
 export const runtimeUpdated = defineModule({
   name: "runtime.updated",
-  summary: "Brings kcore's runtime on a node to another version, by the node's own updater, or back.",
+  summary: "Brings kcore's runtime, or a NixOS system, to another version, by the node's own updater, or back.",
   alsoKnownAs: ["update", "upgrade", "rollout", "kcore-updater"],
   args,
   refusals: ["UPDATER_MISSING", "UPDATER_SILENT", "UPDATE_FAILED", "UPDATE_GATE_FAILED", "UPDATE_REFUSED"],
   step: (given, { stateDir }) => {
-    const updates: Updates = { ...given, folder: `${stateDir}/updates` };
+    const { profile, system } = given;
+    const updates: Updates = {
+      ...given,
+      folder: `${stateDir}/updates`,
+      runs: isSystem(given) ? { system } : { profile },
+    };
     const timeout = given.limit + 180;
     return {
       reach: reachOf(given, updates),
@@ -73,9 +91,15 @@ export const runtimeUpdated = defineModule({
   },
 });
 
+function isSystem({ target }: Args): boolean {
+  return !target.startsWith("/nix/store/");
+}
+
 /** In a plan an order that is not given yet does not hide what the next ones would do. */
-function reachOf({ to, profile }: Args, { folder }: Updates): NonNullable<Step["reach"]> {
-  const runtime = { is: "tree", path: profile } as const;
+function reachOf(given: Args, { folder }: Updates): NonNullable<Step["reach"]> {
+  const { to, profile, system } = given;
+  if (to === "booted") return { changes: [{ is: "boot" }], restsOn: [] };
+  const runtime = { is: "tree", path: isSystem(given) ? system : profile } as const;
   const orders = { is: "path", path: `${folder}/${to}` } as const;
   return { changes: to === "activated" || to === "rolled_back" ? [runtime, orders] : [orders], restsOn: [runtime] };
 }
@@ -83,22 +107,25 @@ function reachOf({ to, profile }: Args, { folder }: Updates): NonNullable<Step["
 type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;
 
 function gapOf(given: Args, updates: Updates): Gap {
-  const { path, limit, owner, update, boots, own } = given;
+  const { to, target, limit, owner, update, own, profile } = given;
   const { folder } = updates;
+  // A node that is about to boot for it is as far as it comes without that.
   const look = (more: Sh): Sh => sh`${readUpdates(updates)}
 read_updates
+${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}` : sh`:`}
 fact runtime "$runtime"
 ${more}`;
   const act = (more: Sh): Sh => sh`${readUpdates(updates)}
 ${giveOrders(updates, blobOf(JSON.stringify(given.signed ?? {})))}
 ${more}`;
-  switch (given.to) {
+  switch (to) {
     case "reached":
       return {
         want: { updater: "there" },
         probe:
-          look(sh`[ -L ${`${given.profile}-updater`} ] || unsure || refuse UPDATER_MISSING "this node has no updater yet: kcore orchestrate deploy_node $K_NODE"
-[ -L ${`${given.profile}-updater`} ] || exit 1
+          look(sh`there() { [ -L ${`${profile}-updater`} ]${isSystem(given) ? sh` || [ -e /etc/systemd/system/kcore-updater.path ]` : sh``}; }
+there || unsure || refuse UPDATER_MISSING "this node has no updater yet: kcore orchestrate deploy_node $K_NODE"
+there || exit 1
 fact updater there
 if [ "$f_name" = ${update} ] && [ -n "$previous" ]; then fact changed yes; else fact changed no; fi`),
       };
@@ -106,7 +133,7 @@ if [ "$f_name" = ${update} ] && [ -n "$previous" ]; then fact changed yes; else 
       return {
         want: { fenced: "yes" },
         probe: look(sh`fact owner "\${f_owner:-nobody}"
-if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${path} ]; then fact fenced yes; else fact fenced no; fi`),
+if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${target} ]; then fact fenced yes; else fact fenced no; fi`),
         guard: sh`${readUpdates(updates)}
 read_updates
 [ ! -e ${folder}/unfinished ] || [ "$f_name" = ${update} ] ||
@@ -116,10 +143,10 @@ read_updates
       };
     case "prepared":
       return {
-        want: { prepared: path },
+        want: { prepared: target },
         probe: look(sh`case $ours:$ordered:$r_state in
-  1:prepare:prepared | 1:activate:*) fact prepared ${path} ;;
-  *) if [ "$runtime" = ${path} ]; then fact prepared ${path}; else fact prepared no; fi ;;
+  1:prepare:prepared | 1:activate:*) fact prepared ${target} ;;
+  *) if [ "$runtime" = ${target} ]; then fact prepared ${target}; else fact prepared no; fi ;;
 esac`),
         ...deliver(given, folder),
         apply: act(sh`${given.bundle ? putBundle(given.bundle, folder) : sh`:`}
@@ -127,15 +154,21 @@ order prepare && await prepared ${limit} && rm -f ${bundlePlace(given, folder)}`
       };
     case "activated":
       return {
-        want: { runtime: path },
+        want: { runtime: target },
         probe: look(sh``),
-        apply: act(sh`order activate && await ${boots ? "rebooting" : "activating"} ${limit}`),
-        ...(boots && { ends: "boot" }),
+        apply: act(sh`order activate && await activating ${limit}`),
+      };
+    case "booted":
+      return {
+        want: { boot: "done" },
+        probe: look(sh`if [ -n "$boots" ]; then fact boot needed; else fact boot "done"; fi`),
+        apply: sh`:`,
+        ends: "boot",
       };
     case "held":
       return {
-        want: { runtime: path, update: "held" },
-        probe: look(sh`case $ours$r_state in
+        want: { runtime: target, update: "held" },
+        probe: look(sh`case $ours$r_state$boots in
   1activating | 1rebooting) fact update waits ;;
   1failed) fact update failed ;;
   *) fact update held ;;
@@ -152,8 +185,11 @@ printf '%s\n' ${update}" $f_epoch "${owner} >${folder}/confirmed.new && mv -f ${
         want: { back: "yes" },
         // It ran it before the update came, or another update came since: the node keeps what ran before one update alone.
         probe: look(sh`back=yes
-if [ "$runtime" = ${path} ] && { [ "$f_name" != ${update} ] || [ -z "$previous" ]; }; then note "the node has nothing to go back to from this update"; fi
-if [ "$runtime" = ${path} ] && [ "$f_name" = ${update} ] && [ -n "$previous" ]; then back=no; fi
+if [ "$runtime" = ${target} ] && { [ "$f_name" != ${update} ] || [ -z "$previous" ]; }; then note "the node has nothing to go back to from this update"; fi
+if [ "$runtime" = ${target} ] && [ "$f_name" = ${update} ] && [ -n "$previous" ]; then back=no; fi
+# It is at it behind a boot, or has not come to its end.
+case $ours$ordered$r_state in 1roll_backrolling_back | 1roll_backfailed) back=no ;; esac
+[ -z "$boots" ] || back=yes
 ${own ? sh`[ "$f_owner" = ${owner} ] || back=yes` : sh`:`}
 fact back "$back"`),
         apply: act(sh`order roll_back && await rolled_back ${limit}`),
@@ -162,13 +198,13 @@ fact back "$back"`),
 }
 
 /** The bundle goes where the updater looks for it, unless its store has the path; it believes nothing of it. */
-function deliver({ bundle, path }: Args, folder: string): Pick<Gap, "asks" | "offers"> {
+function deliver({ bundle, target }: Args, folder: string): Pick<Gap, "asks" | "offers"> {
   if (!bundle) return {};
-  const blob = fileBlob(bundle, path.slice("/nix/store/".length + 33));
+  const blob = fileBlob(bundle, target.slice("/nix/store/".length + 33));
   const place = bundlePlace({ bundle }, folder);
   return {
     offers: [blob],
-    asks: sh`nix-store --check-validity ${path} 2>/dev/null && nix-store --verify-path ${path} >/dev/null 2>&1 && exit 0
+    asks: sh`nix-store --check-validity ${target} 2>/dev/null && nix-store --verify-path ${target} >/dev/null 2>&1 && exit 0
 [ -f ${place} ] && [ "$(sha256sum <${place})" = ${`${bundle.sha256}  -`} ] || echo ${`${blobName(blob)} ${blob.size} bundle`}`,
   };
 }

@@ -17,6 +17,7 @@ describe("a hook on the bastion", () => {
       env: { KCORE_NODE: "n1" },
       log: log(),
       limitSeconds: 5,
+      spareSeconds: 0,
       isRepeated: false,
       signal: new AbortController().signal,
       ...more,
@@ -41,9 +42,29 @@ describe("a hook on the bastion", () => {
   it("is ended with all that it started when its time is over", async () => {
     const { ok, message } = await run("sleep 60 & echo $!; wait", { limitSeconds: 0.1 });
     expect(ok).to.equal(false);
-    expect(message).to.match(/^it took longer than 0\.1 s: \d+$/);
+    expect(message).to.match(/^it ran out of its 0\.1 s: \d+$/);
     const pid = Number(readFileSync(log(), "utf8").trim());
     await eventually(() => !isAlive(markProcess(pid)));
+  });
+
+  it("is ended a little before its time is over, and what it printed last is told", async () => {
+    const stuck = await run("echo evicting web; sleep 60", { limitSeconds: 60, spareSeconds: 59 });
+    expect(stuck).to.deep.equal({ ok: false, message: "it ran out of its 60 s: evicting web" });
+    const obliging = await run("trap 'exit 0' TERM; sleep 60 & wait", { limitSeconds: 60, spareSeconds: 59 });
+    expect(obliging).to.have.property("ok", false);
+  });
+
+  it("that does not end when it is told to is answered for within its time all the same", async () => {
+    const { message } = await run("trap '' TERM; echo $$; while :; do sleep 1; done", {
+      limitSeconds: 3,
+      spareSeconds: 2,
+    });
+    expect(message).to.match(/^it ran out of its 3 s: \d+$/);
+    const pid = Number(readFileSync(log(), "utf8").trim());
+    const mark = markProcess(pid);
+    expect(isAlive(mark)).to.equal(true);
+    process.kill(-pid, "SIGKILL");
+    await eventually(() => !isAlive(mark));
   });
 
   it("is ended when whoever attends leaves", async () => {

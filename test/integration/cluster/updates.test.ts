@@ -140,6 +140,7 @@ steps:
       .to.match(/^n2 \(DC1\) rolled_back$/m)
       .and.to.match(/^release-0-4-0 rolled_back, generation 1/m);
     expect(node("n1").present().version).to.equal("0.3.0");
+    expect(await does("get", "release-0-4-0")).to.match(/^n1 +DC1 +1 +rolled_back +0\.3\.0 +0\.4\.0 +1 +no /m);
   });
 
   it("the same manifest again is unchanged, another one the next generation, which is approved anew", async () => {
@@ -176,6 +177,12 @@ steps:
     expect((await start("diff", ...words).ended).stdout)
       .to.contain("it is cancelled, and stays so")
       .and.not.to.contain("approve");
+    expect((await get("called-off")).nodeStatus.map(({ phase }) => phase)).to.deep.equal(["cancelled"]);
+    const back = await kcore("rollback", "called-off");
+    expect([back.code, back.stderr]).to.deep.equal([
+      1,
+      "“called-off” is cancelled, and no node was begun: there is nothing to roll back  [UPDATE_ENDED]\n  hint: kcore update cluster get called-off\n",
+    ]);
   });
 
   it("-o json of what changes an update: data alone, and of -w each transition alone", async () => {
@@ -214,6 +221,9 @@ steps:
     const applied = await kcore("apply", "-f", file, "--bundle", "0.4.0", "--passphrase-file", "passphrase");
     expect(applied.code).to.equal(1);
     expect(applied.stderr).to.contain("“blocked”: n6: its units").and.to.contain("[UPDATE_BLOCKED]");
+    expect(applied.stdout)
+      .to.match(/^n6 .* yes$/m)
+      .and.not.to.contain("its units");
     expect((await kcore("get", "blocked")).code).to.equal(2);
     const [plan] = JSON.parse((await kcore("plan", "-f", file, "--bundle", "0.4.0", "-o", "json")).stdout) as Plan[];
     expect(plan).to.include({ name: "blocked", viable: false, result: "created" });
@@ -221,13 +231,14 @@ steps:
   });
 
   it("a name that no node has, of the selector or of the canary, keeps it from being begun", async () => {
-    const strategy = { type: "canary", canary: { nodeIds: ["n44"] } };
+    const strategy = { type: "canary", canary: { nodeIds: ["n44", "n1"] } };
     const file = manifest("mistyped", ["n5", "n55"], "0.4.0", { strategy });
     const { code, stdout } = await kcore("plan", "-f", file, "--bundle", "0.4.0");
     expect(code, stdout).to.equal(1);
     expect(stdout)
       .to.match(/^blocked: no node of this cluster is “n55”, which selector\.nodeIds names$/m)
-      .and.to.match(/^blocked: no node of this cluster is “n44”, which strategy\.canary\.nodeIds names$/m);
+      .and.to.match(/^blocked: no node of this cluster is “n44”, which strategy\.canary\.nodeIds names$/m)
+      .and.to.match(/^blocked: strategy\.canary\.nodeIds names “n1”, which the selector leaves out: select it, too/m);
   });
 
   it("kcore diff and kcore apply take it as any other manifest", async () => {
@@ -244,6 +255,7 @@ steps:
     manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 5 } });
     expect((await start("diff", ...words).ended).stdout).to.contain("~ cluster timeouts.verifySeconds: 300 -> 5\n");
     manifest("by-apply", ["n6"], "0.4.0", { approvalPolicy: "auto" });
+    expect((await start("diff", ...words).ended).stdout.match(/its units/g)).to.have.length(1);
     const refused = await start("apply", ...words, ...signing, "-o", "json").ended;
     expect(refused.code).to.equal(1);
     expect(JSON.parse(refused.stdout)).to.have.nested.property("[0].phase", "refused");
@@ -315,7 +327,7 @@ steps:
     const file = manifest("hooks", ["n1"], "0.6.0", { drain, healthGates, approvalPolicy: "auto" });
     writeFileSync(join(project.project, "open"), "");
     await apply(file);
-    const [one, two] = await Promise.all([kcore("attend", "hooks"), kcore("attend", "hooks")]);
+    const [one, two] = await Promise.all([kcore("attend", "hooks"), kcore("attend", "-f", file)]);
     expect([one.code, two.code], one.stderr + two.stderr).to.deep.equal([0, 0]);
     expect(readFileSync(join(project.project, "drained"), "utf8")).to.equal("n1 192.0.2.1\nback n1\n");
     expect(one.stderr + two.stderr)
@@ -332,6 +344,38 @@ steps:
     expect(watched.code).to.equal(1);
     expect(watched.stdout).to.match(/^n2 \(DC1\) failed: gate: gate web: it exits with 3: closed$/m);
     expect((await kcore("attend", "release-0-4-0")).stderr).to.contain("asks nothing of the bastion");
+
+    const stuck = manifest("stuck", ["n2"], "0.7.0", {
+      drain: { enabled: true, timeoutSeconds: 8, command: "echo evicting web; sleep 60" },
+      approvalPolicy: "auto",
+    });
+    await apply(stuck);
+    expect((await kcore("attend", "stuck")).code).to.equal(1);
+    expect((await get("stuck")).nodeStatus[0]?.failure).to.deep.equal({
+      kind: "drain",
+      message: "it ran out of its 8 s: evicting web",
+    });
+  });
+
+  it("attend: a drained node that failed and went back by itself gets its work back, behind the end of the update", async () => {
+    const failure = { kind: "service", message: "it died" } as const;
+    answers.set("n4", (step) => (step === "activate" ? { ok: false, failure } : { ok: true }));
+    const drain = { enabled: true, command: "true", after: { command: "test -e quorum && echo $KCORE_NODE >>back" } };
+    const rollback = { automatic: true };
+    await apply(manifest("undrained", ["n4"], "0.6.0", { drain, rollback, approvalPolicy: "auto" }));
+    const watched = await kcore("get", "undrained", "-w");
+    expect(watched.code, watched.stderr + watched.stdout).to.equal(1);
+    expect(watched.stderr).to.contain("n4: undrain failed: it exits with 1");
+    expect((await get("undrained")).reason).to.equal("n4: it died; n4 stays drained: undrain: it exits with 1");
+
+    writeFileSync(join(project.project, "quorum"), "");
+    await apply(manifest("undrained-then", ["n4"], "0.6.0", { drain, rollback, approvalPolicy: "auto" }));
+    const then = await kcore("get", "undrained-then", "-w");
+    expect(then.code, then.stderr + then.stdout).to.equal(1);
+    expect(readFileSync(join(project.project, "back"), "utf8")).to.equal("n4\n");
+    const view = await get("undrained-then");
+    expect(view).to.include({ phase: "rolled_back", reason: "n4: it died" });
+    expect(view.nodeStatus[0]).to.include({ phase: "failed" }).and.not.have.property("hook");
   });
 
   it("attend: a state is applied to the node as kcore state apply does it, and leaves a record", async () => {
@@ -355,6 +399,7 @@ steps:
     try {
       await shell.enter(`${kcoreProgram} update os approve at-terminal; echo code $?`);
       const asked = await shell.shows(/Approve at-terminal, generation 1\? \[yes\/no\]/);
+      expect(asked).to.match(/^at-terminal would be approved: generation 1, /m);
       expect(asked).to.match(/^ {2}2 nodes in 2 waves: 2 change, 0 reboot; 0 not ready$/m);
       await shell.enter("no");
       expect(await shell.shows(/code 1/)).to.contain("[CONFIRM_DENIED]");
@@ -370,13 +415,50 @@ steps:
       );
       await shell.enter(`clear; ${kcoreProgram} update cluster get at-terminal -w; echo code $?`);
       await shell.shows(/^n3 +DC1 +1 +activating /m);
+      await at(0).stop();
+      await shell.shows(/^\S+: .*; the next controller is asked$/m);
+      await at(0).start();
       held.resolve({ ok: true });
-      expect(await shell.shows(/code 0/)).to.match(/^succeeded for \S+: 2\/2 done/m);
+      const end = await shell.shows(/code 0/);
+      expect(end).to.match(/^succeeded for \S+: 2\/2 done/m);
+      expect(end.match(/^at-terminal \(generation 1\): |^NODE /gm), end).to.have.length(2);
     } finally {
       await shell.close();
     }
     const names = await start("completion", "candidates", "--", "update", "os", "get", "at-").ended;
     expect(names.stdout).to.equal("at-terminal\t\n");
+  });
+
+  it("Ctrl-C while a bundle is brought says how much is there, and the same command goes on from there", async () => {
+    const version = "0.8.0";
+    const { bundle, file } = await writeRuntime(project.path, version, 40_000_000);
+    await writeBundleFile(join(project.project, version), { bundle, file, start: 0 });
+    const command = `apply -f ${manifest("brought", ["n5"], version)} --bundle ${version} --passphrase-file passphrase`;
+    const heldAt = async () => {
+      const lists = await Promise.all(controllers.map(({ operator }) => operator.call("listBundles", {})));
+      return lists.flatMap(({ bundles: all }) => all).find(({ sha256 }) => sha256 === bundle.sha256);
+    };
+    const shell = await openShell(
+      { cwd: project.project, columns: 160, rows: 30 },
+      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
+    );
+    try {
+      await shell.enter(`${kcoreProgram} update cluster ${command}; echo code $?`);
+      await shell.shows(/^kcore 0\.8\.0 to \S+: \d+\.\d of 40\.0 MB/m);
+      await shell.press("C-c");
+      const screen = await shell.shows(/code 130/);
+      const said =
+        /^stopped: (\S+) of 40\.0 MB of kcore 0\.8\.0 are at \S+, and the update was not handed over {2}\[INTERRUPTED\]$/m;
+      const mentioned = Number(said.exec(screen)?.[1]);
+      expect(mentioned, screen).to.be.lessThan(40);
+      expect(await heldAt()).to.include({ whole: false });
+      expect((await heldAt())?.held).to.be.at.least((mentioned - 0.1) * 1e6);
+      await shell.enter(`clear; ${kcoreProgram} update cluster ${command}; echo code $?`);
+      expect(await shell.shows(/code 0/)).to.match(/^brought created: generation 1, /m);
+      expect(await heldAt()).to.include({ whole: true });
+    } finally {
+      await shell.close();
+    }
   });
 
   it("tells whether a node reboots, and why, once it has built its system", async () => {
@@ -390,6 +472,7 @@ steps:
     writeFileSync(join(project.project, "reboots.yaml"), text);
     const [before] = await json<Plan[]>("plan", "-f", "reboots.yaml");
     expect(before?.nodes[0]).to.include({ reboots: "unknown", change: "unknown" });
+    expect(before).not.to.have.property("likelyRequiresReboot");
     await does("apply", "-f", "reboots.yaml", "--passphrase-file", "passphrase");
     await eventually(async () => (await get("reboots")).nodeStatus[0]?.phase === "activating");
     expect(await does("plan", "reboots")).to.match(/^n4 .* yes: kernel: 6\.12\.1 -> 6\.12\.2 /m);

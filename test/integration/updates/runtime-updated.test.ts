@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -8,6 +8,7 @@ import { expect } from "chai";
 import { runtimeUpdated } from "#engine/modules/runtime-updated.ts";
 import type { Order } from "#rollout/order.ts";
 import { Statement } from "#rollout/spec.ts";
+import { nodePorts } from "#updater/node-ports.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
 import type { UpdaterBehaviour } from "#support/updater-process.ts";
@@ -64,7 +65,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           to,
           update: "u1",
           owner: "bastion-1",
-          path: storePath("0.2.0"),
+          target: storePath("0.2.0"),
           signed: { statement, signature: "", signer: "" },
           bundle: { file: bundle, sha256, size: bytes.length },
           profile: join(temp.path, "kcore"),
@@ -95,6 +96,51 @@ describe("runtime.updated with a stand-in of the updater", () => {
           expect((await run(to, { owner: "bastion-2", own: true })).outcome, to).to.equal("ok");
         expect((await changed("rolled_back", { owner: "bastion-2" })).now["runtime"]).to.equal(storePath("0.1.0"));
         expect((await run("rolled_back", { owner: "bastion-2" })).outcome).to.equal("ok");
+      });
+
+      it("takes a NixOS system for what it was built of, and what is only tried for nothing, unless that is asked for", async () => {
+        const flake = "git+https://example.org/systems?ref=main&rev=0123456789abcdef0123456789abcdef01234567";
+        const [system, profile] = [join(temp.path, "current-system"), join(temp.path, "kcore")];
+        const built = join(temp.path, "built");
+        mkdirSync(folder(), { recursive: true });
+        writeFileSync(`${profile}-updater`, "");
+        symlinkSync(built, system);
+        mkdirSync(built);
+        const runs = async (fields: object = {}): Promise<unknown> => {
+          const of = { target: flake, bundle: undefined, system, ...fields };
+          return (await run("activated", of, { dryRun: true })).have["runtime"];
+        };
+        expect(await runs()).to.equal(built);
+        const known = [
+          { path: "/nix/store/x", id: "github:a/b" },
+          { path: built, id: flake },
+        ];
+        writeFileSync(join(folder(), "systems.json"), `${JSON.stringify(known)}\n`);
+        // No profile of this machine keeps it.
+        expect(await runs()).to.equal("none");
+        expect(await runs({ tried: true })).to.equal(flake);
+      });
+
+      it("comes as far as a boot that the updater is about to make, and is not deceived by one that was", async () => {
+        mkdirSync(folder(), { recursive: true });
+        const fence = { name: "u1", epoch: 1, owner: "bastion-1", generation: 1, seq: 3 };
+        const bootId = nodePorts(AbortSignal.timeout(60_000)).bootId;
+        const at = async (id: string) => {
+          const doing = { step: "activate", statement: { spec: {} }, stage: "begun", boots: true, hasBooted: false };
+          const time = { bootId: id, since: 1, spent: 0 };
+          const report = { epoch: 1, fence, state: "rebooting", present: { id: "/nix/store/x", version: "1" }, at: 1 };
+          writeFileSync(join(folder(), "report.json"), `${JSON.stringify(report)}\n`);
+          writeFileSync(
+            join(folder(), "journal.json"),
+            JSON.stringify({ format: "kcore-updater/1", fence, doing: { ...doing, time }, report }),
+          );
+          const outcomes: string[] = [];
+          for (const to of ["activated", "booted", "held"])
+            outcomes.push((await run(to, {}, { dryRun: true })).outcome);
+          return outcomes;
+        };
+        expect(await at(await bootId())).to.deep.equal(["ok", "would-change", "ok"]);
+        expect(await at("another")).to.deep.equal(["would-change", "ok", "would-change"]);
       });
 
       it("tells why the updater failed, and that it is a gate", async () => {

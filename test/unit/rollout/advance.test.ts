@@ -36,8 +36,11 @@ function next(phase: NodePhase, { row: more = {}, report, spec = {}, view: aroun
     row,
   );
   if (!became) return "-";
-  expect(became.seq, "an order of its own").to.equal(became.phase === "rebooting" ? 5 : 6);
-  return became.failure ? `${became.phase} ${became.failure.kind}` : became.phase;
+  const isSame = became.phase === "rebooting" || became.phase === phase;
+  expect(became.seq, "an order of its own").to.equal(isSame ? 5 : 6);
+  if (became.phase !== phase) expect(became).to.not.have.property("asked");
+  if (became.failure) return `${became.phase} ${became.failure.kind}`;
+  return became.asked === true ? `${became.phase} asked` : became.phase;
 }
 
 const earlier = { name: "u", epoch: 2, owner: "c1", generation: 1, seq: 4 };
@@ -115,6 +118,7 @@ describe("a node that is verified", () => {
   const well = aNode("n1", { version: target.version });
   const on = (more: object): Partial<RolloutView> => ({ nodes: new Map([["n1", { ...well, ...more }]]) });
   const report = { state: "activated" as const, present: target };
+  const ill = [{ isReady: false }, { version: "1.0" }, { replication: "behind" }, { isApproved: false }];
 
   it("has succeeded when it is ready, of the target's version, with its replication healthy", () => {
     expect(next("verifying", { report, view: on({}) })).to.equal("succeeded");
@@ -125,7 +129,6 @@ describe("a node that is verified", () => {
 
   it("has some time until it is, and then failed a gate", () => {
     const spec = { timeouts: { verifySeconds: 100 } };
-    const ill = [{ isReady: false }, { version: "1.0" }, { replication: "behind" }, { isApproved: false }];
     for (const view of [...ill.map(on), { nodes: new Map() }]) {
       expect(next("verifying", { spec, report, view, age: 100 })).to.equal("-");
       expect(next("verifying", { spec, report, view, age: 101 })).to.equal("failed gate");
@@ -136,16 +139,58 @@ describe("a node that is verified", () => {
     expect(next("verifying", { report: failed, view: on({}) })).to.equal("failed service");
   });
 
+  const gates = (within: number): object => ({
+    healthGates: [
+      { name: "web", command: "curl", withinSeconds: within },
+      { name: "db", command: "ask", withinSeconds: within },
+    ],
+    timeouts: { verifySeconds: 100 },
+  });
+  const answered = (answers: Readonly<Record<string, boolean>>, more: object = {}): Partial<RolloutView> => ({
+    ...on(more),
+    answers: new Map(Object.entries(answers).map(([gate, ok]) => [`n1/gate ${gate}`, { generation: 1, seq: 5, ok }])),
+  });
+  const asked = { asked: true };
+
+  it("asks the bastion for its gates only when it is well", () => {
+    const spec = gates(60);
+    for (const view of [...ill.map(on), { nodes: new Map() }])
+      expect(next("verifying", { spec, report, view })).to.equal("-");
+    expect(next("verifying", { spec, report, view: on({}) })).to.equal("verifying asked");
+    expect(next("verifying", { spec, report, row: asked, view: on({}) })).to.equal("-");
+  });
+
   it("waits for the bastion's gates, and fails by them", () => {
-    const spec = { healthGates: [{ name: "web", command: "curl" }], timeouts: { verifySeconds: 100 } };
-    const answered = (ok: boolean): Partial<RolloutView> => ({
-      ...on({}),
-      answers: new Map([["n1/gate web", { generation: 1, seq: 5, ok }]]),
-    });
-    expect(next("verifying", { spec, report, view: on({}) })).to.equal("-");
-    expect(next("verifying", { spec, report, view: on({}), age: 101 })).to.equal("failed gate");
-    expect(next("verifying", { spec, report, view: answered(true) })).to.equal("succeeded");
-    expect(next("verifying", { spec, report, view: answered(false) })).to.equal("failed gate");
+    const gate = (answers: Readonly<Record<string, boolean>>) =>
+      next("verifying", { spec: gates(60), report, row: asked, view: answered(answers) });
+    expect(gate({ web: true })).to.equal("-");
+    expect(gate({ web: true, db: true })).to.equal("succeeded");
+    expect(gate({ web: false })).to.equal("failed gate");
+    expect(gate({ web: true, db: false })).to.equal("failed gate");
+  });
+
+  it("gives each gate its own time, behind that of the other checks", () => {
+    // A minute to say so besides.
+    const at = (age: number, answers: Readonly<Record<string, boolean>>, more: object = {}) =>
+      next("verifying", { spec: gates(500), report, row: asked, view: answered(answers, more), age });
+    expect([at(660, {}), at(661, {})]).to.deep.equal(["-", "failed gate"]);
+    expect([at(1160, { web: true }), at(1161, { web: true })]).to.deep.equal(["-", "failed gate"]);
+    // What it was once it may be again within that time.
+    expect([at(660, {}, { isReady: false }), at(661, {}, { isReady: false })]).to.deep.equal(["-", "failed gate"]);
+    expect(at(1160, { web: true, db: true }, { isReady: false })).to.equal("-");
+    expect(next("verifying", { spec: gates(500), report, view: on({ isReady: false }), age: 101 })).to.equal(
+      "failed gate",
+    );
+  });
+
+  it("gives the bastion the drain's time to let work come back", () => {
+    const spec = {
+      drain: { enabled: true, timeoutSeconds: 900, after: { command: "undrain" } },
+      timeouts: { verifySeconds: 100 },
+    };
+    const row = { drained: true, asked: true };
+    expect(next("verifying", { spec, report, row, view: on({}), age: 1060 })).to.equal("-");
+    expect(next("verifying", { spec, report, row, view: on({}), age: 1061 })).to.equal("failed drain");
   });
 
   it("fails as a drain when work cannot come back", () => {

@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import { decide } from "#rollout/decide.ts";
+import { lookAtHooks } from "#rollout/hooks.ts";
+import { reasonOf } from "#rollout/reason.ts";
 import { aNode, old, SteppedRollout, target } from "#support/stepped-rollout.ts";
 
 const two = { strategy: { type: "batch", maxUnavailable: 2 } };
@@ -54,7 +56,7 @@ describe("the decision", () => {
     const failure = { kind: "rollback", message: "the node runs 3.0, which came after this update" } as const;
     rollout.report("n1", "failed", { present: { id: "/nix/store/newer", version: "3.0", generation: 3 }, failure });
     expect(rollout.phases).to.equal("n1=failed");
-    expect(rollout.progress).to.include({ phase: "failed", reason: "not taken back on n1" });
+    expect(rollout.progress).to.include({ phase: "failed", reason: "not taken back: n1" });
   });
 
   it("does so by itself when a later generation fails", () => {
@@ -317,6 +319,29 @@ describe("canaries", () => {
     expect(rollout.after(1).phases).to.equal("n1=succeeded n2=preparing");
   });
 
+  it("are not promoted by their time while one of them is not well; that time counts on", () => {
+    const soaking = { strategy: { ...spec.strategy, canary: { nodeIds: ["n1", "n2"], soakSeconds: 100 } } };
+    const rollout = begun(["n1", "n2", "n3"], soaking).finish("n1").finish("n2").after(50);
+    rollout.node("n2", { isReady: false, reason: "disk" });
+    const waits = /^promotion, or 100 s since \S+ and n2, which is not ready: disk$/;
+    expect(rollout.progress.waits).to.match(waits);
+    expect(rollout.after(500).phases).to.equal("n1=succeeded n2=succeeded n3=pending");
+    expect(rollout.progress.waits).to.match(waits);
+    rollout.node("n2", { isApproved: false });
+    expect(rollout.progress.waits).to.match(/ and n2, which is not approved$/);
+    const { nodes } = rollout.view;
+    rollout.set({ nodes: new Map([...nodes].filter(([id]) => id !== "n2")) });
+    expect(rollout.progress.waits).to.match(/ and n2, which is no node of this cluster any more$/);
+    rollout.node("n2", { isApproved: true, isReady: true, version: target.version });
+    expect(rollout.phases).to.equal("n1=succeeded n2=succeeded n3=preparing");
+  });
+
+  it("are promoted by somebody whatever they are", () => {
+    const soaking = { strategy: { ...spec.strategy, canary: { soakSeconds: 100 } } };
+    const rollout = begun(["n1", "n2"], soaking).finish("n1").node("n1", { isReady: false }).after(500);
+    expect(rollout.wish("promote").phases).to.equal("n1=succeeded n2=preparing");
+  });
+
   it("are not waited for a second time by a new owner", () => {
     const rollout = begun(["n1", "n2"], spec).finish("n1").wish("promote").takeOver("c2").confirm("n2");
     expect(rollout.report("n1", "activated").phases).to.equal("n1=succeeded n2=preparing");
@@ -439,12 +464,44 @@ describe("a rollback", () => {
     expect(rollout.wish("rollback", { now: true }).phases).to.equal("n1=succeeded n2=rolling_back");
   });
 
+  it("leaves a node out that is not approved, names it in the end, and takes it back when it is asked again", () => {
+    const rollout = begun(["n1", "n2", "n3"], two);
+    for (const id of ["n1", "n2", "n3"]) rollout.finish(id);
+    rollout.node("n2", { isApproved: false, isReady: false }).wish("rollback");
+    expect(rollout.phases).to.equal("n1=succeeded n2=succeeded n3=rolling_back");
+    rollout.report("n3", "rolled_back").report("n1", "rolled_back");
+    const reason = "not taken back: n2, which is not approved";
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason });
+    expect(rollout.phases).to.equal("n1=rolled_back n2=succeeded n3=rolled_back");
+    rollout.node("n2", { isApproved: true, isReady: true });
+    expect(rollout.progress.phase).to.equal("failed");
+    rollout.wish("rollback", { at: "2026-01-02T00:00:00Z" }).report("n2", "rolled_back");
+    expect(rollout.progress.phase).to.equal("rolled_back");
+  });
+
+  it("names one that lost its approval while it could not be taken back", () => {
+    const rollout = begun(["n1"]).finish("n1").wish("rollback").node("n1", { isApproved: false, isReady: false });
+    expect(rollout.after(661).phases).to.equal("n1=failed");
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back: n1, which is not approved" });
+  });
+
+  it("counts one that is not approved as down, unless it is to be now", () => {
+    const rollout = begun(["n1", "n2"]).finish("n1").finish("n2");
+    rollout.node("n2", { isApproved: false, isReady: false }).wish("rollback");
+    expect(rollout.phases).to.equal("n1=succeeded n2=succeeded");
+    expect(rollout.progress.waits).to.equal("n2: down or under way, and 1 may be");
+    rollout.wish("rollback", { now: true });
+    expect(rollout.phases).to.equal("n1=rolling_back n2=succeeded");
+    rollout.report("n1", "rolled_back");
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back: n2, which is not approved" });
+  });
+
   it("says which nodes it could not take back, and tries them again when it is asked again", () => {
     const rollout = begun(["n1", "n2"]).finish("n1").finish("n2").wish("rollback");
     rollout.report("n2", "failed", { present: target, failure: { kind: "service", message: "no" } });
     rollout.report("n2", "failed", { present: target });
     rollout.report("n1", "rolled_back");
-    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back on n2" });
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back: n2" });
     expect(rollout.after(60).phases).to.equal("n1=rolled_back n2=failed");
     rollout.wish("rollback", { at: "2026-01-02T00:00:00Z" });
     expect(rollout.phases).to.equal("n1=rolled_back n2=rolling_back");
@@ -542,5 +599,84 @@ describe("a new owner", () => {
     rollout.takeOver("c2").report("n2", "activated").report("n2", "activated");
     expect(rollout.phases).to.equal("n1=cancelled n2=succeeded");
     expect(rollout.progress.phase).to.equal("cancelled");
+  });
+});
+
+describe("a node that was drained and does not succeed", () => {
+  const drain = { enabled: true, command: "drain", after: { command: "undrain" } };
+  const drained = (spec: object = {}): SteppedRollout => {
+    const rollout = begun(["n1", "n2"], { drain, ...spec })
+      .report("n1", "prepared")
+      .answer("n1", "drain", true);
+    expect(rollout.phases).to.equal("n1=activating n2=pending");
+    return rollout;
+  };
+  const hookOf = (rollout: SteppedRollout): string | undefined =>
+    lookAtHooks(rollout.view, "n1", rollout.row("n1")).next;
+  const failure = { kind: "service", message: "it died" } as const;
+
+  it("gets its work back when it went back by itself, also when all is taken back", () => {
+    for (const automatic of [false, true]) {
+      const rollout = drained({ rollback: { automatic } }).report("n1", "failed", { failure });
+      const ended = { phase: automatic ? "rolled_back" : "failed", reason: "n1: it died" };
+      expect(rollout.progress).to.deep.include(ended);
+      expect(hookOf(rollout)).to.equal("undrain");
+      expect(reasonOf(rollout.view)).to.equal("n1: it died; n1 is drained until the bastion lets work come back");
+      rollout.answer("n1", "undrain", true);
+      expect(rollout.row("n1")).to.deep.include({ phase: "failed", failure }).and.not.have.property("drained");
+      expect(hookOf(rollout)).to.equal(undefined);
+      expect(rollout.progress).to.deep.include(ended);
+      expect(reasonOf(rollout.view)).to.equal("n1: it died");
+    }
+  });
+
+  it("stays drained until it says that it went back, and the reason tells so", () => {
+    const rollout = drained().after(661);
+    expect(rollout.row("n1").failure?.kind).to.equal("unreachable");
+    expect(hookOf(rollout)).to.equal(undefined);
+    expect(reasonOf(rollout.view)).to.match(/; n1 stays drained: it has not said that it went back$/);
+    rollout.report("n1", "failed", { failure });
+    expect(hookOf(rollout)).to.equal("undrain");
+    const onTarget = drained().report("n1", "failed", { failure, present: target });
+    expect(hookOf(onTarget)).to.equal(undefined);
+    expect(reasonOf(onTarget.view)).to.equal("n1: it died; n1 stays drained: it runs what failed");
+  });
+
+  it("stays drained when its work could not come back, and the reason tells why", () => {
+    const rollout = drained().report("n1", "failed", { failure }).answer("n1", "undrain", false, "no quorum");
+    expect(rollout.row("n1")).to.deep.include({ phase: "failed", drained: true });
+    expect(reasonOf(rollout.view)).to.equal("n1: it died; n1 stays drained: undrain: no quorum");
+  });
+
+  it("gets its work back when it was drained in part", () => {
+    const rollout = begun(["n1"], { drain }).report("n1", "prepared").answer("n1", "drain", false, "a pod stays");
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "n1: a pod stays" });
+    rollout.report("n1", "prepared");
+    expect(hookOf(rollout)).to.equal("undrain");
+  });
+
+  it("gets its work back when it was called off, and once only", () => {
+    const rollout = begun(["n1"], { drain }).report("n1", "prepared").wish("cancel");
+    expect(hookOf(rollout)).to.equal("undrain");
+    rollout.answer("n1", "undrain", true);
+    expect(rollout.row("n1")).to.not.have.property("drained");
+    expect(rollout.phases).to.equal("n1=cancelled");
+  });
+
+  it("gets its work back from a new owner that did not know of the drain", () => {
+    const rollout = begun(["n1", "n2"], { drain });
+    const { progress, rows } = rollout.view;
+    rollout.report("n1", "prepared").answer("n1", "drain", true).report("n1", "failed", { failure });
+    rollout.takeOver("c2", { progress, rows, reports: new Map(), answers: new Map() });
+    rollout.report("n1", "failed", { failure, previous: old });
+    expect(rollout.row("n1").phase).to.equal("failed");
+    expect(hookOf(rollout)).to.equal("undrain");
+  });
+
+  it("is not asked about again when it had its work back before it was taken back", () => {
+    const rollout = drained().report("n1", "activated").answer("n1", "undrain", true).wish("rollback");
+    expect(rollout.phases).to.equal("n1=rolling_back n2=cancelled");
+    rollout.report("n1", "rolled_back");
+    expect(hookOf(rollout)).to.equal(undefined);
   });
 });

@@ -1,27 +1,30 @@
 import { expect } from "chai";
-import { isHook, lookAtHooks } from "#rollout/hooks.ts";
+import { answerable, isHook, lookAtHooks } from "#rollout/hooks.ts";
 import type { HookAnswer, NodePhase, Row } from "#rollout/records.ts";
-import { aSpec } from "#support/stepped-rollout.ts";
+import type { RolloutNode } from "#rollout/view.ts";
+import { aNode, SteppedRollout, target } from "#support/stepped-rollout.ts";
 
-const spec = aSpec({
+const spec = {
   drain: { enabled: true, command: "drain", after: { state: "undrain" } },
   healthGates: [
     { name: "of the node", nodeCommand: "true" },
     { name: "web", command: "curl" },
     { name: "db", state: "check" },
   ],
-});
+};
 
 function look(
   phase: NodePhase,
   answers: Readonly<Record<string, Partial<HookAnswer>>>,
   more: Partial<Row> = {},
+  node: Partial<RolloutNode> = {},
 ): unknown {
   const row = { epoch: 1, owner: "c1", generation: 1, seq: 5, phase, since: 0, ...more };
   const known = Object.entries(answers).map(
     ([hook, answer]) => [`n1/${hook}`, { generation: 1, seq: 5, ok: true, ...answer }] as const,
   );
-  return lookAtHooks({ spec, answers: new Map(known) }, "n1", row);
+  const { view } = new SteppedRollout({ nodes: [aNode("n1", { version: target.version, ...node })], spec });
+  return lookAtHooks({ ...view, answers: new Map(known) }, "n1", row);
 }
 
 describe("the hooks of a node", () => {
@@ -35,18 +38,41 @@ describe("the hooks of a node", () => {
     expect(look("activating", {})).to.deep.equal({});
   });
 
+  const asked = true;
+
+  it("are answered also while the node is not well for a moment, but not before they were asked", () => {
+    const { view } = new SteppedRollout({ nodes: [aNode("n1", { isReady: false })], spec });
+    const row = { epoch: 1, owner: "c1", generation: 1, seq: 5, phase: "verifying", since: 0 } as const;
+    expect(answerable(view, "n1", { ...row, asked })).to.equal("gate web");
+    expect(answerable(view, "n1", row)).to.equal(undefined);
+  });
+
   it("are the bastion's gates, one after the other, then what lets work come back", () => {
-    expect(look("verifying", {}, { drained: true })).to.deep.equal({ next: "gate web" });
-    expect(look("verifying", { "gate web": {} }, { drained: true })).to.deep.equal({ next: "gate db" });
+    const row = { drained: true, asked };
+    expect(look("verifying", {}, row)).to.deep.equal({ next: "gate web" });
+    expect(look("verifying", { "gate web": {} }, row)).to.deep.equal({ next: "gate db" });
     const gates = { "gate web": {}, "gate db": {} };
-    expect(look("verifying", gates, { drained: true })).to.deep.equal({ next: "undrain" });
-    expect(look("verifying", gates)).to.deep.equal({});
-    expect(look("verifying", { ...gates, undrain: {} }, { drained: true })).to.deep.equal({});
+    expect(look("verifying", gates, row)).to.deep.equal({ next: "undrain" });
+    expect(look("verifying", gates, { asked })).to.deep.equal({});
+    expect(look("verifying", { ...gates, undrain: {} }, row)).to.deep.equal({});
+  });
+
+  it("are not asked of an updated node before it is well, nor while it is not", () => {
+    expect(look("verifying", {}, { drained: true })).to.deep.equal({ held: "gate web" });
+    for (const ill of [{ isReady: false }, { isApproved: false }, { version: "1.0" }, { replication: "behind" }]) {
+      expect(look("verifying", {}, { asked }, ill)).to.deep.equal({ held: "gate web" });
+      const gates = { "gate web": {}, "gate db": {} };
+      expect(look("verifying", gates, { asked, drained: true }, ill)).to.deep.equal({ held: "undrain" });
+      expect(look("verifying", gates, { asked }, ill)).to.deep.equal({});
+    }
   });
 
   it("stop at the one that failed", () => {
     const answers = { "gate web": { ok: false, message: "503" } };
-    expect(look("verifying", answers)).to.deep.equal({ failed: { hook: "gate web", message: "503" } });
+    for (const node of [{}, { isReady: false }])
+      expect(look("verifying", answers, { asked }, node)).to.deep.equal({
+        failed: { hook: "gate web", message: "503" },
+      });
   });
 
   it("are asked again when the answer is to an older row or generation", () => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { selectNodes, wavesOf } from "#rollout/select.ts";
+import { canaryFaults, selectNodes, wavesOf } from "#rollout/select.ts";
 import { aNode, aSpec } from "#support/stepped-rollout.ts";
 
 const nodes = [
@@ -61,21 +61,29 @@ describe("the groups of an update", () => {
   ];
   const wavesBy = (strategy: object, owner = "c1"): unknown => wavesOf(cluster, aSpec({ strategy }), owner).waves;
 
-  it("are single nodes: workers, then controllers, the owner last, and those that are not ready behind all", () => {
+  it("are single nodes: workers, then controllers, then those that are not ready, and the owner last of all", () => {
     const one = { type: "one-at-a-time", maxUnavailable: 3 };
-    expect(wavesBy(one)).to.deep.equal([["w1"], ["w2"], ["w4"], ["c2"], ["c1"], ["w3"]]);
-    expect(wavesBy(one, "c2")).to.deep.equal([["w1"], ["w2"], ["w4"], ["c1"], ["c2"], ["w3"]]);
+    expect(wavesBy(one)).to.deep.equal([["w1"], ["w2"], ["w4"], ["c2"], ["w3"], ["c1"]]);
+    expect(wavesBy(one, "c2")).to.deep.equal([["w1"], ["w2"], ["w4"], ["c1"], ["w3"], ["c2"]]);
   });
 
   it("are batches, with controllers alone", () => {
-    expect(wavesBy({ type: "batch", batchSize: 2 })).to.deep.equal([["w1", "w2"], ["w4"], ["c2"], ["c1"], ["w3"]]);
-    expect(wavesBy({ type: "batch", maxUnavailable: 3 })).to.deep.equal([["w1", "w2", "w4"], ["c2"], ["c1"], ["w3"]]);
+    expect(wavesBy({ type: "batch", batchSize: 2 })).to.deep.equal([["w1", "w2"], ["w4"], ["c2"], ["w3"], ["c1"]]);
+    expect(wavesBy({ type: "batch", maxUnavailable: 3 })).to.deep.equal([["w1", "w2", "w4"], ["c2"], ["w3"], ["c1"]]);
   });
 
   it("are one datacenter after the other, the owner's last", () => {
     const perDc = { type: "per-dc", batchSize: 9 };
-    expect(wavesBy(perDc)).to.deep.equal([["w4"], ["w1", "w2"], ["c2"], ["c1"], ["w3"]]);
+    expect(wavesBy(perDc)).to.deep.equal([["w4"], ["w1", "w2"], ["c2"], ["w3"], ["c1"]]);
     expect(wavesBy(perDc, "elsewhere")).to.deep.equal([["w1", "w2"], ["c1"], ["c2"], ["w3"], ["w4"]]);
+  });
+
+  it("have the owner last of all also when it is not ready, and behind the canaries", () => {
+    const ill = cluster.map((node) => (node.id === "c1" ? { ...node, isReady: false } : node));
+    for (const type of ["one-at-a-time", "batch", "per-dc", "canary"]) {
+      const last = (nodes: typeof cluster): unknown => wavesOf(nodes, aSpec({ strategy: { type } }), "c1").waves.at(-1);
+      expect([last(cluster), last(ill)], type).to.deep.equal([["c1"], ["c1"]]);
+    }
   });
 
   const canariesBy = (canary?: object): unknown => {
@@ -94,6 +102,28 @@ describe("the groups of an update", () => {
 
   it("never begin without a canary, though those that are named are not there", () => {
     expect(canariesBy({ nodeIds: ["nobody"] })).to.deep.equal([["w1"], 1]);
+  });
+
+  const faultsOf = (canary: object, isKnown?: (name: string) => boolean): readonly string[] =>
+    canaryFaults(cluster, aSpec({ strategy: { type: "canary", canary } }), isKnown);
+
+  it("have no fault when every canary that is named is among the nodes", () => {
+    for (const canary of [{}, { nodeIds: ["w1", "w4"] }, { labels: ["canary=yes"] }])
+      expect(faultsOf(canary)).to.deep.equal([]);
+    expect(canaryFaults(cluster, aSpec())).to.deep.equal([]);
+  });
+
+  it("tell of each canary that is not among the nodes, beside others that are, and of labels that none of them has", () => {
+    const left = (name: string): string =>
+      `strategy.canary.nodeIds names “${name}”, which the selector leaves out: select it, too, or name another canary`;
+    expect(faultsOf({ nodeIds: ["w1", "w8", "w9"] })).to.deep.equal([left("w8"), left("w9")]);
+    expect(faultsOf({ nodeIds: ["w8", "nobody"] }, (name) => name !== "nobody")).to.deep.equal([left("w8")]);
+    expect(faultsOf({ labels: ["canary=no"] })).to.deep.equal([
+      "no node that the selector means has what strategy.canary.labels wants: canary=no",
+    ]);
+    expect(faultsOf({ nodeIds: ["w1"], labels: ["canary=yes"] })).to.deep.equal([
+      "no node that strategy.canary.nodeIds names has what strategy.canary.labels wants: canary=yes",
+    ]);
   });
 
   it("name each node once", () => {

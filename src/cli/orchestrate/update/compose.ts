@@ -1,16 +1,16 @@
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { selectNodes, wavesOf } from "#rollout/select.ts";
-import type { Bundle, UpdateSpec } from "#rollout/spec.ts";
+import { selectionFaults } from "#rollout/selection-faults.ts";
+import { bringsOf, targetIdOf, type Bundle, type UpdateSpec } from "#rollout/spec.ts";
 import type { RolloutNode } from "#rollout/view.ts";
 import { backward, forward, gateId, hooksOf, type Ground, type Stage, type Wave } from "./stages.ts";
 
 export interface UpdateRun {
   readonly name: string;
   readonly spec: UpdateSpec;
-  readonly bundle: Bundle;
-  /** Where the bastion has the bundle's bytes, and nothing else. */
-  readonly file: string;
+  /** Absent for NixOS systems, which nodes build themselves. `file`: where the bastion has the bundle's bytes, and nothing else. */
+  readonly runtime?: { readonly bundle: Bundle; readonly file: string } | undefined;
   /** Everybody of the roster. */
   readonly nodes: Iterable<NodeEntry>;
   /** Take back what the update brought. */
@@ -25,17 +25,21 @@ export interface Composed {
 
 /**
  * Makes the orchestration that carries an update out over SSH: the same nodes in the same groups as controllers would take.
- * @throws KcoreError TARGET_EMPTY
+ * @throws KcoreError TARGET_EMPTY, UPDATE_INVALID
  */
 export function composeUpdate(run: UpdateRun): Composed {
-  const { name, spec, bundle, file, isBack } = run;
-  const selected = selectNodes([...run.nodes].map(rolloutNode), spec.selector);
+  const { name, spec, runtime, isBack } = run;
+  const nodes = [...run.nodes].map(rolloutNode);
+  const selected = selectNodes(nodes, spec.selector);
   if (selected.length === 0)
     throw new KcoreError({
       code: "TARGET_EMPTY",
       message: `the selector of “${name}” means no node of the roster`,
       hint: "kcore roster show tells names, ids, datacenters and labels; allNodes: true means all",
     });
+  const faults = isBack ? [] : selectionFaults(spec, { nodes, of: "the roster", selected });
+  if (faults.length > 0)
+    throw new KcoreError(faults.map((text) => ({ code: "UPDATE_INVALID", message: `“${name}”: ${text}` })));
   const names = new Map(selected.map(({ id, hostname }) => [id, hostname]));
   const { waves: groups, canaries } = wavesOf(selected, spec, "");
   const waves = groups.map((ids, index) =>
@@ -47,27 +51,42 @@ export function composeUpdate(run: UpdateRun): Composed {
   );
   const ground: Ground = {
     spec,
-    order: { update: name, owner, path: "{{params.path}}", signed: "{{stages.sign}}" },
+    order: { update: name, owner, target: "{{params.target}}", signed: "{{stages.sign}}", ...runsOf(spec) },
   };
   const all = { on: [...names.values()] };
   const stages = isBack ? takenBack(waves, ground, all) : brought(waves, ground, { ...all, canaries });
   const onFailure = !isBack && spec.rollback.automatic ? afterFailure(waves, ground) : undefined;
+  const { bundle } = runtime ?? {};
+  const params = {
+    target: targetIdOf({ spec, bundle }),
+    spec,
+    hooks: hooksOf(spec),
+    ...(runtime && {
+      version: runtime.bundle.version,
+      bundle: runtime.bundle,
+      file: { file: runtime.file, sha256: runtime.bundle.sha256, size: runtime.bundle.size },
+    }),
+  };
   const orchestration = {
     description: `${isBack ? "Takes the update" : "Carries the update"} “${name}” ${isBack ? "back" : "out"} over SSH`,
-    params: Object.fromEntries(Object.entries(types).map(([param, type]) => [param, { type, required: true }])),
+    params: Object.fromEntries(
+      Object.keys(params).map((key) => [key, { type: types[key as keyof typeof types], required: true }]),
+    ),
     stages,
     ...(onFailure && { onFailure }),
   };
-  const { sha256, size, storePath: path, version } = bundle;
-  return {
-    text: JSON.stringify(orchestration, undefined, 1),
-    params: { path, version, spec, bundle, file: { file, sha256, size }, hooks: hooksOf(spec) },
-  };
+  return { text: JSON.stringify(orchestration, undefined, 1), params };
 }
 
-const types = { path: "string", version: "string", spec: "map", bundle: "map", file: "map", hooks: "map" } as const;
+const types = { target: "string", version: "string", spec: "map", bundle: "map", file: "map", hooks: "map" } as const;
 /** Each run is an owner of its own: it begins above the epoch of whoever had the node, and goes on with its own when it is resumed. */
 const owner = "bastion-{{run.id}}";
+
+/** What tells that a node is where it shall be: whether no boot has to keep it; of NixOS, with no boot to come, what the next one begins with. */
+function runsOf({ activation: { mode, rebootPolicy } }: UpdateSpec): Pick<Ground["order"], "tried" | "system"> {
+  const isLater = mode === "boot" && rebootPolicy === "never";
+  return { tried: mode === "test", system: isLater ? "/nix/var/nix/profiles/system" : "/run/current-system" };
+}
 
 function rolloutNode({ id, name, dc, labels, roles }: NodeEntry): RolloutNode {
   const isController = roles.includes("controller");
@@ -86,12 +105,19 @@ function waveOf(index: number, count: number, nodes: readonly string[]): Wave {
 type Everybody = { readonly on: readonly string[] };
 
 /** What comes before anybody is touched: the bastion's word, and a look at all. */
-function beginning({ order }: Ground, { on }: Everybody): readonly Stage[] {
-  const { update, owner: who, path } = order;
-  const sign = { update, spec: "{{params.spec}}", bundle: "{{params.bundle}}", at: "{{run.time}}" };
+function beginning({ spec, order }: Ground, { on }: Everybody): readonly Stage[] {
+  const { update, owner: who, target, tried, system } = order;
+  const bundle = bringsOf(spec) === "runtime" && { bundle: "{{params.bundle}}" };
+  const sign = { update, spec: "{{params.spec}}", ...bundle, at: "{{run.time}}" };
   return [
     { id: "sign", title: "Sign", run: "update.sign", with: sign },
-    { id: "look", title: "Look at the nodes", on, apply: "update/look", with: { update, owner: who, path } },
+    {
+      id: "look",
+      title: "Look at the nodes",
+      on,
+      apply: "update/look",
+      with: { update, owner: who, target, tried, system },
+    },
   ];
 }
 

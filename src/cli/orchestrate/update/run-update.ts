@@ -9,7 +9,7 @@ import { findProject } from "../../project/find-project.ts";
 import { ownRoster } from "../../roster/own-roster.ts";
 import { viewOf, type ViewFlags } from "../../terminal/choose-view.ts";
 import type { FoundBundle } from "../../update/bundle-file.ts";
-import { findBundle } from "../../update/bundles.ts";
+import { bundleFor } from "../../update/bundles.ts";
 import { readUpdates, type UpdateManifest } from "../../update/named-updates.ts";
 import { requestOf, startRun, type RunFlags } from "../../watch/start-run.ts";
 import { composeUpdate } from "./compose.ts";
@@ -32,35 +32,20 @@ export async function runUpdate({
 }: UpdateFlags): Promise<number> {
   const { name, spec } = await oneOf(filename);
   const { nodes } = ownRoster(findProject(flags.project));
-  const { version, bundle: sha256 } = spec.target;
-  const found = await findBundle({ version, sha256, file: given });
-  const file = await plainFile(found);
-  const { text, params } = composeUpdate({
-    name,
-    spec,
-    bundle: found.bundle,
-    file,
-    nodes: nodes.values(),
-    isBack: rollback,
-  });
+  const found = await bundleFor({ name, spec }, given);
+  const runtime = found && { bundle: found.bundle, file: await plainFile(found) };
+  const { text, params } = composeUpdate({ name, spec, runtime, nodes: nodes.values(), isBack: rollback });
   const request = requestOf(flags, { kind: "composed", name: `update ${name}`, text }, { params });
   return (await startRun(flags, request, viewOf(flags))).exitCode;
 }
 
 async function oneOf(files: readonly string[]): Promise<UpdateManifest> {
   const [manifest, second] = await readUpdates(files);
-  if (!manifest || second)
-    throw new KcoreError({
-      code: "USAGE",
-      message: manifest ? "a run carries out one update, and several are here" : "no file with an update is named",
-      hint: "kcore orchestrate update -f rollout.yaml",
-    });
-  if (manifest.spec.target.flakeRef === undefined) return manifest;
+  if (manifest && !second) return manifest;
   throw new KcoreError({
     code: "USAGE",
-    message: `“${manifest.name}” is about NixOS systems, and over SSH an update brings kcore's runtime`,
-    at: manifest.at,
-    hint: "kcore update cluster apply; or, without controllers, nixos-rebuild switch --target-host",
+    message: manifest ? "a run carries out one update, and several are here" : "no file with an update is named",
+    hint: "kcore orchestrate update -f rollout.yaml",
   });
 }
 

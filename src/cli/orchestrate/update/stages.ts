@@ -1,5 +1,5 @@
 import { isHook } from "#rollout/hooks.ts";
-import type { Gate, UpdateSpec } from "#rollout/spec.ts";
+import { bringsOf, type Gate, type UpdateSpec } from "#rollout/spec.ts";
 import { defined } from "#optional/defined.ts";
 
 /** A stage as an orchestration's file would say it. */
@@ -18,13 +18,15 @@ export interface Wave {
 export interface Ground {
   readonly spec: UpdateSpec;
   /** What is given to the states update/…, by expressions over the run's parameters. */
-  readonly order: Readonly<Record<"update" | "owner" | "path" | "signed", string>>;
+  readonly order: Readonly<Record<"update" | "owner" | "target" | "signed" | "system", string>> & {
+    readonly tried: boolean;
+  };
 }
 
 type Hook = Pick<Gate, "state" | "params" | "command">;
 
 /** Only for nodes that do not run the target yet. */
-const notThere = "{{ne stages.look.updater.facts.runtime params.path}}";
+const notThere = "{{ne stages.look.updater.facts.runtime params.target}}";
 /** A gate on the bastion is asked again until it holds or its time is over. */
 const untilItHolds = `end=$(($(date +%s) + $1))
 until sh -c "$2"; do
@@ -34,8 +36,8 @@ done`;
 
 /** Takes a wave from what it runs to the target: ready, drained, in use, kept, well, given back. */
 export function forward(wave: Wave, { spec, order }: Ground): readonly Stage[] {
-  const { window, drain, activation, timeouts, healthGates, strategy, rollback } = spec;
-  const boots = activation.mode === "boot" || activation.rebootPolicy === "always";
+  const { window, drain, timeouts, healthGates, strategy, rollback } = spec;
+  const boot = bootOf(spec);
   const pace = { maxUnavailable: strategy.maxUnavailable, maxFailures: 0 };
   const common = { ...pace, when: notThere };
   const updated = (id: string, title: string, more: object): Stage => ({
@@ -70,23 +72,23 @@ export function forward(wave: Wave, { spec, order }: Ground): readonly Stage[] {
           }),
         ]
       : []),
-    updated("prepare", "Prepare", { bundle: "{{params.file}}", limit: timeouts.prepareSeconds }),
+    bringsOf(spec) === "system"
+      ? { ...updated("prepare", "Build", { limit: timeouts.prepareSeconds }), apply: "update/build" }
+      : updated("prepare", "Prepare", { bundle: "{{params.file}}", limit: timeouts.prepareSeconds }),
     ...(drain.enabled && isHook(drain)
       ? [hooked("drain", "Drain", "drain", { ...drain, seconds: drain.timeoutSeconds })]
       : []),
-    updated("activate", "Activate", {
-      boots,
-      limit: boots ? timeouts.rebootSeconds : timeouts.activateSeconds,
-    }),
+    updated("activate", "Activate", { ...boot, limit: timeouts.activateSeconds }),
     {
       ...updated("hold", "Confirm over a new connection", {
-        limit: Math.max(timeouts.activateSeconds, boots ? timeouts.rebootSeconds : 0) + gateSeconds,
+        ...boot,
+        limit: Math.max(timeouts.activateSeconds, boot.boots ? timeouts.rebootSeconds : 0) + gateSeconds,
       }),
       reconnect: true,
     },
     behind(
       action("ready", "Ready", "update.ready", {
-        version: "{{params.version}}",
+        ...(bringsOf(spec) === "runtime" && { version: "{{params.version}}" }),
         within: Math.max(1, timeouts.verifySeconds),
         timeout: timeouts.verifySeconds + 60,
       }),
@@ -110,6 +112,13 @@ export function forward(wave: Wave, { spec, order }: Ground): readonly Stage[] {
   ];
 }
 
+/** Whether nodes may boot for it; which of them does, its updater finds out. */
+function bootOf({ target, activation, timeouts }: UpdateSpec): { readonly boots: boolean; readonly bootLimit: number } {
+  const { mode, rebootPolicy } = activation;
+  const boots = bringsOf({ target }) === "system" && mode !== "test" && rebootPolicy !== "never";
+  return { boots, bootLimit: timeouts.rebootSeconds };
+}
+
 /** Takes the nodes of a wave back, and lets work come again. */
 export function backward(
   wave: Wave,
@@ -127,7 +136,7 @@ export function backward(
       ...named("back", "Take back", wave),
       on: wave.nodes,
       apply: "update/back",
-      with: { ...order, own: more.own, limit: spec.timeouts.activateSeconds },
+      with: { ...order, ...bootOf(spec), own: more.own, limit: spec.timeouts.activateSeconds },
       ...pace,
     },
     ...undrain(wave, spec, "back").map((stage) => ({ ...stage, ...pace })),
@@ -143,7 +152,7 @@ function takeBack(wave: Wave, { spec, order }: Ground): readonly Stage[] {
       id: `back${wave.suffix}`,
       title: `Take back (${wave.nodes.join(", ")})`,
       apply: "update/back",
-      with: { ...order, own: true, limit: spec.timeouts.activateSeconds },
+      with: { ...order, ...bootOf(spec), own: true, limit: spec.timeouts.activateSeconds },
     },
     ...undrain(wave, spec, "back").map(nowhere),
   ];

@@ -5,17 +5,24 @@ import { sh, type Sh } from "../sh.ts";
 export interface Updates {
   /** The folder of updates: `updates` below the node's state folder. */
   readonly folder: string;
-  readonly profile: string;
+  /** What counts as what the node runs: kcore's runtime, by its profile, or the NixOS system behind a link. */
+  readonly runs: { readonly profile: string } | { readonly system: string };
   readonly update: string;
   readonly owner: string;
+  /** What the update brings, as `runtime` says it. */
+  readonly target: string;
+  /** Whether the target counts where no boot would keep it. */
+  readonly tried: boolean;
 }
 
 /**
  * What a node's updater says, by its files (src/updater/files.ts): the function `read_updates` sets `fenced` (of the last order that it accepted:
  * `f_name`, `f_epoch`, `f_owner`, `f_generation`, `f_seq`), and of its report `r_state`, `r_seq`, `waits`, `previous` and `ours`, which is empty when the
- * report is about another update or another owner's; `ordered`, the last step that this owner ordered, if it is the last one; and `runtime`, what the daemons run.
+ * report is about another update or another owner's; `boots`, when the updater is about to boot the node for this owner's order; `ordered`, the last step
+ * that this owner ordered, if it is the last one; and `runtime`, what the daemons run: a store path, or the flake that a NixOS system was built of. The target
+ * that somebody else only tries is not what the node runs: then it is what a boot would bring.
  */
-export function readUpdates({ folder, profile, update, owner }: Updates): Sh {
+export function readUpdates({ folder, runs, update, owner, target, tried }: Updates): Sh {
   return sh`# pick KEY TEXT: k = the first value of KEY, a plain word or a number.
 pick() {
   k=
@@ -35,7 +42,7 @@ take_fence() {
   pick seq "$f" && f_seq=$k
 }
 read_updates() {
-  f_name= f_epoch=0 f_owner= f_generation=1 f_seq=0 r_state= r_seq=0 waits= previous= ours= ordered=
+  f_name= f_epoch=0 f_owner= f_generation=1 f_seq=0 r_state= r_seq=0 waits= previous= ours= ordered= boots=
   report=$(cat ${folder}/report.json 2>/dev/null)
   if fence_in "$report"; then
     pick seq "$f" && r_seq=$k
@@ -49,10 +56,31 @@ read_updates() {
   if fence_in "$journal" || fence_in "$report"; then take_fence; fi
   k=$(cat ${folder}/ordered 2>/dev/null)
   case $k in ${owner}" "*) ordered=\${k#* } && last=\${ordered#* } ordered=\${ordered% *} ;; esac
-  runtime=$(sed -n 's|^ExecStart=\(/nix/store/[^/]*\)/.*|\1|p' /run/systemd/system/kcore-node-agent.service.d/kcore-update.conf 2>/dev/null)
-  [ -n "$runtime" ] || { k=$(readlink ${profile}) && runtime=$(readlink ${`${profile.replace(/\/[^/]*$/, "")}/`}"$k") || runtime=none; }
+  # Of a boot before this one it is no longer true; as the updater names a boot (src/updater/node-ports.ts).
+  read -r boot </proc/sys/kernel/random/boot_id && read -r k </proc/1/stat
+  set -- \${k##*) }
+  # A container's boot_id is its host's for one of them, and its own for the other.
+  [ ! -e /run/systemd/container ] || boot=
+  case $ours$(cat ${folder}/journal.json 2>/dev/null) in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$boot"*" \${20}"'"'*) boots=1 ;; esac
+  ${"profile" in runs ? runtimeOf(runs.profile) : systemOf(runs.system, folder)}
+  ${tried ? sh`:` : sh`case $ours$r_state in 1activating | 1rebooting) ;; *) [ "$runtime" != ${target} ] || runtime=$kept ;; esac`}
 }`;
 }
+
+const runtimeOf = (
+  profile: string,
+): Sh => sh`k=$(readlink ${profile}) && kept=$(readlink ${`${profile.replace(/\/[^/]*$/, "")}/`}"$k") || kept=none
+  runtime=$(sed -n 's|^ExecStart=\(/nix/store/[^/]*\)/.*|\1|p' /run/systemd/system/kcore-node-agent.service.d/kcore-update.conf 2>/dev/null)
+  [ -n "$runtime" ] || runtime=$kept`;
+
+/** What a system was built of stands in the updater's systems.json (src/updater/nixos-systems.ts). */
+const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/systems.json 2>/dev/null)
+  for k in /nix/var/nix/profiles/system ${link}; do
+    kept=$runtime runtime=none
+    [ ! -e "$k" ] || runtime=$(readlink -f "$k")
+    k='{"path":"'$runtime'","id":"'
+    case $known in *"$k"*) runtime=\${known#*"$k"} && runtime=\${runtime%%'"'*} ;; esac
+  done`;
 
 /** Refuses with what the report says that went wrong. */
 const tellFailure = (folder: string): Sh => sh`tell_failure() {
@@ -68,7 +96,7 @@ const tellFailure = (folder: string): Sh => sh`tell_failure() {
 
 /**
  * The functions `order STEP`, which gives the updater an order, with an epoch above that of any other owner, and `await STATE SECONDS`, which waits for
- * the report about it; they refuse what the updater reports as failed.
+ * the report about it, or until the updater is about to boot the node; they refuse what the updater reports as failed.
  */
 export function giveOrders({ folder, update, owner }: Updates, signed: Blob): Sh {
   return sh`${tellFailure(folder)}
@@ -103,9 +131,10 @@ await() {
         *:failed:*) tell_failure ;;
       esac
       case $1:$r_state:$waits in
-        fenced:* | prepared:prepared:* | activating:activating:1 | activating:activated:* | rebooting:rebooting:*) return 0 ;;
+        fenced:* | prepared:prepared:* | activating:activating:1 | activating:activated:*) return 0 ;;
         activated:activated:* | rolled_back:rolled_back:*) return 0 ;;
       esac
+      [ -z "$boots" ] || return 0
       [ "$r_state" = "$told" ] || note "the updater says: $r_state"
       told=$r_state
     elif [ -e ${folder}/inbox.json ]; then

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readOrchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
+import { problemsIn } from "#support/problems.ts";
 import { codeOf } from "#support/rejection.ts";
 import { nodeEntry } from "#support/runs.ts";
 import { bundleOf } from "#support/update-world.ts";
@@ -16,7 +17,9 @@ const nodes = [
 
 function compose(spec: object = {}, isBack = false): Composed {
   const whole = UpdateSpec.parse({ target: { version: "0.2.0" }, selector: { allNodes: true }, ...spec });
-  return composeUpdate({ name: "u1", spec: whole, bundle: bundleOf("0.2.0"), file: "/b.gz", nodes, isBack });
+  const isRuntime = whole.target.flakeRef === undefined;
+  const runtime = isRuntime ? { bundle: bundleOf("0.2.0"), file: "/b.gz" } : undefined;
+  return composeUpdate({ name: "u1", spec: whole, runtime, nodes, isBack });
 }
 
 type Stage = Readonly<Record<string, unknown>> & { readonly id: string; readonly onFailure?: readonly Stage[] };
@@ -80,6 +83,17 @@ describe("an update over SSH", () => {
     expect(soaks.find(({ id }) => id === "promote")).to.include({ run: "wait", for: 7200, timeout: 7260 });
   });
 
+  it("tries no other node first than the canary that is named: one that is not selected is refused, unless it is taken back", () => {
+    const spec = {
+      selector: { nodeIds: ["w1", "w2"] },
+      strategy: { type: "canary", canary: { nodeIds: ["w3"] } },
+    };
+    expect(problemsIn(() => compose(spec))).to.deep.equal([
+      "“u1”: strategy.canary.nodeIds names “w3”, which the selector leaves out: select it, too, or name another canary [UPDATE_INVALID]",
+    ]);
+    expect(outline(read(compose(spec, true)).stages)).to.include("look: w1 w2");
+  });
+
   it("has a datacenter done before the next one", () => {
     const { stages } = read(compose({ strategy: { type: "per-dc", batchSize: 2, maxUnavailable: 2 } }));
     expect(outline(stages).filter((line) => line.startsWith("hold"))).to.deep.equal([
@@ -138,6 +152,42 @@ describe("an update over SSH", () => {
       "back-2: w2",
       "back: w1",
     ]);
+  });
+
+  it("refuses names that the roster has not, and bounds above what is meant, unless it is taken back", () => {
+    const spec = {
+      selector: { nodeIds: ["w1", "w33"] },
+      strategy: { type: "batch", maxUnavailable: 7, batchSize: 3 },
+    };
+    expect(problemsIn(() => compose(spec))).to.deep.equal([
+      "“u1”: no node of the roster is “w33”, which selector.nodeIds names [UPDATE_INVALID]",
+      "“u1”: maxUnavailable is 7, and 1 nodes are meant [UPDATE_INVALID]",
+      "“u1”: batchSize is 3, and 1 nodes are meant [UPDATE_INVALID]",
+    ]);
+    expect(outline(read(compose(spec, true)).stages).at(-1)).to.equal("back: w1");
+  });
+
+  it("has NixOS systems built by the nodes, and says whether they may boot for it", () => {
+    const target = { flakeRef: "github:example/systems/main", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
+    const of = (activation: object) => {
+      const { text, params } = compose({ target, activation, selector: { nodeIds: ["w1"] } });
+      const stages = new Map(read({ text, params }).stages.map((stage) => [stage.id, stage]));
+      const given = stages.get("activate")?.["with"] as { readonly boots: boolean; readonly system: string };
+      return { params, stages, boots: given.boots, system: given.system };
+    };
+    const { params, stages, ...usual } = of({});
+    expect(Object.keys(params)).to.have.members(["target", "spec", "hooks"]);
+    expect(params["target"]).to.equal("github:example/systems/0123456789abcdef0123456789abcdef01234567");
+    expect([stages.get("prepare")?.["apply"], stages.get("ready")?.["version"]]).to.deep.equal([
+      "update/build",
+      undefined,
+    ]);
+    expect(usual).to.deep.equal({ boots: true, system: "/run/current-system" });
+    expect(of({ mode: "test" }).boots).to.equal(false);
+    expect(of({ mode: "boot", rebootPolicy: "never" })).to.include({
+      boots: false,
+      system: "/nix/var/nix/profiles/system",
+    });
   });
 
   it("tells a selector that means nobody", async () => {

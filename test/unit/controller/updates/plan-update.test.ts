@@ -1,8 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { isTooLarge } from "#controller/updates/plan-update.ts";
+import { isTooLarge, planUpdate } from "#controller/updates/plan-update.ts";
 import { maxValueBytes } from "#crdt/register.ts";
-import { aNode, SteppedRollout } from "#support/stepped-rollout.ts";
+import { KnownUpdates } from "#support/known-update.ts";
+import { aNode, aSpec, SteppedRollout } from "#support/stepped-rollout.ts";
+
+const aFlake = { flakeRef: "github:example/fleet", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
 
 /** The longest progress that a rollout of so many nodes writes. */
 function largest(count: number): { readonly waves: readonly (readonly string[])[]; readonly bytes: number } {
@@ -14,6 +17,38 @@ function largest(count: number): { readonly waves: readonly (readonly string[])[
 }
 
 describe("the plan of an update", () => {
+  let known: KnownUpdates;
+  beforeEach(async () => {
+    known = await new KnownUpdates().nodes("n1", "n2", "n3");
+  });
+  afterEach(() => known.stop());
+  const plan = (more: object) => planUpdate(known.parts, { name: "u", spec: aSpec(more) });
+
+  it("is blocked by a canary that is a node, and none that the selector means", () => {
+    const canary = (...nodeIds: readonly string[]) => ({ strategy: { type: "canary", canary: { nodeIds } } });
+    const some = { selector: { nodeIds: ["n1", "n2"] }, target: aFlake };
+    expect(plan({ ...some, ...canary("n2") })).to.deep.include({ viable: true, blockers: [] });
+    expect(plan({ ...some, ...canary("n3", "n4") })).to.deep.include({
+      viable: false,
+      blockers: [
+        "no node of this cluster is “n4”, which strategy.canary.nodeIds names",
+        "strategy.canary.nodeIds names “n3”, which the selector leaves out: select it, too, or name another canary",
+      ],
+    });
+    // That it means nobody is the fault then.
+    expect(plan({ target: aFlake, selector: { datacenters: ["DC9"] }, ...canary("n3") }).blockers).to.deep.equal([
+      "the selector means no node",
+    ]);
+  });
+
+  it("says whether nodes reboot, and nothing while that is not known", () => {
+    const reboots = (rebootPolicy: string) => plan({ target: aFlake, activation: { rebootPolicy } });
+    expect(reboots("if-required").nodes.map((node) => node.reboots)).to.deep.equal(["unknown", "unknown", "unknown"]);
+    expect(reboots("if-required")).not.to.have.property("likelyRequiresReboot");
+    expect(reboots("never").likelyRequiresReboot).to.equal(false);
+    expect(reboots("always").likelyRequiresReboot).to.equal(true);
+  });
+
   it("refuses more nodes than its progress holds, before any of them is started", () => {
     for (const count of [1, 200, 600]) {
       const { waves, bytes } = largest(count);

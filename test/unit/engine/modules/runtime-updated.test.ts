@@ -7,7 +7,7 @@ const storePath = (version: string): string => `/nix/store/${"0".repeat(32)}-kco
 describe("runtime.updated", () => {
   it("wants the runtime at the path, and held", () => {
     const of = (to: string) =>
-      stepOf(runtimeUpdated, { to, update: "u1", owner: "bastion-1", path: storePath("0.2.0") }).want;
+      stepOf(runtimeUpdated, { to, update: "u1", owner: "bastion-1", target: storePath("0.2.0") }).want;
     expect(of("activated")).to.deep.equal({ runtime: storePath("0.2.0") });
     expect(of("held")).to.deep.equal({ runtime: storePath("0.2.0"), update: "held" });
     expect(of("rolled_back")).to.deep.equal({ back: "yes" });
@@ -15,10 +15,16 @@ describe("runtime.updated", () => {
 
   it("takes only words that stand in an order as they are", () => {
     const accepts = (fields: object): boolean =>
-      runtimeUpdated.args.safeParse({ to: "fenced", update: "u1", owner: "o", path: storePath("1"), ...fields })
+      runtimeUpdated.args.safeParse({ to: "fenced", update: "u1", owner: "o", target: storePath("1"), ...fields })
         .success;
     expect(accepts({})).to.equal(true);
-    for (const fields of [{ owner: 'a"b' }, { update: "a b" }, { path: "/nix/store/../etc" }])
+    expect(accepts({ target: "git+https://example.org/systems?ref=main&rev=0123 nixpkgs=4567" })).to.equal(true);
+    for (const fields of [
+      { owner: 'a"b' },
+      { update: "a b" },
+      { target: "/nix/store/../etc" },
+      { target: 'github:a/b"' },
+    ])
       expect(accepts(fields), JSON.stringify(fields)).to.equal(false);
   });
 });

@@ -1,0 +1,36 @@
+import type { NodeUpdateView } from "#api/update-schemas.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { mayBeMeant } from "#rollout/select.ts";
+import type { UpdateSpec } from "#rollout/spec.ts";
+import { rosterIfAny } from "../roster/own-roster.ts";
+
+/** Whose hook is run; `entry`: as the roster of the project has it. */
+export interface AttendedNode {
+  readonly id: string;
+  /** What it is called, there or in the cluster. */
+  readonly name: string;
+  readonly entry: NodeEntry | undefined;
+}
+
+/**
+ * Finds out whose hook a controller asks for. Nobody's work is taken away whom the manifest does not mean, as the bastion signed it; and what the roster
+ * says of a node counts: a controller cannot call it what another one is called there. @throws KcoreError UPDATE_UNSIGNED
+ */
+export function attendedNode(
+  project: string,
+  { selector }: UpdateSpec,
+  { id, hostname, dc }: NodeUpdateView,
+): AttendedNode {
+  const entries = [...rosterIfAny(project).nodes.values()];
+  const entry = entries.find((one) => one.id === id);
+  const isOthers = entries.some((one) => one !== entry && one.name === hostname);
+  const names = [...(isOthers ? [] : [hostname]), ...(entry ? [entry.name] : [])];
+  const name = names.find((own) => mayBeMeant({ id, hostname: own, dc: entry?.dc ?? dc }, selector));
+  if (name !== undefined) return { id, name, entry };
+  throw new KcoreError({
+    code: "UPDATE_UNSIGNED",
+    message: `a controller asks for a hook of “${hostname}” (${id}), whom the update does not mean`,
+    hint: "look at that controller: it acts against what was signed",
+  });
+}

@@ -1,0 +1,71 @@
+import { keys } from "#controller/cluster/registers.ts";
+import { readRecords } from "#controller/cluster/records.ts";
+import { hashOf, indexUpdates, type UpdateRecords } from "#controller/updates/update-records.ts";
+import type { ViewParts } from "#controller/updates/update-views.ts";
+import { Statement } from "#rollout/spec.ts";
+import { memoryReplica } from "./memory-replica.ts";
+import type { SteppedRollout } from "./stepped-rollout.ts";
+
+const now = 1_000_000;
+const at = new Date(now).toISOString();
+
+/** What a controller knows of a cluster and its updates, in memory; it carries nothing out. */
+export class KnownUpdates {
+  readonly parts: ViewParts;
+
+  constructor(controllerId = "c1") {
+    const records = readRecords(memoryReplica(() => now, controllerId));
+    const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    this.parts = {
+      records,
+      index: indexUpdates(records),
+      controllerId,
+      liveness: { of: () => ({ isReady: true, lastSeenAt: now }) },
+      controllers: { peers: () => [], isMember: () => false },
+      majority: { isHeld: () => true },
+      audit: { record: () => undefined },
+      log: silent,
+      clock: () => now,
+      isHeard: () => true,
+      endpointOf: () => undefined,
+    };
+  }
+
+  /** Nodes that are approved and well, and could be updated; each goes by its id. */
+  async nodes(...ids: readonly string[]): Promise<this> {
+    const told = { address: "192.0.2.1", dc: "DC1", roles: [], labels: {}, cpu: 1, memory: 1, version: "1.0" };
+    const certificate = { key: "k", serial: "01", certificateExpires: at, registeredAt: at };
+    const runtime = { id: "/nix/store/old", canUpdate: true };
+    await this.parts.records.write(
+      ids.flatMap((id) => [
+        { key: keys.node(id).reg, value: { hostname: id, ...told, ...certificate, runtime } },
+        { key: keys.node(id).approval, value: { epoch: 0, state: "approved", by: "operator ann" } },
+      ]),
+    );
+    return this;
+  }
+
+  /** The update as far as a rollout has come. */
+  async update({ view }: SteppedRollout): Promise<UpdateRecords> {
+    const { name, spec, generation, progress, rows, reports, owner } = view;
+    const statement = Statement.parse({ kind: "ClusterUpdate", cluster: "lab", name, spec, signedAt: at });
+    const signed = { statement: JSON.stringify(statement), signature: "", signer: "" };
+    const of = keys.update(name);
+    const head = { generation, hash: hashOf(statement), signed, createdAt: at, updatedAt: at, by: "operator ann" };
+    await this.parts.records.write([
+      { key: of.head, value: head },
+      { key: of.owner, value: owner },
+      ...(progress ? [{ key: of.progress, value: progress }] : []),
+      ...[...rows].map(([id, value]) => ({ key: of.row(id), value })),
+      ...[...reports].map(([id, value]) => ({ key: of.report(id), value })),
+    ]);
+    const update = this.parts.index.read(name);
+    if (!update) throw new Error(`the update “${name}” cannot be read`);
+    return update;
+  }
+
+  stop(): void {
+    this.parts.index.stop();
+    this.parts.records.replica.stop();
+  }
+}

@@ -1,0 +1,50 @@
+import { expect } from "chai";
+import type { NodeUpdateView } from "#api/update-schemas.ts";
+import { UpdateSpec } from "#rollout/spec.ts";
+import { problemsIn } from "#support/problems.ts";
+import { TestProject } from "#support/kcore.ts";
+import { attendedNode } from "../../../../src/cli/update/attended-node.ts";
+
+const n1 = "11111111-1111-4111-8111-111111111111";
+const n2 = "22222222-2222-4222-8222-222222222222";
+
+describe("whose hook the bastion runs", () => {
+  let project: TestProject;
+  before(() => {
+    project = new TestProject();
+    const nodes = `  n1: { id: ${n1}, address: 192.0.2.1, dc: DC1 }\n  n2: { id: ${n2}, address: 192.0.2.2, dc: DC2 }\n`;
+    project.write({ "project/roster/nodes.yaml": `nodes:\n${nodes}` });
+  });
+  after(() => project.remove());
+
+  const find = (selector: object, node: Partial<NodeUpdateView>) => {
+    const spec = UpdateSpec.parse({ target: { version: "1.0.0" }, selector });
+    const view = { id: n1, hostname: "n1", dc: "DC1", ...node } as NodeUpdateView;
+    return attendedNode(project.project, spec, view);
+  };
+
+  it("is a node that the manifest means, by what the roster says of it", () => {
+    expect(find({ nodeIds: ["n1"] }, {})).to.deep.include({ id: n1, name: "n1" });
+    expect(find({ nodeIds: ["n1"] }, { hostname: "n1.example.org" }).name).to.equal("n1");
+    expect(find({ nodeIds: ["n1.example.org"] }, { hostname: "n1.example.org" }).name).to.equal("n1.example.org");
+    expect(find({ allNodes: true }, { hostname: "n2" }).name).to.equal("n1");
+    expect(find({ datacenters: ["DC1"] }, { dc: "DC2" }).entry?.address).to.equal("192.0.2.1");
+    expect(find({ nodeIds: ["n9"] }, { id: "9", hostname: "n9" })).to.deep.equal({
+      id: "9",
+      name: "n9",
+      entry: undefined,
+    });
+  });
+
+  it("is nobody's whom it does not mean, whatever a controller says of him", () => {
+    const refused = "whom the update does not mean [UPDATE_UNSIGNED]";
+    for (const [selector, node] of [
+      [{ nodeIds: ["n1"] }, { id: n2, hostname: "n2", dc: "DC2" }],
+      [{ nodeIds: ["n1"] }, { id: n2, hostname: "n1" }],
+      [{ datacenters: ["DC1"] }, { id: n2, hostname: "n2", dc: "DC1" }],
+      // Its name is another node's.
+      [{ allNodes: true }, { id: "9", hostname: "n2" }],
+    ] as const)
+      expect(problemsIn(() => find(selector, node)).join(), JSON.stringify(node)).to.contain(refused);
+  });
+});

@@ -1,0 +1,111 @@
+import { randomBytes } from "node:crypto";
+import { EventEmitter } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { ApiClient, CallOptions } from "#api/client.ts";
+import { bringBundle } from "#cli/update/bring-bundle.ts";
+import type { FoundBundle } from "#cli/update/bundle-file.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+type Piece = { readonly offset: number; readonly data: string };
+
+const size = 300_000;
+const where = "192.0.2.11:9090";
+
+/** What is told, and who interrupts. */
+class Host extends EventEmitter {
+  written = "";
+  readonly stderr: NodeJS.Process["stderr"];
+
+  constructor(isTTY: boolean) {
+    super();
+    const write = (text: string): boolean => (this.written += text) !== "";
+    this.stderr = { isTTY, write } as unknown as NodeJS.Process["stderr"];
+  }
+}
+
+describe("bringing a bundle", () => {
+  let dir: TempDir;
+  let source: FoundBundle;
+  let held: number;
+  let offsets: number[];
+
+  beforeEach(async () => {
+    dir = await makeTempDir("bring");
+    const file = join(dir.path, "bundle");
+    await writeFile(file, randomBytes(size));
+    const bundle = { sha256: "a".repeat(64), size, storePath: "", narHash: "", version: "0.4.0", arch: "x86_64" };
+    source = { bundle, file, start: 0 };
+    held = 0;
+    offsets = [];
+  });
+  afterEach(() => dir.remove());
+
+  /** A controller, and what happens by each call of it. */
+  const clientOf = (before: (name: string) => void): ApiClient =>
+    ({
+      async call(name: string, { offset, data }: Piece, { id: sha256, signal }: CallOptions) {
+        before(name);
+        signal?.throwIfAborted();
+        if (name === "listBundles")
+          return { bundles: held > 0 ? [{ sha256: source.bundle.sha256, held, whole: false }] : [] };
+        expect(sha256).to.equal(source.bundle.sha256);
+        offsets.push(offset);
+        held = offset + Buffer.from(data, "base64").length;
+        return { held, whole: held === size };
+      },
+    }) as unknown as ApiClient;
+  const bring = (host: Host, before: (name: string) => void = () => undefined): Promise<unknown> =>
+    bringBundle(clientOf(before), source, where, host as unknown as NodeJS.Process).catch((error: unknown) => error);
+  /** Interrupts it by its second piece. */
+  const interrupting = (host: Host, signal: string) => (name: string) => {
+    if (name === "putBundle" && offsets.length === 1) host.emit(signal);
+  };
+
+  it("Ctrl-C says how much is there, and the same again goes on from there", async () => {
+    const host = new Host(true);
+    const stopped = await bring(host, interrupting(host, "SIGINT"));
+    expect(stopped).to.be.instanceOf(KcoreError).and.to.include({ exitCode: 130 });
+    expect((stopped as KcoreError).problems).to.deep.equal([
+      {
+        code: "INTERRUPTED",
+        message: `stopped: 0.1 of 0.3 MB of kcore 0.4.0 are at ${where}, and the update was not handed over`,
+        hint: "the same command goes on from there",
+      },
+    ]);
+    const to = `\rkcore 0.4.0 to ${where}:`;
+    expect(host.written).to.equal(`${to} 0.0 of 0.3 MB${to} 0.1 of 0.3 MB\n`);
+    expect(host.listenerCount("SIGINT") + host.listenerCount("SIGTERM")).to.equal(0);
+
+    const there = held;
+    offsets = [];
+    expect(await bring(host)).to.equal(undefined);
+    expect(offsets[0]).to.equal(there);
+    expect(held).to.equal(size);
+  });
+
+  it("stopped before it is known what is there says that nothing was handed over", async () => {
+    const host = new Host(false);
+    const stopped = await bring(host, () => host.emit("SIGTERM"));
+    expect(stopped).to.have.property("message", "stopped: the update was not handed over");
+    expect(host.written).to.equal("");
+  });
+
+  it("stopped by its last piece does not go on as if nobody had said anything", async () => {
+    const host = new Host(false);
+    const last = (name: string): void => {
+      if (name === "putBundle" && offsets.length === 2) queueMicrotask(() => host.emit("SIGINT"));
+    };
+    const stopped = await bring(host, last);
+    expect(held).to.equal(size);
+    expect(stopped).to.have.property("exitCode", 130);
+  });
+
+  it("elsewhere than at a terminal it is one line, and none when all of it is there", async () => {
+    const host = new Host(false);
+    expect(await bring(host)).to.equal(undefined);
+    expect(host.written).to.equal(`kcore 0.4.0 to ${where}: 0.3 of 0.3 MB\n`);
+  });
+});

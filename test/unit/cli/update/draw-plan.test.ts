@@ -1,0 +1,57 @@
+import { expect } from "chai";
+import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
+import { drawPlan, drawPlanBriefly } from "#cli/update/draw-plan.ts";
+
+const node: PlannedNode = {
+  id: "id-1",
+  hostname: "n1",
+  dc: "DC1",
+  roles: ["worker"],
+  ready: true,
+  approval: "approved",
+  lastSeen: "2026-11-21T12:00:00.000Z",
+  currentVersion: "0.3.0",
+  change: "update",
+  reboots: "no",
+  rebootReasons: [],
+  wave: 1,
+  blockers: ["it is not approved: pending"],
+  warnings: [],
+};
+const plan: UpdatePlan = {
+  name: "u1",
+  result: "unchanged",
+  generation: 1,
+  hash: "3f9a1c2e77d0".padEnd(64, "0"),
+  viable: false,
+  target: "kcore 0.4.0",
+  strategy: "one-at-a-time, at most 1 down",
+  approval: "manual",
+  likelyRequiresReboot: false,
+  waves: [["id-1"]],
+  nodes: [node],
+  blockers: ["the selector means too much"],
+  warnings: ["outside of the window"],
+};
+const now = Date.parse("2026-11-21T12:00:00Z");
+const reasons = /^blocked: /gm;
+
+describe("a plan", () => {
+  it("tells once what keeps it from being done: here, or in the problems behind it", () => {
+    const all = { wide: false, now };
+    expect(drawPlan(plan, all).match(reasons)).to.have.length(2);
+    expect(drawPlanBriefly(plan).match(reasons)).to.have.length(2);
+    for (const text of [drawPlan(plan, { ...all, isRefused: true }), drawPlanBriefly(plan, { isRefused: true })])
+      expect(text)
+        .to.contain("not viable")
+        .and.to.match(/^warning: outside of the window$/m)
+        .and.not.to.match(reasons);
+    expect(drawPlan(plan, { ...all, isRefused: true })).to.match(/^n1 .* yes$/m);
+  });
+
+  it("says what would become of it: by applying it, or by what is asked for", () => {
+    expect(drawPlanBriefly(plan)).to.match(/^u1 unchanged: generation 1, /);
+    expect(drawPlanBriefly({ ...plan, result: "updated" })).to.match(/^u1 would be updated: /);
+    expect(drawPlanBriefly(plan, { would: "approved" })).to.match(/^u1 would be approved: generation 1, /);
+  });
+});

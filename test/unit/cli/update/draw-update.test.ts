@@ -1,0 +1,27 @@
+import { expect } from "chai";
+import type { NodeUpdateView } from "#api/update-schemas.ts";
+import { drawUpdate } from "#cli/update/draw-update.ts";
+import { rolloutNode, rolloutNow, rolloutView } from "#support/update-views.ts";
+
+/** What stands below GENERATION of a node that has 1, and was to get 2. */
+function generationOf(phase: NodeUpdateView["phase"], currentGeneration = 1): string | undefined {
+  const view = rolloutView([rolloutNode(1, { phase, currentGeneration })]);
+  const lines = drawUpdate(view, { wide: false, now: rolloutNow }).split("\n");
+  const [head = "", line = ""] = lines.slice(lines.findIndex((one) => one.startsWith("NODE ")));
+  return line.slice(head.indexOf("GENERATION")).split(" ")[0];
+}
+
+describe("the nodes of an update in a table", () => {
+  it("show the generation that each gets while it is on its way there", () => {
+    for (const phase of ["preparing", "prepared", "draining", "activating", "rebooting"] as const)
+      expect(generationOf(phase), phase).to.equal("1->2");
+    expect(generationOf("verifying", 2)).to.equal("2");
+    expect(generationOf("succeeded", 2)).to.equal("2");
+  });
+
+  it("show the one that it has alone when it does not get there any more", () => {
+    for (const phase of ["rolled_back", "rolling_back", "failed", "cancelled"] as const)
+      expect(generationOf(phase), phase).to.equal("1");
+    expect(generationOf("failed", 2)).to.equal("2");
+  });
+});

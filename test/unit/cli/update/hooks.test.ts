@@ -1,0 +1,27 @@
+import { expect } from "chai";
+import { hooksOf } from "#cli/update/hooks.ts";
+import { UpdateSpec } from "#rollout/spec.ts";
+
+describe("the hooks of an update", () => {
+  const specOf = (timeoutSeconds: number): UpdateSpec =>
+    UpdateSpec.parse({
+      target: { version: "0.4.0" },
+      selector: { allNodes: true },
+      drain: { enabled: true, timeoutSeconds, command: "./drain.sh", after: { command: "./undrain.sh" } },
+      healthGates: [
+        { name: "web", command: "./web.sh", withinSeconds: 60 },
+        { name: "disk", nodeCommand: "true" },
+      ],
+    });
+
+  it("are what the bastion does; a drain answers a little before its controller's time is over", () => {
+    const timesOf = (spec: UpdateSpec) =>
+      [...hooksOf(spec).values()].map(({ name, limitSeconds, spareSeconds }) => [name, limitSeconds, spareSeconds]);
+    expect(timesOf(specOf(900))).to.deep.equal([
+      ["drain", 900, 5],
+      ["undrain", 900, 0],
+      ["gate web", 60, 0],
+    ]);
+    expect(timesOf(specOf(10))[0]).to.deep.equal(["drain", 10, 2]);
+  });
+});
