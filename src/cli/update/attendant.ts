@@ -85,7 +85,14 @@ async function attend(options: AttendantOptions, { view, node, folder, signal }:
   say(`${hostname}: ${hookName} is begun`);
   const { ok, message } = await carryOut(options, { view, node, folder, signal });
   say(`${hostname}: ${hookName} ${ok ? "is done" : `failed: ${message}`}`);
-  const answer = { node: id, generation: view.generation, seq, ok, ...(message !== undefined && { message }) };
+  const answer = {
+    node: id,
+    generation: view.generation,
+    seq,
+    hook: hookName,
+    ok,
+    ...(message !== undefined && { message }),
+  };
   for (;;) {
     try {
       await askUpdates(cluster, (client) => client.call("answerHook", answer, { id: name }));
