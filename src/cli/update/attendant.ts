@@ -47,6 +47,7 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
   }
   const end = new AbortController();
   const begun = new Set<string>();
+  let last: UpdateView | undefined;
   /** By node: its work is not taken away and given back at once. */
   const running = new Map<string, Running>();
   const keyOf = ({ id, hook, seq }: NodeUpdateView, generation: number): string => `${generation} ${id} ${seq} ${hook}`;
@@ -66,19 +67,25 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
     });
     begun.add(key);
     running.set(node.id, { view, node, stop, work });
-    void work.finally(() => running.delete(node.id));
+    void work.finally(() => {
+      running.delete(node.id);
+      // What had to wait for it waits for no news.
+      if (last && !end.signal.aborted) look(last);
+    });
+  };
+  const look = (view: UpdateView): void => {
+    last = view;
+    for (const node of view.nodeStatus) {
+      const present = running.get(node.id);
+      if (present && isPast(present, view.generation, node, isNew(node, view))) present.stop.abort(noMore);
+    }
+    for (const node of asked(view)) {
+      if (running.size >= mostAtOnce(options, view)) break;
+      if (!running.has(node.id)) begin(view, node);
+    }
   };
   return {
-    look(view) {
-      for (const node of view.nodeStatus) {
-        const present = running.get(node.id);
-        if (present && isPast(present, view.generation, node, isNew(node, view))) present.stop.abort(noMore);
-      }
-      for (const node of asked(view)) {
-        if (running.size >= mostAtOnce(options, view)) break;
-        if (!running.has(node.id)) begin(view, node);
-      }
-    },
+    look,
     isNeeded: (view) => running.size > 0 || asked(view).length > 0,
     async close() {
       end.abort();
