@@ -315,6 +315,16 @@ describe("the updater", () => {
       }
     });
 
+    for (const nodeCommand of ['x=1; test "${x}" = 1', "test $$ -gt 1", "test $((2 - 1)) = 1 && echo $HOME", "$LOOK"])
+      it(`reaches the shell as it was written: ${nodeCommand}`, async () => {
+        const world = prepared();
+        world.gates.set(nodeCommand, true);
+        const spec = { ...quick, healthGates: [{ name: "disks", nodeCommand, withinSeconds: 1 }] };
+        await world.give(statementOf(young, spec), "prepare", "activate");
+        expect(world.report()?.failure).to.equal(undefined);
+        expect(world.report()?.state).to.equal("activated");
+      });
+
     it("is not left running by an updater that was cut off", async () => {
       const world = prepared();
       world.gates.set("look", true);
