@@ -53,9 +53,10 @@ export class Desk {
       const bootId = await ports.bootId();
       if (bootId !== doing.time.bootId) await this.#afterBoot(doing, bootId);
     }
-    const shown = report && textOf(report);
-    if (shown !== undefined && (await ports.read(this.#path("report"))) !== shown)
-      await ports.replace(this.#path("report"), shown);
+    const shown = parse(Report, (await ports.read(this.#path("report"))) ?? "")?.epoch ?? 0;
+    this.#count = shown;
+    // A later one answers what nobody signed: the older one would be taken for something new.
+    if (report && shown < report.epoch) await ports.replace(this.#path("report"), textOf(report));
   }
 
   /** One that cannot be read, which no crash leaves behind, is put aside: the node runs what it runs, and its words are counted on. */

@@ -575,6 +575,24 @@ describe("the updater", () => {
       ]);
     });
 
+    it("says no older word again when the last one answers what nobody signed, and counts on from that", async () => {
+      const world = prepared();
+      const statement = statementOf(young, quick);
+      await world.give(statement, "prepare");
+      world.order("activate", statement, { epoch: 9, owner: "c9", seq: 1 }, "Zm9yZ2Vk");
+      await world.live();
+      const aside = world.report();
+      expect(aside?.fence.owner).to.equal("c9");
+      // The clock may be put back, too.
+      world.now -= 3_600_000;
+      await world.run();
+      expect(world.report()).to.deep.equal(aside);
+      await world.give(statement, "activate");
+      expect(world.report()?.state).to.equal("activated");
+      const counts = world.said.map(({ epoch }) => epoch);
+      expect(counts).to.deep.equal([...new Set(counts)].toSorted((one, other) => one - other));
+    });
+
     it("has one rollout at a time", async () => {
       const world = prepared();
       const statement = statementOf(young, quick);
