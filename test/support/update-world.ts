@@ -164,7 +164,8 @@ export class UpdateWorld {
   /** Which version all of the node is on. @throws when it is between two */
   version(): string {
     const programs = [...this.units.values()].map(({ program }) => program);
-    const paths = new Set([this.at(profile), ...programs, this.report()?.present.id]);
+    const { present, lasting = present } = this.report() ?? {};
+    const paths = new Set([this.at(profile), ...programs, lasting?.id]);
     if (paths.size > 1) throw new Error(`between generations: ${[...paths].join(", ")}`);
     return [...paths][0]?.slice(pathOf("").length) ?? "";
   }
