@@ -88,7 +88,7 @@ export function nixosWay({ ports, statement, folder, statusFile, hostName }: Nix
       if (hasBooted && booted !== path)
         throw new UpdateFailure("reboot", `the node came up with ${booted ?? "nothing"}, not with ${path}`);
       // Booted, by whatever boot: what is still to be done is what comes behind one.
-      if (!isTest && booted === path && current === path) return { needsBoot: false };
+      if (!isTest && !waits && booted === path && current === path) return { needsBoot: false };
       const { plan } = await planFor(path);
       const forward = { kind: "activation", left } as const;
       if (plan.now === "switch" || plan.boot === "later")

@@ -66,6 +66,15 @@ describe("the updater, where what runs is not what lasts:", () => {
       expect(world.state).to.deep.equal(all("old"));
     });
 
+    it("lasts again when it is brought anew, though it still runs", async () => {
+      world.powerCut();
+      await world.give(a, "roll_back");
+      await world.give(systemOf("new", "b", staged), "prepare", "activate");
+      expect([said(world), world.report()?.failure, world.state]).to.deep.equal(["activated", undefined, all("new")]);
+      await world.give(systemOf("new", "b", staged), "roll_back");
+      expect(world.state).to.deep.equal({ ...all("new"), boots: "old", profile: "old" });
+    });
+
     it("is taken back when what the node knew of it is lost", async () => {
       for (const file of ["journal", "report"]) world.files.delete(`/var/lib/kcore/updates/${file}.json`);
       world.order("roll_back", a, { seq: 9 });
