@@ -5,8 +5,10 @@ import { ApiRefusal } from "#api/client.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
+import { judgeOrder } from "#rollout/node-fence.ts";
+import type { Order } from "#rollout/order.ts";
 import type { Fence } from "#rollout/records.ts";
-import { readReport, updatesFolder } from "#updater/files.ts";
+import { readAccepted, readReport, updatesFolder } from "#updater/files.ts";
 import { readStatement, type StatementFiles } from "#updater/read-statement.ts";
 import { openCourier } from "./courier.ts";
 
@@ -86,12 +88,20 @@ async function follow({ nodeId, stateDir, tls, controllers, signal, log }: NodeU
       const { order } = answer;
       if (!order) continue;
       known = order.fence;
+      // Its owner may tell it for as long as he lives; what the bastion has brought meanwhile is not to be touched for it.
+      if (!(await mayAccept(folder, order))) continue;
       // One that did not reach the updater is asked for again.
       courier.bring(order, () => (known = undefined));
     }
   } finally {
     await courier.stop();
   }
+}
+
+/** Whether the node takes this order now, or will when it is not busy. */
+async function mayAccept(folder: string, { fence }: Order): Promise<boolean> {
+  const accepted = await readAccepted(folder);
+  return judgeOrder(accepted && { ...accepted, isBusy: false }, fence).accept;
 }
 
 /** The answer; undefined when the node has a new word before it comes: then nobody waits for it any more. */

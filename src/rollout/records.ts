@@ -153,6 +153,8 @@ export const Report = z.looseObject({
   state: z.enum(reportStates),
   /** What it runs now; without a generation when it only tries that. */
   present: Running,
+  /** What its next boot begins with, where that is another one: it only tries what it runs, or what it shall run waits for that boot. */
+  lasting: Running.optional(),
   /** What it ran before this very update, whichever generation of it, and goes back to. */
   previous: Running.optional(),
   /** The generation that the target has, or will have. */

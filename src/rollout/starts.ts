@@ -44,10 +44,10 @@ export function isUnheard({ phase, seq }: Row, { fence }: Report): boolean {
   return phase === "failed" && fence.seq < seq - 1;
 }
 
-/** It runs the target, or may run it, or may yet come to, for all that is known. */
+/** It runs the target, or will with its next boot, or may run it, or may yet come to, for all that is known. */
 export function mayRunTarget(view: RolloutView, id: string, row: Row): boolean {
   const report = reportOf(view, id);
-  if (!report || report.present.id === view.target.id) return true;
+  if (!report || [report.present.id, report.lasting?.id].includes(view.target.id)) return true;
   return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
 }
 

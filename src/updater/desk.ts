@@ -7,7 +7,7 @@ import { Report, type Fence } from "#rollout/records.ts";
 import { bringsOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
-import { emptyJournal, Journal, type Brings, type Doing, type Present } from "./journal.ts";
+import { emptyJournal, isSameStanding, Journal, Present, type Brings, type Doing, type Standing } from "./journal.ts";
 import type { Log, Ports } from "./ports.ts";
 
 export interface DeskParts {
@@ -18,7 +18,7 @@ export interface DeskParts {
   /** What a statement says, if it is the word of this cluster's bastion. @throws KcoreError */
   readonly verify: (signed: SignedStatement) => Promise<Statement>;
   /** What the node runs of that, whatever it is to run. */
-  readonly present: (brings: Brings) => Promise<Present>;
+  readonly present: (brings: Brings) => Promise<Standing>;
 }
 
 /** What the node says of a step; the rest of a report is what the journal knows. */
@@ -53,9 +53,10 @@ export class Desk {
       const bootId = await ports.bootId();
       if (bootId !== doing.time.bootId) await this.#afterBoot(doing, bootId);
     }
-    const shown = report && textOf(report);
-    if (shown !== undefined && (await ports.read(this.#path("report"))) !== shown)
-      await ports.replace(this.#path("report"), shown);
+    const shown = parse(Report, (await ports.read(this.#path("report"))) ?? "")?.epoch ?? 0;
+    this.#count = shown;
+    // A later one answers what nobody signed: the older one would be taken for something new.
+    if (report && shown < report.epoch) await ports.replace(this.#path("report"), textOf(report));
   }
 
   /** One that cannot be read, which no crash leaves behind, is put aside: the node runs what it runs, and its words are counted on. */
@@ -86,6 +87,8 @@ export class Desk {
       doing.hasBooted = true;
       doing.time = { bootId, since: 0, spent: 0 };
     } else doing.time = { bootId, since: ports.uptime(), spent: doing.time.spent + chargeMs };
+    // What was only tried is over with any boot, and what waited for one has come.
+    doing.before = doing.before?.lasting ?? doing.before;
     await this.save();
   }
 
@@ -163,9 +166,20 @@ export class Desk {
   }
 
   /** What the present update goes back to: what ran before it, unless another one has held since. */
-  get wayBack(): Present | undefined {
+  get wayBack(): Standing | undefined {
     const { previous, previousOf: of, fence, brings } = this.journal;
     return of?.name === fence?.name && of?.brings === brings ? previous : undefined;
+  }
+
+  set wayBack(previous: Standing) {
+    const { journal } = this;
+    const { doing, brings } = journal;
+    if (doing) Object.assign(journal, { previous, previousOf: { name: doing.statement.name, brings } });
+  }
+
+  /** Whether the node runs that, and its next boot begins with what it began with then. */
+  async isAt(then: Standing): Promise<boolean> {
+    return isSameStanding(await this.#parts.present(this.journal.brings), then);
   }
 
   /** Whether the bastion, as whoever owns the node now, has confirmed that it reaches it. */
@@ -232,15 +246,17 @@ export class Desk {
     const { ports, log, present } = this.#parts;
     const { brings, prepared, doing, report } = this.journal;
     const now = await present(brings);
-    // What it runs already is nothing to go back to.
-    const before = doing?.before ?? (this.wayBack?.id === now.id ? undefined : this.wayBack);
+    const { wayBack } = this;
+    // Where it is already is nothing to go back to.
+    const before = doing?.before ?? (wayBack && isSameStanding(now, wayBack) ? undefined : wayBack);
     this.#count = Math.max(this.#count + 1, (report?.epoch ?? 0) + 1, ports.clock());
     const said: Report = {
       epoch: this.#count,
       fence,
       ...word,
-      present: now,
-      ...(before && { previous: before }),
+      present: Present.parse(now),
+      ...defined({ lasting: now.lasting }),
+      ...(before && { previous: Present.parse(before) }),
       ...prepared,
       at,
     };

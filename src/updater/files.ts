@@ -1,8 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { z } from "zod";
 import { ensurePrivateFolder, replaceFile } from "#pki/private-files.ts";
+import type { Remembered } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import { Report } from "#rollout/records.ts";
+import { Journal } from "./journal.ts";
 
 /** What lies in the folder of updates, `updates` below the node's state folder: how the agent and the updater speak with each other. */
 export const names = {
@@ -39,8 +42,29 @@ export async function writeOrder(folder: string, order: Order): Promise<void> {
 
 /** The node's present word; undefined: it has none, or it cannot be read. */
 export async function readReport(folder: string): Promise<Report | undefined> {
+  return readAs(folder, "report", Report);
+}
+
+const Accepted = Journal.pick({ fence: true, past: true });
+
+/**
+ * The orders that the node has accepted, so what it refuses for ever; undefined: it has accepted none. The report may answer an order that
+ * it did not accept, so that is asked only where there is no journal.
+ */
+export async function readAccepted(folder: string): Promise<Omit<Remembered, "isBusy"> | undefined> {
+  const journal = await readAs(folder, "journal", Accepted);
+  if (journal) return journal.fence && { fence: journal.fence, past: journal.past };
+  const report = await readReport(folder);
+  return report && { fence: report.fence };
+}
+
+async function readAs<Schema extends z.ZodType>(
+  folder: string,
+  name: keyof typeof names,
+  schema: Schema,
+): Promise<z.output<Schema> | undefined> {
   try {
-    return Report.parse(JSON.parse(await readFile(join(folder, names.report), "utf8")));
+    return schema.parse(JSON.parse(await readFile(join(folder, names[name]), "utf8")));
   } catch {
     return undefined;
   }

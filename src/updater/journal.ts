@@ -7,6 +7,14 @@ import { Statement } from "#rollout/spec.ts";
 export const Present = Report.shape.present;
 export type Present = z.infer<typeof Present>;
 
+/** The same, and what the next boot begins with, or began with, where that is another one. */
+export const Standing = Present.extend({ lasting: Present.optional() });
+export type Standing = z.infer<typeof Standing>;
+
+export function isSameStanding(one: Standing, other: Standing): boolean {
+  return one.id === other.id && (one.lasting ?? one).id === (other.lasting ?? other).id;
+}
+
 /** What a preparation came to. */
 export const Prepared = Report.pick({ targetGeneration: true, needsReboot: true, rebootReasons: true });
 export type Prepared = z.infer<typeof Prepared>;
@@ -25,7 +33,7 @@ export const Doing = z.object({
   /** It has been, in this stage. */
   hasBooted: z.boolean().default(false),
   /** What the node goes back to. */
-  before: Present.optional(),
+  before: Standing.optional(),
   /** Who has to hear from the node before its activation holds. */
   contact: Order.shape.contact.unwrap().default("controller"),
   /** What the agent had said when this began: a word that is not that one is a new one. */
@@ -62,7 +70,7 @@ export const Journal = z.object({
   held: z.object({ runtime: z.iso.datetime().optional(), system: z.iso.datetime().optional() }).default({}),
   prepared: Prepared.optional(),
   /** What ran before the activation that held last. */
-  previous: Present.optional(),
+  previous: Standing.optional(),
   /** Whose activation that was. A journal of before this was kept has `previous` of none but its present rollout. */
   previousOf: z.object({ name: z.string(), brings: Brings }).optional(),
   report: Report.optional(),

@@ -20,6 +20,11 @@ export function describeEnd({ code, stderr }: Ended): string {
   return `${how}${stderr.trim() === "" ? "" : `: ${stderr.trim()}`}`;
 }
 
+/** Whether a path lies in the store, as far as Nix knows. */
+export async function isInStore({ run }: Pick<Ports, "run">, path: string, limitMs: number): Promise<boolean> {
+  return (await run(["nix-store", "--check-validity", path], limitMs)).code === 0;
+}
+
 /** The generation that a profile is at; undefined: there is no such profile. */
 export async function readProfile(ports: Ports, profile: string): Promise<Present | undefined> {
   const link = await ports.readLink(profile);

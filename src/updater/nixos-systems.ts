@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { defined } from "#optional/defined.ts";
-import type { Present } from "./journal.ts";
+import type { Present, Standing } from "./journal.ts";
 import { readProfile } from "./nix.ts";
 import type { Ports } from "./ports.ts";
 
@@ -30,7 +30,7 @@ export async function rememberSystem(ports: Ports, folder: string, path: string,
   const known = await readKnown(ports, folder);
   const last = known.at(-1);
   if (last?.path === path && last.id === id) return;
-  const kept = [...known.filter((one) => one.path !== path), { path, id }].slice(-most);
+  const kept = [...known.filter((one) => one.path !== path || one.id !== id), { path, id }].slice(-most);
   await ports.replace(file(folder), `${JSON.stringify(kept)}\n`);
 }
 
@@ -49,18 +49,17 @@ export async function bootedSystem(ports: Ports): Promise<string | undefined> {
   return (await ports.readLink(links.booted)) ?? currentSystem(ports);
 }
 
-/** The NixOS system in use, by the target that it was built for, else by its store path. */
-export async function presentSystem(ports: Ports, folder: string): Promise<Present> {
+/**
+ * The NixOS system in use, by the target that it was last built for, else by its store path; beside it the one that the profile is at, where
+ * that is another one: what is in use is only tried then, or the other one waits for a boot.
+ */
+export async function presentSystem(ports: Ports, folder: string): Promise<Standing> {
   const path = await currentSystem(ports);
   if (path === undefined) return { id: "", version: "" };
   const profile = await readProfile(ports, systemProfile);
-  return describe(ports, folder, profile?.id === path ? profile : { id: path });
-}
-
-/** The system that the profile is at, which is not the one in use when that is only tried. */
-export async function lastingSystem(ports: Ports, folder: string): Promise<Present | undefined> {
-  const profile = await readProfile(ports, systemProfile);
-  return profile && describe(ports, folder, profile);
+  if (profile?.id === path) return describe(ports, folder, profile);
+  const lasting = profile && (await describe(ports, folder, profile));
+  return { ...(await describe(ports, folder, { id: path })), ...defined({ lasting }) };
 }
 
 async function describe(
@@ -68,7 +67,7 @@ async function describe(
   folder: string,
   { id: path, generation }: Pick<Present, "id" | "generation">,
 ): Promise<Present> {
-  const id = (await readKnown(ports, folder)).find((one) => one.path === path)?.id ?? path;
+  const id = (await readKnown(ports, folder)).findLast((one) => one.path === path)?.id ?? path;
   return { id, version: await versionOf(ports, path), ...defined({ generation }) };
 }
 

@@ -1,10 +1,11 @@
 import { join } from "node:path";
+import { defined } from "#optional/defined.ts";
 import { targetIdOf, type Statement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
 import { UpdateFailure } from "./failure.ts";
 import type { Prepared, Present } from "./journal.ts";
-import { generationFor, readProfile, setProfile } from "./nix.ts";
+import { generationFor, isInStore, readProfile, setProfile } from "./nix.ts";
 import { endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
 import { buildSystem, builtLink } from "./nixos-build.ts";
 import { changesThatNeedBoot, planActivation, type Plan } from "./nixos-changes.ts";
@@ -13,7 +14,6 @@ import { switchTo } from "./nixos-switch.ts";
 import {
   bootedSystem,
   currentSystem,
-  lastingSystem,
   pathOf,
   presentSystem,
   rememberSystem,
@@ -26,6 +26,7 @@ import type { UpdateWay } from "./way.ts";
 /** Without these a node that runs the system would tell nobody, and nobody could tell it anything. */
 const needed = ["kcore-node-agent.service", "kcore-updater.path"];
 const commitMs = 300_000;
+const quickMs = 30_000;
 
 export interface NixosWayOptions {
   readonly ports: Ports;
@@ -61,7 +62,10 @@ export function nixosWay({ ports, statement, folder, statusFile, hostName }: Nix
   return {
     target,
     present: () => presentSystem(ports, folder),
-    lasting: () => lastingSystem(ports, folder),
+    async isThere({ id }) {
+      const path = await pathOf(ports, folder, id);
+      return path !== undefined && (await isInStore(ports, path, quickMs));
+    },
     async prepare(left): Promise<Prepared> {
       refuseContradiction(statement);
       if ((await currentSystem(ports)) === undefined)
@@ -84,7 +88,7 @@ export function nixosWay({ ports, statement, folder, statusFile, hostName }: Nix
       if (hasBooted && booted !== path)
         throw new UpdateFailure("reboot", `the node came up with ${booted ?? "nothing"}, not with ${path}`);
       // Booted, by whatever boot: what is still to be done is what comes behind one.
-      if (!isTest && booted === path && current === path) return { needsBoot: false };
+      if (!isTest && !waits && booted === path && current === path) return { needsBoot: false };
       const { plan } = await planFor(path);
       const forward = { kind: "activation", left } as const;
       if (plan.now === "switch" || plan.boot === "later")
@@ -96,13 +100,13 @@ export function nixosWay({ ports, statement, folder, statusFile, hostName }: Nix
     },
     mark: async () => (await readAgent(ports, statusFile))?.lastHeartbeat ?? "",
     async missing(running, mark) {
-      const path = await mustKnow(running.id);
-      const isStaged = waits && running.id === target.id;
-      const found = isStaged ? (await readProfile(ports, systemProfile))?.id : await currentSystem(ports);
+      // What waits for a boot is not in use before, there and back.
+      const path = await mustKnow(waits ? (running.lasting ?? running).id : running.id);
+      const found = waits ? (await readProfile(ports, systemProfile))?.id : await currentSystem(ports);
       if (found !== path)
         return {
           kind: "activation",
-          message: `${isStaged ? systemProfile : "the node"} is at ${found}, not at ${path}`,
+          message: `${waits ? systemProfile : "the node"} is at ${found}, not at ${path}`,
         };
       const { missing, agentPid } = await watch();
       if (missing !== undefined || mark === undefined) return missing;
@@ -121,20 +125,24 @@ export function nixosWay({ ports, statement, folder, statusFile, hostName }: Nix
     },
     async rollBack(to, left) {
       const path = await mustKnow(to.id);
+      const { id, generation } = to.lasting ?? to;
+      const lasts = await mustKnow(id);
       const back = { kind: "rollback", left } as const;
       await endTrial({ ports, folder, left });
       if (isTest) {
         if ((await currentSystem(ports)) !== path) await switchTo(ports, path, "test", back);
         return { needsBoot: false };
       }
-      const given = { id: path, ...(to.generation !== undefined && { generation: to.generation }) };
+      const given = { id: lasts, ...defined({ generation }) };
       await setProfile(ports, systemProfile, given, { kind: "rollback", limitMs: left() });
       const booted = await bootedSystem(ports);
       const isBooted = booted !== undefined && booted === (await pathOf(ports, folder, target.id)) && booted !== path;
       // Only a boot that was made for the update is taken back by one.
       const needsBoot =
-        isBooted && activation.rebootPolicy !== "never" && (await changesThatNeedBoot(ports, booted, path)).length > 0;
-      await switchTo(ports, path, needsBoot || waits ? "boot" : "switch", back);
+        isBooted && activation.rebootPolicy !== "never" && (await changesThatNeedBoot(ports, booted, lasts)).length > 0;
+      const isLater = needsBoot || waits;
+      await switchTo(ports, lasts, isLater || to.lasting ? "boot" : "switch", back);
+      if (to.lasting && !isLater) await switchTo(ports, path, "test", back);
       return { needsBoot };
     },
   };

@@ -37,7 +37,8 @@ export async function runOutside(
       "--setenv=PATH",
       "--setenv=HOME=/root",
       "--",
-      ...words,
+      // systemd has its own idea of variables (systemd.service(5), Command lines), and puts in what nobody asked it for.
+      ...words.map((word) => word.replaceAll("$", "$$$$")),
     ],
     limitMs + spareMs,
   );

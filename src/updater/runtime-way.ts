@@ -3,8 +3,9 @@ import { isOlder } from "#rollout/version.ts";
 import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
 import { UpdateFailure } from "./failure.ts";
 import { bundleFile } from "./files.ts";
-import type { Prepared, Present } from "./journal.ts";
-import { describeEnd, generationFor, readProfile, setProfile, versionOf } from "./nix.ts";
+import type { Prepared, Present, Standing } from "./journal.ts";
+import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
+import { defined } from "#optional/defined.ts";
 import type { Ports } from "./ports.ts";
 import { importBundle } from "./store.ts";
 import { agentUnit, lookAtUnits, restartUnits, runsFrom, triedPath, tryUnits, type Unit } from "./units.ts";
@@ -13,6 +14,7 @@ import type { UpdateWay } from "./way.ts";
 const profile = "/nix/var/nix/profiles/kcore";
 /** From which updates are carried out: it follows when one has held. */
 const updaterProfile = `${profile}-updater`;
+const quickMs = 30_000;
 
 export interface RuntimeWayOptions {
   readonly ports: Ports;
@@ -25,10 +27,11 @@ export interface RuntimeWayOptions {
   readonly arch: string;
 }
 
-/** What the daemons of this node run, or will when they are started. */
-export async function presentRuntime(ports: Ports): Promise<Present> {
+/** What the daemons of this node run, or will when they are started; beside it what the profile is at, where the former is only tried. */
+export async function presentRuntime(ports: Ports): Promise<Standing> {
   const [tried, lasting] = [await triedPath(ports), await readProfile(ports, profile)];
-  if (tried !== undefined && tried !== lasting?.id) return { id: tried, version: versionOf(tried) };
+  if (tried !== undefined && tried !== lasting?.id)
+    return { id: tried, version: versionOf(tried), ...defined({ lasting }) };
   return lasting ?? { id: "", version: "" };
 }
 
@@ -41,7 +44,7 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
   const needsBoot = mode === "boot" || rebootPolicy === "always";
   const watch = watchDaemons(ports);
 
-  const present = (): Promise<Present> => presentRuntime(ports);
+  const present = (): Promise<Standing> => presentRuntime(ports);
   /** Before each step forward: an order to activate need not have been preceded by one to prepare. */
   const refuseUnsuited = async (): Promise<readonly Unit[]> => {
     refuseForeign(bundle, arch);
@@ -58,7 +61,7 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
   return {
     target,
     present,
-    lasting: () => readProfile(ports, profile),
+    isThere: ({ id }) => isInStore(ports, id, quickMs),
     async prepare(left): Promise<Prepared> {
       await refuseUnsuited();
       await importBundle(ports, { bundle, file: bundleFile(folder, bundle.sha256), left });
@@ -94,8 +97,8 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
     },
     async rollBack(to, left) {
       const units = await lookAtUnits(ports);
-      await setProfile(ports, profile, to, { kind: "rollback", limitMs: left() });
-      await tryUnits(ports, units, undefined);
+      await setProfile(ports, profile, to.lasting ?? to, { kind: "rollback", limitMs: left() });
+      await tryUnits(ports, units, to.lasting && to.id);
       await restartUnits(ports, elsewhere(units, to.id));
       return { needsBoot: false };
     },

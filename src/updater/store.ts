@@ -1,6 +1,6 @@
 import type { Bundle } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
-import { describeEnd, must } from "./nix.ts";
+import { describeEnd, isInStore, must } from "./nix.ts";
 import type { Ports } from "./ports.ts";
 
 /** A root of the garbage collector for what is prepared: nothing else holds it until it is activated. */
@@ -40,7 +40,7 @@ export async function importBundle(
 
 /** Nix registers a path before its files are surely on the disk, so after a power cut its word alone is not enough. */
 async function isWhole(ports: Ports, path: string, left: () => number): Promise<boolean> {
-  if ((await ports.run(["nix-store", "--check-validity", path], left())).code !== 0) return false;
+  if (!(await isInStore(ports, path, left()))) return false;
   if ((await ports.run(["nix-store", "--verify-path", path], left())).code === 0) return true;
   await ports.remove(root);
   const deleted = await ports.run(["nix-store", "--delete", path], left());

@@ -1,16 +1,13 @@
 import type { Report } from "#rollout/records.ts";
-import { mayBeMeant } from "#rollout/select.ts";
 import { isOnTarget, type Statement } from "#rollout/spec.ts";
-import type { RolloutNode } from "#rollout/view.ts";
 import { messageOf, type Desk, type Word } from "./desk.ts";
 import { UpdateFailure } from "./failure.ts";
 import { endGate, whyGateFails } from "./gates.ts";
-import type { Doing, Journal, Prepared, Present, Step } from "./journal.ts";
+import type { Doing, Journal, Prepared, Step } from "./journal.ts";
 import type { Log, Ports } from "./ports.ts";
+import { refuseForOthers, refuseReplayed, type Self } from "./refuse.ts";
 import { backFrom, beforeStep } from "./way-back.ts";
 import type { Missing, UpdateWay } from "./way.ts";
-
-type Self = Pick<RolloutNode, "id" | "hostname" | "dc">;
 
 export interface UpdaterParts {
   readonly desk: Desk;
@@ -86,12 +83,12 @@ export class Updater {
       if (problem !== undefined) throw new UpdateFailure("build", problem);
       if (step !== "roll_back") {
         refuseForOthers(statement, await this.#self());
-        this.#refuseReplayed(statement);
+        refuseReplayed(statement, journal);
       }
       const way = this.#wayOf(statement);
       const now = await way.present();
       const before =
-        step === "roll_back" ? backFrom(this.#desk, way, now, statement) : await beforeStep(this.#desk, step, way, now);
+        step === "roll_back" ? await backFrom(this.#desk, way, now, statement) : beforeStep(this.#desk, step, way, now);
       if (before) doing.before = before;
       if (step === "activate" && isOnTarget(statement.spec, way.target.id, now) && this.#hasHeld())
         return await this.#end({ state: "activated" });
@@ -101,22 +98,6 @@ export class Updater {
       return this.#end({ state: "failed", failure: error.failure });
     }
     await this.#desk.say({ state: underWay[step] });
-  }
-
-  /** What the bastion signed stays signed: a controller in wrong hands must not take a node back with it. */
-  #refuseReplayed({ signedAt }: Statement): void {
-    const { held, spent, brings } = this.#desk.journal;
-    const [last, over] = [held[brings], spent[brings]];
-    if (over !== undefined && Date.parse(signedAt) <= Date.parse(over))
-      throw new UpdateFailure(
-        "refused",
-        `what was signed at ${signedAt} failed on this node, or was taken back: apply it --again, so that it is signed anew`,
-      );
-    if (last !== undefined && Date.parse(signedAt) < Date.parse(last))
-      throw new UpdateFailure(
-        "refused",
-        `it was signed at ${signedAt}, and what this node took last at ${last}: apply it --again, so that it is signed anew`,
-      );
   }
 
   /** It was activated in this rollout, for another owner: it is not booted again for the present one. */
@@ -163,12 +144,11 @@ export class Updater {
       doing.stage = "held";
       await this.#desk.save();
     }
-    await way.commit(await way.present());
+    const held = await way.present();
+    await way.commit(held);
+    // Without anything before it was here when it came, and stays when it is taken back.
+    this.#desk.wayBack = doing.before ?? held;
     const { journal } = this.#desk;
-    if (doing.before) {
-      journal.previous = doing.before;
-      journal.previousOf = { name: doing.statement.name, brings: journal.brings };
-    }
     journal.held[journal.brings] = doing.statement.signedAt;
     await this.#end({ state: "activated" });
   }
@@ -226,32 +206,35 @@ export class Updater {
   }
 
   async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
-    const to = doing.before ?? (await way.present());
-    if (!(await this.#to(doing, to, way))) return;
-    await way.commit(to);
+    if (!(await this.#to(doing, way))) return;
+    if (doing.before) await way.commit(doing.before.lasting ?? doing.before);
     await this.#end({ state: "rolled_back" });
   }
 
   async #goBack(doing: Doing, way: UpdateWay): Promise<void> {
     const { failure } = doing;
-    if (doing.before && !(await this.#to(doing, doing.before, way))) return;
+    if (doing.before && !(await this.#to(doing, way))) return;
     await this.#end({ state: "failed", ...(failure && { failure }) });
   }
 
-  /** Back to what ran before, and that it runs; false: behind a boot, which comes next. */
-  async #to(doing: Doing, before: Present, way: UpdateWay): Promise<boolean> {
+  /** Back to what ran before, if anything else came, and that it runs; false: behind a boot, which comes next. */
+  async #to(doing: Doing, way: UpdateWay): Promise<boolean> {
+    const { before } = doing;
     const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
     const limit = doing.hasBooted ? 1000 * rebootSeconds : Math.max(backMs, 1000 * activateSeconds);
     const left = (): number => this.#desk.left(limit);
     if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${limit / 1000} s`);
-    const { needsBoot } = await this.#desk.during(way.rollBack(before, () => Math.max(1, left())));
-    if (needsBoot && doing.hasBooted) throw new UpdateFailure("rollback", `the node did not boot into ${before.id}`);
-    if (needsBoot) {
-      this.#startBoot(doing);
-      await this.#desk.save();
-      return false;
+    if (before) {
+      const { needsBoot } = await this.#desk.during(way.rollBack(before, () => Math.max(1, left())));
+      if (needsBoot && doing.hasBooted) throw new UpdateFailure("rollback", `the node did not boot into ${before.id}`);
+      if (needsBoot) {
+        this.#startBoot(doing);
+        await this.#desk.save();
+        return false;
+      }
     }
-    await this.#await(() => way.missing(before), left);
+    const to = before ?? (await way.present());
+    await this.#await(() => way.missing(to), left);
     return true;
   }
 
@@ -264,6 +247,8 @@ export class Updater {
     if (doing.step === "roll_back") return this.#end({ state: "failed", failure: { ...failure, kind: "rollback" } });
     if (doing.step === "prepare") return this.#end({ state: "failed", failure });
     if (doing.stage === "back") {
+      // Nothing of it has held, and something may be here all the same.
+      if (doing.before && !(await this.#desk.isAt(doing.before))) this.#desk.wayBack = doing.before;
       const first = doing.failure ?? failure;
       const message = `${first.message}; and it could not go back: ${failure.message}`;
       return this.#end({ state: "failed", failure: new UpdateFailure(first.kind, message).failure });
@@ -289,15 +274,6 @@ export class Updater {
     if (journal.next && word.state === "failed") await this.#desk.save();
     else await this.#desk.say(word);
   }
-}
-
-/** What was signed for other nodes is nothing for this one, whoever brings it. */
-function refuseForOthers({ spec: { selector } }: Statement, self: Self): void {
-  if (!mayBeMeant(self, selector))
-    throw new UpdateFailure(
-      "refused",
-      `it does not mean this node, which is ${self.hostname} (${self.id}) in ${self.dc}`,
-    );
 }
 
 function latest(a: string | undefined, b: string): string {

@@ -1,32 +1,43 @@
 import type { Statement } from "#rollout/spec.ts";
 import type { Desk } from "./desk.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Present, Step } from "./journal.ts";
+import type { Standing, Step } from "./journal.ts";
 import type { UpdateWay } from "./way.ts";
 
-/** What a step forward that fails goes back to, where the node runs `now`. */
-export async function beforeStep(desk: Desk, step: Step, way: UpdateWay, now: Present): Promise<Present | undefined> {
-  if (step !== "activate") return desk.wayBack;
-  if (now.id !== way.target.id) return now;
+/** What a step forward that fails goes back to, where the node stands as `now`. */
+export function beforeStep({ wayBack }: Desk, step: Step, { target }: UpdateWay, now: Standing): Standing | undefined {
+  if (step !== "activate") return wayBack;
+  const { lasting, ...running } = now;
   // What is only tried becomes what lasts, in the place of what does now.
-  return now.generation === undefined ? way.lasting() : desk.wayBack;
+  if (now.id === target.id) return now.generation === undefined ? lasting : wayBack;
+  // It waits for a boot already.
+  return lasting?.id === target.id ? (wayBack ?? running) : now;
 }
 
 /**
- * What an update is taken back to, where the node runs `now`; undefined: nothing of it is here, so the node stays as it is.
+ * What an update is taken back to, where the node stands as `now`; undefined: nothing of it is here, or was here before it, so the node stays
+ * as it is.
  * @throws UpdateFailure when something of it may be here, and what ran before is not known
  */
-export function backFrom(
+export async function backFrom(
   { wayBack, journal: { held, brings } }: Desk,
-  { target }: UpdateWay,
-  now: Present,
+  way: UpdateWay,
+  now: Standing,
   { signedAt }: Statement,
-): Present | undefined {
-  if (wayBack && (now.id === target.id || now.id === wayBack.id)) return wayBack;
+): Promise<Standing | undefined> {
+  const { target } = way;
+  if (wayBack && (now.id === target.id || now.id === wayBack.id)) {
+    if (wayBack.id === target.id) return undefined;
+    // No generation holds what was only tried.
+    return wayBack.lasting && !(await way.isThere(wayBack)) ? wayBack.lasting : wayBack;
+  }
   if (now.id === target.id) throw new UpdateFailure("rollback", "what the node ran before this update is not known");
   // What was signed after all that held here never held itself.
   const last = held[brings];
-  if (last === undefined || Date.parse(signedAt) > Date.parse(last)) return undefined;
+  if (last === undefined || Date.parse(signedAt) > Date.parse(last)) {
+    const { lasting, ...running } = now;
+    return lasting?.id === target.id ? running : undefined;
+  }
   const runs = now.version === "" ? now.id : now.version;
   throw new UpdateFailure(
     "rollback",

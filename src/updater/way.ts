@@ -1,5 +1,5 @@
 import type { Failure } from "#rollout/records.ts";
-import type { Prepared, Present } from "./journal.ts";
+import type { Prepared, Present, Standing } from "./journal.ts";
 
 /** What has still to come; `detail` is asked for when it does not come in time. */
 export interface Missing extends Failure {
@@ -13,10 +13,10 @@ export interface Missing extends Failure {
 export interface UpdateWay {
   /** What the node runs when the update has held. */
   readonly target: Present;
-  /** Without a generation: it is only tried, until the next boot. */
-  readonly present: () => Promise<Present>;
-  /** What the next boot begins with. */
-  readonly lasting: () => Promise<Present | undefined>;
+  /** Without a generation: the next boot begins with another one. */
+  readonly present: () => Promise<Standing>;
+  /** Whether what ran once can be run again. */
+  readonly isThere: (ran: Present) => Promise<boolean>;
   /** Makes it ready, without anything of it in use. */
   readonly prepare: (left: () => number) => Promise<Prepared>;
   /** Brings it into use, or makes it what the next boot begins with. `hasBooted`: the machine has been booted for that. */
@@ -24,8 +24,9 @@ export interface UpdateWay {
   /** What the agent said last: made before an activation, it tells a later word from an earlier one. */
   readonly mark: () => Promise<string>;
   /** What is missing until this runs and is steady; with `mark`, until it has spoken with a controller, too. undefined: nothing. */
-  readonly missing: (running: Present, mark?: string) => Promise<Missing | undefined>;
+  readonly missing: (running: Standing, mark?: string) => Promise<Missing | undefined>;
   /** From now on it is what updates this node, too. */
   readonly commit: (held: Present) => Promise<void>;
-  readonly rollBack: (to: Present, left: () => number) => Promise<{ readonly needsBoot: boolean }>;
+  /** What lasted beside it lasts again, too. */
+  readonly rollBack: (to: Standing, left: () => number) => Promise<{ readonly needsBoot: boolean }>;
 }

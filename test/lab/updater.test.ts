@@ -124,7 +124,12 @@ describe("updates of a real node", function () {
 
   it("brings another runtime into use, which its controller then has from the node", async () => {
     // The updater itself may write to none of these.
-    const spec = { healthGates: [{ name: "disk", nodeCommand: "test -w /srv && test -w /root" }] };
+    const healthGates = [
+      { name: "disk", nodeCommand: "test -w /srv && test -w /root" },
+      // What the shell makes of it, and nobody before it.
+      { name: "shell", nodeCommand: 'x=word; y=$((1 + 1)); test "${x}" = word && test "$y" = 2 && test $$ -gt 1' },
+    ];
+    const spec = { healthGates };
     const prepared = await gives("prepare", "0.2.0", spec);
     expect(prepared, JSON.stringify(prepared)).to.include({ state: "prepared", targetGeneration: 2 });
     const activated = await gives("activate", "0.2.0", spec);

@@ -164,7 +164,8 @@ export class UpdateWorld {
   /** Which version all of the node is on. @throws when it is between two */
   version(): string {
     const programs = [...this.units.values()].map(({ program }) => program);
-    const paths = new Set([this.at(profile), ...programs, this.report()?.present.id]);
+    const { present, lasting = present } = this.report() ?? {};
+    const paths = new Set([this.at(profile), ...programs, lasting?.id]);
     if (paths.size > 1) throw new Error(`between generations: ${[...paths].join(", ")}`);
     return [...paths][0]?.slice(pathOf("").length) ?? "";
   }
@@ -374,7 +375,8 @@ export class UpdateWorld {
     };
   }
 
-  #run(words: readonly string[]): Ended {
+  #run(given: readonly string[]): Ended {
+    const words = given[0] === "systemd-run" ? expandedBySystemd(given) : given;
     const other = this.runOther(words);
     if (other) return other;
     const done = (stdout = ""): Ended => ({ code: 0, stdout, stderr: "" });
@@ -453,6 +455,16 @@ export class UpdateWorld {
       `ExecStart={ path=${profile}/bin/kcore-node ; argv[]=${command} ; ignore_errors=no }`,
     ].join("\n");
   }
+}
+
+/** What systemd makes of a command that it is given (systemd.service(5), Command lines): here no variable has a value. */
+function expandedBySystemd(words: readonly string[]): readonly string[] {
+  const start = words.indexOf("--") + 1;
+  const expanded = words
+    .slice(start)
+    .filter((word) => !/^\$\w+$/.test(word))
+    .map((word) => word.replaceAll(/\$(\$)|\$\{\w+\}/g, "$1"));
+  return [...words.slice(0, start), ...expanded];
 }
 
 /** Ends the process right before its effects of these numbers; `isPower`: and the machine with it. Gives the number of effects. */

@@ -380,6 +380,17 @@ describe("a failure", () => {
     expect(rollout.phases).to.equal("n1=succeeded n2=rolling_back");
   });
 
+  it("takes back a node that failed while the target waits for its next boot", () => {
+    const waits = { present: old, lasting: target };
+    const rollout = begun(["n1"], { healthGates: [{ name: "web", command: "curl" }] });
+    rollout.report("n1", "prepared").report("n1", "activated", waits).answer("n1", "gate web", false, "503");
+    // It has heard that it is given up.
+    rollout.report("n1", "activated", waits);
+    expect([rollout.phases, rollout.progress.phase]).to.deep.equal(["n1=failed", "failed"]);
+    expect(rollout.wish("rollback").phases).to.equal("n1=rolling_back");
+    expect(rollout.report("n1", "rolled_back", { present: old }).progress.phase).to.equal("rolled_back");
+  });
+
   it("of a gate takes all back only when the manifest says that too", () => {
     for (const onHealthGateFailure of [true, false]) {
       const rollout = begun(["n1"], { rollback: { automatic: true, onHealthGateFailure } });
@@ -639,6 +650,7 @@ describe("a node that was drained and does not succeed", () => {
     expect(hookOf(rollout)).to.equal("undrain");
     const onTarget = drained().report("n1", "failed", { failure, present: target });
     expect(hookOf(onTarget)).to.equal(undefined);
+    expect(hookOf(drained().report("n1", "failed", { failure, present: old, lasting: target }))).to.equal(undefined);
     expect(reasonOf(onTarget.view)).to.equal("n1: it died; n1 stays drained: it runs what failed");
   });
 

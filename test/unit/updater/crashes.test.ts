@@ -4,16 +4,20 @@ import type { Behaviour } from "#support/update-world.ts";
 import { seededRandom } from "#support/random.ts";
 import { cut, pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
 
-const [old, young] = ["0.1.0", "0.2.0"];
+const [old, tried, young] = ["0.1.0", "0.1.5", "0.2.0"];
 
 interface Scenario {
   readonly what: string;
+  /** Another update has brought version 0.1.5 on trial before. */
+  readonly isTried?: boolean;
   readonly before?: readonly OrderStep[];
   readonly step: OrderStep;
   readonly behaviour?: Behaviour;
   readonly spec?: object;
   /** How it ends without a crash: the state, what the node runs, what updates it. */
   readonly ends: readonly [state: string, version: string, updater: string];
+  /** What it runs before the next boot, where that is another version and no power cut came. */
+  readonly runs?: string;
 }
 
 const scenarios: readonly Scenario[] = [
@@ -49,14 +53,45 @@ const scenarios: readonly Scenario[] = [
     ends: ["failed", old, old],
   },
   { what: "a way back", before: ["prepare", "activate"], step: "roll_back", ends: ["rolled_back", old, old] },
+  {
+    what: "a gate that does not hold, with another version on trial",
+    isTried: true,
+    before: ["prepare"],
+    step: "activate",
+    spec: { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 2 }] },
+    ends: ["failed", old, old],
+    runs: tried,
+  },
+  {
+    what: "a way back from nothing, with another version on trial",
+    isTried: true,
+    before: ["prepare"],
+    step: "roll_back",
+    ends: ["rolled_back", old, old],
+    runs: tried,
+  },
+  {
+    what: "a way back to another version on trial",
+    isTried: true,
+    before: ["prepare", "activate"],
+    step: "roll_back",
+    ends: ["rolled_back", old, old],
+    runs: tried,
+  },
 ];
 
-const statement = ({ spec }: Scenario) =>
-  statementOf(young, { timeouts: { activateSeconds: 35, rebootSeconds: 60 }, ...spec });
+const timeouts = { activateSeconds: 35, rebootSeconds: 60 };
+const statement = ({ spec }: Scenario) => statementOf(young, { timeouts, ...spec });
+const trial = statementOf(
+  tried,
+  { timeouts, activation: { mode: "test" } },
+  { name: "u0", signedAt: "2025-01-01T00:00:00.000Z" },
+);
 
 async function ready(scenario: Scenario): Promise<UpdateWorld> {
   const world = new UpdateWorld(old);
-  world.fetch(young);
+  for (const version of [tried, young]) world.fetch(version);
+  if (scenario.isTried) await world.give(trial, "prepare", "activate");
   await world.give(statement(scenario), ...(scenario.before ?? []));
   if (scenario.behaviour) world.behaviours.set(young, scenario.behaviour);
   world.order(scenario.step, statement(scenario), { seq: 50 });
@@ -80,6 +115,10 @@ describe("the updater, cut off", () => {
         for (let at = 1; at <= effects; at++) {
           const world = await ready(scenario);
           await cut(world, [at], () => how === "without power");
+          const { ends, runs = ends[1] } = scenario;
+          const programs = [...world.units.values()].map(({ program }) => program);
+          if (how === "killed")
+            expect(new Set(programs), `cut off before effect ${at}`).to.deep.equal(new Set([pathOf(runs)]));
           expect(look(world), `cut off before effect ${at} of ${effects}`).to.deep.equal(scenario.ends);
         }
       });

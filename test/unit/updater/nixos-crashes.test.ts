@@ -7,19 +7,29 @@ import { cut } from "#support/update-world.ts";
 interface Scenario {
   readonly what: string;
   readonly loader?: Loader;
+  /** The activation of another update, which has brought the system “first” before. */
+  readonly first?: object;
+  /** What the update brings. */
+  readonly brings?: string;
   readonly before?: readonly OrderStep[];
+  /** The machine is booted before the step that is cut off. */
+  readonly boots?: boolean;
   readonly step: OrderStep;
   readonly next?: FakeSystem;
   readonly activation?: object;
   readonly spec?: object;
   /** How it ends without a crash: the state, and what the node begins with and runs after one more boot. */
   readonly ends: readonly [state: string, system: string];
+  /** What it runs before that boot, where that is another one and no power cut came. */
+  readonly runs?: string;
   /** How else it may end when the power fails: a system that is tried once is left, and what failed in one boot may not in the next. */
   readonly orEnds?: readonly [state: string, system: string];
 }
 
 const kernel = { kernel: "6.6.8" };
 const activate = { before: ["prepare"], step: "activate" } as const;
+const later = { mode: "boot", rebootPolicy: "never" };
+const gate = { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 2 }] };
 
 const scenarios: readonly Scenario[] = [
   { what: "a preparation", step: "prepare", ends: ["prepared", "old"] },
@@ -52,10 +62,11 @@ const scenarios: readonly Scenario[] = [
     what: "a system for the next boot",
     ...activate,
     next: kernel,
-    activation: { mode: "boot", rebootPolicy: "never" },
+    activation: later,
     ends: ["activated", "new"],
+    runs: "old",
   },
-  { what: "a trial", ...activate, next: kernel, activation: { mode: "test" }, ends: ["activated", "old"] },
+  { what: "a trial", ...activate, next: kernel, activation: { mode: "test" }, ends: ["activated", "old"], runs: "new" },
   { what: "a system that does not boot", ...activate, next: { ...kernel, boots: false }, ends: ["failed", "old"] },
   {
     what: "a system that is booted and reaches no controller",
@@ -75,7 +86,7 @@ const scenarios: readonly Scenario[] = [
     what: "a gate that does not hold",
     ...activate,
     next: kernel,
-    spec: { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 2 }] },
+    spec: gate,
     ends: ["failed", "old"],
   },
   { what: "a way back", before: ["prepare", "activate"], step: "roll_back", ends: ["rolled_back", "old"] },
@@ -86,15 +97,94 @@ const scenarios: readonly Scenario[] = [
     next: kernel,
     ends: ["rolled_back", "old"],
   },
+  {
+    what: "a way back from a system for the next boot",
+    before: ["prepare", "activate"],
+    step: "roll_back",
+    next: kernel,
+    activation: later,
+    ends: ["rolled_back", "old"],
+  },
+  {
+    what: "a way back from it behind that boot",
+    before: ["prepare", "activate"],
+    boots: true,
+    step: "roll_back",
+    next: kernel,
+    activation: later,
+    ends: ["rolled_back", "old"],
+    runs: "new",
+  },
+  {
+    what: "a switch that does not hold, where another system waits for a boot",
+    first: later,
+    ...activate,
+    spec: gate,
+    ends: ["failed", "first"],
+    runs: "old",
+  },
+  {
+    what: "a boot that does not hold, where another system waits for one",
+    first: later,
+    ...activate,
+    next: { kernel: "6.6.9", reaches: false },
+    ends: ["failed", "first"],
+  },
+  {
+    what: "a way back from a switch, where another system waits for a boot",
+    first: later,
+    before: ["prepare", "activate"],
+    step: "roll_back",
+    ends: ["rolled_back", "first"],
+    runs: "old",
+  },
+  {
+    what: "a way back from nothing, where another system waits for a boot",
+    first: later,
+    before: ["prepare"],
+    step: "roll_back",
+    ends: ["rolled_back", "first"],
+    runs: "old",
+  },
+  {
+    what: "a switch that does not hold, with another system on trial",
+    first: { mode: "test" },
+    ...activate,
+    spec: gate,
+    ends: ["failed", "old"],
+    runs: "first",
+  },
+  {
+    what: "a way back from nothing, with another system on trial",
+    first: { mode: "test" },
+    before: ["prepare"],
+    step: "roll_back",
+    ends: ["rolled_back", "old"],
+    runs: "first",
+  },
+  { what: "a system that is there under another commit", brings: "old", ...activate, ends: ["activated", "old"] },
+  {
+    what: "a way back from a system that was there under another commit",
+    brings: "old",
+    before: ["prepare", "activate"],
+    step: "roll_back",
+    ends: ["rolled_back", "old"],
+  },
 ];
 
-const statement = ({ spec, activation = {} }: Scenario) =>
-  nixosStatement("new", { timeouts: { activateSeconds: 60, rebootSeconds: 120 }, activation, ...spec });
+const timeouts = { activateSeconds: 60, rebootSeconds: 120 };
+const statement = ({ brings = "new", spec, activation = {} }: Scenario) =>
+  nixosStatement(brings, { timeouts, activation, ...spec });
 
 async function ready(scenario: Scenario): Promise<NixosWorld> {
   const world = new NixosWorld(scenario.loader);
   world.add("new", scenario.next ?? {});
+  world.add("first", kernel);
+  const { first: activation } = scenario;
+  const first = { ...nixosStatement("first", { timeouts, activation }), name: "u0", signedAt: "2025-01-01T00:00:00Z" };
+  if (activation) await world.give(first, "prepare", "activate");
   await world.give(statement(scenario), ...(scenario.before ?? []));
+  if (scenario.boots) world.powerCut();
   world.order(scenario.step, statement(scenario), { seq: 50 });
   return world;
 }
@@ -119,6 +209,8 @@ describe("the updater of NixOS systems, cut off", () => {
         for (let at = 1; at <= effects; at++) {
           const world = await ready(scenario);
           await cut(world, [at], () => how === "without power");
+          const { ends, runs = ends[1] } = scenario;
+          if (how === "killed") expect(world.state.current, `cut off before effect ${at}`).to.equal(runs);
           const may = how === "killed" || !scenario.orEnds ? [scenario.ends] : [scenario.ends, scenario.orEnds];
           expect(may, `cut off before effect ${at} of ${effects}`).to.deep.include(look(world));
         }
@@ -134,7 +226,8 @@ describe("the updater of NixOS systems, cut off", () => {
       const [state, system] = look(world);
       const message = `seed ${seed}: ${scenario.what}, cut off before ${at.join(", ")}`;
       // Boots use the time up: then it is back, and says so.
-      expect([scenario.ends, scenario.orEnds, ["failed", "old"]], message).to.deep.include([state, system]);
+      const back = scenario.first && scenario.ends[1] === "first" ? "first" : "old";
+      expect([scenario.ends, scenario.orEnds, ["failed", back]], message).to.deep.include([state, system]);
     }
   });
 });

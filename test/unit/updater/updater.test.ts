@@ -315,6 +315,16 @@ describe("the updater", () => {
       }
     });
 
+    for (const nodeCommand of ['x=1; test "${x}" = 1', "test $$ -gt 1", "test $((2 - 1)) = 1 && echo $HOME", "$LOOK"])
+      it(`reaches the shell as it was written: ${nodeCommand}`, async () => {
+        const world = prepared();
+        world.gates.set(nodeCommand, true);
+        const spec = { ...quick, healthGates: [{ name: "disks", nodeCommand, withinSeconds: 1 }] };
+        await world.give(statementOf(young, spec), "prepare", "activate");
+        expect(world.report()?.failure).to.equal(undefined);
+        expect(world.report()?.state).to.equal("activated");
+      });
+
     it("is not left running by an updater that was cut off", async () => {
       const world = prepared();
       world.gates.set("look", true);
@@ -563,6 +573,24 @@ describe("the updater", () => {
         "rolled_back",
         old,
       ]);
+    });
+
+    it("says no older word again when the last one answers what nobody signed, and counts on from that", async () => {
+      const world = prepared();
+      const statement = statementOf(young, quick);
+      await world.give(statement, "prepare");
+      world.order("activate", statement, { epoch: 9, owner: "c9", seq: 1 }, "Zm9yZ2Vk");
+      await world.live();
+      const aside = world.report();
+      expect(aside?.fence.owner).to.equal("c9");
+      // The clock may be put back, too.
+      world.now -= 3_600_000;
+      await world.run();
+      expect(world.report()).to.deep.equal(aside);
+      await world.give(statement, "activate");
+      expect(world.report()?.state).to.equal("activated");
+      const counts = world.said.map(({ epoch }) => epoch);
+      expect(counts).to.deep.equal([...new Set(counts)].toSorted((one, other) => one - other));
     });
 
     it("has one rollout at a time", async () => {
