@@ -85,13 +85,13 @@ const runtimeOf = (
   runtime=$(sed -n 's|^ExecStart=\(/nix/store/[^/]*\)/.*|\1|p' /run/systemd/system/kcore-node-agent.service.d/kcore-update.conf 2>/dev/null)
   [ -n "$runtime" ] || runtime=$kept`;
 
-/** What a system was built of stands in the updater's systems.json (src/updater/nixos-systems.ts). */
+/** What a system was built of stands in the updater's systems.json (src/updater/nixos-systems.ts), the last name being its name. */
 const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/systems.json 2>/dev/null)
   for k in /nix/var/nix/profiles/system ${link}; do
     kept=$runtime runtime=none
     [ ! -e "$k" ] || runtime=$(readlink -f "$k")
     k='{"path":"'$runtime'","id":"'
-    case $known in *"$k"*) runtime=\${known#*"$k"} && runtime=\${runtime%%'"'*} ;; esac
+    case $known in *"$k"*) runtime=\${known##*"$k"} && runtime=\${runtime%%'"'*} ;; esac
   done`;
 
 /** Refuses with what the report says that went wrong. */
