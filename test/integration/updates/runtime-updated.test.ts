@@ -123,7 +123,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         };
         expect(await runs()).to.equal(built);
         const known = [
-          { path: "/nix/store/x", id: "github:a/b" },
+          { path: built, id: "github:a/b" },
           { path: built, id: flake },
         ];
         writeFileSync(join(folder(), "systems.json"), `${JSON.stringify(known)}\n`);
