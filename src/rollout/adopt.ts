@@ -48,7 +48,12 @@ export function firstRow(view: RolloutView, id: string, phase: "pending" | "pref
   const before = rows.get(id);
   const seq = Math.max(before?.seq ?? 0, lastSeqOf(view, id)) + 1;
   return {
-    ...{ epoch: owner.epoch, owner: owner.owner, generation, seq, phase, since: now },
+    epoch: owner.epoch,
+    owner: owner.owner,
+    generation,
+    seq,
+    phase,
+    since: now,
     ...(before && isDrained(view, id, before) ? { drained: true } : {}),
     ...(isUnproven(view, id, before) ? { unproven: true } : {}),
   };

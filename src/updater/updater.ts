@@ -266,7 +266,10 @@ export class Updater {
     if (doing.stage === "back") {
       const first = doing.failure ?? failure;
       const message = `${first.message}; and it could not go back: ${failure.message}`;
-      return this.#end({ state: "failed", failure: { ...new UpdateFailure(first.kind, message).failure, stuck: true } });
+      return this.#end({
+        state: "failed",
+        failure: { ...new UpdateFailure(first.kind, message).failure, stuck: true },
+      });
     }
     doing.stage = "back";
     doing.boots = false;

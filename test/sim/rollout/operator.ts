@@ -7,7 +7,8 @@ import type { RolloutWorld } from "./world.ts";
 export class Operator {
   readonly #world: RolloutWorld;
   readonly #generations = new Map<string, number>();
-  #targets = 0;
+  readonly #targets = new Map<string, string>();
+  #made = 0;
   #asked = 0;
   readonly soakSeconds: number | undefined;
 
@@ -97,8 +98,17 @@ export class Operator {
       rollback: { automatic: swarm.automatic },
       timeouts: { prepareSeconds: 120, activateSeconds: 120, rebootSeconds: 150, verifySeconds: 60 },
     });
-    controller.apply(name, { target: `g${++this.#targets}`, spec }, generation);
+    const target = this.#targetOf(name);
+    controller.apply(name, { target, spec }, generation);
     return controller.id;
+  }
+
+  /** Half of the time the same manifest once more. */
+  #targetOf(name: string): string {
+    const known = this.#targets.get(name);
+    const target = known !== undefined && this.#world.random.chance(0.5) ? known : `g${++this.#made}`;
+    this.#targets.set(name, target);
+    return target;
   }
 
   #generation(name: string): number {
