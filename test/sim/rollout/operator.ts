@@ -60,6 +60,11 @@ export class Operator {
         figures.takeovers++;
         random.pick(this.#world.controllers.filter(({ id }) => id !== owner)).takeOver("u", random.chance(0.3));
       }
+      // Also before anybody approved it.
+      if (random.chance(0.3)) {
+        figures.rollbacks++;
+        this.#wish("u", "rollback");
+      }
       scheduler.after(60_000, () => this.#applyNext());
     });
   }
