@@ -99,7 +99,7 @@ export class Operator {
         ...(this.soakSeconds === undefined ? {} : { canary: { soakSeconds: this.soakSeconds } }),
       },
       drain: { enabled: swarm.drain },
-      approvalPolicy: swarm.approval,
+      approvalPolicy: generation > 1 && this.#world.random.chance(0.4) ? "manual" : swarm.approval,
       rollback: { automatic: swarm.automatic },
       timeouts: { prepareSeconds: 120, activateSeconds: 120, rebootSeconds: 150, verifySeconds: 60 },
     });
