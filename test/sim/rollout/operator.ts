@@ -1,5 +1,5 @@
 import type { WishAction } from "#rollout/records.ts";
-import { names } from "./controller.ts";
+import { names, type SimController } from "./controller.ts";
 import { parseSpec } from "./records.ts";
 import type { RolloutWorld } from "./world.ts";
 
@@ -133,8 +133,7 @@ export class Operator {
     if (generation !== undefined) this.#world.promoted.add(`${name} ${generation}`);
   }
 
-  #wish(name: string, action: WishAction, more: object = {}): number | undefined {
-    const controller = this.#any();
+  #wish(name: string, action: WishAction, more: object = {}, controller = this.#any()): number | undefined {
     const generation = controller.of(name).head?.generation;
     if (generation === undefined) return undefined;
     controller.ask([
@@ -146,6 +145,17 @@ export class Operator {
   #rollBackNow(name: string): void {
     this.#world.checks.isForced.add(name);
     this.#wish(name, "rollback", { now: true });
+  }
+
+  takeOverAndCancel(name: string, controller: SimController): void {
+    const { scheduler, random, figures } = this.#world;
+    figures.takeovers++;
+    controller.takeOver(name, false);
+    scheduler.after(random.between(1_000, 20_000), () => {
+      if (this.#world.isHealed) return;
+      figures.cancels++;
+      this.#wish(name, "cancel", {}, controller);
+    });
   }
 
   /** Half of the time two at once, and some of them by force. */
