@@ -15,7 +15,8 @@ export function reasonOf(view: RolloutView): string | undefined {
 function whyDrained(view: RolloutView, id: string, row: Row): string | undefined {
   if (!isAtRest(row) || !isDrained(view, id, row) || !isHook(view.spec.drain.after)) return undefined;
   const name = nameOf(view, id);
-  if (row.generation !== view.generation) return `${name} stays drained, since generation ${row.generation}`;
+  if (row.generation !== view.generation)
+    return view.nodes.has(id) ? `${name} stays drained, since generation ${row.generation}` : undefined;
   const { next, held, failed } = lookAtHooks(view, id, row);
   if (next !== undefined) return `${name} is drained until the bastion lets work come back`;
   if (held !== undefined) return `${name} stays drained until it is well: it ${illnessOf(view, id)}`;

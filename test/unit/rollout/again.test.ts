@@ -88,6 +88,7 @@ describe("an update that is applied once more", () => {
     const rollout = gateFailed(manual).set({ isApproved: false });
     again(rollout).wish("cancel", { generation: 2 });
     expect(reasonOf(rollout.view)).to.equal("cancelled; n1 stays drained, since generation 1");
+    expect(reasonOf({ ...rollout.view, nodes: new Map() })).to.equal("cancelled");
   });
 
   it("gives work back to a node that went back and was called off", () => {
