@@ -171,6 +171,8 @@ export const UpdateHookAnswer = z.object({
   node: Text,
   generation: z.int().min(1),
   seq: z.int().min(1),
+  /** Of the hooks of a row one is asked after the other: which one this is the answer to. */
+  hook: Text,
   ok: z.boolean(),
   message: z.string().max(2_000).optional(),
 });

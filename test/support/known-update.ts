@@ -47,7 +47,7 @@ export class KnownUpdates {
 
   /** The update as far as a rollout has come. */
   async update({ view }: SteppedRollout): Promise<UpdateRecords> {
-    const { name, spec, generation, progress, rows, reports, owner } = view;
+    const { name, spec, generation, progress, rows, reports, answers, owner } = view;
     const statement = Statement.parse({ kind: "ClusterUpdate", cluster: "lab", name, spec, signedAt: at });
     const signed = { statement: JSON.stringify(statement), signature: "", signer: "" };
     const of = keys.update(name);
@@ -58,6 +58,10 @@ export class KnownUpdates {
       ...(progress ? [{ key: of.progress, value: progress }] : []),
       ...[...rows].map(([id, value]) => ({ key: of.row(id), value })),
       ...[...reports].map(([id, value]) => ({ key: of.report(id), value })),
+      ...[...answers].map(([key, value]) => {
+        const [node = "", hook = ""] = key.split("/");
+        return { key: of.hook(node, hook), value };
+      }),
     ]);
     const update = this.parts.index.read(name);
     if (!update) throw new Error(`the update “${name}” cannot be read`);

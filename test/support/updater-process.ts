@@ -36,6 +36,7 @@ type Journal = Partial<Pick<Order, "fence">> & {
   past?: Remembered["past"];
   report?: Report;
   previous?: Report["present"];
+  previousOf?: { readonly name: string; readonly brings: "runtime" };
 };
 let journal = JSON.parse(read(names.journal) ?? "{}") as Journal;
 let boots = 0;
@@ -56,8 +57,8 @@ export function moveProfile(path: string): void {
 
 /** As the real one's schema orders its fields. */
 function save(): void {
-  const { fence, past, previous, report } = journal;
-  put(names.journal, { format: "kcore-updater/1", fence, past, previous, report });
+  const { fence, past, previous, previousOf, report } = journal;
+  put(names.journal, { format: "kcore-updater/1", fence, past, previous, previousOf, report });
 }
 
 function say(state: Report["state"], more: Partial<Report> = {}): void {
@@ -68,7 +69,7 @@ function say(state: Report["state"], more: Partial<Report> = {}): void {
     fence,
     state,
     present: present(),
-    ...(previous && { previous }),
+    ...(previous && journal.previousOf?.name === fence.name && previous.id !== present().id && { previous }),
     ...more,
   };
   journal.report = Report.parse({ ...said, at: Date.now() });
@@ -77,7 +78,7 @@ function say(state: Report["state"], more: Partial<Report> = {}): void {
 }
 
 async function carryOut({ step, signed, contact }: Order): Promise<void> {
-  const { bundle } = Statement.parse(JSON.parse(signed.statement));
+  const { bundle, name: signedName } = Statement.parse(JSON.parse(signed.statement));
   const path = bundle?.storePath ?? "";
   const { [step as "prepare"]: failure, hold, patience = 600_000 } = behaviour();
   switch (step) {
@@ -109,15 +110,15 @@ async function carryOut({ step, signed, contact }: Order): Promise<void> {
         moveProfile(before.id);
         return say("failed", { failure: problem });
       }
-      if (before.id !== path) journal.previous = before;
+      if (before.id !== path)
+        journal = { ...journal, previous: before, previousOf: { name: signedName, brings: "runtime" } };
       return say("activated");
     }
     case "roll_back":
       say("rolling_back");
       await sleep(100);
       if (failure) return say("failed", { failure });
-      if (journal.previous) moveProfile(journal.previous.id);
-      delete journal.previous;
+      if (journal.previous && journal.previousOf?.name === signedName) moveProfile(journal.previous.id);
       return say("rolled_back");
   }
 }
@@ -133,9 +134,7 @@ for (;;) {
   const remembered = known && { fence: known, past, isBusy: false };
   const verdict = judgeOrder(remembered, order.fence);
   if (verdict.accept) {
-    const isSame = journal.fence?.name === order.fence.name && journal.fence.generation === order.fence.generation;
     journal = { ...journal, ...rememberOrder(remembered, order.fence) };
-    if (!isSame) delete journal.previous;
     save();
   }
   rmSync(at(names.taken));

@@ -35,7 +35,7 @@ export interface Attendant {
 
 /**
  * Attends to a rollout; undefined where another process of this machine does. Whose hooks it runs is told by a controller, which ones by
- * what the bastion signed alone. Two attendants on two machines do no harm as long as their hooks may be done twice: the first answer counts.
+ * what the bastion signed alone; of one node one at a time, until it has ended. Two attendants on two machines do no harm as long as their hooks may be done twice: the first answer counts.
  */
 export async function openAttendant(options: AttendantOptions): Promise<Attendant | undefined> {
   const { cluster, name, say } = options;
@@ -47,29 +47,76 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
   }
   const end = new AbortController();
   const begun = new Set<string>();
-  const running = new Set<Promise<void>>();
+  let last: UpdateView | undefined;
+  /** By node: its work is not taken away and given back at once. */
+  const running = new Map<string, Running>();
   const keyOf = ({ id, hook, seq }: NodeUpdateView, generation: number): string => `${generation} ${id} ${seq} ${hook}`;
-  const asked = ({ nodeStatus, generation }: UpdateView): readonly NodeUpdateView[] =>
-    nodeStatus.filter((node) => node.hook !== undefined && !begun.has(keyOf(node, generation)));
+  const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
+    node.hook !== undefined && !begun.has(keyOf(node, generation));
+  const asked = (view: UpdateView): readonly NodeUpdateView[] => view.nodeStatus.filter((node) => isNew(node, view));
+  const begin = (view: UpdateView, node: NodeUpdateView): void => {
+    const key = keyOf(node, view.generation);
+    const stop = new AbortController();
+    const signal = AbortSignal.any([end.signal, stop.signal]);
+    const work = attend(options, { view, node, folder, signal }).catch((error: unknown) => {
+      if (error === noMore) {
+        say(`${node.hostname}: ${node.hook} is ended: ${noMore.message}`);
+        // Should it be asked for after all, it is begun anew.
+        begun.delete(key);
+      } else if (!signal.aborted) say(`${node.hostname}: ${(error as Error).message}`);
+    });
+    begun.add(key);
+    running.set(node.id, { view, node, stop, work });
+    void work.finally(() => {
+      running.delete(node.id);
+      // What had to wait for it waits for no news.
+      if (last && !end.signal.aborted) look(last);
+    });
+  };
+  const look = (view: UpdateView): void => {
+    last = view;
+    for (const node of view.nodeStatus) {
+      const present = running.get(node.id);
+      if (present && isPast(present, view.generation, node, isNew(node, view))) present.stop.abort(noMore);
+    }
+    for (const node of asked(view)) {
+      if (running.size >= mostAtOnce(options, view)) break;
+      if (!running.has(node.id)) begin(view, node);
+    }
+  };
   return {
-    look(view) {
-      for (const node of asked(view)) {
-        if (running.size >= mostAtOnce(options, view)) break;
-        begun.add(keyOf(node, view.generation));
-        const work = attend(options, { view, node, folder, signal: end.signal }).catch((error: unknown) => {
-          if (!end.signal.aborted) say(`${node.hostname}: ${(error as Error).message}`);
-        });
-        running.add(work);
-        void work.finally(() => running.delete(work));
-      }
-    },
+    look,
     isNeeded: (view) => running.size > 0 || asked(view).length > 0,
     async close() {
       end.abort();
-      await Promise.all(running);
+      await Promise.all([...running.values()].map(({ work }) => work));
       await place.leave();
     },
   };
+}
+
+interface Running {
+  readonly view: UpdateView;
+  readonly node: NodeUpdateView;
+  readonly stop: AbortController;
+  readonly work: Promise<void>;
+}
+
+const noMore = new Error("it is not asked for any more");
+
+/**
+ * Whether what is being done is not asked for any more. What is not asked for at the moment may be again, when its node is well; and a controller
+ * that lags behind tells what was before.
+ */
+function isPast(
+  { view, node: { hook, seq = 0 } }: Pick<Running, "view" | "node">,
+  generation: number,
+  node: NodeUpdateView,
+  isNew: boolean,
+): boolean {
+  if (generation !== view.generation) return generation > view.generation;
+  const { seq: present = 0 } = node;
+  return present === seq ? isNew && node.hook !== hook : present > seq;
 }
 
 interface Asked {
@@ -79,16 +126,25 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-async function attend(options: AttendantOptions, { view, node, folder, signal }: Asked): Promise<void> {
-  const { cluster, name, say } = options;
-  const { hook: hookName = "", hostname, id, seq = 0 } = node;
-  say(`${hostname}: ${hookName} is begun`);
-  const { ok, message } = await carryOut(options, { view, node, folder, signal });
-  say(`${hostname}: ${hookName} ${ok ? "is done" : `failed: ${message}`}`);
-  const answer = { node: id, generation: view.generation, seq, ok, ...(message !== undefined && { message }) };
+/** Over when nothing of it runs any more. */
+async function attend(options: AttendantOptions, asked: Asked): Promise<void> {
+  const { hook, hostname } = asked.node;
+  options.say(`${hostname}: ${hook} is begun`);
+  const { left, ...end } = await carryOut(options, asked);
+  options.say(`${hostname}: ${hook} ${end.ok ? "is done" : `failed: ${end.message}`}`);
+  try {
+    await answer(options, asked, end);
+  } finally {
+    await left;
+  }
+}
+
+async function answer({ cluster, name }: AttendantOptions, { view, node, signal }: Asked, end: HookEnd): Promise<void> {
+  const { id, hook = "", seq = 0 } = node;
+  const said = { node: id, generation: view.generation, seq, hook, ...end };
   for (;;) {
     try {
-      await askUpdates(cluster, (client) => client.call("answerHook", answer, { id: name }));
+      await askUpdates(cluster, (client) => client.call("answerHook", said, { id: name }));
       return;
     } catch (error) {
       const code = error instanceof KcoreError ? error.problems[0]?.code : undefined;
@@ -138,7 +194,10 @@ function signedSpec({ cluster, name }: AttendantOptions, { signed }: UpdateView)
   throw new KcoreError({ code: "UPDATE_UNSIGNED", message: `what was signed is not the update “${name}”` });
 }
 
-/** A controller in wrong hands cannot have all nodes drained at once. */
+/**
+ * Whatever a controller in wrong hands asks for, no more is done at once. That a node has its work back before the next one is drained is the
+ * controller's word: there need be nothing that gives it back, and another attendant may have done it.
+ */
 function mostAtOnce(options: AttendantOptions, view: UpdateView): number {
   try {
     return signedSpec(options, view).strategy.maxUnavailable;

@@ -15,7 +15,8 @@ export interface AttendedNode {
 
 /**
  * Finds out whose hook a controller asks for. Nobody's work is taken away whom the manifest does not mean, as the bastion signed it; and what the roster
- * says of a node counts: a controller cannot call it what another one is called there. @throws KcoreError UPDATE_UNSIGNED
+ * says of a node counts. What a controller calls it counts only if the roster knows nobody else by that: by his id, or by a name with the same first label
+ * (`a` and `a.example.org`). A host name that the roster knows nobody by is believed. @throws KcoreError UPDATE_UNSIGNED
  */
 export function attendedNode(
   project: string,
@@ -24,13 +25,20 @@ export function attendedNode(
 ): AttendedNode {
   const entries = [...rosterIfAny(project).nodes.values()];
   const entry = entries.find((one) => one.id === id);
-  const isOthers = entries.some((one) => one !== entry && one.name === hostname);
-  const names = [...(isOthers ? [] : [hostname]), ...(entry ? [entry.name] : [])];
-  const name = names.find((own) => mayBeMeant({ id, hostname: own, dc: entry?.dc ?? dc }, selector));
+  const isOthers = (word: string): boolean =>
+    entries.some((one) => one !== entry && (one.id === word || firstLabel(one.name) === firstLabel(word)));
+  const names = [...(isOthers(hostname) ? [] : [hostname]), ...(entry ? [entry.name] : [])];
+  const name = isOthers(id)
+    ? undefined
+    : names.find((own) => mayBeMeant({ id, hostname: own, dc: entry?.dc ?? dc }, selector));
   if (name !== undefined) return { id, name, entry };
   throw new KcoreError({
     code: "UPDATE_UNSIGNED",
     message: `a controller asks for a hook of “${hostname}” (${id}), whom the update does not mean`,
-    hint: "look at that controller: it acts against what was signed",
+    hint: "name it by its id, or as the roster does; if it is not meant at all, look at that controller: it acts against what was signed",
   });
+}
+
+function firstLabel(name: string): string {
+  return name.split(".", 1)[0] ?? name;
 }

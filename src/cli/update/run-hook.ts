@@ -22,6 +22,8 @@ export interface HookEnd {
   readonly ok: boolean;
   /** Why it is not, with the end of what it printed. */
   readonly message?: string;
+  /** It was answered for and has not ended yet; it does soon. */
+  readonly left?: Promise<unknown>;
 }
 
 const pauseMs = 2_000;
@@ -34,12 +36,16 @@ const endings = [
 /** Of what it printed, so much goes along with the answer. */
 const tailLength = 1_000;
 
-/** Runs it in a process group of its own, which is ended when its time is over. @throws the signal's reason when it was stopped */
+/**
+ * Runs it in a process group of its own, which is ended when its time is over, or when the signal says so: then it has ended before that is
+ * thrown. @throws the signal's reason
+ */
 export async function runHook(program: HookProgram): Promise<HookEnd> {
   const { signal, limitSeconds, spareSeconds, isRepeated } = program;
   const until = performance.now() + (limitSeconds - spareSeconds) * 1000;
   for (;;) {
     const end = await runOnce(program, until - performance.now());
+    if (signal.aborted) await end.left;
     signal.throwIfAborted();
     if (end.ok || !isRepeated || until - performance.now() < pauseMs) return end;
     await sleep(pauseMs, undefined, { signal });
@@ -64,10 +70,10 @@ async function runOnce(
       resolve(code === 0 ? "" : code === null ? `it ended by ${by}` : `it exits with ${code}`),
     );
     const late = new AbortController();
-    const given = Promise.withResolvers<string>();
+    const given = Promise.withResolvers<undefined>();
     const left = Math.max(0, leftMs);
     const timers = [setTimeout(() => late.abort(), left)];
-    if (spareSeconds > 0) timers.push(setTimeout(() => given.resolve(""), left + spareSeconds * 500));
+    if (spareSeconds > 0) timers.push(setTimeout(() => given.resolve(undefined), left + spareSeconds * 500));
     const stopped = AbortSignal.any([signal, late.signal]);
     const onStop = (): void => endInSteps(child, ended);
     stopped.addEventListener("abort", onStop, { once: true });
@@ -76,9 +82,10 @@ async function runOnce(
     for (const timer of timers) clearTimeout(timer);
     // Whoever ends with 0 because it was told to end has done nothing.
     if (why === "" && !late.signal.aborted) return { ok: true };
-    const reason = late.signal.aborted ? `it ran out of its ${limitSeconds} s` : why;
+    const reason = late.signal.aborted || why === undefined ? `it ran out of its ${limitSeconds} s` : why;
     const tail = cleanText((await readFile(log, "utf8")).slice(-tailLength)).trim();
-    return { ok: false, message: tail === "" ? reason : `${reason}: ${tail}` };
+    const message = tail === "" ? reason : `${reason}: ${tail}`;
+    return { ok: false, message, ...(why === undefined && { left: ended }) };
   } finally {
     await file.close();
   }

@@ -2,17 +2,17 @@ import type { Credentials } from "#api/client.ts";
 import { describeError } from "#api/log.ts";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { defined } from "#optional/defined.ts";
-import { answerable } from "#rollout/hooks.ts";
 import type { WishAction } from "#rollout/records.ts";
 import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
+import { answerHook } from "./answer-hook.ts";
 import { applyUpdate, type ApplyParts } from "./apply-update.ts";
 import { fetchBundles } from "./bundle-fetcher.ts";
 import type { BundleStore } from "./bundles.ts";
 import { openExchange, type Exchange } from "./exchange.ts";
 import { wantedBundles } from "./needed-bundles.ts";
-import { presentHash, startOwnerLoop, viewOf } from "./owner-loop.ts";
+import { presentHash, startOwnerLoop } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
 import { knowNodes } from "./rollout-nodes.ts";
 import { grantClaims, takeOver, unknownUpdate } from "./takeover.ts";
@@ -114,15 +114,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
     takeOver: (name, { force }, by) =>
       takeOver({ records, index, controllerId, members }, name, { by, ...defined({ force }) }),
-    async answerHook(name, { node, ...answer }) {
-      const update = known(name);
-      const id = parts.names.find(node);
-      const row = update.rows.get(id);
-      const hook = row && answerable(viewOf(update, knowNodes(parts), parts, parts.clock()), id, row);
-      if (hook === undefined || row?.seq !== answer.seq)
-        throw new Refused(409, "UPDATE_NOT_ASKED", `nothing is asked of the bastion for ${node} now`);
-      return records.put([{ key: keys.update(name).hook(id, hook), value: answer }]);
-    },
+    answerHook: (name, answer) => answerHook(parts, known(name), { ...answer, node: parts.names.find(answer.node) }),
     async stop() {
       unwatch();
       exchange.stop();

@@ -127,7 +127,7 @@ ${more}`;
 there || unsure || refuse UPDATER_MISSING "this node has no updater yet: kcore orchestrate deploy_node $K_NODE"
 there || exit 1
 fact updater there
-if [ "$f_name" = ${update} ] && [ -n "$previous" ]; then fact changed yes; else fact changed no; fi`),
+if [ -n "$previous" ]; then fact changed yes; else fact changed no; fi`),
       };
     case "fenced":
       return {
@@ -185,8 +185,10 @@ printf '%s\n' ${update}" $f_epoch "${owner} >${folder}/confirmed.new && mv -f ${
         want: { back: "yes" },
         // It ran it before the update came, or another update came since: the node keeps what ran before one update alone.
         probe: look(sh`back=yes
-if [ "$runtime" = ${target} ] && { [ "$f_name" != ${update} ] || [ -z "$previous" ]; }; then note "the node has nothing to go back to from this update"; fi
-if [ "$runtime" = ${target} ] && [ "$f_name" = ${update} ] && [ -n "$previous" ]; then back=no; fi
+case $runtime:$previous in
+  ${target}:) note "the node has nothing to go back to from this update" ;;
+  ${target}:1) back=no ;;
+esac
 # It is at it behind a boot, or has not come to its end.
 case $ours$ordered$r_state in 1roll_backrolling_back | 1roll_backfailed) back=no ;; esac
 [ -z "$boots" ] || back=yes

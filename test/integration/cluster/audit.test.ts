@@ -128,7 +128,7 @@ describe("a controller's audit", function () {
       () =>
         operator().call(
           "answerHook",
-          { node: nodeId, generation: 1, seq: 1, ok: true, message: canary },
+          { node: nodeId, generation: 1, seq: 1, hook: "drain", ok: true, message: canary },
           { id: "spring" },
         ),
       { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404 },

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -55,7 +55,7 @@ describe("a hook on the bastion", () => {
   });
 
   it("that does not end when it is told to is answered for within its time all the same", async () => {
-    const { message } = await run("trap '' TERM; echo $$; while :; do sleep 1; done", {
+    const { message, left } = await run("trap '' TERM; echo $$; while :; do sleep 1; done", {
       limitSeconds: 3,
       spareSeconds: 2,
     });
@@ -64,7 +64,8 @@ describe("a hook on the bastion", () => {
     const mark = markProcess(pid);
     expect(isAlive(mark)).to.equal(true);
     process.kill(-pid, "SIGKILL");
-    await eventually(() => !isAlive(mark));
+    await left;
+    expect(isAlive(mark)).to.equal(false);
   });
 
   it("is ended when whoever attends leaves", async () => {
@@ -72,6 +73,17 @@ describe("a hook on the bastion", () => {
     const ended = run("sleep 60", { signal: stop.signal }).catch((error: unknown) => String(error));
     stop.abort(new Error("left"));
     expect(await ended).to.equal("Error: left");
+  });
+
+  it("that does not end when whoever attends leaves is waited for, past the time when it would be answered for", async () => {
+    const stop = new AbortController();
+    const command = "trap '' TERM; echo $$; sleep 3.5";
+    const ended = run(command, { limitSeconds: 3, spareSeconds: 1, signal: stop.signal }).catch(String);
+    const pid = await eventually(() => existsSync(log()) && (Number(readFileSync(log(), "utf8")) || undefined));
+    const mark = markProcess(pid);
+    stop.abort(new Error("left"));
+    expect(await ended).to.equal("Error: left");
+    expect(isAlive(mark)).to.equal(false);
   });
 
   it("that is a gate is tried until it holds", async () => {

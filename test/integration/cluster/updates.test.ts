@@ -378,6 +378,29 @@ steps:
     expect(view.nodeStatus[0]).to.include({ phase: "failed" }).and.not.have.property("hook");
   });
 
+  it("attend: a drain that goes on when its update is called off is ended, and only then work comes back", async () => {
+    const turns = join(project.project, "turns");
+    const drain = {
+      enabled: true,
+      command: "trap 'echo $KCORE_NODE ended >>turns; exit 1' TERM; echo $KCORE_NODE draining >>turns; sleep 60 & wait",
+      after: { command: "echo $KCORE_NODE back >>turns" },
+    };
+    const strategy = { type: "batch", maxUnavailable: 2 };
+    await apply(manifest("drain-called-off", ["n4", "n5"], "0.6.0", { drain, strategy, approvalPolicy: "auto" }));
+    const watching = kcore("get", "drain-called-off", "-w");
+    const said = (): readonly string[] => readFileSync(turns, { encoding: "utf8", flag: "a+" }).trim().split("\n");
+    await eventually(() => said().length === 2, 20_000);
+    await kcore("cancel", "drain-called-off");
+    const { code, stderr } = await watching;
+    expect(code, stderr).to.equal(1);
+    for (const node of ["n4", "n5"]) {
+      expect(said().filter((line) => line.startsWith(node))).to.deep.equal(
+        ["draining", "ended", "back"].map((word) => `${node} ${word}`),
+      );
+      expect(stderr).to.contain(`${node}: drain is ended: it is not asked for any more\n`);
+    }
+  });
+
   it("attend: a state is applied to the node as kcore state apply does it, and leaves a record", async () => {
     const drain = { enabled: true, state: "emptied", params: { word: "gone" } };
     await apply(manifest("by-state", ["n7"], "0.4.0", { drain, approvalPolicy: "auto" }));

@@ -98,6 +98,17 @@ describe("runtime.updated with a stand-in of the updater", () => {
         expect((await run("rolled_back", { owner: "bastion-2" })).outcome).to.equal("ok");
       });
 
+      it("goes back though another update has come to the node since, and had nothing of it", async () => {
+        await start();
+        for (const to of ["fenced", "prepared", "activated", "held"]) await changed(to);
+        const other = { update: "u2", owner: "bastion-2", target: storePath("0.3.0") };
+        await changed("fenced", other);
+        expect((await run("rolled_back", { ...other, target: storePath("0.2.0") })).notes).to.include(
+          "the node has nothing to go back to from this update",
+        );
+        expect((await changed("rolled_back")).now["runtime"]).to.equal(storePath("0.1.0"));
+      });
+
       it("takes a NixOS system for what it was built of, and what is only tried for nothing, unless that is asked for", async () => {
         const flake = "git+https://example.org/systems?ref=main&rev=0123456789abcdef0123456789abcdef01234567";
         const [system, profile] = [join(temp.path, "current-system"), join(temp.path, "kcore")];
@@ -134,6 +145,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
             join(folder(), "journal.json"),
             JSON.stringify({ format: "kcore-updater/1", fence, doing: { ...doing, time }, report }),
           );
+          writeFileSync(join(folder(), "ordered"), "bastion-1 activate 3\n");
           const outcomes: string[] = [];
           for (const to of ["activated", "booted", "held"])
             outcomes.push((await run(to, {}, { dryRun: true })).outcome);
@@ -141,6 +153,22 @@ describe("runtime.updated with a stand-in of the updater", () => {
         };
         expect(await at(await bootId())).to.deep.equal(["ok", "would-change", "ok"]);
         expect(await at("another")).to.deep.equal(["would-change", "ok", "would-change"]);
+      });
+
+      it("takes what another owner has begun there, and has not held, for nothing that is done", async () => {
+        await start();
+        for (const to of ["fenced", "prepared", "activated", "held"]) await changed(to);
+        updater?.kill("SIGKILL");
+        const journal = JSON.parse(readFileSync(join(folder(), "journal.json"), "utf8")) as Order;
+        const fence = { ...journal.fence, epoch: 2, owner: "c1" };
+        const doing = { step: "activate", statement: { spec: {} }, stage: "begun", boots: false, hasBooted: false };
+        writeFileSync(join(folder(), "journal.json"), JSON.stringify({ ...journal, fence, doing }));
+        const report = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as object;
+        writeFileSync(join(folder(), "report.json"), JSON.stringify({ ...report, fence, state: "activating" }));
+        for (const to of ["fenced", "activated"]) {
+          const { outcome, have } = await run(to, {}, { dryRun: true });
+          expect([outcome, have["runtime"]], to).to.deep.equal(["would-change", "under way"]);
+        }
       });
 
       it("tells why the updater failed, and that it is a gate", async () => {

@@ -17,10 +17,10 @@ export interface Updates {
 
 /**
  * What a node's updater says, by its files (src/updater/files.ts): the function `read_updates` sets `fenced` (of the last order that it accepted:
- * `f_name`, `f_epoch`, `f_owner`, `f_generation`, `f_seq`), and of its report `r_state`, `r_seq`, `waits`, `previous` and `ours`, which is empty when the
- * report is about another update or another owner's; `boots`, when the updater is about to boot the node for this owner's order; `ordered`, the last step
+ * `f_name`, `f_epoch`, `f_owner`, `f_generation`, `f_seq`), and of its report `r_state`, `r_seq`, `waits` and `ours`, which is empty when the
+ * report is about another update or another owner's; `previous`, when it can go back from this update; `boots`, when the updater is about to boot the node for this owner's order; `ordered`, the last step
  * that this owner ordered, if it is the last one; and `runtime`, what the daemons run: a store path, or the flake that a NixOS system was built of. The target
- * that somebody else only tries is not what the node runs: then it is what a boot would bring.
+ * that somebody else only tries is not what the node runs: then it is what a boot would bring, or `under way` while that has not held.
  */
 export function readUpdates({ folder, runs, update, owner, target, tried }: Updates): Sh {
   return sh`# pick KEY TEXT: k = the first value of KEY, a plain word or a number.
@@ -61,9 +61,21 @@ read_updates() {
   set -- \${k##*) }
   # A container's boot_id is its host's for one of them, and its own for the other.
   [ ! -e /run/systemd/container ] || boot=
-  case $ours$(cat ${folder}/journal.json 2>/dev/null) in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$boot"*" \${20}"'"'*) boots=1 ;; esac
+  whole=$(cat ${folder}/journal.json 2>/dev/null)
+  case $ours$whole in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$boot"*" \${20}"'"'*) boots=1 ;; esac
+  # What it knows of a way back outlives the orders of other updates.
+  [ "$f_name" = ${update} ] || previous=
+  case $whole in *'"previousOf":{"name":"'${update}'"'*) previous=1 ;; esac
   ${"profile" in runs ? runtimeOf(runs.profile) : systemOf(runs.system, folder)}
-  ${tried ? sh`:` : sh`case $ours$r_state in 1activating | 1rebooting) ;; *) [ "$runtime" != ${target} ] || runtime=$kept ;; esac`}
+  case $ours:$ordered:$r_state in
+    1:activate:activating | 1:activate:rebooting) ;;
+    *)
+      if [ "$runtime" = ${target} ]; then
+        ${tried ? sh`:` : sh`runtime=$kept`}
+        case $whole in *'"doing":{"step":"activate"'* | *'"doing":{"step":"roll_back"'*) runtime="under way" ;; esac
+      fi
+      ;;
+  esac
 }`;
 }
 

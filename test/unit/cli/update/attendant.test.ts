@@ -1,53 +1,132 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
 import type { UpdateView } from "#api/update-schemas.ts";
-import { createTestCluster, type TestCluster } from "#support/cluster.ts";
+import { createTestCluster, eventually, type TestCluster } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 import { signUpdate } from "#support/signed-update.ts";
-import { openAttendant } from "../../../../src/cli/update/attendant.ts";
+import { openAttendant, type Attendant } from "../../../../src/cli/update/attendant.ts";
 
-describe("what a controller in wrong hands can ask of the bastion", () => {
+describe("an attendant", () => {
   let cluster: TestCluster;
   let project: TestProject;
-  before(async () => {
-    cluster = await createTestCluster();
-    project = new TestProject();
-  });
-  after(async () => {
-    await project.remove();
-    await cluster.remove();
-  });
+  let attendant: Attendant;
+  let said: string[];
+  let answers: object[];
 
-  it("is no more drains at once than may be down as the bastion signed it", async () => {
-    const spec = {
-      target: { version: "1.0.0" },
-      selector: { allNodes: true },
-      drain: { enabled: true, command: "exec sleep 60" },
-    };
+  async function attend(more: object): Promise<(...nodes: readonly object[]) => UpdateView> {
+    const spec = { target: { version: "1.0.0" }, selector: { allNodes: true }, ...more };
     const signed = signUpdate(cluster, "u1", { spec });
-    const said: string[] = [];
-    const attendant = await openAttendant({
+    const call = (method: string, body: object): object => {
+      if (method === "answerHook") answers.push(body);
+      return { address: "192.0.2.1" };
+    };
+    const opened = await openAttendant({
       cluster: {
         context: "lab",
         folder: project.path,
         rootPem: cluster.authority.rootPem,
         cluster: cluster.authority.cluster,
-        ask: () => Promise.resolve({ address: "192.0.2.1" }),
+        ask: (work: (client: object) => unknown) => Promise.resolve(work({ call })),
       } as never,
       name: "u1",
       project: project.project,
       say: (text) => said.push(text),
     });
-    const nodeStatus = ["n1", "n2", "n3"].map((hostname, at) => ({
-      id: `${at}`,
-      hostname,
-      dc: "DC1",
-      hook: "drain",
-      seq: 1,
-    }));
-    const view = { generation: 1, signed, nodeStatus, spec: { strategy: { maxUnavailable: 1000 } } };
-    attendant?.look(view as unknown as UpdateView);
-    expect(said).to.deep.equal(["n1: drain is begun"]);
-    expect(attendant?.isNeeded(view as unknown as UpdateView)).to.equal(true);
-    await attendant?.close();
+    attendant = opened ?? expect.fail("somebody else attends");
+    return (...nodes) => {
+      const nodeStatus = nodes.map((node) => ({ id: "1", hostname: "n1", dc: "DC1", ...node }));
+      return {
+        generation: 1,
+        signed,
+        nodeStatus,
+        spec: { strategy: { maxUnavailable: 1000 } },
+      } as unknown as UpdateView;
+    };
+  }
+
+  beforeEach(async () => {
+    [said, answers] = [[], []];
+    cluster = await createTestCluster();
+    project = new TestProject();
+  });
+  afterEach(async () => {
+    await attendant.close();
+    await project.remove();
+    await cluster.remove();
+  });
+
+  describe("what a controller in wrong hands can ask of the bastion", () => {
+    it("is no more drains at once than may be down as the bastion signed it", async () => {
+      const see = await attend({ drain: { enabled: true, command: "exec sleep 60" } });
+      const view = see(...["n1", "n2", "n3"].map((hostname, at) => ({ id: `${at}`, hostname, hook: "drain", seq: 1 })));
+      attendant.look(view);
+      expect(said).to.deep.equal(["n1: drain is begun"]);
+      expect(attendant.isNeeded(view)).to.equal(true);
+    });
+  });
+
+  describe("the hooks of one node", () => {
+    const file = (name: string): string => join(project.path, name);
+    const done = async (): Promise<readonly string[]> =>
+      (await readFile(file("done"), "utf8").catch(() => "")).trim().split("\n");
+    const untilGo = (): string => `while [ ! -e ${file("go")} ]; do sleep 0.02; done`;
+    const noting = (text: string): string => `echo ${text} >> ${file("done")}`;
+    const says = (text: string): Promise<true> => eventually(() => said.includes(text));
+    // More than one may be down, so that it is the node alone that keeps the next one waiting.
+    const strategy = { type: "batch", maxUnavailable: 2 };
+
+    it("are run one at a time: what is not asked for any more is ended before the next one begins", async () => {
+      const drain = `trap '${noting("ended")}; exit 0' TERM; ${noting("draining")}; ${untilGo()}`;
+      const after = { command: noting("undrained") };
+      const see = await attend({ strategy, drain: { enabled: true, command: drain, after } });
+      attendant.look(see({ hook: "drain", seq: 3 }));
+      await eventually(async () => (await done()).includes("draining"));
+      attendant.look(see({ hook: "undrain", seq: 4 }));
+      await says("n1: undrain is done");
+      expect(await done()).to.deep.equal(["draining", "ended", "undrained"]);
+      expect(said).to.deep.equal([
+        "n1: drain is begun",
+        "n1: drain is ended: it is not asked for any more",
+        "n1: undrain is begun",
+        "n1: undrain is done",
+      ]);
+      expect(answers).to.deep.equal([{ node: "1", generation: 1, seq: 4, hook: "undrain", ok: true }]);
+    });
+
+    it("go on while the node is not well for a moment, and whatever an old view says", async () => {
+      const see = await attend({ strategy, drain: { enabled: true, command: untilGo() } });
+      attendant.look(see({ hook: "drain", seq: 3 }));
+      for (const node of [{ seq: 3 }, { seq: 2 }, { hook: "undrain", seq: 2 }, {}]) attendant.look(see(node));
+      attendant.look(see());
+      await writeFile(file("go"), "");
+      await says("n1: drain is done");
+      expect(said).to.deep.equal(["n1: drain is begun", "n1: drain is done"]);
+    });
+
+    it("that somebody else has answered make way for the next one", async () => {
+      const healthGates = [
+        { name: "a", command: untilGo() },
+        { name: "b", command: "true" },
+      ];
+      const see = await attend({ strategy, healthGates });
+      attendant.look(see({ hook: "gate a", seq: 5 }));
+      attendant.look(see({ hook: "gate b", seq: 5 }));
+      await says("n1: gate b is done");
+      expect(said[1]).to.equal("n1: gate a is ended: it is not asked for any more");
+    });
+
+    it("wait for one that does not end when it is told to, though it has been answered for", async () => {
+      const drain = `trap '' TERM; ${noting("draining")}; ${untilGo()}; ${noting("drained")}`;
+      const after = { command: noting("undrained") };
+      const see = await attend({ strategy, drain: { enabled: true, timeoutSeconds: 1, command: drain, after } });
+      attendant.look(see({ hook: "drain", seq: 3 }));
+      await eventually(() => answers.length === 1);
+      attendant.look(see({ hook: "undrain", seq: 4 }));
+      expect(said).to.deep.equal(["n1: drain is begun", "n1: drain failed: it ran out of its 1 s"]);
+      await writeFile(file("go"), "");
+      await says("n1: undrain is done");
+      expect(await done()).to.deep.equal(["draining", "drained", "undrained"]);
+    });
   });
 });

@@ -7,12 +7,14 @@ import { attendedNode } from "../../../../src/cli/update/attended-node.ts";
 
 const n1 = "11111111-1111-4111-8111-111111111111";
 const n2 = "22222222-2222-4222-8222-222222222222";
+const n3 = "33333333-3333-4333-8333-333333333333";
 
 describe("whose hook the bastion runs", () => {
   let project: TestProject;
   before(() => {
     project = new TestProject();
-    const nodes = `  n1: { id: ${n1}, address: 192.0.2.1, dc: DC1 }\n  n2: { id: ${n2}, address: 192.0.2.2, dc: DC2 }\n`;
+    const named = `  n3.example.org: { id: ${n3}, address: 192.0.2.3, dc: DC2 }\n`;
+    const nodes = `${named}  n1: { id: ${n1}, address: 192.0.2.1, dc: DC1 }\n  n2: { id: ${n2}, address: 192.0.2.2, dc: DC2 }\n`;
     project.write({ "project/roster/nodes.yaml": `nodes:\n${nodes}` });
   });
   after(() => project.remove());
@@ -27,6 +29,10 @@ describe("whose hook the bastion runs", () => {
     expect(find({ nodeIds: ["n1"] }, {})).to.deep.include({ id: n1, name: "n1" });
     expect(find({ nodeIds: ["n1"] }, { hostname: "n1.example.org" }).name).to.equal("n1");
     expect(find({ nodeIds: ["n1.example.org"] }, { hostname: "n1.example.org" }).name).to.equal("n1.example.org");
+    expect(find({ nodeIds: ["n7"] }, { hostname: "n7" })).to.deep.include({ id: n1, name: "n7" });
+    expect(find({ nodeIds: ["n3.example.org"] }, { id: n3, hostname: "n3.example.org" }).name).to.equal(
+      "n3.example.org",
+    );
     expect(find({ allNodes: true }, { hostname: "n2" }).name).to.equal("n1");
     expect(find({ datacenters: ["DC1"] }, { dc: "DC2" }).entry?.address).to.equal("192.0.2.1");
     expect(find({ nodeIds: ["n9"] }, { id: "9", hostname: "n9" })).to.deep.equal({
@@ -42,8 +48,13 @@ describe("whose hook the bastion runs", () => {
       [{ nodeIds: ["n1"] }, { id: n2, hostname: "n2", dc: "DC2" }],
       [{ nodeIds: ["n1"] }, { id: n2, hostname: "n1" }],
       [{ datacenters: ["DC1"] }, { id: n2, hostname: "n2", dc: "DC1" }],
-      // Its name is another node's.
+      // Its name is, or may be, another node's.
       [{ allNodes: true }, { id: "9", hostname: "n2" }],
+      [{ nodeIds: ["n1.example.org"] }, { id: n2, hostname: "n1.example.org", dc: "DC2" }],
+      [{ nodeIds: ["n1.example.org"] }, { id: "9", hostname: "n1.example.org" }],
+      [{ nodeIds: [n1] }, { id: n2, hostname: n1, dc: "DC2" }],
+      [{ nodeIds: ["n1"] }, { id: "n1", hostname: "n9" }],
+      [{ nodeIds: ["n3"] }, { id: n2, hostname: "n3", dc: "DC2" }],
     ] as const)
       expect(problemsIn(() => find(selector, node)).join(), JSON.stringify(node)).to.contain(refused);
   });

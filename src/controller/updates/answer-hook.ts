@@ -1,0 +1,32 @@
+import { isDeepStrictEqual } from "node:util";
+import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
+import { answerable } from "#rollout/hooks.ts";
+import { hookKey, nameOf } from "#rollout/view.ts";
+import type { Records } from "../cluster/records.ts";
+import { Refused } from "../cluster/refused.ts";
+import { keys } from "../cluster/registers.ts";
+import { viewOf, type OwnerLoopParts } from "./owner-loop.ts";
+import { knowNodes } from "./rollout-nodes.ts";
+import type { UpdateRecords } from "./update-records.ts";
+
+interface Parts extends Omit<OwnerLoopParts, "audit" | "log"> {
+  readonly records: Records;
+}
+
+/**
+ * Notes what came of a hook of a node, by its id. It counts for the hook that it names alone: one that comes again, because its reply was
+ * lost or somebody else attends, too, is taken as done and passes nothing else. @throws Refused UPDATE_NOT_ASKED
+ */
+export async function answerHook(
+  parts: Parts,
+  update: UpdateRecords,
+  { node, hook, ...answer }: AcceptedBodyOf<"answerHook">,
+): Promise<AnswerOf<"answerHook">> {
+  const view = viewOf(update, knowNodes(parts), parts, parts.clock());
+  const row = view.rows.get(node);
+  const isForRow = row?.generation === answer.generation && row.seq === answer.seq;
+  const isAsked = isForRow && answerable(view, node, row) === hook;
+  if (!isAsked && !isDeepStrictEqual(update.answers.get(hookKey(node, hook)), answer))
+    throw new Refused(409, "UPDATE_NOT_ASKED", `“${hook}” is not asked of the bastion for ${nameOf(view, node)} now`);
+  return parts.records.put([{ key: keys.update(update.name).hook(node, hook), value: answer }]);
+}
