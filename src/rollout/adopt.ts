@@ -1,4 +1,5 @@
 import type { Decision } from "./decision.ts";
+import { isDrained } from "./hooks.ts";
 import type { Progress, Row } from "./records.ts";
 import { isAtRest, type RolloutView } from "./view.ts";
 
@@ -41,11 +42,27 @@ function adopted(view: RolloutView, id: string, row: Row | undefined): Row {
   return { ...row, epoch, owner, seq, phase, since, ...(row.phase === "draining" ? { drained: true } : {}) };
 }
 
-/** A node's first row of a generation; above all that it may have been told before. */
+/** A node's first row of a generation; above all that it may have been told before. What the one before left undone is still to be done. */
 export function firstRow(view: RolloutView, id: string, phase: "pending" | "preflight"): Row {
   const { owner, rows, generation, now } = view;
-  const seq = Math.max(rows.get(id)?.seq ?? 0, lastSeqOf(view, id)) + 1;
-  return { epoch: owner.epoch, owner: owner.owner, generation, seq, phase, since: now };
+  const before = rows.get(id);
+  const seq = Math.max(before?.seq ?? 0, lastSeqOf(view, id)) + 1;
+  return {
+    epoch: owner.epoch,
+    owner: owner.owner,
+    generation,
+    seq,
+    phase,
+    since: now,
+    ...(before && isDrained(view, id, before) ? { drained: true } : {}),
+    ...(isUnproven(view, id, before) ? { unproven: true } : {}),
+  };
+}
+
+/** What a former owner knew of a node that this update brought somewhere may not be known here. */
+function isUnproven({ owner, reports }: RolloutView, id: string, before: Row | undefined): boolean {
+  if (before) return before.phase !== "succeeded";
+  return owner.epoch > 1 && reports.get(id)?.previous !== undefined;
 }
 
 /** The last order of this owner that the node knows. */

@@ -1,7 +1,7 @@
 import { hookSeconds, lookAtHooks, undrained, withoutDrain } from "./hooks.ts";
 import type { Failure, FailureKind, NodePhase, Report, Row } from "./records.ts";
 import { isOnTarget } from "./spec.ts";
-import { reportOf, type RolloutView } from "./view.ts";
+import { isGoingBack, reportOf, type RolloutView } from "./view.ts";
 import { missingOf } from "./well.ts";
 
 /** Whoever does something until its time is over then has to say so. */
@@ -42,9 +42,12 @@ export function to(view: RolloutView, row: Row, phase: NodePhase): Row {
   return { ...rest, epoch, owner, seq: row.seq + 1, phase, since: view.now };
 }
 
-function fail(view: RolloutView, row: Row, kind: FailureKind, message: string): Row {
-  const failure: Failure = { kind, message: message.slice(0, 2_000) };
-  return { ...to(view, row, "failed"), failure };
+export function fail(view: RolloutView, row: Row, kind: FailureKind, message: string): Row {
+  return failWith(view, row, { kind, message });
+}
+
+function failWith(view: RolloutView, row: Row, failure: Failure): Row {
+  return { ...to(view, row, "failed"), failure: { ...failure, message: failure.message.slice(0, 2_000) } };
 }
 
 /**
@@ -71,14 +74,21 @@ function follow(view: RolloutView, row: Row, report: Report): Row | undefined {
       return phase === "rolled_back" ? undefined : { ...to(view, row, "rolled_back"), from, ...(isNew ? drained : {}) };
     case "failed":
       return isNew || phase === "succeeded"
-        ? failedBy(view, { ...row, from, ...(isNew && report.previous ? drained : {}) }, report)
+        ? failedBy(view, { ...row, from, ...(isNew ? drained : {}) }, report)
         : undefined;
     default:
       if (!isNew) return undefined;
       if (report.state === "fenced" && isOnTarget(view.spec, view.target.id, report.present))
-        return { ...to(view, row, "succeeded"), from, untouched: true };
+        return isInDoubt(view, row)
+          ? { ...to(view, row, "verifying"), from }
+          : { ...to(view, row, "succeeded"), from, untouched: true };
       return phase === "preflight" ? to(view, row, "pending") : undefined;
   }
+}
+
+/** It has the target, and by what an earlier generation left it may not be well, or be without its work. What is to go is not looked at. */
+function isInDoubt(view: RolloutView, { drained, unproven }: Row): boolean {
+  return (drained === true || unproven === true) && !isGoingBack(view);
 }
 
 function fromDraining(view: RolloutView, id: string, row: Row): Row | undefined {
@@ -124,8 +134,7 @@ function kindOf(hook: string | undefined): FailureKind {
 
 function failedBy(view: RolloutView, row: Row, report: Report | undefined): Row | undefined {
   if (report?.state !== "failed") return undefined;
-  const { kind, message } = report.failure ?? { kind: "activation", message: "the node does not say why" };
-  return fail(view, row, kind, message);
+  return failWith(view, row, report.failure ?? { kind: "activation", message: "the node does not say why" });
 }
 
 /** A node that boots for the target may boot to go back. */

@@ -1,12 +1,14 @@
 import { adopt, firstRow, isBehind } from "./adopt.ts";
-import { advance, isLate, to } from "./advance.ts";
+import { advance, fail, isLate, to } from "./advance.ts";
 import { change, nothing, wait, type Decision } from "./decision.ts";
+import { broughtBefore } from "./earlier.ts";
+import { whyNotWell } from "./hooks.ts";
 import type { Progress, Row } from "./records.ts";
 import { isUndoAsked, rollBack, undoable } from "./roll-back.ts";
 import { selectNodes, wavesOf } from "./select.ts";
 import { startMore } from "./start-more.ts";
 import { whyNotStartAny, whyUnconfirmed } from "./starts.ts";
-import { isActive, isOpen, isWished, nameOf, otherOwnerOf, type RolloutView } from "./view.ts";
+import { isActive, isGoingBack, isOpen, isWished, nameOf, otherOwnerOf, type RolloutView } from "./view.ts";
 
 /**
  * The next records of a rollout, from all that is known: a pure function, called again when they are durable and when something else
@@ -51,6 +53,8 @@ function targetsOf({ rows, nodes, generation }: RolloutView, { waves }: Progress
 function beforehand(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
   // That it was begun is known by its rows alone, when what another owner wrote came over its progress.
   if (rows.size > 0) return begin(view, progress, rows);
+  if (isWished(view, "rollback") && broughtBefore(view).length > 0)
+    return change(progress, { phase: "rolling_back" }, view);
   if (isWished(view, "cancel") || isWished(view, "rollback"))
     return change(progress, { phase: "cancelled", reason: "cancelled" }, view);
   if (!view.isApproved && view.spec.approvalPolicy === "manual")
@@ -121,10 +125,12 @@ function stop(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, R
   const isBackBegun = [...rows.values()].some(({ phase }) => phase === "rolled_back");
   if (isWished(view, "rollback") || isBackBegun) return change(progress, { phase: "rolling_back" }, view);
   const [id, failed] = [...rows].find(([, { phase }]) => phase === "failed") ?? [];
-  if (id === undefined) return change(progress, { phase: "cancelled", reason: "cancelled" }, view);
   const { message = "failed", kind } = failed?.failure ?? {};
   const { automatic, onHealthGateFailure } = view.spec.rollback;
-  const isBack = automatic && (kind !== "gate" || onHealthGateFailure);
+  const isBack = id !== undefined && automatic && (kind !== "gate" || onHealthGateFailure);
+  const ill = isBack ? [] : whyNotWell(view, rows);
+  if (ill.length > 0) return wait(progress, ill);
+  if (id === undefined) return change(progress, { phase: "cancelled", reason: "cancelled" }, view);
   return change(
     progress,
     { phase: isBack ? "rolling_back" : "failed", reason: `${nameOf(view, id)}: ${message}` },
@@ -138,14 +144,18 @@ function whyBusy(view: RolloutView, id: string, row: Row): string {
 
 /**
  * What is called off when it goes no further. A node that was asked what a former owner began has some time to say so; one that is known to
- * obey another is not given up, since it may be anywhere: that takes a takeover.
+ * obey another is not given up, since it may be anywhere: that takes a takeover. One that is silent, and ran the target by its last word, was
+ * not taken back.
  */
 function calledOff(view: RolloutView, rows: ReadonlyMap<string, Row>): ReadonlyMap<string, Row> {
   const isSilent = (id: string, row: Row): boolean =>
     row.phase === "preflight" && isLate(view, row, "activateSeconds") && otherOwnerOf(view, id) === undefined;
+  const isLeft = (id: string, row: Row): boolean =>
+    isSilent(id, row) && isGoingBack(view) && view.reports.get(id)?.present.id === view.target.id;
   const open = [...rows].filter(([id, row]) => isOpen(row) || isSilent(id, row));
   return new Map(
     open.map(([id, row]) => {
+      if (isLeft(id, row)) return [id, fail(view, row, "rollback", "it did not say what it runs now")];
       const next = to(view, row, "cancelled");
       return [id, row.phase === "draining" ? { ...next, drained: true } : next];
     }),

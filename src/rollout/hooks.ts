@@ -1,7 +1,7 @@
 import type { HookAnswer, Row } from "./records.ts";
 import { mayRunTarget } from "./starts.ts";
-import { hookKey, type RolloutView } from "./view.ts";
-import { missingOf } from "./well.ts";
+import { hookKey, isAtRest, nameOf, reportOf, type RolloutView } from "./view.ts";
+import { illnessOf, missingOf } from "./well.ts";
 
 type Hook = { readonly state?: string | undefined; readonly command?: string | undefined };
 
@@ -33,13 +33,21 @@ function hooksOf(view: RolloutView, id: string, row: Row): readonly Due[] {
     }
     case "failed":
       // It went back by itself. To one that may run what failed, or may yet come to, no work returns.
-      return mayRunTarget(view, id, row) ? [] : undrain;
+      return mayRunTarget(view, id, row) || isStuck(view, id, row) ? [] : undrain;
     case "cancelled":
+      return row.unproven === true && mayRunTarget(view, id, row) ? [] : undrain;
     case "rolled_back":
       return undrain;
     default:
       return [];
   }
+}
+
+/** A node that failed and could not go back, or has not done so yet, whatever it runs. */
+export function isStuck(view: RolloutView, id: string, row: Row): boolean {
+  const report = reportOf(view, id);
+  const failures = [row.failure, report?.failure];
+  return report?.state === "rolling_back" || failures.some((each) => each?.kind === "rollback" || each?.stuck === true);
 }
 
 /** How far the hooks of a row are; empty: there is none that is still to be done. */
@@ -61,14 +69,30 @@ export function lookAtHooks(view: RolloutView, id: string, row: Row): Hooks {
   return {};
 }
 
-function isHeld(view: RolloutView, id: string, { phase, asked }: Row): boolean {
-  return phase === "verifying" && (asked !== true || missingOf(view, id) !== undefined);
+function isHeld(view: RolloutView, id: string, row: Row): boolean {
+  if (isAtRest(row)) return illnessOf(view, id) !== undefined;
+  return row.phase === "verifying" && (row.asked !== true || missingOf(view, id) !== undefined);
 }
 
 /** The hook whose answer counts: one that is being done stays it, though its node is not well for a moment. */
 export function answerable(view: RolloutView, id: string, row: Row): string | undefined {
   const { next, held } = lookAtHooks(view, id, row);
-  return next ?? (row.asked === true ? held : undefined);
+  return next ?? (row.asked === true || isAtRest(row) ? held : undefined);
+}
+
+/**
+ * The nodes at rest whose work comes back when they are well: a rollout does not end before, so that whoever attends to it is still there.
+ * One that does not become well in the time for that is waited for no longer.
+ */
+export function whyNotWell(view: RolloutView, rows: ReadonlyMap<string, Row>): readonly string[] {
+  const limit = view.spec.timeouts.verifySeconds * 1000;
+  const isAwaited = (id: string, row: Row): boolean =>
+    isAtRest(row) &&
+    view.now - row.since <= limit &&
+    view.nodes.get(id)?.isApproved === true &&
+    lookAtHooks(view, id, row).held !== undefined;
+  const awaited = [...rows].filter(([id, row]) => isAwaited(id, row));
+  return awaited.map(([id]) => `${nameOf(view, id)}, which ${illnessOf(view, id)}, before work comes back to it`);
 }
 
 /** How long the bastion may take for the hooks of a row up to the one that is still to be done. */
@@ -94,7 +118,14 @@ export function undrained(view: RolloutView, id: string, row: Row): Row | undefi
   return isAnswered ? withoutDrain(row) : undefined;
 }
 
+/** Whether a node at rest was drained and has not got its work back. Of one that succeeded, the version before kept that it was drained. */
+export function isDrained(view: RolloutView, id: string, row: Row): boolean {
+  const isOver = row.phase === "succeeded" || answerOf(view, id, row, "undrain")?.ok === true;
+  return row.drained === true && !isOver;
+}
+
+/** A node that has its work, and is known to be as its row says. */
 export function withoutDrain(row: Row): Row {
-  const { drained: _, ...rest } = row;
+  const { drained: _, unproven: __, ...rest } = row;
   return rest;
 }

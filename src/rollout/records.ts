@@ -58,7 +58,12 @@ export const FailureKind = z.enum([
   "rollback",
 ]);
 export type FailureKind = z.infer<typeof FailureKind>;
-export const Failure = z.object({ kind: FailureKind, message: z.string().max(2_000) });
+export const Failure = z.object({
+  kind: FailureKind,
+  message: z.string().max(2_000),
+  /** The node could not go back either. */
+  stuck: z.boolean().optional(),
+});
 export type Failure = z.infer<typeof Failure>;
 
 const Epoch = z.int().min(1);
@@ -94,6 +99,8 @@ export const Row = z.looseObject({
   untouched: z.boolean().optional(),
   /** It was drained, so what lets work come back is still to be done. */
   drained: z.boolean().optional(),
+  /** An earlier generation of the update left it otherwise than succeeded, as far as it is known: having the target says nothing. */
+  unproven: z.boolean().optional(),
   /** While it is verified: it was well, so the bastion is asked for what comes next. */
   asked: z.boolean().optional(),
   /** What it ran before, when it was started. */

@@ -1,15 +1,19 @@
 import { to } from "./advance.ts";
 import { change, wait, type Decision } from "./decision.ts";
+import { broughtBefore, takeUp } from "./earlier.ts";
+import { whyNotWell } from "./hooks.ts";
 import type { Progress, Row } from "./records.ts";
-import { mayRunTarget, unavailableOf, whyNotStart, whyUnconfirmed } from "./starts.ts";
+import { mayRunTarget, unavailableBack, whyNotStart, whyUnconfirmed } from "./starts.ts";
 import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
 
 /** Takes nodes back, in the reverse of the order in which they were started, as many at a time as may be down. */
 export function rollBack(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
+  const taken = takeUp(view, progress);
+  if (taken) return taken;
   const open = undoable(view, progress, rows);
   const busy = [...rows].filter(([, row]) => isActive(row));
   if (open.length === 0 && busy.length === 0) return undone(view, progress, rows);
-  const unavailable = unavailableOf(view, rows);
+  const unavailable = unavailableBack(view, rows);
   const starts = new Map<string, Row>();
   const { type, maxUnavailable } = view.spec.strategy;
   const limit = type === "one-at-a-time" ? 1 : maxUnavailable;
@@ -50,8 +54,7 @@ function undoableAtAll(
 ): readonly (readonly [string, Row])[] {
   const isUndoable = (id: string, row: Row): boolean => {
     if (!view.nodes.has(id)) return false;
-    // Where a generation before this one brought the target, the node has a way back from this very update.
-    if (row.untouched === true) return row.phase === "succeeded" && reportOf(view, id)?.previous !== undefined;
+    if (row.untouched === true || row.phase === "cancelled") return isFromBefore(view, id, row);
     if (row.phase === "succeeded") return true;
     // One that could not be taken back is tried again when somebody asks again.
     const isTried = row.failure?.kind === "rollback" && row.since >= since;
@@ -61,7 +64,15 @@ function undoableAtAll(
   return [...rows].filter(([id, row]) => isUndoable(id, row)).toSorted(([a], [b]) => place(b) - place(a));
 }
 
+/** A generation before this one brought the target, so the node has a way back from this very update. */
+function isFromBefore(view: RolloutView, id: string, { phase }: Row): boolean {
+  const { previous, present } = reportOf(view, id) ?? {};
+  return previous !== undefined && (phase === "succeeded" || present?.id === view.target.id);
+}
+
 function undone(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
+  const ill = whyNotWell(view, rows);
+  if (ill.length > 0) return wait(progress, ill);
   const refused = new Set(undoableAtAll(view, progress, rows).map(([id]) => id));
   const isLeft = (id: string, row: Row): boolean =>
     row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(view, id, row));
@@ -73,9 +84,15 @@ function undone(view: RolloutView, progress: Progress, rows: ReadonlyMap<string,
   return change(done, { phase: "failed", reason: `not taken back: ${names.join("; ")}` }, view);
 }
 
-/** No node was begun, so there is nothing to take back. What a former owner began a later one may not know, unless no node was chosen. */
-export function isUnbegun({ epoch, started, waves }: Progress): boolean {
-  return epoch === 1 ? started.length === 0 : waves.length === 0;
+/**
+ * No node was begun, and none has anything of an earlier generation, so there is nothing to take back. What a former owner began a later one
+ * may not know, unless no node was chosen.
+ */
+export function isUnbegun(view: RolloutView, progress: Progress): boolean {
+  const { epoch, started, waves } = progress;
+  if (epoch === 1 ? started.length > 0 : waves.length > 0) return false;
+  const rows = new Map([...view.rows].filter(([, { generation }]) => generation === view.generation));
+  return undoableAtAll(view, progress, rows).length + broughtBefore(view).length === 0;
 }
 
 /** A rollback that somebody asked for since the last one ended. */

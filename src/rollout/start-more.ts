@@ -54,8 +54,13 @@ function soak(view: RolloutView, progress: Progress): Decision {
   const promoted: Decision = { progress: { ...progress, promoted: true }, rows: new Map() };
   if (isWished(view, "promote")) return promoted;
   const { soakSeconds } = spec.strategy.canary ?? {};
-  const ill = progress.waves.slice(0, progress.canaries).flatMap((wave) => wave.flatMap((id) => whyIll(view, id)));
+  const canaries = progress.waves.slice(0, progress.canaries).flat();
+  const ill = canaries.flatMap((id) => whyIll(view, id));
+  // It may have been removed since it died of the update: who knows that is a person.
+  const gone = canaries.filter((id) => !view.nodes.has(id));
   if (soakSeconds === undefined) return wait(progress, ["promotion"]);
+  if (gone.length > 0)
+    return wait(progress, [`promotion alone: the canary ${gone.join(", ")} is no node of this cluster any more`]);
   if (progress.soakSince === undefined) return { progress: { ...progress, soakSince: now }, rows: new Map() };
   // Time alone says nothing: a canary that is dead has not shown that it lives.
   if (now - progress.soakSince >= soakSeconds * 1000 && ill.length === 0) return promoted;

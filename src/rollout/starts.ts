@@ -29,6 +29,15 @@ export function unavailableOf(view: RolloutView, rows: ReadonlyMap<string, Row>)
   return new Set([...rows].filter(([id, row]) => isMember(id) && isDown(id, row)).map(([id]) => id));
 }
 
+/** The same for those that are taken back: one that is not approved is left out, so the others wait for it only while an order has it down. */
+export function unavailableBack(view: RolloutView, rows: ReadonlyMap<string, Row>): Set<string> {
+  const isLeftOut = (id: string): boolean => {
+    const row = rows.get(id);
+    return view.nodes.get(id)?.isApproved === false && !(row && isDownBy(row));
+  };
+  return new Set([...unavailableOf(view, rows)].filter((id) => !isLeftOut(id)));
+}
+
 /** An order took it down or may still do so, whether or not it is ready now. */
 function mayBeDownBy(view: RolloutView, id: string, row: Row): boolean {
   const report = reportOf(view, id);
@@ -47,7 +56,11 @@ export function isUnheard({ phase, seq }: Row, { fence }: Report): boolean {
 /** It runs the target, or will with its next boot, or may run it, or may yet come to, for all that is known. */
 export function mayRunTarget(view: RolloutView, id: string, row: Row): boolean {
   const report = reportOf(view, id);
-  if (!report || [report.present.id, report.lasting?.id].includes(view.target.id)) return true;
+  return !report || [report.present.id, report.lasting?.id].includes(view.target.id) || mayComeTo(row, report);
+}
+
+/** It may yet come to run the target. */
+export function mayComeTo(row: Row, report: Report): boolean {
   return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
 }
 

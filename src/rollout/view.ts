@@ -85,6 +85,11 @@ export function isWished({ wishes, generation }: RolloutView, action: keyof Roll
   return wishes[action]?.generation === generation;
 }
 
+/** What was brought is to go, whatever it is. */
+export function isGoingBack(view: RolloutView): boolean {
+  return view.progress?.phase === "rolling_back" || isWished(view, "rollback");
+}
+
 export function nameOf({ nodes }: RolloutView, id: string): string {
   return nodes.get(id)?.hostname ?? id;
 }

@@ -251,7 +251,10 @@ export class Updater {
       if (doing.before && !(await this.#desk.isAt(doing.before))) this.#desk.wayBack = doing.before;
       const first = doing.failure ?? failure;
       const message = `${first.message}; and it could not go back: ${failure.message}`;
-      return this.#end({ state: "failed", failure: new UpdateFailure(first.kind, message).failure });
+      return this.#end({
+        state: "failed",
+        failure: { ...new UpdateFailure(first.kind, message).failure, stuck: true },
+      });
     }
     doing.stage = "back";
     doing.boots = false;

@@ -1,9 +1,10 @@
 import type { AnswerOf } from "#api/methods.ts";
 import { hasEnded, type WishAction } from "#rollout/records.ts";
 import { isUnbegun } from "#rollout/roll-back.ts";
-import type { Records } from "../cluster/records.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
+import { viewOf, type OwnerLoopParts } from "./owner-loop.ts";
+import { knowNodes } from "./rollout-nodes.ts";
 import type { UpdateRecords } from "./update-records.ts";
 
 const wishable: Readonly<Record<WishAction, readonly string[]>> = {
@@ -14,11 +15,12 @@ const wishable: Readonly<Record<WishAction, readonly string[]>> = {
 
 /** Notes what an operator asks of a rollout; its owner carries it out. @throws Refused UPDATE_ENDED where there is nothing to do */
 export async function wishFor(
-  records: Pick<Records, "put">,
-  { name, head, progress }: UpdateRecords,
+  parts: OwnerLoopParts,
+  update: UpdateRecords,
   action: WishAction,
   wish: { readonly by: string; readonly at: string; readonly now?: boolean },
 ): Promise<AnswerOf<"cancelUpdate">> {
+  const { name, head, progress } = update;
   const { generation } = head.value;
   const present = progress?.value;
   const phase = present?.generation === generation ? present.phase : "pending";
@@ -28,7 +30,12 @@ export async function wishFor(
       "UPDATE_ENDED",
       `“${name}” is ${phase}: there is nothing to ${action === "rollback" ? "roll back" : action}`,
     );
-  if (action === "rollback" && present && hasEnded(phase) && isUnbegun(present))
+  if (
+    action === "rollback" &&
+    present &&
+    hasEnded(phase) &&
+    isUnbegun(viewOf(update, knowNodes(parts), parts, parts.clock()), present)
+  )
     throw new Refused(
       409,
       "UPDATE_ENDED",
@@ -37,5 +44,5 @@ export async function wishFor(
     );
   if (action === "promote" && (present?.canaries ?? 0) === 0)
     throw new Refused(409, "UPDATE_ENDED", `“${name}” has no canary to promote`, "strategy: { type: canary }");
-  return records.put([{ key: keys.update(name).wish(action), value: { generation, ...wish } }]);
+  return parts.records.put([{ key: keys.update(name).wish(action), value: { generation, ...wish } }]);
 }

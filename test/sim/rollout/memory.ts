@@ -38,5 +38,7 @@ export function memoryFor(memory: Memory | undefined, order: SimOrder): Omit<Mem
   const others = isSameName ? memory.others : new Map([...memory.others, [before.name, memory]]);
   const known = isSameName ? memory : others.get(fence.name);
   if (known?.remembered.fence.generation === fence.generation) return { ...known, count, others };
-  return { state: "fenced", target, count, others };
+  // Whichever generation of the update brought it where it is.
+  const { previous } = known ?? {};
+  return { state: "fenced", target, count, others, ...(previous === undefined ? {} : { previous }) };
 }

@@ -60,7 +60,8 @@ export class Nemesis {
 
   /**
    * A controller from all others, for long, with a node that hears it alone; half of the time the others still hear the node. So there are orders
-   * that are long over, and who may yet take them. At times the controller takes over by what it knew.
+   * that are long over, and who may yet take them. At times the controller takes over by what it knew, or another one that cannot know what the node
+   * does meanwhile, and is asked to stop.
    */
   #strand(): void {
     const { random, members, controllers, swarm, scheduler, figures } = this.#world;
@@ -75,6 +76,7 @@ export class Nemesis {
     ]);
     const ms = random.between(50_000, swarm.duration);
     this.#block(pairs, ms);
+    if (swarm.cancels && random.chance(0.5)) this.#world.operator.takeOverAndCancel("u", random.pick(others));
     if (swarm.takeovers === 0 || random.chance(0.7)) return;
     scheduler.after(ms * random.between(0.3, 1), () => {
       if (this.#world.isHealed) return;

@@ -1,5 +1,5 @@
 import type { WishAction } from "#rollout/records.ts";
-import { names } from "./controller.ts";
+import { names, type SimController } from "./controller.ts";
 import { parseSpec } from "./records.ts";
 import type { RolloutWorld } from "./world.ts";
 
@@ -7,7 +7,8 @@ import type { RolloutWorld } from "./world.ts";
 export class Operator {
   readonly #world: RolloutWorld;
   readonly #generations = new Map<string, number>();
-  #targets = 0;
+  readonly #targets = new Map<string, string>();
+  #made = 0;
   #asked = 0;
   readonly soakSeconds: number | undefined;
 
@@ -59,6 +60,11 @@ export class Operator {
         figures.takeovers++;
         random.pick(this.#world.controllers.filter(({ id }) => id !== owner)).takeOver("u", random.chance(0.3));
       }
+      // Also before anybody approved it.
+      if (random.chance(0.3)) {
+        figures.rollbacks++;
+        this.#wish("u", "rollback");
+      }
       scheduler.after(60_000, () => this.#applyNext());
     });
   }
@@ -93,12 +99,21 @@ export class Operator {
         ...(this.soakSeconds === undefined ? {} : { canary: { soakSeconds: this.soakSeconds } }),
       },
       drain: { enabled: swarm.drain },
-      approvalPolicy: swarm.approval,
+      approvalPolicy: generation > 1 && this.#world.random.chance(0.4) ? "manual" : swarm.approval,
       rollback: { automatic: swarm.automatic },
       timeouts: { prepareSeconds: 120, activateSeconds: 120, rebootSeconds: 150, verifySeconds: 60 },
     });
-    controller.apply(name, { target: `g${++this.#targets}`, spec }, generation);
+    const target = this.#targetOf(name);
+    controller.apply(name, { target, spec }, generation);
     return controller.id;
+  }
+
+  /** Half of the time the same manifest once more. */
+  #targetOf(name: string): string {
+    const known = this.#targets.get(name);
+    const target = known !== undefined && this.#world.random.chance(0.5) ? known : `g${++this.#made}`;
+    this.#targets.set(name, target);
+    return target;
   }
 
   #generation(name: string): number {
@@ -118,8 +133,7 @@ export class Operator {
     if (generation !== undefined) this.#world.promoted.add(`${name} ${generation}`);
   }
 
-  #wish(name: string, action: WishAction, more: object = {}): number | undefined {
-    const controller = this.#any();
+  #wish(name: string, action: WishAction, more: object = {}, controller = this.#any()): number | undefined {
     const generation = controller.of(name).head?.generation;
     if (generation === undefined) return undefined;
     controller.ask([
@@ -131,6 +145,17 @@ export class Operator {
   #rollBackNow(name: string): void {
     this.#world.checks.isForced.add(name);
     this.#wish(name, "rollback", { now: true });
+  }
+
+  takeOverAndCancel(name: string, controller: SimController): void {
+    const { scheduler, random, figures } = this.#world;
+    figures.takeovers++;
+    controller.takeOver(name, false);
+    scheduler.after(random.between(1_000, 20_000), () => {
+      if (this.#world.isHealed) return;
+      figures.cancels++;
+      this.#wish(name, "cancel", {}, controller);
+    });
   }
 
   /** Half of the time two at once, and some of them by force. */

@@ -329,11 +329,22 @@ describe("canaries", () => {
     expect(rollout.progress.waits).to.match(waits);
     rollout.node("n2", { isApproved: false });
     expect(rollout.progress.waits).to.match(/ and n2, which is not approved$/);
-    const { nodes } = rollout.view;
-    rollout.set({ nodes: new Map([...nodes].filter(([id]) => id !== "n2")) });
-    expect(rollout.progress.waits).to.match(/ and n2, which is no node of this cluster any more$/);
     rollout.node("n2", { isApproved: true, isReady: true, version: target.version });
     expect(rollout.phases).to.equal("n1=succeeded n2=succeeded n3=preparing");
+  });
+
+  it("are promoted by somebody alone when one of them was removed from the cluster, and by their time when it is back", () => {
+    const soaking = { strategy: { ...spec.strategy, canary: { nodeIds: ["n1", "n2"], soakSeconds: 100 } } };
+    const gone = (): SteppedRollout => {
+      const rollout = begun(["n1", "n2", "n3"], soaking).finish("n1").finish("n2");
+      const { nodes } = rollout.view;
+      rollout.set({ nodes: new Map([...nodes].filter(([id]) => id !== "n2")) }).after(500);
+      expect(rollout.phases).to.equal("n1=succeeded n2=succeeded n3=pending");
+      expect(rollout.progress.waits).to.equal("promotion alone: the canary n2 is no node of this cluster any more");
+      return rollout;
+    };
+    expect(gone().wish("promote").phases).to.equal("n1=succeeded n2=succeeded n3=preparing");
+    expect(gone().node("n2", { version: target.version }).phases).to.equal("n1=succeeded n2=succeeded n3=preparing");
   });
 
   it("are promoted by somebody whatever they are", () => {
@@ -479,7 +490,7 @@ describe("a rollback", () => {
     const rollout = begun(["n1", "n2", "n3"], two);
     for (const id of ["n1", "n2", "n3"]) rollout.finish(id);
     rollout.node("n2", { isApproved: false, isReady: false }).wish("rollback");
-    expect(rollout.phases).to.equal("n1=succeeded n2=succeeded n3=rolling_back");
+    expect(rollout.phases).to.equal("n1=rolling_back n2=succeeded n3=rolling_back");
     rollout.report("n3", "rolled_back").report("n1", "rolled_back");
     const reason = "not taken back: n2, which is not approved";
     expect(rollout.progress).to.deep.include({ phase: "failed", reason });
@@ -496,15 +507,33 @@ describe("a rollback", () => {
     expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back: n1, which is not approved" });
   });
 
-  it("counts one that is not approved as down, unless it is to be now", () => {
-    const rollout = begun(["n1", "n2"]).finish("n1").finish("n2");
-    rollout.node("n2", { isApproved: false, isReady: false }).wish("rollback");
-    expect(rollout.phases).to.equal("n1=succeeded n2=succeeded");
-    expect(rollout.progress.waits).to.equal("n2: down or under way, and 1 may be");
-    rollout.wish("rollback", { now: true });
-    expect(rollout.phases).to.equal("n1=rolling_back n2=succeeded");
-    rollout.report("n1", "rolled_back");
-    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back: n2, which is not approved" });
+  it("is not held up by one that is not approved, though only one may be down", () => {
+    const rollout = begun(["n1", "n2", "n3"], { rollback: { automatic: true } })
+      .finish("n1")
+      .finish("n2");
+    rollout.node("n1", { isApproved: false, isReady: false });
+    rollout.report("n3", "failed", { failure: { kind: "build", message: "x" } });
+    expect(rollout.phases).to.equal("n1=succeeded n2=rolling_back n3=failed");
+    rollout.report("n2", "rolled_back");
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "not taken back: n1, which is not approved" });
+  });
+
+  it("waits for one that is not approved while an order has it down, unless it is to be now", () => {
+    const rollout = begun(["n1", "n2"]).finish("n1").finish("n2").wish("rollback");
+    expect(rollout.phases).to.equal("n1=succeeded n2=rolling_back");
+    rollout.node("n2", { isApproved: false, isReady: false });
+    expect(rollout.phases).to.equal("n1=succeeded n2=rolling_back");
+    rollout.after(661);
+    expect(rollout.phases).to.equal("n1=rolling_back n2=failed");
+  });
+
+  it("keeps to one controller at a time, also beside one that is not approved and may be under way", () => {
+    const cluster = ["c1", "c2", "c3"].map((id) => aNode(id, { isController: true }));
+    const rollout = begun(cluster, { strategy: { type: "batch", maxUnavailable: 3 } });
+    for (const id of ["c2", "c3", "c1"]) rollout.finish(id);
+    rollout.node("c2", { isApproved: false, isReady: false }).takeOver("c3").wish("rollback").confirm("c1", "c3");
+    expect(rollout.phases).to.equal("c1=succeeded c2=succeeded c3=succeeded");
+    expect(rollout.progress.waits).to.equal("c2, a controller that is, or may be, under way");
   });
 
   it("says which nodes it could not take back, and tries them again when it is asked again", () => {

@@ -347,6 +347,7 @@ describe("the updater", () => {
     expect(world.report()?.failure?.message).to.match(
       /and it could not go back: kcore-node-agent.service does not stay up/,
     );
+    expect(world.report()?.failure?.stuck).to.equal(true);
     await world.give(statementOf(young, quick), "roll_back");
     expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
   });

@@ -1,23 +1,24 @@
 import { expect } from "chai";
 import { Refused } from "#controller/cluster/refused.ts";
 import { wishFor } from "#controller/updates/wishes.ts";
+import { targetIdOf } from "#rollout/spec.ts";
 import { KnownUpdates } from "#support/known-update.ts";
-import { SteppedRollout } from "#support/stepped-rollout.ts";
+import { old, SteppedRollout } from "#support/stepped-rollout.ts";
 
 const by = { by: "operator ann", at: "2026-01-01T00:00:00Z" };
 const nodes = ["n1", "n2"];
 
 describe("a rollback that is asked of a controller", () => {
   let known: KnownUpdates;
-  beforeEach(() => {
-    known = new KnownUpdates();
+  beforeEach(async () => {
+    known = await new KnownUpdates().nodes(...nodes);
   });
   afterEach(() => known.stop());
   /** How it is answered: `created`, or why it is refused. */
   const asked = async (rollout: SteppedRollout): Promise<string> => {
     const update = await known.update(rollout);
     try {
-      return (await wishFor(known.parts.records, update, "rollback", by)).result;
+      return (await wishFor(known.parts, update, "rollback", by)).result;
     } catch (error) {
       if (error instanceof Refused) return `${error.message} [${error.code}]`;
       throw error;
@@ -38,8 +39,43 @@ describe("a rollback that is asked of a controller", () => {
   it("is taken of what was begun, and before it has ended", async () => {
     expect(await asked(begun().finish("n1").wish("cancel"))).to.equal("created");
     known.stop();
-    known = new KnownUpdates();
+    known = await new KnownUpdates().nodes(...nodes);
     expect(await asked(begun())).to.equal("created");
+  });
+
+  /** A commit of NixOS systems that somebody approved, with how a node that runs it tells so. */
+  const approved = () => {
+    const target = { flakeRef: "github:example/systems", flakeRev: "0123456789".repeat(4) };
+    const rollout = new SteppedRollout({ nodes, spec: { target, approvalPolicy: "manual" } }).set({ isApproved: true });
+    const id = targetIdOf({ spec: rollout.view.spec });
+    rollout
+      .set({ target: { id, version: "" } })
+      .settle()
+      .confirm();
+    return { rollout, there: { present: { id, version: "", generation: 2 }, previous: old } };
+  };
+
+  it("is taken when it was applied once more, and nodes have the target by the generation before", async () => {
+    const { rollout, there } = approved();
+    for (const id of nodes) rollout.report(id, "prepared").report(id, "activated", there);
+    rollout.set({ generation: 2 });
+    for (const id of nodes) rollout.report(id, "fenced", there);
+    expect(rollout.progress).to.deep.include({ phase: "succeeded", generation: 2, started: [] });
+    expect(await asked(rollout)).to.equal("created");
+  });
+
+  it("is taken of one that was cancelled before it began, too, as long as a node has what came before", async () => {
+    for (const isThere of [true, false]) {
+      known.stop();
+      known = await new KnownUpdates().nodes(...nodes);
+      const { rollout, there } = approved();
+      rollout.report("n1", "prepared").report("n1", "activated", there).wish("cancel");
+      if (!isThere) rollout.report("n1", "activated", { ...there, present: old });
+      rollout.set({ generation: 2, isApproved: false, wishes: {} }).wish("cancel", { generation: 2 });
+      expect(rollout.progress).to.deep.include({ phase: "cancelled", generation: 2, waves: [] });
+      const said = isThere ? /^created$/ : /^“u” is cancelled, and no node was begun/;
+      expect(await asked(rollout)).to.match(said);
+    }
   });
 
   it("is taken after a takeover, since the former owner may have begun what is not known here", async () => {
