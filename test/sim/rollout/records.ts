@@ -67,6 +67,10 @@ export class Records {
     return [...this.#grants.values()];
   }
 
+  get wishes(): RolloutView["wishes"] {
+    return Object.fromEntries(this.#wishes);
+  }
+
   viewOf(around: Pick<RolloutView, "self" | "nodes" | "now" | "hasMajority">): RolloutView | undefined {
     const { head, owner, progress, rows, reports } = this;
     if (!head || !owner) return undefined;
@@ -83,7 +87,7 @@ export class Records {
       rows,
       reports,
       answers: new Map(),
-      wishes: Object.fromEntries(this.#wishes),
+      wishes: this.wishes,
       ...around,
     };
   }

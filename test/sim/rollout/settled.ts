@@ -103,12 +103,14 @@ export function atEnd(world: RolloutWorld): void {
 }
 
 /** (c) The row of a node says what it runs. */
-function compare(machine: Machine, { name, head }: Records, row: Row): void {
+function compare(machine: Machine, { name, head, wishes }: Records, row: Row): void {
   // What another update did to it since is that one's.
   const isOthers = machine.movedBy !== "" && machine.movedBy !== name;
   if (isOthers || row.generation !== head?.generation) return;
   const isOnTarget = machine.present === head.target;
-  const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || !isOnTarget;
+  // Called off before it came to the node, it leaves what an earlier generation brought.
+  const isLeft = row.phase === "cancelled" && row.generation > 1 && wishes.rollback?.generation !== row.generation;
+  const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || isLeft || !isOnTarget;
   if (!isRight)
     throw new Violation(`(c) ${machine.id} runs ${machine.present}, and its row says ${row.phase} of ${head.target}`);
 }
