@@ -236,7 +236,7 @@ describe("updates of a cluster on real nodes", function () {
       strategy: { type: "batch", batchSize: 2, maxUnavailable: 2 },
       approvalPolicy: "auto",
     });
-    const isUnderWay = (phase: string): boolean => !["pending", "succeeded"].includes(phase);
+    const isUnderWay = (phase: string): boolean => !["pending", "preflight", "succeeded"].includes(phase);
     const first = await until("batches", ({ nodeStatus }) => nodeStatus.some(({ phase }) => isUnderWay(phase)));
     expect(first.nodeStatus.filter(({ phase }) => isUnderWay(phase)).map(({ hostname }) => hostname)).to.have.members([
       "d",
