@@ -211,19 +211,20 @@ describe("updates of a cluster on real nodes", function () {
   });
 
   it("tells a full disk from other failures, before anything of the node is changed", async () => {
+    // A plan would believe what the node said of its disk last.
+    await apply("full", "0.6.0", { selector: { nodeIds: ["e"] } });
     await onNode(
       "e",
       "fallocate -l $(($(df --output=avail -B1 /var/lib/kcore | tail -1) - 20000000)) /var/lib/kcore/filler",
     );
     try {
-      await apply("full", "0.6.0", { selector: { nodeIds: ["e"] }, approvalPolicy: "auto" });
+      await kcore("update", "cluster", "approve", "full", "--yes");
       const { nodeStatus } = await ended("full", "failed");
       expect([nodeStatus[0]?.failure?.kind, nodeStatus[0]?.currentVersion]).to.deep.equal(["build", "0.2.0"]);
       expect(nodeStatus[0]?.failure?.message).to.match(/room|MiB free/);
     } finally {
       await onNode("e", "rm -f /var/lib/kcore/filler");
     }
-    // A plan believes what the node said last.
     await eventually(async () => {
       const { nodes: known } = await ask((client) => client.call("listNodes", {}));
       return (known.find(({ hostname }) => hostname === "e")?.usage?.storeFree ?? 0) > 1e9;
