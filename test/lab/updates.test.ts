@@ -238,7 +238,11 @@ describe("updates of a cluster on real nodes", function () {
       approvalPolicy: "auto",
     });
     const isUnderWay = (phase: string): boolean => !["pending", "preflight", "succeeded"].includes(phase);
-    const first = await until("batches", ({ nodeStatus }) => nodeStatus.some(({ phase }) => isUnderWay(phase)));
+    // Each begins as soon as it has confirmed its owner.
+    const first = await until(
+      "batches",
+      ({ nodeStatus }) => nodeStatus.filter(({ phase }) => isUnderWay(phase)).length === 2,
+    );
     expect(first.nodeStatus.filter(({ phase }) => isUnderWay(phase)).map(({ hostname }) => hostname)).to.have.members([
       "d",
       "e",
