@@ -28,7 +28,7 @@ export class Checks {
   accepted(machine: Machine, { fence, step }: SimOrder, before: Fence | undefined): void {
     const isSame = before?.name === fence.name && before.generation === fence.generation;
     // What another update's owner had it do in between, this one could not know; the node finds what it prepared, or says that it does not.
-    if (step === "activate" && before?.name === fence.name && (machine.memory?.state === "fenced" || !isSame))
+    if (step === "activate" && (machine.memory?.state === "fenced" || (before?.name === fence.name && !isSame)))
       throw new Violation(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
     const key = `${machine.id} ${fence.name}`;
     const last = this.#taken.get(key);
