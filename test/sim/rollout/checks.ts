@@ -27,7 +27,6 @@ export class Checks {
   /** (a) A node takes no order of an older epoch, or of another owner in the same one, and none of another manifest while it is busy. */
   accepted(machine: Machine, { fence, step }: SimOrder, before: Fence | undefined): void {
     const isSame = before?.name === fence.name && before.generation === fence.generation;
-    // What another update's owner had it do in between, this one could not know; the node finds what it prepared, or says that it does not.
     if (step === "activate" && (machine.memory?.state === "fenced" || (before?.name === fence.name && !isSame)))
       throw new Violation(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
     const key = `${machine.id} ${fence.name}`;
