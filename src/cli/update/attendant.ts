@@ -9,7 +9,7 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Say } from "../terminal/say.ts";
 import { askUpdates } from "./ask-updates.ts";
 import { takePlace } from "./attendant-place.ts";
-import { attendedNode, type AttendedNode } from "./attended-node.ts";
+import { attendedAddress, attendedNode, type AttendedNode } from "./attended-node.ts";
 import { hooksOf, type Hook } from "./hooks.ts";
 import { runHook, type HookEnd } from "./run-hook.ts";
 import { updateFolder } from "./updates-folder.ts";
@@ -210,11 +210,16 @@ function mostAtOnce(options: AttendantOptions, view: UpdateView): number {
 type Program = Pick<Parameters<typeof runHook>[0], "command" | "words" | "env">;
 
 async function commandOf(
-  { cluster }: AttendantOptions,
+  { project, cluster }: AttendantOptions,
   { command = "" }: Hook,
-  { id, name, entry }: AttendedNode,
+  whose: AttendedNode,
 ): Promise<Program> {
-  const { address } = entry ?? (await cluster.ask((client) => client.call("findNode", {}, { id })));
+  const { id, name } = whose;
+  const address = await attendedAddress(
+    project,
+    whose,
+    async () => (await cluster.ask((client) => client.call("findNode", {}, { id }))).address,
+  );
   return {
     command: "/bin/sh",
     words: ["-c", command],

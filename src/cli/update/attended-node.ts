@@ -1,4 +1,5 @@
 import type { NodeUpdateView } from "#api/update-schemas.ts";
+import { isAddress } from "#engine/roster/entry-fields.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { mayBeMeant } from "#rollout/select.ts";
@@ -15,22 +16,24 @@ export interface AttendedNode {
 
 /**
  * Finds out whose hook a controller asks for. Nobody's work is taken away whom the manifest does not mean, as the bastion signed it; and what the roster
- * says of a node counts. What a controller calls it counts only if the roster knows nobody else by that: by his id, or by a name with the same first label
- * (`a` and `a.example.org`). A host name that the roster knows nobody by is believed. @throws KcoreError UPDATE_UNSIGNED
+ * says of a node counts. What a controller calls it counts only if it is one plain word, and the roster knows nobody else by that: by his id or address, or by
+ * a name with the same first label (`a` and `a.example.org`). A host name that the roster knows nobody by is believed. @throws KcoreError UPDATE_UNSIGNED
  */
 export function attendedNode(
   project: string,
   { selector }: UpdateSpec,
   { id, hostname, dc }: NodeUpdateView,
 ): AttendedNode {
-  const entries = [...rosterIfAny(project).nodes.values()];
+  const entries = entriesOf(project);
   const entry = entries.find((one) => one.id === id);
-  const isOthers = (word: string): boolean =>
-    entries.some((one) => one !== entry && (one.id === word || firstLabel(one.name) === firstLabel(word)));
-  const names = [...(isOthers(hostname) ? [] : [hostname]), ...(entry ? [entry.name] : [])];
-  const name = isOthers(id)
-    ? undefined
-    : names.find((own) => mayBeMeant({ id, hostname: own, dc: entry?.dc ?? dc }, selector));
+  const names = [
+    ...(isAddress(hostname) && !isOthers(hostname, entry, entries) ? [hostname] : []),
+    ...(entry ? [entry.name] : []),
+  ];
+  const name =
+    !plainId.test(id) || isOthers(id, entry, entries)
+      ? undefined
+      : names.find((own) => mayBeMeant({ id, hostname: own, dc: entry?.dc ?? dc }, selector));
   if (name !== undefined) return { id, name, entry };
   throw new KcoreError({
     code: "UPDATE_UNSIGNED",
@@ -39,6 +42,35 @@ export function attendedNode(
   });
 }
 
+/** Where it is reached: by the roster, else as a controller tells, unless that is another node's. @throws KcoreError UPDATE_UNSIGNED */
+export async function attendedAddress(
+  project: string,
+  { name, entry }: AttendedNode,
+  askController: () => Promise<string>,
+): Promise<string> {
+  if (entry) return entry.address;
+  const told = await askController();
+  if (isAddress(told) && !isOthers(told, entry, entriesOf(project))) return told;
+  throw new KcoreError({
+    code: "UPDATE_UNSIGNED",
+    message: `a controller says that “${name}” is reached at “${told}”, which is no address of its own`,
+    hint: "put the node into the roster; if it is there by another id, look at that controller: it acts against what was signed",
+  });
+}
+
+/** What reaches a command is one word to every shell, and no option. */
+const plainId = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+
+function entriesOf(project: string): readonly NodeEntry[] {
+  return [...rosterIfAny(project).nodes.values()];
+}
+
+function isOthers(word: string, own: NodeEntry | undefined, entries: readonly NodeEntry[]): boolean {
+  const isNameOf = ({ id, name, address }: NodeEntry): boolean =>
+    id === word || address.toLowerCase() === word.toLowerCase() || firstLabel(name) === firstLabel(word);
+  return entries.some((one) => one !== own && isNameOf(one));
+}
+
 function firstLabel(name: string): string {
-  return name.split(".", 1)[0] ?? name;
+  return name.toLowerCase().split(".", 1)[0] ?? name;
 }

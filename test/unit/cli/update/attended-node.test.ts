@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import type { NodeUpdateView } from "#api/update-schemas.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
-import { problemsIn } from "#support/problems.ts";
+import { problemsIn, problemsOfRejection } from "#support/problems.ts";
 import { TestProject } from "#support/kcore.ts";
-import { attendedNode } from "../../../../src/cli/update/attended-node.ts";
+import { attendedAddress, attendedNode } from "../../../../src/cli/update/attended-node.ts";
 
 const n1 = "11111111-1111-4111-8111-111111111111";
 const n2 = "22222222-2222-4222-8222-222222222222";
@@ -42,6 +42,20 @@ describe("whose hook the bastion runs", () => {
     });
   });
 
+  it("has the roster's name where a controller's is no host name", () => {
+    for (const hostname of ["n1 n2", "--all", "n?"]) expect(find({ allNodes: true }, { hostname }).name).to.equal("n1");
+  });
+
+  it("is reached at the address of the roster, else at what a controller says unless that is another node's", async () => {
+    const addressOf = (node: Partial<NodeUpdateView>, told: string): Promise<string> =>
+      attendedAddress(project.project, find({ allNodes: true }, node), () => Promise.resolve(told));
+    const stranger = { id: "9", hostname: "n9" };
+    expect(await addressOf({}, "192.0.2.2")).to.equal("192.0.2.1");
+    expect(await addressOf(stranger, "192.0.2.9")).to.equal("192.0.2.9");
+    for (const told of ["192.0.2.2", "n2", "192.0.2.9 n2", "-oProxyCommand=x", ""])
+      expect((await problemsOfRejection(addressOf(stranger, told))).join(), told).to.contain("[UPDATE_UNSIGNED]");
+  });
+
   it("is nobody's whom it does not mean, whatever a controller says of him", () => {
     const refused = "whom the update does not mean [UPDATE_UNSIGNED]";
     for (const [selector, node] of [
@@ -55,6 +69,14 @@ describe("whose hook the bastion runs", () => {
       [{ nodeIds: [n1] }, { id: n2, hostname: n1, dc: "DC2" }],
       [{ nodeIds: ["n1"] }, { id: "n1", hostname: "n9" }],
       [{ nodeIds: ["n3"] }, { id: n2, hostname: "n3", dc: "DC2" }],
+      [{ allNodes: true }, { id: "9", hostname: "N2" }],
+      [{ allNodes: true }, { id: "9", hostname: "192.0.2.2" }],
+      // What a shell would take for several words, or for an option.
+      [{ allNodes: true }, { id: "9", hostname: "n1 n2" }],
+      [{ allNodes: true }, { id: "9", hostname: "--all" }],
+      [{ allNodes: true }, { id: "9", hostname: "n*" }],
+      [{ allNodes: true }, { id: "9 n2", hostname: "n9" }],
+      [{ allNodes: true }, { id: "--all", hostname: "n9" }],
     ] as const)
       expect(problemsIn(() => find(selector, node)).join(), JSON.stringify(node)).to.contain(refused);
   });
