@@ -1,4 +1,4 @@
-import { cleanText } from "#engine/events/clean.ts";
+import { cleanLine, cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./digest.ts";
@@ -56,7 +56,7 @@ function block(title: string, lines: readonly string[]): readonly string[] {
 export function headLine({ title, state, milliseconds, dryRun, resumed }: RunDigest): string {
   const took = state === "running" ? `for ${formatDuration(milliseconds)}` : `after ${formatDuration(milliseconds)}`;
   const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
-  return cleanText(`${title}  ${state} ${took}${kind}`).replaceAll("\n", " ");
+  return cleanLine(`${title}  ${state} ${took}${kind}`);
 }
 
 function endLine(digest: RunDigest): string {
@@ -120,9 +120,7 @@ function foresightLines({ changes, unknown }: Foresight, strong: (text: string) 
     );
   const body = ({ diff = "", changes: all }: Foreseen) => [
     ...(diff === "" ? [] : indent(cleanText(diff.replace(/\n$/, "")))),
-    ...all.map(({ name, have, want }) =>
-      cleanText(`    ${name}: ${have ?? "(absent)"} → ${want}`).replaceAll("\n", " "),
-    ),
+    ...all.map(({ name, have, want }) => cleanLine(`    ${name}: ${have ?? "(absent)"} → ${want}`)),
   ];
   return [
     ...block(

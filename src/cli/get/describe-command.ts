@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { NodeDetail } from "#api/schemas.ts";
-import { cleanText } from "#engine/events/clean.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { since, until } from "#tui/age.ts";
 import { certificateWord, gibibytes, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
 import { findNode } from "../node/find-node.ts";
@@ -33,9 +33,9 @@ type Lines = readonly (readonly [title: string, text: string | undefined])[];
 function draw(node: NodeDetail, now: number): string {
   const width = 22;
   const line = ([title, text]: Lines[number]): string =>
-    text === undefined || text === "" ? "" : `${`${title}:`.padEnd(width)}${cleanText(text).replaceAll("\n", " ")}\n`;
+    text === undefined || text === "" ? "" : `${`${title}:`.padEnd(width)}${cleanLine(text)}\n`;
   const block = (title: string, rows: readonly string[]): string =>
-    rows.length === 0 ? "" : `${title}:\n${rows.map((row) => `  ${cleanText(row).replaceAll("\n", " ")}\n`).join("")}`;
+    rows.length === 0 ? "" : `${title}:\n${rows.map((row) => `  ${cleanLine(row)}\n`).join("")}`;
   return [
     ...mainLines(node, now).map(line),
     block("Disks", disksOf(node)),

@@ -1,6 +1,6 @@
 import type { ApiClient } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
-import { cleanText } from "#engine/events/clean.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findNodes } from "./find-node.ts";
@@ -22,6 +22,6 @@ export async function changeNodes(
 
 /** A node as results name it: `n1 (6f1c2a52-…)`, without what a name could do to a terminal (S-4). */
 export function nameOf({ hostname, id }: Pick<NodeView, "hostname" | "id">): string {
-  const name = cleanText(hostname).replaceAll("\n", " ");
+  const name = cleanLine(hostname);
   return name === "" || name === id ? id : `${name} (${id})`;
 }

@@ -1,13 +1,14 @@
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
+import { detectCi, escapeForCi } from "#tui/ci.ts";
 import type { ResultFormat } from "../options.ts";
 import { formatTable } from "./format-table.ts";
 import { printJson } from "./print-json.ts";
 
-/** A result as `-o` wants it; `draw` makes the table. */
+/** A result as `-o` wants it; `draw` makes the table, of which nothing speaks to a CI that reads it. */
 export function formatResult(value: unknown, output: ResultFormat, draw: (wide: boolean) => string): string {
   if (output === "json") return `${printJson(value, 2)}\n`;
   if (output === "yaml") return printYaml(value);
-  return draw(output === "wide");
+  return escapeForCi(detectCi(process.env), draw(output === "wide"));
 }
 
 /** Whether `-o` wants words, not data. */

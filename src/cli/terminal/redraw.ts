@@ -1,3 +1,5 @@
+import { cleanText } from "#engine/events/clean.ts";
+
 /**
  * Draws lines on the terminal anew, in the place of those before; what does not fit on the screen is counted. `above` is printed over them,
  * and stays.
@@ -11,7 +13,7 @@ export function redrawing(
     const all = texts.map((line) => line.slice(0, columns - 1));
     const lines = all.length < rows ? all : [...all.slice(0, rows - 2), `… and ${all.length - rows + 2} more`];
     stream.write(
-      `${shown > 0 ? `\u001B[${shown}A\u001B[J` : ""}${above === undefined ? "" : `${above}\n`}${lines.map((line) => `${line}\n`).join("")}`,
+      `${shown > 0 ? `\u001B[${shown}A\u001B[J` : ""}${above === undefined ? "" : `${cleanText(above)}\n`}${lines.map((line) => `${line}\n`).join("")}`,
     );
     shown = lines.length;
   };

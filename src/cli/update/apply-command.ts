@@ -1,3 +1,4 @@
+import { cleanLine } from "#engine/events/clean.ts";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
@@ -48,7 +49,9 @@ async function applyOne(manifest: UpdateManifest, { bundle, again, output, passp
   const { plan } = prepared;
   // Which nodes keep it from being done; why stands in the error.
   if (!plan.viable && plan.result !== "unchanged" && isForPeople(output))
-    process.stdout.write(`${drawPlan(plan, { wide: output === "wide", now: Date.now(), isRefused: true })}\n`);
+    process.stdout.write(
+      formatResult(plan, output, (wide) => `${drawPlan(plan, { wide, now: Date.now(), isRefused: true })}\n`),
+    );
   if (plan.result !== "unchanged") requireViable(plan);
   return submitUpdate(cluster, prepared, defined({ passphraseFile, again }));
 }
@@ -56,5 +59,9 @@ async function applyOne(manifest: UpdateManifest, { bundle, again, output, passp
 /** What came of it, and what comes next. */
 function drawApplied(applied: AppliedUpdate): string {
   const { name, result, generation, hash } = applied;
-  return [`${name} ${result}: generation ${generation}, hash ${shortHash(hash)}`, ...nextSteps(applied), ""].join("\n");
+  return [
+    cleanLine(`${name} ${result}: generation ${generation}, hash ${shortHash(hash)}`),
+    ...nextSteps(applied),
+    "",
+  ].join("\n");
 }

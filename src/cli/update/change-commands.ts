@@ -1,10 +1,12 @@
 import type { UpdateView } from "#api/update-schemas.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { canPrompt } from "../terminal/prompt.ts";
+import { toStderr } from "../terminal/say.ts";
 import { askUpdates, getUpdate } from "./ask-updates.ts";
 import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
 import { ownerOf } from "./draw-update.ts";
@@ -50,7 +52,7 @@ export async function approveUpdate(
   if (approvedBy !== undefined) tell(view, flags, "unchanged", `is approved already, by ${approvedBy}`);
   else {
     if (canPrompt() && flags.yes !== true) {
-      process.stderr.write(`${drawPlanBriefly(await planOfPresent(cluster, name), { would: "approved" })}\n`);
+      toStderr(drawPlanBriefly(await planOfPresent(cluster, name), { would: "approved" }));
       await confirm(`Approve ${name}, generation ${generation}?`, {});
     }
     await askUpdates(cluster, (client) => client.call("approveUpdate", { generation, hash }, { id: name }));
@@ -112,11 +114,13 @@ function tell(
   text: string,
 ): void {
   if (!owner.heard)
-    process.stderr.write(
-      `its owner ${ownerOf({ owner })} is not heard of: nothing comes of it until that is back, or: kcore update cluster takeover ${name}\n`,
+    toStderr(
+      `its owner ${ownerOf({ owner })} is not heard of: nothing comes of it until that is back, or: kcore update cluster takeover ${name}`,
     );
   if (watch && !isForPeople(output)) return;
-  process.stdout.write(formatResult({ name, result, generation, hash }, output, () => `${name} ${text}\n`));
+  process.stdout.write(
+    formatResult({ name, result, generation, hash }, output, () => `${cleanLine(`${name} ${text}`)}\n`),
+  );
 }
 
 async function followIfAsked(

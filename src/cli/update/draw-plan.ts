@@ -1,4 +1,5 @@
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { since } from "#tui/age.ts";
 import { gibibytes } from "#tui/fleet-words.ts";
 import { blockersOf } from "./prepare-update.ts";
@@ -74,9 +75,12 @@ function headOf(
   would: string = result,
 ): string {
   const verdict = viable ? "viable" : "not viable";
-  return `${name} ${would === "unchanged" ? would : `would be ${would}`}: generation ${generation}, hash ${shortHash(hash)}, ${verdict}
-  ${target}; ${strategy}; approval ${approval}; ${nodes.length} nodes
-`;
+  const becomes = would === "unchanged" ? would : `would be ${would}`;
+  return [
+    cleanLine(`${name} ${becomes}: generation ${generation}, hash ${shortHash(hash)}, ${verdict}`),
+    cleanLine(`  ${target}; ${strategy}; approval ${approval}; ${nodes.length} nodes`),
+    "",
+  ].join("\n");
 }
 
 /** Enough of a hash to tell it from others, and what `--hash` takes. */
@@ -85,7 +89,7 @@ export function shortHash(hash: string): string {
 }
 
 function lines(title: string, texts: readonly string[]): string {
-  return texts.length === 0 ? "" : `\n${texts.map((text) => `${title}: ${text}\n`).join("")}`;
+  return texts.length === 0 ? "" : `\n${texts.map((text) => `${cleanLine(`${title}: ${text}`)}\n`).join("")}`;
 }
 
 function roomOf({ room }: PlannedNode): string {

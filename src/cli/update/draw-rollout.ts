@@ -1,6 +1,6 @@
 import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
 import { nodePhases } from "#rollout/records.ts";
-import { cleanText } from "#engine/events/clean.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { since } from "#tui/age.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
 import { formatTable } from "../terminal/format-table.ts";
@@ -35,11 +35,12 @@ function headOf(view: UpdateView, now: number): readonly string[] {
   const why = [reason, waits && `waits for ${waits}`, nextOf(view)].filter(Boolean).join("; ");
   const counts = `${doneOf(view)} done${failed > 0 ? `, ${failed} failed` : ""}`;
   const isHeard = owner.heard ? "" : ", which is not heard of";
-  return [
+  const lines = [
     `${name} (generation ${generation}): ${target}`,
     `${phase} for ${since(view.updatedAt, now)}: ${counts}; owner ${ownerOf(view)}${isHeard}`,
-    ...(why === "" ? [] : [cleanText(why).replaceAll("\n", " ")]),
+    ...(why === "" ? [] : [why]),
   ];
+  return lines.map(cleanLine);
 }
 
 /** Nodes that somebody waits for, failed ones first. */

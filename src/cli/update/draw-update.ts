@@ -1,5 +1,5 @@
 import type { NodeUpdateView, UpdateSummary, UpdateView } from "#api/update-schemas.ts";
-import { cleanText } from "#engine/events/clean.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { since } from "#tui/age.ts";
 import type { Column } from "../terminal/columns.ts";
 import { drawTable } from "../terminal/columns.ts";
@@ -41,7 +41,7 @@ export const nodeColumns: readonly Column<NodeUpdateView>[] = [
 ];
 const wideColumns: readonly Column<NodeUpdateView>[] = [
   ...nodeColumns.slice(0, -1),
-  { title: "REBOOT-REASONS", cell: ({ rebootReasons = [] }) => oneLine(rebootReasons.join("; ")) },
+  { title: "REBOOT-REASONS", cell: ({ rebootReasons = [] }) => cleanLine(rebootReasons.join("; ")) },
   { title: "READY", cell: ({ ready }) => (ready ? "yes" : "no") },
   { title: "HOOK", cell: ({ hook = "" }) => hook },
   { title: "ROLES", cell: ({ roles }) => roles.join(",") },
@@ -54,7 +54,7 @@ type Shown = Omit<UpdateView, "signed">;
 /** An update with all of its nodes. */
 export function drawUpdate(view: Shown, { wide, now }: { readonly wide: boolean; readonly now: number }): string {
   const { nodeStatus } = view;
-  const head = headOf(view, now).map(([title, text]) => `${`${title}:`.padEnd(12)}${oneLine(text)}\n`);
+  const head = headOf(view, now).map(([title, text]) => `${`${title}:`.padEnd(12)}${cleanLine(text)}\n`);
   const table = drawTable(wide ? wideColumns : nodeColumns, nodeStatus, { wide, now });
   return `${head.join("")}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}`;
 }
@@ -113,8 +113,4 @@ export function troubleOf({ failure }: NodeUpdateView): string {
 
 export function cut(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
-}
-
-function oneLine(text: string): string {
-  return cleanText(text).replaceAll("\n", " ");
 }

@@ -2,6 +2,7 @@ import type { UpdateView } from "#api/update-schemas.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
+import { detectCi, escapeForCi } from "#tui/ci.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { followChanges } from "../get/follow-changes.ts";
 import type { ResultFormat } from "../options.ts";
@@ -118,7 +119,9 @@ function appended(output: ResultFormat, stdout: NodeJS.WriteStream): Shown {
     const transitions = transitionsOf(before, view);
     before = view;
     const lines = transitions.map((transition) =>
-      output === "json" || output === "yaml" ? formatOne(transition, output) : `${drawTransition(transition)}\n`,
+      output === "json" || output === "yaml"
+        ? formatOne(transition, output)
+        : `${escapeForCi(detectCi(process.env), drawTransition(transition))}\n`,
     );
     if (lines.length > 0) stdout.write(lines.join(""));
   };

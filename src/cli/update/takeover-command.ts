@@ -1,3 +1,4 @@
+import { cleanLine } from "#engine/events/clean.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { confirm } from "../terminal/confirm.ts";
@@ -57,7 +58,7 @@ export async function takeOverUpdate(
   const how = force ? "by force" : `granted by ${grants.length} of ${controllers} controllers`;
   const again =
     before.id === owner ? `it was before; for another: kcore -s HOST update cluster takeover ${name}\n` : "";
-  const draw = (): string => `${name} is owned by ${endpoint}: epoch ${epoch}, ${how}\n${again}`;
+  const draw = (): string => `${cleanLine(`${name} is owned by ${endpoint}: epoch ${epoch}, ${how}`)}\n${again}`;
   if (!watch || isForPeople(output)) process.stdout.write(formatResult({ name, ...result }, output, draw));
   if (watch) await followOne(name, { output, ...flags });
 }

@@ -1,5 +1,5 @@
 import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
-import { cleanText } from "#engine/events/clean.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { doneOf, troubleOf } from "./draw-update.ts";
 import { hasEnded } from "#rollout/records.ts";
 
@@ -51,7 +51,7 @@ function signatureOf({ phase, failure, hook }: NodeUpdateView): string {
 
 /** A transition as one line. */
 export function drawTransition(transition: Transition): string {
-  return cleanText(textOf(transition)).replaceAll("\n", " ");
+  return cleanLine(textOf(transition));
 }
 
 function textOf(transition: Transition): string {

@@ -19,6 +19,11 @@ export function cleanText(text: string): string {
   return visible(text.replace(sequences, "").replace(/\r\n?/g, "\n"));
 }
 
+/** The same as one line, for where each line begins with something of ours. */
+export function cleanLine(text: string): string {
+  return cleanText(text).replaceAll("\n", " ");
+}
+
 /** The same over every string inside a plain JSON value, keys included; the value itself when nothing had to change. */
 export function cleanStrings<T>(value: T): T {
   return mapStrings(value, cleanText);

@@ -49,6 +49,24 @@ describe("a plan", () => {
     expect(drawPlan(plan, { ...all, isRefused: true })).to.match(/^n1 .* yes$/m);
   });
 
+  it("shows what a controller or a node says as text, a line for each", () => {
+    const evil = "n\u001B[2J\n::error::x";
+    const told = {
+      ...plan,
+      name: evil,
+      hash: evil,
+      target: evil,
+      strategy: evil,
+      nodes: [{ ...node, hostname: evil, blockers: [evil], warnings: [evil] }],
+      blockers: [evil],
+      warnings: [evil],
+    };
+    for (const text of [drawPlan(told, { wide: true, now }), drawPlanBriefly(told)])
+      expect(text)
+        .to.not.contain("\u001B")
+        .and.to.not.match(/^::error/m);
+  });
+
   it("says what would become of it: by applying it, or by what is asked for", () => {
     expect(drawPlanBriefly(plan)).to.match(/^u1 unchanged: generation 1, /);
     expect(drawPlanBriefly({ ...plan, result: "updated" })).to.match(/^u1 would be updated: /);

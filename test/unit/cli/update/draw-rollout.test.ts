@@ -38,7 +38,9 @@ describe("a rollout at a terminal", () => {
     const [node] = [
       rolloutNode(1, { hostname: "n\u001B[2J", phase: "failed", failure: { kind: "gate", message: "a\nb" } }),
     ];
-    const view = rolloutView([node], { reason: "n\u001B[2J: a\nb" });
+    const evil = "n\u001B[2J: a\nb";
+    const owner = { id: evil, epoch: 1, endpoint: evil, heard: false };
+    const view = rolloutView([node], { reason: evil, target: evil, owner });
     for (const line of drawRollout(view, rolloutNow)) expect(/\p{Cc}/u.test(line), line).to.equal(false);
     expect(drawUpdate(view, { wide: true, now: rolloutNow })).not.to.contain("\u001B");
   });
