@@ -9,7 +9,7 @@ import { reportFailure } from "./terminal/report-failure.ts";
 export async function start(argv: readonly string[], spare?: SpareProcess): Promise<void> {
   if (spare) keepSpare(spare);
   takePassphraseFromEnvironment();
-  process.stdout.on("error", onClosedOutput);
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", onClosedOutput);
   const debug = argv.includes("--debug");
   try {
     if (argv[2] === "completion" && argv[3] === "candidates") {
@@ -28,7 +28,7 @@ export async function start(argv: readonly string[], spare?: SpareProcess): Prom
   }
 }
 
-/** Whoever read our output has seen enough (`kcore … | head`). */
+/** Whoever read our output has seen enough (`kcore … | head`), or the terminal is gone. */
 function onClosedOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
 }

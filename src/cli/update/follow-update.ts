@@ -24,6 +24,9 @@ export interface Since {
   readonly wanted?: UpdateView["phase"];
 }
 
+/** The last one comes when the terminal, or the connection to it, is gone: what runs for a node must not outlive who answers for it. */
+const leaving = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
 export interface FollowOptions extends Since {
   readonly output: ResultFormat;
   /** Opens who attends to it, if anybody; what it has to say is shown as the rollout is. */
@@ -33,7 +36,7 @@ export interface FollowOptions extends Since {
 }
 
 /**
- * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C leaves it alone. Gives the exit code:
+ * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C, or a terminal that is gone, leaves it alone. Gives the exit code:
  * 0 for the end that was wanted, or that somebody asked for.
  */
 export async function followUpdate(
@@ -49,7 +52,7 @@ export async function followUpdate(
   };
   // Whoever read our output has seen enough.
   stdout.once("error", () => stop.abort());
-  process.once("SIGINT", leave).once("SIGTERM", leave);
+  for (const signal of leaving) process.once(signal, leave);
   const isScreen = stdout.isTTY && isForPeople(output);
   const { show, say } = isScreen ? redrawn(stdout) : appended(output, stdout);
   const attendant = await attend?.(say);
@@ -66,7 +69,7 @@ export async function followUpdate(
       if (isOver(view, since) && !attendant?.isNeeded(view)) break;
     }
   } finally {
-    process.off("SIGINT", leave).off("SIGTERM", leave);
+    for (const signal of leaving) process.off(signal, leave);
     await attendant?.close();
   }
   if (!isLeft) return last && isOver(last, since) ? codeOf(last, since) : exitCodes.done;

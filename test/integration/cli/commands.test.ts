@@ -26,6 +26,12 @@ describe("kcore's commands", function () {
     expect(JSON.parse(asked.stderr)).to.have.nested.property("problems[0].code", "RUN_UNKNOWN");
   });
 
+  it("ends with the same exit code when nobody reads what went wrong any more", async () => {
+    const { child, ended } = project.start(["explain", "NOPE"]);
+    child.stderr?.destroy();
+    expect((await ended).code).to.equal(2);
+  });
+
   it("makes a project that it accepts", async () => {
     expect((await project.kcore("init", "fresh", "--empty")).code).to.equal(0);
     const added = await project.kcore("roster", "add", "n1", "192.0.2.11", "--role", "worker", "--project", "fresh");

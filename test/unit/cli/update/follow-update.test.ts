@@ -1,11 +1,13 @@
 import { PassThrough } from "node:stream";
 import { expect } from "chai";
-import type { ApiClient } from "#api/client.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { Cluster } from "#cli/cluster/open-cluster.ts";
+import type { Attendant } from "#cli/update/attendant.ts";
 import { followUpdate } from "#cli/update/follow-update.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
 import { rolloutNode, rolloutView } from "#support/update-views.ts";
+
+const endpoint = "192.0.2.11:9090";
 
 describe("following a rollout at a terminal", () => {
   it("a controller that is lost is told above what is drawn, and nothing of a former drawing stays", async () => {
@@ -15,20 +17,10 @@ describe("following a rollout at a terminal", () => {
       phase: "succeeded",
     });
     const views: UpdateView[] = [underWay, over];
-    const endpoint = "192.0.2.11:9090";
     const watch = new PassThrough();
     watch.write(`${JSON.stringify({ type: "synced" })}\n`);
     const watches = [() => Promise.reject(new Error("it is gone")), () => Promise.resolve(watch)];
-    const client = {
-      open: () => watches.shift()?.(),
-      call: () => Promise.resolve(views.shift() ?? over),
-    } as unknown as ApiClient;
-    const cluster = {
-      endpoints: [endpoint],
-      current: () => endpoint,
-      clientAt: () => client,
-      ask: (work: (client: ApiClient) => Promise<unknown>) => work(client),
-    } as unknown as Cluster;
+    const cluster = clusterOf({ open: () => watches.shift()?.(), call: () => Promise.resolve(views.shift() ?? over) });
 
     expect(await followUpdate(cluster, underWay.name, { output: "table", stdout: terminal.stdout })).to.equal(0);
     const screen = screenOf(terminal.written);
@@ -36,7 +28,37 @@ describe("following a rollout at a terminal", () => {
     expect(screen.filter((line) => line.startsWith("release-0-4-0 "))).to.have.length(1);
     expect(screen.join("\n")).to.match(/^succeeded for /m);
   });
+
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    it(`ends what is done for its nodes when the operator leaves it by ${signal}`, async () => {
+      const terminal = new FakeTerminal(120, 30);
+      const view = rolloutView([rolloutNode(1, { phase: "draining", hook: "drain" })]);
+      const seen = Promise.withResolvers<undefined>();
+      let isClosed = false;
+      const attendant: Attendant = {
+        look: () => seen.resolve(undefined),
+        isNeeded: () => true,
+        close: () => Promise.resolve(void (isClosed = true)),
+      };
+      const attend = () => Promise.resolve(attendant);
+      const client = { open: () => Promise.resolve(new PassThrough()), call: () => Promise.resolve(view) };
+      const ended = followUpdate(clusterOf(client), view.name, { output: "json", stdout: terminal.stdout, attend });
+      await seen.promise;
+      expect(process.listenerCount(signal), "who ends the process by it").to.be.above(0);
+      process.emit(signal);
+      expect(await ended).to.equal(130);
+      expect(isClosed).to.equal(true);
+    });
 });
+
+function clusterOf(client: object): Cluster {
+  return {
+    endpoints: [endpoint],
+    current: () => endpoint,
+    clientAt: () => client,
+    ask: (work: (client: object) => Promise<unknown>) => work(client),
+  } as unknown as Cluster;
+}
 
 /** What a terminal shows of it: lines, and the two sequences by which they are drawn anew. */
 function screenOf(written: string): readonly string[] {
