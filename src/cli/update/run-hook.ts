@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { open, readFile } from "node:fs/promises";
+import { open, type FileHandle } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cleanText } from "#engine/events/clean.ts";
 
@@ -33,6 +33,9 @@ const endings = [
   { signal: "SIGTERM", afterMs: 5_000 },
   { signal: "SIGKILL", afterMs: 10_000 },
 ] as const;
+/** What is not reaped by whoever should is not waited for. */
+const longestEndMs = 11_000;
+const lookMs = 50;
 /** Of what it printed, so much goes along with the answer. */
 const tailLength = 1_000;
 
@@ -56,7 +59,7 @@ async function runOnce(
   { command, words, cwd, env, log, limitSeconds, spareSeconds, signal }: HookProgram,
   leftMs: number,
 ): Promise<HookEnd> {
-  const file = await open(log, "a", 0o600);
+  const file = await open(log, "a+", 0o600);
   try {
     const child = spawn(command, words, {
       cwd,
@@ -75,33 +78,54 @@ async function runOnce(
     const timers = [setTimeout(() => late.abort(), left)];
     if (spareSeconds > 0) timers.push(setTimeout(() => given.resolve(undefined), left + spareSeconds * 500));
     const stopped = AbortSignal.any([signal, late.signal]);
-    const onStop = (): void => endInSteps(child, ended);
+    let ending: Promise<void> | undefined;
+    const onStop = (): void => void (ending ??= endInSteps(child));
     stopped.addEventListener("abort", onStop, { once: true });
     if (stopped.aborted) onStop();
-    const why = await Promise.race([ended, given.promise]);
+    const gone = ended.then(async (why) => {
+      stopped.removeEventListener("abort", onStop);
+      await ending;
+      return why;
+    });
+    const why = await Promise.race([gone, given.promise]);
     for (const timer of timers) clearTimeout(timer);
     // Whoever ends with 0 because it was told to end has done nothing.
     if (why === "" && !late.signal.aborted) return { ok: true };
     const reason = late.signal.aborted || why === undefined ? `it ran out of its ${limitSeconds} s` : why;
-    const tail = cleanText((await readFile(log, "utf8")).slice(-tailLength)).trim();
+    const tail = cleanText((await endOf(file)).slice(-tailLength)).trim();
     const message = tail === "" ? reason : `${reason}: ${tail}`;
-    return { ok: false, message, ...(why === undefined && { left: ended }) };
+    return { ok: false, message, ...(why === undefined && { left: gone }) };
   } finally {
     await file.close();
   }
 }
 
-function endInSteps(child: ChildProcess, ended: Promise<string>): void {
-  const timers = endings.map(({ signal, afterMs }) => setTimeout(() => endGroup(child, signal), afterMs));
-  void ended.then(() => timers.forEach((timer) => clearTimeout(timer)));
+/** Ends all that it started: over when nothing of its group is left, or nothing more can be done. The group is its own as long as it is not empty. */
+async function endInSteps({ pid }: ChildProcess): Promise<void> {
+  if (pid === undefined) return;
+  const begun = performance.now();
+  const open = [...endings];
+  for (;;) {
+    const passed = performance.now() - begun;
+    const due = open[0] !== undefined && passed >= open[0].afterMs ? open.shift() : undefined;
+    if (!signalGroup(pid, due?.signal ?? 0) || (open.length === 0 && passed > longestEndMs)) return;
+    await sleep(lookMs);
+  }
 }
 
-/** Only while it runs: a group id that was given back could be somebody else's by now. */
-function endGroup({ pid, exitCode, signalCode }: ChildProcess, signal: NodeJS.Signals): void {
-  if (pid === undefined || exitCode !== null || signalCode !== null) return;
+/** Whether there is anybody in it. */
+function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
-    process.kill(-pid, signal);
+    return process.kill(-pid, signal);
   } catch {
-    // It has just ended.
+    return false;
   }
+}
+
+async function endOf(file: FileHandle): Promise<string> {
+  const { size } = await file.stat();
+  // A character has at most four bytes.
+  const length = Math.min(size, 4 * tailLength);
+  const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
+  return buffer.toString("utf8");
 }

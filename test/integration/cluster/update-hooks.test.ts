@@ -86,6 +86,25 @@ describe("a hook on the bastion", () => {
     expect(isAlive(mark)).to.equal(false);
   });
 
+  it("has ended when all that it started has, though its first process obeyed at once", async () => {
+    const stop = new AbortController();
+    const command =
+      "sh -c \"trap 'echo ending; sleep 0.3; echo ended; exit' TERM; echo begun; while :; do sleep 0.05; done\"; true";
+    const ended = run(command, { limitSeconds: 60, signal: stop.signal }).catch(String);
+    await eventually(() => existsSync(log()) && readFileSync(log(), "utf8") === "begun\n");
+    stop.abort(new Error("left"));
+    expect(await ended).to.equal("Error: left");
+    expect(readFileSync(log(), "utf8")).to.match(/ended\n$/);
+  });
+
+  it("that prints without an end is told of by the end of it", async () => {
+    const { ok, message } = await run(`head -c 3000000 /dev/zero | tr '\\0' x; echo the last of it; exit 1`);
+    expect(ok).to.equal(false);
+    expect(message)
+      .to.match(/^it exits with 1: x+the last of it$/)
+      .and.to.have.length.below(1_100);
+  });
+
   it("that is a gate is tried until it holds", async () => {
     const command = "test -e tried || { touch tried; exit 1; }";
     expect(await run(command, { isRepeated: true })).to.deep.equal({ ok: true });
