@@ -43,7 +43,20 @@ function inOwnWords(error: unknown): unknown {
 
 /** @throws KcoreError UPDATE_UNKNOWN */
 export function getUpdate(cluster: Pick<Cluster, "ask">, name: string): Promise<UpdateView> {
-  return askUpdates(cluster, (client) => client.call("getUpdate", {}, { id: name }));
+  return askUpdates(cluster, (client) => callForUpdate(client, name));
+}
+
+/**
+ * The update from this very controller: the one that was named and no other, since what follows may be its approval.
+ * @throws ApiRefusal
+ */
+export async function callForUpdate(client: ApiClient, name: string): Promise<UpdateView> {
+  const view = await client.call("getUpdate", {}, { id: name });
+  if (view.name === name) return view;
+  throw new ApiRefusal(client.endpoint, 200, {
+    code: "ANSWER_INVALID",
+    message: `its answer is about the update “${view.name}”, not “${name}”`,
+  });
 }
 
 /** The update as one controller knows it; undefined when there is none of that name. */

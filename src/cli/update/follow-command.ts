@@ -6,7 +6,7 @@ import { findProject } from "../project/find-project.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { openAttendant, type Attendant } from "./attendant.ts";
 import { getUpdate } from "./ask-updates.ts";
-import { followUpdate, type Since } from "./follow-update.ts";
+import { followUpdate, getUpdateSince, type Since } from "./follow-update.ts";
 import { hooksOf } from "./hooks.ts";
 import { nameOf, type NameFlags } from "./named-updates.ts";
 
@@ -16,7 +16,7 @@ export type AttendFlags = FollowFlags & NameFlags;
 /** `-w`: follows a rollout to its end, and attends to its hooks where this is a bastion with a project. Sets the exit code. */
 export async function followOne(name: string, flags: FollowFlags, since: Since = {}): Promise<void> {
   const { cluster, tellBy } = await openTelling(flags);
-  const view = await getUpdate(cluster, name);
+  const view = await getUpdateSince(cluster, name, since);
   const attend = (say: Say): Promise<Attendant | undefined> => attendIfAny(cluster, view, flags, tellBy(say));
   process.exitCode = await followUpdate(cluster, name, { ...since, output: flags.output, attend });
   cluster.close();

@@ -9,6 +9,7 @@ import type { ResultFormat } from "../options.ts";
 import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { redrawing } from "../terminal/redraw.ts";
+import { askUpdates, callForUpdate } from "./ask-updates.ts";
 import type { Attendant } from "./attendant.ts";
 import { drawRollout } from "./draw-rollout.ts";
 import { hasEnded } from "#rollout/records.ts";
@@ -87,11 +88,16 @@ function codeOf({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: S
 
 const patience = { turns: 50, pauseMs: 200 } as const;
 
+/** The update as it is at least since then. @throws KcoreError UPDATE_UNKNOWN */
+export function getUpdateSince(cluster: Pick<Cluster, "ask">, name: string, since: Since = {}): Promise<UpdateView> {
+  return askUpdates(cluster, (client) => patiently(client, name, since));
+}
+
 /** What one controller was told reaches the others in a moment: until then they know an older generation, or none. */
 async function patiently(client: ApiClient, name: string, { generation = 0 }: Since): Promise<UpdateView> {
   for (let turn = 1; ; turn++) {
     try {
-      const view = await client.call("getUpdate", {}, { id: name });
+      const view = await callForUpdate(client, name);
       if (view.generation >= generation || turn === patience.turns) return view;
     } catch (error) {
       const isUnknown = error instanceof ApiRefusal && error.reason === "UPDATE_UNKNOWN" && generation > 0;

@@ -3,8 +3,10 @@ import { expect } from "chai";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { Cluster } from "#cli/cluster/open-cluster.ts";
 import type { Attendant } from "#cli/update/attendant.ts";
-import { followUpdate } from "#cli/update/follow-update.ts";
+import { getUpdate } from "#cli/update/ask-updates.ts";
+import { followUpdate, getUpdateSince } from "#cli/update/follow-update.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
+import { problemsOfRejection } from "#support/problems.ts";
 import { rolloutNode, rolloutView } from "#support/update-views.ts";
 
 const endpoint = "192.0.2.11:9090";
@@ -27,6 +29,25 @@ describe("following a rollout at a terminal", () => {
     expect(screen[0]).to.equal(`${endpoint}: it is gone; the next controller is asked`);
     expect(screen.filter((line) => line.startsWith("release-0-4-0 "))).to.have.length(1);
     expect(screen.join("\n")).to.match(/^succeeded for /m);
+  });
+
+  it("begins with what was just applied, though the controller that is asked lags behind", async () => {
+    const former = rolloutView([], { generation: 1, phase: "succeeded" });
+    const present = rolloutView([], { generation: 2 });
+    const views = [former, former];
+    const cluster = clusterOf({ call: () => Promise.resolve(views.shift() ?? present) });
+    expect((await getUpdateSince(cluster, present.name, { generation: 2 })).generation).to.equal(2);
+    expect((await getUpdateSince(cluster, present.name)).generation).to.equal(2);
+  });
+
+  it("is of the update that was asked for, whatever a controller answers", async () => {
+    const cluster = clusterOf({
+      endpoint: { host: "192.0.2.11", port: 9090 },
+      call: () => Promise.resolve(rolloutView([], { name: "another" })),
+    });
+    const refused = "its answer is about the update “another”, not “release-0-4-0” (200 ANSWER_INVALID)";
+    expect((await problemsOfRejection(getUpdate(cluster, "release-0-4-0"))).join()).to.contain(refused);
+    expect((await problemsOfRejection(getUpdateSince(cluster, "release-0-4-0"))).join()).to.contain(refused);
   });
 
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
