@@ -17,6 +17,7 @@ export interface Checked {
 /** A zod issue in our words, at its place: several for several unknown keys. */
 export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
   if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownKey(key, issue.path, checked));
+  if (issue.code === "invalid_key") return [wrongKey(issue, checked.node)];
   if (issue.code === "invalid_union") return [...unionProblems(issue, checked)];
   const given = valueAt(checked.value, issue.path);
   if (given === undefined) return [missing(issue, checked)];
@@ -33,9 +34,24 @@ export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
   return [{ code: "YAML_TYPE", message, at, ...hintFor(issue, given, checked) }];
 }
 
-function unknownKey(key: string, path: readonly PropertyKey[], { node, schema }: Checked): Problem {
+/** Of a map that takes any key of a certain form. */
+function wrongKey({ path, issues, message }: Extract<Issue, { code: "invalid_key" }>, node: SourceNode): Problem {
+  const [parent, key] = [path.slice(0, -1), String(path.at(-1))];
+  const why = issues[0] ? words(issues[0], key) : message;
+  return {
+    code: "YAML_TYPE",
+    message: `“${key}” in ${subjectOf(parent)} ${why}`,
+    at: keyPlaceOf(node, parent, key),
+  };
+}
+
+function keyPlaceOf(node: SourceNode, path: readonly PropertyKey[], key: string): SourcePosition {
   const map = nodeAt(node, path);
-  const at = (map?.kind === "map" ? map.entries.get(key)?.keyAt : undefined) ?? placeOf(node, path);
+  return (map?.kind === "map" ? map.entries.get(key)?.keyAt : undefined) ?? placeOf(node, path);
+}
+
+function unknownKey(key: string, path: readonly PropertyKey[], { node, schema }: Checked): Problem {
+  const at = keyPlaceOf(node, path, key);
   const known = keysAt(schema, path);
   const hint = suggestHint(key, known, known.length === 0 ? undefined : `known here: ${known.join(", ")}`);
   const where = path.length === 0 ? "" : ` in ${subjectOf(path)}`;

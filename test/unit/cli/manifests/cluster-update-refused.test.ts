@@ -36,6 +36,10 @@ const wrong: Readonly<Record<string, readonly [text: string, ...problems: readon
     nixos.replace("r1", "r".repeat(64)),
     "2:19 “metadata.name” must be a name of letters, digits, “.”, “_” and “-” [YAML_TYPE] | The update's name: at most 63 letters, digits, “.”, “_” and “-”",
   ],
+  "a label's key with an equals sign": [
+    withSelector('{ labels: { "a=b": c } }'),
+    "5:25 “a=b” in “spec.selector.labels” must be a key without “=” [YAML_TYPE] | KEY=VALUE in a list, or a map; all of them must match",
+  ],
   "no target": [
     nixos.replace(/ {2}target: .*\n/, ""),
     "4:3 “target” is missing in “spec” [YAML_KEY_MISSING] | What nodes shall run: flakeRef and flakeRev of NixOS systems, or kcore by its version or bundle",

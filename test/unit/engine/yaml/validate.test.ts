@@ -63,6 +63,13 @@ describe("validate", () => {
     ]);
   });
 
+  it("tells of a key that may not be one what is wrong with it, at the key", () => {
+    const open = z.strictObject({ labels: z.record(z.string().regex(/^[^=]+$/, "must hold no “=”"), z.string()) });
+    expect(problemsIn(() => validate(parseSource("f.yaml", 'labels: { a: b, "c=d": e }\n'), open))).to.deep.equal([
+      "f.yaml:1:17+5 “c=d” in “labels” must hold no “=” [YAML_TYPE]",
+    ]);
+  });
+
   it("takes a map for a map only", () => {
     expect(problems("- a\n")).to.deep.equal(["f.yaml:1:1+3 the value must be a map, not a list [YAML_TYPE]"]);
   });
