@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { cleanLine } from "#engine/events/clean.ts";
 import type { Bundle } from "#rollout/spec.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { bundleFileName, readBundleFile, writeBundleFile } from "./bundle-file.ts";
@@ -24,11 +25,13 @@ export async function showBundle(path: string, { output }: BundleFlags): Promise
 }
 
 function print(bundle: Bundle, file: string, output: BundleFlags["output"]): void {
-  const { version, arch, storePath, narHash, sha256, size } = bundle;
+  process.stdout.write(formatResult({ ...bundle, file }, output, () => drawBundle(bundle, file)));
+}
+
+/** What a bundle is, a line for each part of it. */
+export function drawBundle({ version, arch, storePath, narHash, sha256, size }: Bundle, file: string): string {
   const rows = { version, arch, storePath, narHash, sha256, size: `${size} (${(size / 1e6).toFixed(1)} MB)`, file };
-  const draw = (): string =>
-    Object.entries(rows)
-      .map(([name, value]) => `${name.padEnd(10)}${value}\n`)
-      .join("");
-  process.stdout.write(formatResult({ ...bundle, file }, output, draw));
+  return Object.entries(rows)
+    .map(([name, value]) => `${cleanLine(`${name.padEnd(10)}${value}`)}\n`)
+    .join("");
 }

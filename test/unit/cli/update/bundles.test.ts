@@ -1,6 +1,7 @@
 import { readdir, readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { drawBundle } from "#cli/update/bundle-commands.ts";
 import { readBundleFile, writeBundleFile } from "#cli/update/bundle-file.ts";
 import { findBundle } from "#cli/update/bundles.ts";
 import type { BundleWanted } from "#cli/update/bundles.ts";
@@ -36,6 +37,15 @@ describe("bundles of the runtime on the bastion", () => {
       const changed = work(header, body) ?? body;
       await writeFile(path, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), changed]));
     };
+    it("drive no terminal, whoever wrote them", async () => {
+      await change((header) => {
+        header["bundle"] = { ...runtime.bundle, arch: "x86\u001B[2J\nversion   9" };
+      });
+      const { bundle, file } = await readBundleFile(path);
+      const drawn = drawBundle(bundle, file);
+      expect(drawn).to.contain("arch      x86 version   9\n").and.to.not.contain("\u001B");
+    });
+
     const problem = async (): Promise<string> => (await problemsOfRejection(readBundleFile(path)))[0] ?? "";
 
     it("tell what they are, and hold the very bytes", async () => {
