@@ -18,7 +18,7 @@ describe("what nodes and controllers say", () => {
   });
 
   it("drives neither a terminal nor GitHub's runner by a word on stderr", () => {
-    const { write } = process.stderr;
+    const write = process.stderr.write.bind(process.stderr);
     let written = "";
     process.stderr.write = (text) => (written += String(text)) !== "";
     try {
