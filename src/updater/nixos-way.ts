@@ -21,6 +21,7 @@ import {
   versionOf,
 } from "./nixos-systems.ts";
 import type { Ports } from "./ports.ts";
+import { refuseTrialByBoot } from "./refuse.ts";
 import type { UpdateWay } from "./way.ts";
 
 /** Without these a node that runs the system would tell nobody, and nobody could tell it anything. */
@@ -67,7 +68,7 @@ export function nixosWay({ ports, statement, folder, statusFile, hostName }: Nix
       return path !== undefined && (await isInStore(ports, path, quickMs));
     },
     async prepare(left): Promise<Prepared> {
-      refuseContradiction(statement);
+      refuseTrialByBoot(statement);
       if ((await currentSystem(ports)) === undefined)
         throw new UpdateFailure("refused", "this node does not run NixOS: there is no /run/current-system");
       const path = await buildSystem({ ports, folder, target: wanted, hostName, left });
@@ -167,11 +168,6 @@ async function reasonsOf(
   const loader = await bootOnceOf(ports);
   const warning = "the boot loader boots nothing once: what does not boot needs hands";
   return [...asked, ...changes, ...(loader === undefined ? [warning] : [])];
-}
-
-function refuseContradiction({ spec: { activation } }: Statement): void {
-  if (activation.mode === "test" && activation.rebootPolicy === "always")
-    throw new UpdateFailure("refused", "activation.mode test lasts until the next boot, and rebootPolicy is always");
 }
 
 async function refuseUnsuited(ports: Ports, path: string, allowDowngrade: boolean): Promise<void> {

@@ -7,6 +7,7 @@ import type { Prepared, Present, Standing } from "./journal.ts";
 import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
 import { defined } from "#optional/defined.ts";
 import type { Ports } from "./ports.ts";
+import { refuseTrialByBoot } from "./refuse.ts";
 import { importBundle } from "./store.ts";
 import { agentUnit, lookAtUnits, restartUnits, runsFrom, triedPath, tryUnits, type Unit } from "./units.ts";
 import type { UpdateWay } from "./way.ts";
@@ -48,6 +49,7 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
   /** Before each step forward: an order to activate need not have been preceded by one to prepare. */
   const refuseUnsuited = async (): Promise<readonly Unit[]> => {
     refuseForeign(bundle, arch);
+    refuseTrialByBoot(statement);
     refuseContradiction(statement);
     const { version } = await present();
     if (isOlder(bundle.version, version) && !spec.target.allowDowngrade)
@@ -131,8 +133,6 @@ function refuseContradiction({ spec: { activation } }: Statement): void {
   const { mode, rebootPolicy } = activation;
   if (mode === "boot" && rebootPolicy === "never")
     throw new UpdateFailure("refused", "activation.mode boot needs a boot, and rebootPolicy never forbids it");
-  if (mode === "test" && rebootPolicy === "always")
-    throw new UpdateFailure("refused", "activation.mode test lasts until the next boot, and rebootPolicy is always");
 }
 
 /** What cannot even say its version here is not tried on the daemons. */

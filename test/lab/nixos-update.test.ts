@@ -1,20 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { openAuthority } from "#pki/cluster.ts";
-import { signStatement } from "#pki/statement.ts";
-import type { Order, OrderStep } from "#rollout/order.ts";
-import { Report } from "#rollout/records.ts";
-import { Statement } from "#rollout/spec.ts";
+import type { OrderStep } from "#rollout/order.ts";
+import type { Report } from "#rollout/records.ts";
 import { on, openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
 import { nixpkgsFlake, systemsFlake } from "#support/nixos-machine.ts";
+import { OrderedNode } from "#support/ordered-node.ts";
 
 const name = "nixos-update";
 const fixtures = join(import.meta.dirname, "../fixtures/nixos-systems");
-const updates = "/var/lib/kcore/updates";
 const flakes = "nix --extra-experimental-features 'nix-command flakes'";
 
 /** What the boot loader and a system's first moments do, with the real environment block of GRUB. */
@@ -40,13 +35,14 @@ describe("updates of a NixOS node, by systemd", function () {
   let n1: LabNode;
   let bastion: Bastion;
   let first: string;
-  let seq = 0;
+  let updater: OrderedNode;
 
   before(async () => {
     lab = await openLab({ name, packages: ["git", "grub2-common"] });
     await lab.down();
     [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M"] }])) as [LabNode];
     bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
+    updater = new OrderedNode(n1, bastion);
     const { code, stdout, stderr } = await bastion.deploy("n1");
     expect(code, stdout + stderr).to.equal(0);
     await on(n1, "apt-get install -qq -y git grub2-common >/dev/null 2>&1; git --version; command -v grub-reboot");
@@ -100,40 +96,12 @@ describe("updates of a NixOS node, by systemd", function () {
     return on(n1, "git -C /srv/systems rev-parse HEAD");
   }
 
-  async function order(step: OrderStep, flakeRev: string): Promise<Report> {
-    const authority = await openAuthority(join(bastion.home, "test"), "correct horse battery staple");
-    const statement = Statement.parse({
-      kind: "ClusterUpdate",
-      cluster: authority.cluster,
+  const order = (step: OrderStep, flakeRev: string): Promise<Report> =>
+    updater.gives(step, {
       name: `to-${flakeRev.slice(0, 8)}`,
       // A container's uptime is its host's.
       spec: { target: { flakeRef, flakeRev }, selector: { allNodes: true }, timeouts: { rebootSeconds: 600_000 } },
-      signedAt: new Date().toISOString(),
     });
-    const given: Order = {
-      fence: { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: ++seq },
-      step,
-      signed: signStatement(JSON.stringify(statement), authority),
-    };
-    const aside = `${updates}/${randomUUID()}`;
-    await write(aside, JSON.stringify(given));
-    await on(n1, `mv ${aside} ${updates}/inbox.json`);
-    let text = "";
-    for (let left = 150; left > 0; left--) {
-      // While it boots it does not answer.
-      text = await n1.exec(`cat ${updates}/report.json`).then(
-        ({ stdout }) => stdout,
-        () => "",
-      );
-      const report = text === "" ? undefined : Report.parse(JSON.parse(text));
-      if (report?.fence.seq === seq && ["prepared", "activated", "rolled_back", "failed"].includes(report.state))
-        return report;
-      await sleep(1_000);
-    }
-    throw new Error(
-      `in vain: ${text}\n${await on(n1, "journalctl -u kcore-updater -u kcore-update-work --no-pager | tail -50")}`,
-    );
-  }
 
   const systems = (): Promise<string> =>
     on(

@@ -1,25 +1,20 @@
 import { spawn } from "node:child_process";
-import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
-import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { NodeView } from "#api/schemas.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { openAuthority } from "#pki/cluster.ts";
-import { signStatement } from "#pki/statement.ts";
-import type { Order, OrderStep } from "#rollout/order.ts";
-import { Report } from "#rollout/records.ts";
-import { Statement } from "#rollout/spec.ts";
+import type { OrderStep } from "#rollout/order.ts";
+import type { Report } from "#rollout/records.ts";
 import type { Runtime } from "#runtime/build.ts";
 import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
+import { OrderedNode, updates, type GivenUpdate } from "#support/ordered-node.ts";
 import { makeOtherRuntime } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const name = "updater";
-const updates = "/var/lib/kcore/updates";
 const profile = "/nix/var/nix/profiles/kcore";
 
 /** What stands at the beginning of kcore's program in a version. */
@@ -39,7 +34,7 @@ describe("updates of a real node", function () {
   let bastion: Bastion;
   let folder: TempDir;
   const bundles = new Map<Version, Runtime>();
-  let seq = 0;
+  let updater: OrderedNode;
 
   before(async () => {
     folder = await makeTempDir("updater");
@@ -49,6 +44,7 @@ describe("updates of a real node", function () {
     await lab.down();
     [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M"] }])) as [LabNode];
     bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
+    updater = new OrderedNode(n1, bastion);
     const { code, stdout, stderr } = await bastion.deploy("n1");
     expect(code, stdout + stderr).to.equal(0);
     for (const { file, sha256 } of bundles.values()) await send(file, `${updates}/bundles/${sha256}`);
@@ -65,45 +61,16 @@ describe("updates of a real node", function () {
     expect(await once(child, "close")).to.deep.equal([0, null]);
   }
 
-  async function order(step: OrderStep, version: Version, spec: object = {}): Promise<void> {
-    const authority = await openAuthority(join(bastion.home, "test"), "correct horse battery staple");
+  const to = (version: Version, spec: object = {}): GivenUpdate => {
     const { storePath, narHash, sha256, size, arch } = bundles.get(version)!;
-    const statement = Statement.parse({
-      kind: "ClusterUpdate",
-      cluster: authority.cluster,
+    return {
       name: `to-${version}`,
       spec: { target: { version }, selector: { allNodes: true }, ...spec },
       bundle: { storePath, narHash, sha256, size, arch, version },
-      signedAt: new Date().toISOString(),
-    });
-    const given: Order = {
-      fence: { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: ++seq },
-      step,
-      signed: signStatement(JSON.stringify(statement), authority),
     };
-    const aside = `${updates}/${randomUUID()}`;
-    const { code } = await n1.exec(`cat >${aside} && mv ${aside} ${updates}/inbox.json`, {
-      input: JSON.stringify(given),
-    });
-    expect(code).to.equal(0);
-  }
-
-  /** Waits until the node's word about the last order is one of these. */
-  async function until(...states: readonly string[]): Promise<Report> {
-    let text = "";
-    for (let left = 120; left > 0; left--) {
-      text = (await n1.exec(`cat ${updates}/report.json`)).stdout;
-      const report = text === "" ? undefined : Report.parse(JSON.parse(text));
-      if (report?.fence.seq === seq && states.includes(report.state)) return report;
-      await sleep(1_000);
-    }
-    throw new Error(`in vain: ${text}\n${await on(n1, "journalctl -u kcore-updater --no-pager | tail -50")}`);
-  }
-
-  async function gives(step: OrderStep, version: Version, spec: object = {}): Promise<Report> {
-    await order(step, version, spec);
-    return until("fenced", "prepared", "activated", "rolled_back", "failed");
-  }
+  };
+  const gives = (step: OrderStep, version: Version, spec: object = {}): Promise<Report> =>
+    updater.gives(step, to(version, spec));
 
   /** What each daemon of the node runs. */
   const running = (): Promise<string> =>
@@ -167,11 +134,11 @@ describe("updates of a real node", function () {
   });
 
   it("goes on with an activation that a power cut ended", async () => {
-    await order("activate", "0.5.0");
-    await until("activating");
+    await updater.order("activate", to("0.5.0"));
+    await updater.until("activating");
     await n1.powerCut();
     await n1.start();
-    expect(await until("activated", "failed")).to.include({ state: "activated" });
+    expect(await updater.until("activated", "failed")).to.include({ state: "activated" });
     await expectWhole("0.5.0");
   });
 

@@ -27,11 +27,6 @@ export interface RolloutNodeOptions extends NodeBehaviour {
   readonly hostname: string;
   readonly id?: string;
   readonly dc?: string;
-  readonly roles?: readonly string[];
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly address?: string;
-  /** What it runs before. */
-  readonly version?: string;
   /** Whether its registration says that it can be updated; true unless told otherwise. */
   readonly canUpdate?: boolean;
 }
@@ -124,7 +119,7 @@ class SimulatedAgent {
     this.#clients = clients;
     this.#verify = verify;
     this.#options = options;
-    const { version = "0.3.0" } = options;
+    const version = "0.3.0";
     this.present = { id: `/nix/store/${"0".repeat(32)}-kcore-${version}`, version, generation: 1 };
   }
 
@@ -143,17 +138,18 @@ class SimulatedAgent {
 
   /** Tells what it is; again after each change of what it runs, as an agent that was started anew does. */
   async register(): Promise<void> {
-    const {
-      hostname,
-      dc = "DC1",
-      labels = {},
-      roles = ["worker"],
-      address = "192.0.2.1",
-      canUpdate = true,
-    } = this.#options;
+    const { hostname, dc = "DC1", canUpdate = true } = this.#options;
     const { id, version, generation } = this.present;
     const runtime = { id, generation: generation ?? 1, arch: "x86_64", canUpdate };
-    const told: Partial<Registration> = { hostname, dc, labels, roles: [...roles], address, version, runtime };
+    const told: Partial<Registration> = {
+      hostname,
+      dc,
+      labels: {},
+      roles: ["worker"],
+      address: "192.0.2.1",
+      version,
+      runtime,
+    };
     await this.#ask((client) => client.call("registerNode", registrationOf(this.#id, told)));
   }
 

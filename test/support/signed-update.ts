@@ -8,7 +8,7 @@ import type { TestController } from "./controllers.ts";
 
 /** What the bastion would sign for an update of that name. */
 export function signUpdate(
-  { authority }: TestCluster,
+  { authority }: Pick<TestCluster, "authority">,
   name: string,
   { spec, bundle }: { readonly spec: z.input<typeof UpdateSpec>; readonly bundle?: Bundle },
 ): SignedStatement {

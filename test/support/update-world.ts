@@ -467,26 +467,6 @@ function expandedBySystemd(words: readonly string[]): readonly string[] {
   return [...words.slice(0, start), ...expanded];
 }
 
-/** Ends the process right before its effects of these numbers; `isPower`: and the machine with it. Gives the number of effects. */
-export async function cut(
-  world: UpdateWorld,
-  at: readonly number[],
-  isPower: (cut: number) => boolean,
-): Promise<number> {
-  let effects = 0;
-  let cuts = 0;
-  let isCut = false;
-  world.onEffect = () => {
-    isCut = at.includes(++effects);
-    if (isCut) throw new ProcessEnds("killed");
-  };
-  await world.live(() => {
-    // A boot that was asked for ends the process, too.
-    if (isCut && isPower(cuts++)) world.powerCut();
-  });
-  return effects;
-}
-
 /** The process came to its end, as systemd or a power cut ends it. */
 export class ProcessEnds extends Error {}
 

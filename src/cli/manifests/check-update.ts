@@ -1,3 +1,4 @@
+import { isHook } from "#rollout/hooks.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import { checkNames, type Path, type Refuse } from "../layout/refuse.ts";
 import { flakeFault } from "./check-flake.ts";
@@ -89,7 +90,7 @@ function checkDrain({ drain }: UpdateSpec, refuse: Refuse): void {
   checkHook(drain, ["drain"], refuse);
   if (drain.after) {
     checkHook(drain.after, ["drain", "after"], refuse);
-    if (drain.after.state === undefined && drain.after.command === undefined)
+    if (!isHook(drain.after))
       refuse(["drain", "after"], "nothing is said to be done after", "state: STATE, or command: COMMAND");
   }
 }

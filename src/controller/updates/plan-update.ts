@@ -2,9 +2,11 @@ import type { AnswerOf } from "#api/methods.ts";
 import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { maxValueBytes } from "#crdt/register.ts";
 import { defined } from "#optional/defined.ts";
+import { isHook } from "#rollout/hooks.ts";
 import { hasEnded, type Report } from "#rollout/records.ts";
 import { selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
 import { selectionFaults } from "#rollout/selection-faults.ts";
+import { bringsOf } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { isUnderWay } from "./owner-loop.ts";
@@ -85,7 +87,7 @@ function blockersOf(
   if (selected.length === 0) blockers.push("the selector means no node");
   if (isTooLarge(waves))
     blockers.push(`${selected.length} nodes are too many for one update: take them by datacenter, or by label`);
-  if (spec.target.flakeRef === undefined && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
+  if (bringsOf(spec) === "runtime" && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
   if (!isSame && present && isUnderWay(present))
     blockers.push(`it is ${present.progress?.value.phase}: cancel it first, or wait until it has ended`);
   for (const other of index.all()) {
@@ -123,7 +125,7 @@ function warningsOf({ clock, majority }: ViewParts, { spec }: UpdateDraft, selec
   if (!majority.isHeld()) warnings.push("no majority of the controllers is reached: no node would be started now");
   if (!isInWindow(spec.window, clock())) warnings.push(`outside of the window: it begins at ${spec.window?.from} UTC`);
   const { drain } = spec;
-  if (drain.enabled && drain.state === undefined && drain.command === undefined)
+  if (drain.enabled && !isHook(drain))
     warnings.push("drain is enabled, and neither a state nor a command says how: nothing is drained");
   return warnings;
 }
@@ -137,7 +139,7 @@ function planNode(
   const wave = waves.findIndex((ids) => ids.includes(id)) + 1;
   const change = changeOf(draft, node);
   const { bundle, spec } = draft;
-  const isNixos = spec.target.flakeRef !== undefined;
+  const isNixos = bringsOf(spec) === "system";
   const blockers = [
     ...(node.isApproved ? [] : [`it is not approved: ${approval}`]),
     ...(!isNixos && runtime?.canUpdate !== true && change !== "none"
@@ -197,7 +199,7 @@ function neededFor(size: number): number {
 }
 
 function changeOf(draft: UpdateDraft, { version, runtime }: KnownNode): PlannedNode["change"] {
-  if (draft.spec.target.flakeRef !== undefined) return "unknown";
+  if (bringsOf(draft.spec) === "system") return "unknown";
   if (runtime?.id === targetOf(draft).id) return "none";
   return isOlder(draft.bundle?.version ?? "", version) ? "downgrade" : "update";
 }

@@ -63,7 +63,7 @@ function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly h
   return [
     shippedText("files"),
     ...(isDry ? [shippedText("foresee")] : []),
-    ...(hasTrials ? [shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`] : []),
+    ...(hasTrials ? [extraOf("k_tried"), shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`] : []),
   ].join("\n");
 }
 

@@ -1,5 +1,6 @@
-# What steps on trial call (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows files.sh, and is sent where a step
-# has the key `risk`. What they change stays only if a new connection confirms it; else revert.sh (K_REVERT) puts back what was kept.
+# What steps on trial call (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows files.sh and k_tried (extras.sh), and
+# is sent where a step has the key `risk`. What they change stays only if a new connection confirms it; else revert.sh (K_REVERT) puts back
+# what was kept.
 
 # trial_open SECONDS: from here on the node goes back by itself unless somebody confirms: in so many seconds at the latest.
 trial_open() {
@@ -52,9 +53,7 @@ trial_before() {
     sleep 1
   done
   k_x=$(readlink "$k_t/decision")
-  # In this order, as extras.sh does (k_tried).
-  rm -rf "$k_t/guard" "$k_t"/[0-9]*
-  rm -rf "$k_t" 2>/dev/null || rm -rf "$k_t"
+  k_tried
   [ "$k_own$k_x" != 1reverted ] ||
     refuse CONNECTIVITY_REVERTED "nobody confirmed this run's change in time, or the node booted before that: it has gone back to what was before"
 }

@@ -3,18 +3,13 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { ReplyOf } from "#api/methods.ts";
-import { writeBundleFile } from "#cli/update/bundle-file.ts";
-import { addController, contextFolder } from "#pki/contexts.ts";
-import type { Bundle } from "#rollout/spec.ts";
-import { writeRuntime } from "#support/bundles.ts";
-import { codec, createTestCluster, eventually, passphrase } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
-import { areAllInStep, startControllers, type TestController } from "#support/controllers.ts";
+import { contextFolder } from "#pki/contexts.ts";
+import { eventually } from "#support/cluster.ts";
+import { areAllInStep, type TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
-import { kcoreEnvironment } from "#support/program.ts";
-import { startRolloutNodes, type Answer, type RolloutNode } from "#support/rollout-nodes.ts";
-import { openShell } from "#support/terminal.ts";
+import type { Ended } from "#support/kcore.ts";
+import type { Answer } from "#support/rollout-nodes.ts";
+import { UpdateSite } from "#support/update-site.ts";
 
 type View = Omit<ReplyOf<"getUpdate">, "signed">;
 type Plan = ReplyOf<"planUpdate">;
@@ -24,18 +19,12 @@ const hereId = randomUUID();
 
 describe("cluster updates by their commands, against three real controllers", function () {
   this.timeout(120_000);
-  let cluster: TestCluster;
-  let controllers: readonly TestController[];
-  let stop: () => Promise<void>;
-  let project: TestProject;
-  let nodes: Awaited<ReturnType<typeof startRolloutNodes>>;
-  const bundles = new Map<string, Bundle>();
+  let site: UpdateSite;
   /** By host name: what a node answers with, instead of doing as it is told. */
   const answers = new Map<string, (step: string) => Answer | Promise<Answer>>();
-  const at = (index: number): TestController => controllers[index] as TestController;
-  const node = (name: string): RolloutNode => nodes.nodes.find(({ hostname }) => hostname === name) as RolloutNode;
-
-  const start = (...words: readonly string[]) => project.start(words, { KCORE_HOME: cluster.home });
+  const at = (index: number): TestController => site.controllers[index] as TestController;
+  const pathOf = (name: string): string => join(site.project.project, name);
+  const start = (...words: readonly string[]) => site.start(...words);
   const kcore = (...words: readonly string[]): Promise<Ended> => start("update", "cluster", ...words).ended;
   const does = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
@@ -47,8 +36,7 @@ describe("cluster updates by their commands, against three real controllers", fu
   const get = (name: string): Promise<View> => json("get", name);
   const apply = (file: string, ...more: readonly string[]) =>
     does("apply", "-f", file, "--passphrase-file", "passphrase", "--bundle", bundleOf(file), ...more);
-  const bundleOf = (file: string): string =>
-    /version: "?([\d.]+)/.exec(readFileSync(join(project.project, file), "utf8"))?.[1] ?? "";
+  const bundleOf = (file: string): string => /version: "?([\d.]+)/.exec(readFileSync(pathOf(file), "utf8"))?.[1] ?? "";
   const reaches = (name: string, phase: string): Promise<View> =>
     eventually(async () => {
       const view = await get(name);
@@ -56,56 +44,36 @@ describe("cluster updates by their commands, against three real controllers", fu
     }, 20_000);
 
   /** Writes a manifest that means these nodes. */
-  function manifest(name: string, names: readonly string[], version: string, more: object = {}): string {
-    const file = `${name}.yaml`;
-    const spec = { target: { version }, selector: { nodeIds: names }, ...more };
-    writeFileSync(join(project.project, file), codec.print({ kind: "ClusterUpdate", metadata: { name }, spec }));
-    return file;
-  }
+  const manifest = (name: string, names: readonly string[], version: string, more: object = {}): string =>
+    site.writeManifest(name, { target: { version }, selector: { nodeIds: names }, ...more });
 
   before(async () => {
-    cluster = await createTestCluster();
-    ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"] }));
-    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
-    project = new TestProject();
-    project.write({
-      "project/roster/nodes.yaml": `nodes:
-  here: { id: ${hereId}, address: 127.0.0.1, transport: local, stateDir: ${project.path}/state, roles: [worker] }
-`,
-      "project/states/emptied.yaml": `description: Leaves a word.
-params: { word: { type: string, description: The word. } }
-steps:
-  - id: word
-    file.managed: { path: "${project.path}/word", content: "{{params.word}}" }
-`,
-    });
-    writeFileSync(join(project.project, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
-    for (const version of ["0.4.0", "0.5.0", "0.6.0", "0.7.0"]) {
-      const { bundle, file } = await writeRuntime(project.path, version);
-      await writeBundleFile(join(project.project, version), { bundle, file, start: 0 });
-      bundles.set(version, bundle);
-    }
     const names = ["n1", "n2", "n3", "n4", "n5", "n6", "n7"];
-    nodes = await startRolloutNodes(
-      cluster,
-      controllers,
-      names.map((hostname, index) => ({
+    site = await UpdateSite.start({
+      versions: ["0.4.0", "0.5.0", "0.6.0", "0.7.0"],
+      nodes: names.map((hostname, index) => ({
         hostname,
         ...(hostname === "n7" && { id: hereId }),
         dc: index < 3 ? "DC1" : "DC2",
         canUpdate: hostname !== "n6",
         carryOut: (step) => answers.get(hostname)?.(step) ?? { ok: true },
       })),
-    );
-    await eventually(() => areAllInStep(controllers));
+    });
+    const { path } = site.project;
+    site.project.write({
+      "project/roster/nodes.yaml": `nodes:
+  here: { id: ${hereId}, address: 127.0.0.1, transport: local, stateDir: ${path}/state, roles: [worker] }
+`,
+      "project/states/emptied.yaml": `description: Leaves a word.
+params: { word: { type: string, description: The word. } }
+steps:
+  - id: word
+    file.managed: { path: "${path}/word", content: "{{params.word}}" }
+`,
+    });
   });
   afterEach(() => answers.clear());
-  after(async () => {
-    await nodes?.stop();
-    await stop?.();
-    await project?.remove();
-    await cluster?.remove();
-  });
+  after(() => site?.stop());
 
   it("plan, apply, get, list, approve, cancel, rollback: the sequence of who comes from another tool", async () => {
     const file = manifest("release-0-4-0", ["n1", "n2"], "0.4.0");
@@ -139,7 +107,7 @@ steps:
     expect(back.stdout)
       .to.match(/^n2 \(DC1\) rolled_back$/m)
       .and.to.match(/^release-0-4-0 rolled_back, generation 1/m);
-    expect(node("n1").present().version).to.equal("0.3.0");
+    expect(site.node("n1").present().version).to.equal("0.3.0");
     expect(await does("get", "release-0-4-0")).to.match(/^n1 +DC1 +1 +rolled_back +0\.3\.0 +0\.4\.0 +1 +no /m);
   });
 
@@ -279,10 +247,10 @@ steps:
     let seen = "";
     child.stdout?.on("data", (text: string) => (seen += text));
     await eventually(() => seen.includes("waits for promotion; kcore update cluster promote canary"), 20_000);
-    expect(node("n1").present().version).not.to.equal("0.5.0");
+    expect(site.node("n1").present().version).not.to.equal("0.5.0");
     expect(await does("promote", "canary")).to.contain("canary is promoted");
     expect((await ended).code).to.equal(0);
-    expect(node("n1").present().version).to.equal("0.5.0");
+    expect(site.node("n1").present().version).to.equal("0.5.0");
   });
 
   it("cancel: a node that is being activated is not interrupted, the next one never begun", async () => {
@@ -325,15 +293,15 @@ steps:
     const drain = { enabled: true, command, after: { command: "echo back $KCORE_NODE >>drained" } };
     const healthGates = [{ name: "web", command: "test -e open || { echo closed; exit 3; }", withinSeconds: 1 }];
     const file = manifest("hooks", ["n1"], "0.6.0", { drain, healthGates, approvalPolicy: "auto" });
-    writeFileSync(join(project.project, "open"), "");
+    writeFileSync(pathOf("open"), "");
     await apply(file);
     const [one, two] = await Promise.all([kcore("attend", "hooks"), kcore("attend", "-f", file)]);
     expect([one.code, two.code], one.stderr + two.stderr).to.deep.equal([0, 0]);
-    expect(readFileSync(join(project.project, "drained"), "utf8")).to.equal("n1 192.0.2.1\nback n1\n");
+    expect(readFileSync(pathOf("drained"), "utf8")).to.equal("n1 192.0.2.1\nback n1\n");
     expect(one.stderr + two.stderr)
       .to.contain("n1: drain is done\n")
       .and.to.contain("attends to “hooks” already");
-    const logs = join(contextFolder(cluster.home, "lab"), "updates", "hooks");
+    const logs = join(contextFolder(site.cluster.home, "lab"), "updates", "hooks");
     expect(readdirSync(logs).filter((name) => name.endsWith(".log"))).to.have.length(3);
 
     const shut = manifest("shut", ["n2"], "0.6.0", {
@@ -368,18 +336,18 @@ steps:
     expect(watched.stderr).to.contain("n4: undrain failed: it exits with 1");
     expect((await get("undrained")).reason).to.equal("n4: it died; n4 stays drained: undrain: it exits with 1");
 
-    writeFileSync(join(project.project, "quorum"), "");
+    writeFileSync(pathOf("quorum"), "");
     await apply(manifest("undrained-then", ["n4"], "0.6.0", { drain, rollback, approvalPolicy: "auto" }));
     const then = await kcore("get", "undrained-then", "-w");
     expect(then.code, then.stderr + then.stdout).to.equal(1);
-    expect(readFileSync(join(project.project, "back"), "utf8")).to.equal("n4\n");
+    expect(readFileSync(pathOf("back"), "utf8")).to.equal("n4\n");
     const view = await get("undrained-then");
     expect(view).to.include({ phase: "rolled_back", reason: "n4: it died" });
     expect(view.nodeStatus[0]).to.include({ phase: "failed" }).and.not.have.property("hook");
   });
 
   it("attend: a drain that goes on when its update is called off is ended, and only then work comes back", async () => {
-    const turns = join(project.project, "turns");
+    const turns = pathOf("turns");
     const drain = {
       enabled: true,
       command: "trap 'echo $KCORE_NODE ended >>turns; exit 1' TERM; echo $KCORE_NODE draining >>turns; sleep 60 & wait",
@@ -407,7 +375,7 @@ steps:
     const watched = await kcore("get", "by-state", "-w");
     expect(watched.code, watched.stderr + watched.stdout).to.equal(0);
     expect(watched.stderr).to.equal("n7: drain is begun\nn7: drain is done\n");
-    expect(readFileSync(join(project.path, "word"), "utf8")).to.equal("gone");
+    expect(readFileSync(join(site.project.path, "word"), "utf8")).to.equal("gone");
     expect((await start("runs", "list").ended).stdout).to.match(/ state apply emptied --on here /);
   });
 
@@ -415,10 +383,7 @@ steps:
     const held = Promise.withResolvers<Answer>();
     answers.set("n3", (step) => (step === "activate" ? held.promise : { ok: true }));
     await apply(manifest("at-terminal", ["n3", "n5"], "0.6.0"));
-    const shell = await openShell(
-      { cwd: project.project, columns: 160, rows: 30 },
-      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
-    );
+    const shell = await site.openShell(160, 30);
     try {
       await shell.enter(`${kcoreProgram} update os approve at-terminal; echo code $?`);
       const asked = await shell.shows(/Approve at-terminal, generation 1\? \[yes\/no\]/);
@@ -454,17 +419,13 @@ steps:
 
   it("Ctrl-C while a bundle is brought says how much is there, and the same command goes on from there", async () => {
     const version = "0.8.0";
-    const { bundle, file } = await writeRuntime(project.path, version, 40_000_000);
-    await writeBundleFile(join(project.project, version), { bundle, file, start: 0 });
+    const bundle = await site.writeBundle(version, { size: 40_000_000 });
     const command = `apply -f ${manifest("brought", ["n5"], version)} --bundle ${version} --passphrase-file passphrase`;
     const heldAt = async () => {
-      const lists = await Promise.all(controllers.map(({ operator }) => operator.call("listBundles", {})));
+      const lists = await Promise.all(site.controllers.map(({ operator }) => operator.call("listBundles", {})));
       return lists.flatMap(({ bundles: all }) => all).find(({ sha256 }) => sha256 === bundle.sha256);
     };
-    const shell = await openShell(
-      { cwd: project.project, columns: 160, rows: 30 },
-      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
-    );
+    const shell = await site.openShell(160, 30);
     try {
       await shell.enter(`${kcoreProgram} update cluster ${command}; echo code $?`);
       await shell.shows(/^kcore 0\.8\.0 to \S+: \d+\.\d of 40\.0 MB/m);
@@ -491,8 +452,7 @@ steps:
     );
     const target = { flakeRef: "github:example/fleet", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
     const spec = { target, selector: { nodeIds: ["n4"] }, approvalPolicy: "auto" };
-    const text = codec.print({ kind: "ClusterUpdate", metadata: { name: "reboots" }, spec });
-    writeFileSync(join(project.project, "reboots.yaml"), text);
+    site.writeManifest("reboots", spec);
     const [before] = await json<Plan[]>("plan", "-f", "reboots.yaml");
     expect(before?.nodes[0]).to.include({ reboots: "unknown", change: "unknown" });
     expect(before).not.to.have.property("likelyRequiresReboot");
@@ -511,10 +471,7 @@ steps:
     await apply(
       manifest("attended-there", ["n5"], "0.5.0", { drain, target: { version: "0.5.0", allowDowngrade: true } }),
     );
-    const shell = await openShell(
-      { cwd: project.project, columns: 160, rows: 30 },
-      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
-    );
+    const shell = await site.openShell(160, 30);
     try {
       await shell.enter(`clear; ${kcoreProgram} update cluster approve attended-there --yes -w; echo code $?`);
       const screen = await shell.shows(/^code 0/m);
@@ -545,7 +502,7 @@ steps:
     held.resolve({ ok: true });
     expect((await reaches("handed", "succeeded")).owner).to.include({ id: at(1).id, epoch: 3 });
     await at(0).start();
-    await eventually(() => areAllInStep(controllers));
+    await eventually(() => areAllInStep(site.controllers));
     // What changes of it goes to its owner, whoever is asked.
     const file = manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 9 } });
     expect(await apply(file, "-s", at(0).endpoint)).to.match(/^handed updated: generation 2/);

@@ -227,6 +227,18 @@ describe("how many nodes may be down", () => {
     expect(rollout.phases).to.equal("n1=rolling_back n2=failed n3=cancelled");
   });
 
+  it("counts a node that was given up while it goes back, until it is back", () => {
+    const rollout = begun(["n1", "n2"], { rollback: { automatic: true } })
+      .finish("n1")
+      .report("n2", "prepared")
+      .report("n2", "failed", { present: target });
+    const order = { name: "u", epoch: 1, owner: "c1", generation: 1, seq: rollout.row("n2").seq };
+    rollout.report("n2", "rolling_back", { present: target }).after(700);
+    expect(rollout.phases).to.equal("n1=succeeded n2=failed");
+    expect(rollout.progress.waits).to.equal("n2: down or under way, and 1 may be");
+    expect(rollout.report("n2", "rolled_back", { fence: order }).phases).to.equal("n1=rolling_back n2=rolled_back");
+  });
+
   it("starts no node that is not ready, not approved or gone", () => {
     const rollout = begun(["n1"], two).node("n1", { isApproved: false });
     rollout.report("n1", "prepared");

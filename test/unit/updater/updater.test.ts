@@ -273,6 +273,18 @@ describe("the updater", () => {
         make: () => undefined,
         spec: { ...quick, healthGates: [{ name: "page", http: { url: "http://localhost/" }, withinSeconds: 0 }] },
       },
+      {
+        what: "a daemon that ends while a gate is looked at",
+        kind: "service",
+        says: /does not stay up: systemd started it 3 times/,
+        make: (world) => {
+          world.gates.set("look", true);
+          world.onEffect = (what) => {
+            if (what.startsWith("systemd-run --unit=kcore-update-gate")) world.behaviours.set(young, { runs: false });
+          };
+        },
+        spec: { ...quick, healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds: 5 }] },
+      },
     ];
     for (const { what, kind, says, make, spec = quick } of faults)
       it(what, async () => {

@@ -65,6 +65,14 @@ describe("an update over SSH", () => {
     expect(stages.at(-1)?.["each"]).to.deep.equal(["c1"]);
   });
 
+  it("touches no node that runs the target, and keeps what came by a new connection alone", () => {
+    const { stages } = read(compose({ selector: { nodeIds: ["w1"] } }));
+    const when = "{{ne stages.look.updater.facts.runtime params.target}}";
+    const waves = stages.slice(4);
+    expect(waves.map((stage) => stage["when"])).to.deep.equal(waves.map(() => when));
+    expect(waves.filter(({ reconnect }) => reconnect === true).map(({ id }) => id)).to.deep.equal(["hold"]);
+  });
+
   it("asks behind the canaries, or lets them soak", () => {
     const strategy = { type: "canary", maxUnavailable: 2, canary: { labels: ["tier=ssd"] } };
     const asks = read(compose({ strategy })).stages;
@@ -152,6 +160,12 @@ describe("an update over SSH", () => {
       "back-2: w2",
       "back: w1",
     ]);
+  });
+
+  it("takes back the nodes of a batch in reverse order too, as many at a time as may be down", () => {
+    const spec = { strategy: { type: "batch", batchSize: 3, maxUnavailable: 2 } };
+    const back = read(compose(spec, true)).stages.at(-1);
+    expect(back).to.deep.include({ id: "back", on: ["w1", "w2", "w3"], order: "reverse", concurrency: 2 });
   });
 
   it("refuses names that the roster has not, and bounds above what is meant, unless it is taken back", () => {

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { isTooLarge, planUpdate } from "#controller/updates/plan-update.ts";
 import { maxValueBytes } from "#crdt/register.ts";
 import { KnownUpdates } from "#support/known-update.ts";
+import { bundleOf } from "#support/update-world.ts";
 import { aNode, aSpec, SteppedRollout } from "#support/stepped-rollout.ts";
 
 const aFlake = { flakeRef: "github:example/fleet", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
@@ -39,6 +40,36 @@ describe("the plan of an update", () => {
     expect(plan({ target: aFlake, selector: { datacenters: ["DC9"] }, ...canary("n3") }).blockers).to.deep.equal([
       "the selector means no node",
     ]);
+  });
+
+  it("is blocked by what a node runs, and by what it has no room for", () => {
+    const bundle = bundleOf("0.2.0");
+    const planned = (target: object, storeFree = 1e9) => {
+      const usage = { cpu: 0, memory: 0, storeFree };
+      const liveness: typeof known.parts.liveness = { of: (id) => ({ ...known.parts.liveness.of(id), usage }) };
+      const spec = aSpec({ selector: { nodeIds: ["n1"] }, target: { version: "0.2.0", ...target } });
+      const { viable, nodes } = planUpdate({ ...known.parts, liveness }, { name: "u", spec, bundle });
+      return [viable, ...(nodes[0]?.blockers ?? [])];
+    };
+    expect(planned({})).to.deep.equal([
+      false,
+      "it runs 1.0, which is newer; target.allowDowngrade: true goes back all the same",
+    ]);
+    expect(planned({ allowDowngrade: true })).to.deep.equal([true]);
+    expect(planned({ allowDowngrade: true }, 3_999)).to.deep.equal([
+      false,
+      "the bundle needs 4000 bytes there, and 3999 are free",
+    ]);
+  });
+
+  it("is blocked by another update that is not over and has nodes of it", async () => {
+    const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
+    await known.update(other);
+    const blockers = (...nodeIds: readonly string[]) => plan({ target: aFlake, selector: { nodeIds } }).blockers;
+    expect(blockers("n2", "n3")).to.deep.equal(["the update “other” is not over, and has n2 too"]);
+    expect(blockers("n3")).to.deep.equal([]);
+    await known.update(other.finish("n1").finish("n2"));
+    expect(blockers("n2", "n3")).to.deep.equal([]);
   });
 
   it("says whether nodes reboot, and nothing while that is not known", () => {

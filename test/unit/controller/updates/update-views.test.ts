@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { keys } from "#controller/cluster/registers.ts";
 import { viewUpdate } from "#controller/updates/update-views.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { SteppedRollout } from "#support/stepped-rollout.ts";
@@ -20,5 +21,17 @@ describe("an update as a controller tells of it", () => {
     const rollout = new SteppedRollout({ nodes: ["n1", "n2"], spec: manual }).settle();
     expect(await phasesOf(rollout)).to.equal("n1=pending, n2=pending");
     expect(await phasesOf(rollout.wish("cancel"))).to.equal("n1=cancelled since, n2=cancelled since");
+  });
+
+  it("is approved for its manifest and its nodes as they were shown, and for no others", async () => {
+    const waiting = new SteppedRollout({ nodes: ["n1"], spec: { approvalPolicy: "manual" } }).settle();
+    const update = await known.update(waiting);
+    const view = () => viewUpdate(known.parts, known.parts.index.read("u") ?? update);
+    const { generation, hash } = view();
+    const approve = { generation, hash, by: "operator ann", at: "2026-01-01T00:00:00Z" };
+    await known.parts.records.put([{ key: keys.update("u").approved, value: approve }]);
+    expect(view()).to.include({ approvalStatus: "approved", approvedBy: "operator ann" });
+    await known.nodes("n9");
+    expect(view()).to.include({ approvalStatus: "awaiting_approval" }).and.not.have.property("approvedBy");
   });
 });

@@ -12,7 +12,7 @@ import {
 import { join } from "node:path";
 import { expect } from "chai";
 import { compileStep } from "#engine/program/compile-step.ts";
-import { segmentText } from "#engine/program/segment.ts";
+import { segmentText, type Foresight } from "#engine/program/segment.ts";
 import { shippedText } from "#engine/program/texts.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { quote } from "#engine/step/quote.ts";
@@ -20,6 +20,22 @@ import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 import { shells } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const onTrial = { want: {}, always: true, probe: sh`:`, keep: sh`:`, apply: sh`:` } as const;
+
+/** A segment with a step for each of these. */
+function segmentOf(plans: readonly Partial<PlannedStep>[], foresight?: Foresight): string {
+  const steps = plans.map((extra, index) => {
+    const rendered = draftOf(`s${index}`, onTrial, extra).render({ steps: new Map() });
+    if (rendered.kind !== "step") throw new Error("not a step");
+    const { plan } = rendered;
+    return { plan, compiled: compileStep(plan, { owes: [], randomName: () => "x" }) };
+  });
+  return segmentText({ steps, facts: false, ...(foresight && { foresight }) });
+}
+
+/** What the shells of steps on trial get beyond step.sh, as a segment sets it. */
+const library = /^K_FILES='[^]*?(?=\nrk_)/m.exec(segmentOf([{ risk: "connectivity" }]))?.[0] ?? "";
 
 describe("what a change on trial keeps", () => {
   let temp: TempDir;
@@ -38,14 +54,15 @@ describe("what a change on trial keeps", () => {
       const run = (...args: readonly string[]) =>
         spawnSync(program, [...before, ...args], { encoding: "utf8", timeout: 10_000 });
       /** Keeps something as a step does, and then does something; what it refused with. */
-      const step = (keep: string, change = ":"): string => {
-        const library = (["step", "files", "trial"] as const).map(shippedText);
+      const step = (keep: string, change = ":", id = "r1"): string => {
         const found = join(temp.path, "found");
         const lines = [
-          `K_STATE=${quote(join(temp.path, "state"))} K_RUN=$K_STATE/runs/r1 K_REVERT=${quote(shippedText("revert"))} k_nonce=n k_i=s`,
+          shippedText("step"),
+          `${library}\neval "$K_FILES"`,
+          `K_STATE=${quote(join(temp.path, "state"))} K_RUN=$K_STATE/runs/${id} k_nonce=n k_i=s`,
           `(trial_open 3600 && ${keep} && { ${change}; }) 3>${quote(found)} 5>/dev/null`,
         ];
-        const ended = run("-c", [...library, ...lines].join("\n"));
+        const ended = run("-c", lines.join("\n"));
         return `${ended.stderr}${readFileSync(found, "utf8")}`;
       };
       const trial = (): string => join(temp.path, "state/trial");
@@ -117,6 +134,17 @@ k_tried`;
             expect([existsSync(trial()), readFileSync(file, "utf8")]).to.deep.equal([false, "new\n"]);
           });
 
+      it("is put back at once where another run left it, and what that run had kept is gone", () => {
+        const [theirs, ours] = ["theirs", "ours"].map((name) => join(place, name));
+        for (const file of [theirs, ours]) writeFileSync(file!, "old");
+        expect(step(`keep_path ${quote(theirs!)}`, `echo new >${quote(theirs!)}`)).to.equal("");
+        expect(step(`keep_path ${quote(ours!)}`, `echo new >${quote(ours!)}`, "r2")).to.equal("");
+        expect([theirs, ours].map((file) => readFileSync(file!, "utf8"))).to.deep.equal(["old", "new\n"]);
+        expect(readFileSync(join(trial(), "run"), "utf8")).to.equal("r2\n");
+        expect(existsSync(join(trial(), "over"))).to.equal(false);
+        expect(kept()).to.deep.equal(["1001.kept", "1001.path"]);
+      });
+
       it("is refused where another user could turn it into something else", () => {
         const folder = join(place, "theirs");
         mkdirSync(folder);
@@ -136,20 +164,11 @@ k_tried`;
       { risk: "connectivity" },
       {},
       { risk: "connectivity", confirm: 5 },
-    ];
-    const step = { want: {}, always: true, probe: sh`:`, keep: sh`:`, apply: sh`:` } as const;
-    const steps = plans.map((extra, index) => {
-      const rendered = draftOf(`s${index}`, step, extra as Partial<PlannedStep>).render({ steps: new Map() });
-      if (rendered.kind !== "step") throw new Error("not a step");
-      const { plan } = rendered;
-      return { plan, compiled: compileStep(plan, { owes: [], randomName: () => "x" }) };
-    });
-    const text = segmentText({ steps, facts: false });
+    ] as const;
+    const text = segmentOf(plans);
     expect(text.match(/^rk_\w+=.*$/gm)?.map((line) => line.replace(/.*=/, ""))).to.deep.equal(["-", "-", "90", "5"]);
     expect(text).to.contain("\nk_go\nk_untried\n");
-    expect(segmentText({ steps, facts: false, foresight: { ended: new Map(), doubts: new Map() } })).to.not.contain(
-      "k_untried",
-    );
-    expect(segmentText({ steps: steps.slice(0, 1), facts: false })).to.not.contain("k_untried");
+    expect(segmentOf(plans, { ended: new Map(), doubts: new Map() })).to.not.contain("k_untried");
+    expect(segmentOf(plans.slice(0, 1))).to.not.contain("k_untried");
   });
 });

@@ -1,0 +1,38 @@
+import { ProcessEnds, type UpdateWorld } from "./update-world.ts";
+
+/** Ends the process right before its effects of these numbers; `isPower`: and the machine with it. Gives the number of effects. */
+export async function cut(
+  world: UpdateWorld,
+  at: readonly number[],
+  isPower: (cut: number) => boolean,
+): Promise<number> {
+  let effects = 0;
+  let cuts = 0;
+  let isCut = false;
+  world.onEffect = () => {
+    isCut = at.includes(++effects);
+    if (isCut) throw new ProcessEnds("killed");
+  };
+  await world.live(() => {
+    // A boot that was asked for ends the process, too.
+    if (isCut && isPower(cuts++)) world.powerCut();
+  });
+  return effects;
+}
+
+/** What ends the updater in the middle: somebody, or the machine's power. */
+export const endings = ["killed", "without power"] as const;
+
+/** Ends it before each thing that it does, each time in a new world; `at` says where that was. */
+export async function* cutEach<World extends UpdateWorld>(
+  ready: () => Promise<World>,
+  how: (typeof endings)[number],
+): AsyncGenerator<{ readonly world: World; readonly at: string }> {
+  const effects = await cut(await ready(), [], () => false);
+  if (effects <= 20) throw new Error(`it does ${effects} things only`);
+  for (let number = 1; number <= effects; number++) {
+    const world = await ready();
+    await cut(world, [number], () => how === "without power");
+    yield { world, at: `cut off before effect ${number} of ${effects}` };
+  }
+}
