@@ -35,17 +35,19 @@ function fresh({ owner, generation, now }: RolloutView): Progress {
   return { epoch, owner: id, generation, phase: "pending", since: now, waves: [], started: [], canaries: 0 };
 }
 
+/** Of a node that is no more, this would wait for what does not come. */
+const waiting: ReadonlySet<Row["phase"]> = new Set(["pending", "preflight", "preparing", "prepared"]);
+
 /**
- * The rows of this generation, in the order of its groups; those of nodes that were removed from the cluster meanwhile only until they are at
- * rest. One that is prepared, or was never heard, would wait for what does not come.
+ * The rows of this generation, in the order of its groups. A node that was removed from the cluster meanwhile is left out as long as it was not
+ * touched; what has become of another one counts still: it may have been removed since the update broke it.
  */
 function targetsOf({ rows, nodes, generation }: RolloutView, { waves }: Progress): ReadonlyMap<string, Row> {
   const targets = new Map<string, Row>();
   for (const id of waves.flat()) {
     const row = rows.get(id);
-    const isWaiting = row?.phase === "preflight" || row?.phase === "prepared";
-    const isGone = !nodes.has(id) && !(row && isActive(row) && !isWaiting);
-    if (row?.generation === generation && !isGone) targets.set(id, row);
+    if (row?.generation !== generation) continue;
+    if (nodes.has(id) || !waiting.has(row.phase)) targets.set(id, row);
   }
   return targets;
 }
@@ -53,15 +55,28 @@ function targetsOf({ rows, nodes, generation }: RolloutView, { waves }: Progress
 function beforehand(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
   // That it was begun is known by its rows alone, when what another owner wrote came over its progress.
   if (rows.size > 0) return begin(view, progress, rows);
-  if (isWished(view, "rollback") && broughtBefore(view).length > 0)
-    return change(progress, { phase: "rolling_back" }, view);
+  if (isWished(view, "rollback") && broughtBefore(view).length > 0) return goBack(view, progress);
   if (isWished(view, "cancel") || isWished(view, "rollback"))
     return change(progress, { phase: "cancelled", reason: "cancelled" }, view);
   if (!view.isApproved && view.spec.approvalPolicy === "manual")
     return progress.phase === "pending" ? wait(progress, ["approval"]) : change(progress, { phase: "pending" }, view);
   if (progress.phase === "pending") return change(progress, { phase: "ready" }, view);
-  const why = whyNotStartAny(view) ?? (view.other === undefined ? undefined : `the update “${view.other}”`);
+  const why = whyNotStartAny(view) ?? whyOther(view);
   return why === undefined ? begin(view, progress, rows) : wait(progress, [why]);
+}
+
+function whyOther({ other }: RolloutView): string | undefined {
+  return other === undefined ? undefined : `the update “${other}”`;
+}
+
+/** A node gets the orders of one update at a time: what begins to go back waits for another one as what begins does. */
+function goBack(view: RolloutView, progress: Progress): Decision {
+  const why = whyOther(view);
+  if (why !== undefined) return wait(progress, [why]);
+  const { reason: _, ...rest } = progress;
+  // What a rollback before this one left is tried again.
+  const isStale = progress.phase === "failed" && progress.undone !== undefined;
+  return change(isStale ? rest : progress, { phase: "rolling_back" }, view);
 }
 
 function begin(view: RolloutView, progress: Progress, known: ReadonlyMap<string, Row>): Decision {
@@ -168,5 +183,5 @@ function ended(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, 
   if (phase === "succeeded" && [...rows.values()].some((row) => row.phase !== "succeeded"))
     return change(progress, { phase: "rolling_out" }, view);
   const isBack = phase === "rolled_back" ? undoable(view, progress, rows).length > 0 : isUndoAsked(view, progress);
-  return isBack ? change(progress, { phase: "rolling_back" }, view) : nothing;
+  return isBack ? goBack(view, progress) : wait(progress, []);
 }
