@@ -1,6 +1,6 @@
 import { adopt, firstRow, isBehind } from "./adopt.ts";
 import { advance, fail, isLate, to } from "./advance.ts";
-import { change, nothing, wait, type Decision } from "./decision.ts";
+import { change, cut, nothing, wait, type Decision } from "./decision.ts";
 import { broughtBefore } from "./earlier.ts";
 import { whyNotWell } from "./hooks.ts";
 import type { Progress, Row } from "./records.ts";
@@ -15,6 +15,10 @@ import { isActive, isGoingBack, isOpen, isWished, nameOf, otherOwnerOf, type Rol
  * changed. Nodes act on rows, so whatever is done was written before. Only the owner gets a decision.
  */
 export function decide(view: RolloutView): Decision {
+  return cut(nextOf(view));
+}
+
+function nextOf(view: RolloutView): Decision {
   const { owner, self, progress, generation } = view;
   if (owner.owner !== self || isBehind(view)) return nothing;
   if (progress?.generation !== generation) return { progress: fresh(view), rows: new Map() };
@@ -96,16 +100,12 @@ function begin(view: RolloutView, progress: Progress, known: ReadonlyMap<string,
   };
 }
 
-/** A transaction has its bounds, and each of these rows may tell why it failed: the next decision has the others. */
-const atOnce = 100;
-
 /** What nodes said since; a node that a former owner had begun is among those that were started. */
 function moveOn(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision | undefined {
   const moved = new Map<string, Row>();
   for (const [id, row] of rows) {
     const next = advance(view, id, row);
     if (next) moved.set(id, next);
-    if (moved.size === atOnce) break;
   }
   if (moved.size === 0) return undefined;
   const isFound = (id: string, row: Row): boolean =>

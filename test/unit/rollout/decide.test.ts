@@ -125,6 +125,30 @@ describe("the decision", () => {
       .and.have.lengthOf(2_000);
   });
 
+  it("writes no more at once than a transaction holds, however many nodes there are, and however much they say", () => {
+    const ids = Array.from({ length: 600 }, (_, index) => `n${index}`);
+    const rollout = new SteppedRollout({ nodes: ids, spec: { strategy: { type: "batch", maxUnavailable: 600 } } });
+    const within = (): void => {
+      for (const [rows, bytes] of rollout.sizes.splice(0)) {
+        expect(rows).to.be.below(500);
+        expect(bytes).to.be.below(512 * 1024);
+      }
+      expect(rollout.view.rows.size).to.equal(600);
+    };
+    rollout.settle();
+    within();
+    const failure = { kind: "service", message: "部".repeat(2_000) } as const;
+    const failed = [...rollout.view.rows].map(
+      ([id, row]) => [id, { ...row, phase: "failed" as const, failure }] as const,
+    );
+    rollout.takeOver("c2", { rows: new Map(failed) });
+    expect([...rollout.view.rows.values()].every(({ owner }) => owner === "c2")).to.equal(true);
+    within();
+    const cancelled = new SteppedRollout({ nodes: ids }).settle().wish("cancel").after(661);
+    expect([...cancelled.view.rows.values()].every(({ phase }) => phase === "cancelled")).to.equal(true);
+    expect(cancelled.progress.phase).to.equal("cancelled");
+  });
+
   it("waits for no node that was prepared and is removed from the cluster", () => {
     const rollout = begun(["n1", "n2"]).node("n2", { isReady: false });
     rollout.report("n1", "prepared");
