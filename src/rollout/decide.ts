@@ -8,7 +8,7 @@ import { isUndoAsked, rollBack, undoable } from "./roll-back.ts";
 import { selectNodes, wavesOf } from "./select.ts";
 import { startMore } from "./start-more.ts";
 import { whyNotStartAny, whyUnconfirmed } from "./starts.ts";
-import { isActive, isGoingBack, isOpen, isWished, nameOf, otherOwnerOf, type RolloutView } from "./view.ts";
+import { isActive, isGoingBack, isLeftOut, isOpen, isWished, nameOf, otherOwnerOf, type RolloutView } from "./view.ts";
 
 /**
  * The next records of a rollout, from all that is known: a pure function, called again when they are durable and when something else
@@ -39,19 +39,16 @@ function fresh({ owner, generation, now }: RolloutView): Progress {
   return { epoch, owner: id, generation, phase: "pending", since: now, waves: [], started: [], canaries: 0 };
 }
 
-/** Of a node that is no more, this would wait for what does not come. */
-const waiting: ReadonlySet<Row["phase"]> = new Set(["pending", "preflight", "preparing", "prepared"]);
-
 /**
  * The rows of this generation, in the order of its groups. A node that was removed from the cluster meanwhile is left out as long as it was not
  * touched; what has become of another one counts still: it may have been removed since the update broke it.
  */
-function targetsOf({ rows, nodes, generation }: RolloutView, { waves }: Progress): ReadonlyMap<string, Row> {
+function targetsOf(view: RolloutView, { waves }: Progress): ReadonlyMap<string, Row> {
+  const { rows, generation } = view;
   const targets = new Map<string, Row>();
   for (const id of waves.flat()) {
     const row = rows.get(id);
-    if (row?.generation !== generation) continue;
-    if (nodes.has(id) || !waiting.has(row.phase)) targets.set(id, row);
+    if (row?.generation === generation && !isLeftOut(view, id, row)) targets.set(id, row);
   }
   return targets;
 }
