@@ -1,6 +1,6 @@
 import { adopt, firstRow, isBehind } from "./adopt.ts";
 import { advance, fail, isLate, to } from "./advance.ts";
-import { change, nothing, wait, type Decision } from "./decision.ts";
+import { change, cut, nothing, wait, type Decision } from "./decision.ts";
 import { broughtBefore } from "./earlier.ts";
 import { whyNotWell } from "./hooks.ts";
 import type { Progress, Row } from "./records.ts";
@@ -8,13 +8,17 @@ import { isUndoAsked, rollBack, undoable } from "./roll-back.ts";
 import { selectNodes, wavesOf } from "./select.ts";
 import { startMore } from "./start-more.ts";
 import { whyNotStartAny, whyUnconfirmed } from "./starts.ts";
-import { isActive, isGoingBack, isOpen, isWished, nameOf, otherOwnerOf, type RolloutView } from "./view.ts";
+import { isActive, isGoingBack, isLeftOut, isOpen, isWished, nameOf, otherOwnerOf, type RolloutView } from "./view.ts";
 
 /**
  * The next records of a rollout, from all that is known: a pure function, called again when they are durable and when something else
  * changed. Nodes act on rows, so whatever is done was written before. Only the owner gets a decision.
  */
 export function decide(view: RolloutView): Decision {
+  return cut(nextOf(view));
+}
+
+function nextOf(view: RolloutView): Decision {
   const { owner, self, progress, generation } = view;
   if (owner.owner !== self || isBehind(view)) return nothing;
   if (progress?.generation !== generation) return { progress: fresh(view), rows: new Map() };
@@ -36,16 +40,15 @@ function fresh({ owner, generation, now }: RolloutView): Progress {
 }
 
 /**
- * The rows of this generation, in the order of its groups; those of nodes that were removed from the cluster meanwhile only until they are at
- * rest. One that is prepared, or was never heard, would wait for what does not come.
+ * The rows of this generation, in the order of its groups. A node that was removed from the cluster meanwhile is left out as long as it was not
+ * touched; what has become of another one counts still: it may have been removed since the update broke it.
  */
-function targetsOf({ rows, nodes, generation }: RolloutView, { waves }: Progress): ReadonlyMap<string, Row> {
+function targetsOf(view: RolloutView, { waves }: Progress): ReadonlyMap<string, Row> {
+  const { rows, generation } = view;
   const targets = new Map<string, Row>();
   for (const id of waves.flat()) {
     const row = rows.get(id);
-    const isWaiting = row?.phase === "preflight" || row?.phase === "prepared";
-    const isGone = !nodes.has(id) && !(row && isActive(row) && !isWaiting);
-    if (row?.generation === generation && !isGone) targets.set(id, row);
+    if (row?.generation === generation && !isLeftOut(view, id, row)) targets.set(id, row);
   }
   return targets;
 }
@@ -53,15 +56,28 @@ function targetsOf({ rows, nodes, generation }: RolloutView, { waves }: Progress
 function beforehand(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
   // That it was begun is known by its rows alone, when what another owner wrote came over its progress.
   if (rows.size > 0) return begin(view, progress, rows);
-  if (isWished(view, "rollback") && broughtBefore(view).length > 0)
-    return change(progress, { phase: "rolling_back" }, view);
+  if (isWished(view, "rollback") && broughtBefore(view).length > 0) return goBack(view, progress);
   if (isWished(view, "cancel") || isWished(view, "rollback"))
     return change(progress, { phase: "cancelled", reason: "cancelled" }, view);
   if (!view.isApproved && view.spec.approvalPolicy === "manual")
     return progress.phase === "pending" ? wait(progress, ["approval"]) : change(progress, { phase: "pending" }, view);
   if (progress.phase === "pending") return change(progress, { phase: "ready" }, view);
-  const why = whyNotStartAny(view) ?? (view.other === undefined ? undefined : `the update “${view.other}”`);
+  const why = whyNotStartAny(view) ?? whyOther(view);
   return why === undefined ? begin(view, progress, rows) : wait(progress, [why]);
+}
+
+function whyOther({ other }: RolloutView): string | undefined {
+  return other === undefined ? undefined : `the update “${other}”`;
+}
+
+/** A node gets the orders of one update at a time: what begins to go back waits for another one as what begins does. */
+function goBack(view: RolloutView, progress: Progress): Decision {
+  const why = whyOther(view);
+  if (why !== undefined) return wait(progress, [why]);
+  const { reason: _, ...rest } = progress;
+  // What a rollback before this one left is tried again.
+  const isStale = progress.phase === "failed" && progress.undone !== undefined;
+  return change(isStale ? rest : progress, { phase: "rolling_back" }, view);
 }
 
 function begin(view: RolloutView, progress: Progress, known: ReadonlyMap<string, Row>): Decision {
@@ -81,16 +97,12 @@ function begin(view: RolloutView, progress: Progress, known: ReadonlyMap<string,
   };
 }
 
-/** A transaction has its bounds, and each of these rows may tell why it failed: the next decision has the others. */
-const atOnce = 100;
-
 /** What nodes said since; a node that a former owner had begun is among those that were started. */
 function moveOn(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision | undefined {
   const moved = new Map<string, Row>();
   for (const [id, row] of rows) {
     const next = advance(view, id, row);
     if (next) moved.set(id, next);
-    if (moved.size === atOnce) break;
   }
   if (moved.size === 0) return undefined;
   const isFound = (id: string, row: Row): boolean =>
@@ -168,5 +180,5 @@ function ended(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, 
   if (phase === "succeeded" && [...rows.values()].some((row) => row.phase !== "succeeded"))
     return change(progress, { phase: "rolling_out" }, view);
   const isBack = phase === "rolled_back" ? undoable(view, progress, rows).length > 0 : isUndoAsked(view, progress);
-  return isBack ? change(progress, { phase: "rolling_back" }, view) : nothing;
+  return isBack ? goBack(view, progress) : wait(progress, []);
 }

@@ -29,6 +29,24 @@ export function wait(progress: Progress, reasons: readonly string[]): Decision {
   return { progress: waits === undefined ? rest : { ...rest, waits }, rows: new Map() };
 }
 
+/** A transaction has its bounds (controller/replica/writer.ts), and each row may tell at length why it failed. */
+const most = { rows: 400, bytes: 384 * 1024 } as const;
+
+/**
+ * As much of a decision as can be written at once. The next one has the others: rows that it moves are moved then, and a node that a
+ * rollout begins with and that has no row yet is asked what it does, as behind a takeover (adopt.ts).
+ */
+export function cut({ rows, ...decision }: Decision): Decision {
+  const kept = new Map<string, Row>();
+  let bytes = 0;
+  for (const [id, row] of rows) {
+    bytes += Buffer.byteLength(JSON.stringify(row));
+    if (kept.size === most.rows || bytes > most.bytes) break;
+    kept.set(id, row);
+  }
+  return { ...decision, rows: kept };
+}
+
 /** It may wait for hundreds of nodes, and what is told of them has its place in one register. */
 const longest = 2_000;
 

@@ -56,15 +56,18 @@ export interface Hooks {
   readonly next?: string;
   /** What it shall do when the node is well: work never returns to one that is not. */
   readonly held?: string;
-  /** What came of one that failed. */
+  /** What came of one that failed; at rest it is asked for again all the same. */
   readonly failed?: { readonly hook: string; readonly message: string };
 }
 
 export function lookAtHooks(view: RolloutView, id: string, row: Row): Hooks {
   for (const { name } of hooksOf(view, id, row)) {
     const answer = answerOf(view, id, row, name);
-    if (answer === undefined) return isHeld(view, id, row) ? { held: name } : { next: name };
-    if (!answer.ok) return { failed: { hook: name, message: answer.message ?? "it failed" } };
+    if (answer?.ok === true) continue;
+    const failed = answer && { failed: { hook: name, message: answer.message ?? "it failed" } };
+    // Nothing goes on behind a node at rest: what lets its work come back may be tried again.
+    if (failed && !isAtRest(row)) return failed;
+    return { ...(isHeld(view, id, row) ? { held: name } : { next: name }), ...failed };
   }
   return {};
 }
@@ -90,9 +93,14 @@ export function whyNotWell(view: RolloutView, rows: ReadonlyMap<string, Row>): r
     isAtRest(row) &&
     view.now - row.since <= limit &&
     view.nodes.get(id)?.isApproved === true &&
-    lookAtHooks(view, id, row).held !== undefined;
+    isHeldAtFirst(view, id, row);
   const awaited = [...rows].filter(([id, row]) => isAwaited(id, row));
   return awaited.map(([id]) => `${nameOf(view, id)}, which ${illnessOf(view, id)}, before work comes back to it`);
+}
+
+function isHeldAtFirst(view: RolloutView, id: string, row: Row): boolean {
+  const { held, failed } = lookAtHooks(view, id, row);
+  return held !== undefined && failed === undefined;
 }
 
 /** How long the bastion may take for the hooks of a row up to the one that is still to be done. */

@@ -18,9 +18,9 @@ function whyDrained(view: RolloutView, id: string, row: Row): string | undefined
   if (row.generation !== view.generation)
     return view.nodes.has(id) ? `${name} stays drained, since generation ${row.generation}` : undefined;
   const { next, held, failed } = lookAtHooks(view, id, row);
+  if (failed) return `${name} stays drained: ${failed.hook}: ${failed.message}`;
   if (next !== undefined) return `${name} is drained until the bastion lets work come back`;
   if (held !== undefined) return `${name} stays drained until it is well: it ${illnessOf(view, id)}`;
-  if (failed) return `${name} stays drained: ${failed.hook}: ${failed.message}`;
   return `${name} stays drained: ${whyLeft(view, id, row)}`;
 }
 

@@ -75,7 +75,7 @@ function undone(view: RolloutView, progress: Progress, rows: ReadonlyMap<string,
   if (ill.length > 0) return wait(progress, ill);
   const refused = new Set(undoableAtAll(view, progress, rows).map(([id]) => id));
   const isLeft = (id: string, row: Row): boolean =>
-    row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(view, id, row));
+    view.nodes.has(id) && row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(view, id, row));
   const left = [...rows].filter(([id, row]) => refused.has(id) || isLeft(id, row));
   const asked = isWished(view, "rollback") ? view.wishes.rollback?.at : undefined;
   const done = { ...progress, undone: asked ?? "by itself" };

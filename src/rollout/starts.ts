@@ -83,10 +83,14 @@ export function whyNotStart(view: RolloutView, id: string, around: Around): stri
   if (!reportOf(view, id) && !isBack) return whyUnconfirmed(view, id);
   const { maxUnavailable } = view.spec.strategy;
   const others = [...unavailable].filter((other) => other !== id);
-  const isForced = isBack && isWished(view, "rollback") && view.wishes.rollback?.now === true;
-  if (others.length + 1 > maxUnavailable && !isForced)
+  if (others.length + 1 > maxUnavailable && !isForced(view, around))
     return `${others.map((other) => nameOf(view, other)).join(", ")}: down or under way, and ${maxUnavailable} may be`;
-  return node?.isController === true && !isForced ? whyNotController(view, id, around) : undefined;
+  return node?.isController === true ? whyNotController(view, id, around) : undefined;
+}
+
+/** It goes back however many are down, and whatever may have become of others. */
+function isForced(view: RolloutView, { isBack = false }: Around): boolean {
+  return isBack && isWished(view, "rollback") && view.wishes.rollback?.now === true;
 }
 
 export function whyUnconfirmed(view: RolloutView, id: string): string {
@@ -95,11 +99,12 @@ export function whyUnconfirmed(view: RolloutView, id: string): string {
 }
 
 /** Controllers go one at a time, with the replication of all of them healthy before each; to go back, that is not waited for. */
-function whyNotController(view: RolloutView, id: string, { rows, starts, isBack = false }: Around): string | undefined {
+function whyNotController(view: RolloutView, id: string, around: Around): string | undefined {
+  const { rows, starts, isBack = false } = around;
   for (const other of view.nodes.values()) {
     if (!other.isController || other.id === id) continue;
     const row = starts.get(other.id) ?? rows.get(other.id);
-    if (row && (isActive(row) || mayBeDownBy(view, other.id, row)))
+    if (row && (isActive(row) || (!isForced(view, around) && mayBeDownBy(view, other.id, row))))
       return `${other.hostname}, a controller that is, or may be, under way`;
     if (!other.isReady && !isBack) return `${other.hostname}, a controller that is not ready`;
   }

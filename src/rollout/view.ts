@@ -64,6 +64,14 @@ export function isOpen({ phase }: Pick<Row, "phase">): boolean {
   return openPhases.has(phase);
 }
 
+/** Nothing of what runs on the node was touched. */
+const untouchedPhases: ReadonlySet<NodePhase> = new Set(["pending", "preflight", "preparing", "prepared"]);
+
+/** Of a node that was removed from the cluster before it was touched, a rollout would wait for what does not come. */
+export function isLeftOut({ nodes }: RolloutView, id: string, { phase }: Pick<Row, "phase">): boolean {
+  return !nodes.has(id) && untouchedPhases.has(phase);
+}
+
 /** The node's last word, if it knows whose it is: it is about this owner and this generation. */
 export function reportOf({ name, owner, generation, reports }: RolloutView, id: string): Report | undefined {
   const report = reports.get(id);

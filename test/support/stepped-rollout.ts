@@ -35,6 +35,8 @@ export class SteppedRollout {
   view: RolloutView;
   /** All rows that were written, in order. */
   readonly written: (readonly [string, NodePhase])[] = [];
+  /** Of each decision: how many registers it writes, and of how many bytes. */
+  readonly sizes: (readonly [number, number])[] = [];
 
   constructor({ spec = {}, nodes, self = "c1" }: Start) {
     const all = nodes.map((node) => (typeof node === "string" ? aNode(node) : node));
@@ -63,6 +65,9 @@ export class SteppedRollout {
       const { progress, rows } = decide(this.view);
       if (!progress && rows.size === 0) return this;
       for (const [id, row] of rows) this.written.push([id, row.phase]);
+      const values = [...rows.values(), ...(progress ? [progress] : [])];
+      const bytes = values.reduce((sum, value) => sum + Buffer.byteLength(JSON.stringify(value)), 0);
+      this.sizes.push([values.length, bytes]);
       this.view = {
         ...this.view,
         progress: progress ?? this.view.progress,

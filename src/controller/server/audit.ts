@@ -32,6 +32,11 @@ const details: Details = {
   recordCertificate: ({ serial, role, id, spki }) => ({ serial, role, holder: id, spki }),
   putBundle: ({ size }) => ({ size }),
   revoke: ({ serial, spki, reason }) => ({ serial, spki, reason }),
+  applyUpdate: ({ again }) => ({ again }),
+  approveUpdate: ({ generation, hash }) => ({ generation, hash }),
+  rollbackUpdate: ({ now }) => ({ now }),
+  takeOverUpdate: ({ force }) => ({ force }),
+  answerHook: ({ node, hook, generation, ok }) => ({ node, hook, generation, ok }),
 };
 
 const runId = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;

@@ -19,7 +19,7 @@ const mostAheadMs = 300_000;
 
 /**
  * Takes a manifest that the bastion signed: as a new update, which this controller owns from then on, or as the next generation of one that it
- * owns. @throws Refused UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_NO_MAJORITY, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN
+ * owns. @throws Refused UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_NO_MAJORITY, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN, MATCH_FAILED
  */
 export async function applyUpdate(
   parts: ApplyParts,
@@ -29,6 +29,8 @@ export async function applyUpdate(
 ): Promise<AnswerOf<"applyUpdate">> {
   const { records, index, controllerId, endpointOf } = parts;
   const statement = readStatement(parts, name, signed);
+  // Nothing is waited for between what is known of the update and what is made of it.
+  const held = await parts.bundles.list();
   const hash = hashOf(statement);
   const update = index.read(name);
   const { blockers, nodes, ...planned } = planUpdate(parts, { ...statement, again });
@@ -52,14 +54,18 @@ export async function applyUpdate(
   if (!isUnchanged && why.length > 0)
     throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
   if (!isUnchanged) {
-    await checkBundle(parts, statement);
+    checkBundle(held, statement);
     const generation = planned.generation;
     const of = keys.update(name);
     const createdAt = update?.head.value.createdAt ?? at;
-    await records.write([
-      { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
-      ...(update ? [] : [{ key: of.owner, value: { epoch: 1, owner: controllerId } }]),
-    ]);
+    // A generation is one manifest: of two that come at once the later one is refused.
+    await records.write(
+      [
+        { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
+        ...(update ? [] : [{ key: of.owner, value: { epoch: 1, owner: controllerId }, isFree: true }]),
+      ],
+      update?.head.dot ?? "absent",
+    );
   }
   const present = index.read(name);
   const view = present && viewUpdate(parts, present);
@@ -72,8 +78,8 @@ export async function applyUpdate(
 }
 
 /** What is to be rolled out must be here: nodes and the other controllers get it from here. */
-async function checkBundle({ bundles }: ApplyParts, { bundle }: Statement): Promise<void> {
-  if (!bundle || (await bundles.list()).some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
+function checkBundle(held: Awaited<ReturnType<BundleStore["list"]>>, { bundle }: Statement): void {
+  if (!bundle || held.some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
   throw new Refused(
     409,
     "UPDATE_BUNDLE_UNKNOWN",

@@ -81,10 +81,10 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   };
 }
 
-/** Ended, and nobody wants it taken back. */
+/** Ended, and nobody wants it taken back, nor does it wait for another update to go back. */
 export function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
   const now = progress?.value;
-  if (now?.generation !== head.value.generation) return false;
+  if (now?.generation !== head.value.generation || now.waits !== undefined) return false;
   if (now.phase === "rolled_back") return true;
   return hasEnded(now.phase) && (wishes.rollback?.generation !== now.generation || wishes.rollback.at === now.undone);
 }
@@ -132,14 +132,23 @@ export function viewOf(
 
 /** The name of another update that is not over and has one of these nodes, too. */
 function otherWith(
-  { name, statement }: UpdateRecords,
+  update: UpdateRecords,
   nodes: ReadonlyMap<string, KnownNode>,
   index: UpdateIndex,
 ): string | undefined {
-  const going = [...index.all()].filter((other) => other.name !== name && isUnderWay(other));
+  const going = [...index.all()].filter((other) => other.name !== update.name && isUnderWay(other));
   if (going.length === 0) return undefined;
-  const selected = selectNodes(nodes.values(), statement.spec.selector);
-  return going.find(({ rows }) => selected.some(({ id }) => rows.has(id)))?.name;
+  const meant = meantBy(update, nodes);
+  return going.find(({ rows }) => meant.some((id) => rows.has(id)))?.name;
+}
+
+/** The nodes that it began with, or means as long as it has not. */
+function meantBy(
+  { head, statement, progress }: UpdateRecords,
+  nodes: ReadonlyMap<string, KnownNode>,
+): readonly string[] {
+  const frozen = progress?.value.generation === head.value.generation ? progress.value.waves.flat() : [];
+  return frozen.length > 0 ? frozen : selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
 }
 
 export function isUnderWay({ progress }: UpdateRecords): boolean {
@@ -152,14 +161,9 @@ function isApproved(update: UpdateRecords, nodes: ReadonlyMap<string, KnownNode>
   return approved?.generation === head.value.generation && approved.hash === presentHash(update, nodes);
 }
 
-export function presentHash(
-  { head, statement, progress }: UpdateRecords,
-  nodes: ReadonlyMap<string, KnownNode>,
-): string {
-  const { hash, generation } = head.value;
-  const frozen = progress?.value.generation === generation ? progress.value.waves.flat() : [];
-  const meant = selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
-  return planHashOf(hash, generation, frozen.length > 0 ? frozen : meant);
+export function presentHash(update: UpdateRecords, nodes: ReadonlyMap<string, KnownNode>): string {
+  const { hash, generation } = update.head.value;
+  return planHashOf(hash, generation, meantBy(update, nodes));
 }
 
 function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readonly Wish[] {

@@ -69,11 +69,21 @@ const statements = new WeakMap<object, Statement | undefined>();
 
 /** What was signed, as far as it can be read; each text is parsed once. */
 function statementOf(head: z.output<typeof UpdateHead>): Statement | undefined {
-  if (!statements.has(head)) {
-    const { success, data } = Statement.safeParse(JSON.parse(head.signed.statement));
-    statements.set(head, success ? data : undefined);
-  }
+  if (!statements.has(head))
+    statements.set(
+      head,
+      orNone(() => Statement.parse(JSON.parse(head.signed.statement))),
+    );
   return statements.get(head);
+}
+
+/** Whatever a controller in wrong hands wrote must not keep the others from what stands beside it. */
+function orNone<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
 }
 
 function readUpdate(records: Records, name: string): UpdateRecords | undefined {
@@ -89,8 +99,9 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   for (const { key, value } of records.list("updateReport", below("report"))) reports.set(lastOf(key), value);
   const answers = new Map<string, HookAnswer>();
   for (const { key, value } of records.list("updateHook", below("hook"))) {
-    const [node = "", hook = ""] = key.split("/").slice(-2);
-    answers.set(hookKey(node, decodeURIComponent(hook)), value);
+    const [node = "", text = ""] = key.split("/").slice(-2);
+    const hook = orNone(() => decodeURIComponent(text));
+    if (hook !== undefined) answers.set(hookKey(node, hook), value);
   }
   return {
     name,

@@ -5,7 +5,7 @@ import { lookAtHooks } from "#rollout/hooks.ts";
 import { reasonOf } from "#rollout/reason.ts";
 import { hasEnded, type Progress, type Row } from "#rollout/records.ts";
 import { selectNodes, wavesOf } from "#rollout/select.ts";
-import type { RolloutView } from "#rollout/view.ts";
+import { isLeftOut, type RolloutView } from "#rollout/view.ts";
 import { presentHash, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { preparedOf, type UpdateRecords } from "./update-records.ts";
@@ -115,7 +115,7 @@ function viewNode(
 ): NodeUpdateView {
   const node = nodes.get(id);
   const row = rowOf(view, id);
-  const { phase, since } = row ?? unbegun(view);
+  const { phase, since } = row && !isLeftOut(view, id, row) ? row : unbegun(view);
   const { statement } = update;
   // What it said of a former generation is not how it stands in this one.
   const report = preparedOf(update, id);
@@ -143,7 +143,7 @@ function viewNode(
   };
 }
 
-/** A node that the rollout has not come to: it waits for its turn, unless that is over. */
+/** A node that the rollout has not come to, or that was removed before: it waits for its turn, unless that is over. */
 function unbegun(view: RolloutView): { readonly phase: Row["phase"]; readonly since?: number } {
   const progress = progressOf(view);
   return progress && hasEnded(progress.phase) ? { phase: "cancelled", since: progress.since } : { phase: "pending" };

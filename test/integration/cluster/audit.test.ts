@@ -60,9 +60,12 @@ describe("a controller's audit", function () {
 
   const bundle = Buffer.from(canary);
   type Wish = "cancelUpdate" | "rollbackUpdate" | "promoteUpdate" | "takeOverUpdate";
-  const onNoUpdate = (name: Wish): readonly [() => Promise<unknown>, Readonly<Record<string, unknown>>] => [
-    () => operator().call(name, {}, { id: "spring" }),
-    { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404 },
+  const onNoUpdate = (
+    name: Wish,
+    body: Readonly<Record<string, boolean>> = {},
+  ): readonly [() => Promise<unknown>, Readonly<Record<string, unknown>>] => [
+    () => operator().call(name, body, { id: "spring" }),
+    { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, ...body },
   ];
 
   /** One call of each method that changes something, and what its line must tell; the last ones end things. */
@@ -117,13 +120,13 @@ describe("a controller's audit", function () {
       { target: "spring", outcome: "UPDATE_UNSIGNED", status: 400 },
     ],
     approveUpdate: [
-      () => operator().call("approveUpdate", { generation: 1, hash: canary }, { id: "spring" }),
-      { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404 },
+      () => operator().call("approveUpdate", { generation: 1, hash: "ab".repeat(32) }, { id: "spring" }),
+      { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, generation: 1, hash: "ab".repeat(32) },
     ],
     cancelUpdate: onNoUpdate("cancelUpdate"),
-    rollbackUpdate: onNoUpdate("rollbackUpdate"),
+    rollbackUpdate: onNoUpdate("rollbackUpdate", { now: true }),
     promoteUpdate: onNoUpdate("promoteUpdate"),
-    takeOverUpdate: onNoUpdate("takeOverUpdate"),
+    takeOverUpdate: onNoUpdate("takeOverUpdate", { force: true }),
     answerHook: [
       () =>
         operator().call(
@@ -131,7 +134,7 @@ describe("a controller's audit", function () {
           { node: nodeId, generation: 1, seq: 1, hook: "drain", ok: true, message: canary },
           { id: "spring" },
         ),
-      { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404 },
+      { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, node: nodeId, hook: "drain", ok: true },
     ],
     putBundle: [
       () =>

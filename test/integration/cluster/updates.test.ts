@@ -337,10 +337,12 @@ steps:
     expect((await get("undrained")).reason).to.equal("n4: it died; n4 stays drained: undrain: it exits with 1");
 
     writeFileSync(pathOf("quorum"), "");
+    expect((await kcore("attend", "undrained")).stderr).to.contain("n4: undrain is done");
+    await eventually(async () => (await get("undrained")).reason === "n4: it died");
     await apply(manifest("undrained-then", ["n4"], "0.6.0", { drain, rollback, approvalPolicy: "auto" }));
     const then = await kcore("get", "undrained-then", "-w");
     expect(then.code, then.stderr + then.stdout).to.equal(1);
-    expect(readFileSync(pathOf("back"), "utf8")).to.equal("n4\n");
+    expect(readFileSync(pathOf("back"), "utf8")).to.equal("n4\nn4\n");
     const view = await get("undrained-then");
     expect(view).to.include({ phase: "rolled_back", reason: "n4: it died" });
     expect(view.nodeStatus[0]).to.include({ phase: "failed" }).and.not.have.property("hook");

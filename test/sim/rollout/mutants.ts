@@ -84,8 +84,8 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
     edits: [
       {
         file: "rollout/starts.ts",
-        from: "return node?.isController === true && !isForced ?",
-        to: "return node?.isController === true && isForced ?",
+        from: "return node?.isController === true ?",
+        to: "return node?.isController === true && isForced(view, around) ?",
       },
     ],
   },

@@ -125,6 +125,30 @@ describe("the decision", () => {
       .and.have.lengthOf(2_000);
   });
 
+  it("writes no more at once than a transaction holds, however many nodes there are, and however much they say", () => {
+    const ids = Array.from({ length: 600 }, (_, index) => `n${index}`);
+    const rollout = new SteppedRollout({ nodes: ids, spec: { strategy: { type: "batch", maxUnavailable: 600 } } });
+    const within = (): void => {
+      for (const [rows, bytes] of rollout.sizes.splice(0)) {
+        expect(rows).to.be.below(500);
+        expect(bytes).to.be.below(512 * 1024);
+      }
+      expect(rollout.view.rows.size).to.equal(600);
+    };
+    rollout.settle();
+    within();
+    const failure = { kind: "service", message: "部".repeat(2_000) } as const;
+    const failed = [...rollout.view.rows].map(
+      ([id, row]) => [id, { ...row, phase: "failed" as const, failure }] as const,
+    );
+    rollout.takeOver("c2", { rows: new Map(failed) });
+    expect([...rollout.view.rows.values()].every(({ owner }) => owner === "c2")).to.equal(true);
+    within();
+    const cancelled = new SteppedRollout({ nodes: ids }).settle().wish("cancel").after(661);
+    expect([...cancelled.view.rows.values()].every(({ phase }) => phase === "cancelled")).to.equal(true);
+    expect(cancelled.progress.phase).to.equal("cancelled");
+  });
+
   it("waits for no node that was prepared and is removed from the cluster", () => {
     const rollout = begun(["n1", "n2"]).node("n2", { isReady: false });
     rollout.report("n1", "prepared");
@@ -137,9 +161,27 @@ describe("the decision", () => {
 
   it("is done with nodes that are removed from the cluster meanwhile", () => {
     const rollout = begun(["n1", "n2"]).finish("n1");
-    rollout.set({ nodes: new Map([["n1", aNode("n1", { version: "2.0" })]]) }).after(10);
+    rollout.set({ nodes: new Map([["n1", aNode("n1", { version: "2.0" })]]) });
     expect(rollout.phases).to.equal("n1=succeeded n2=preparing");
-    expect(rollout.after(5_000).progress.phase).to.equal("succeeded");
+    expect(rollout.progress.phase).to.equal("succeeded");
+  });
+
+  it("goes no further behind a node that failed, though that is removed from the cluster", () => {
+    const rollout = begun(["n1", "n2", "n3"], { strategy: { type: "batch", maxUnavailable: 2 } });
+    rollout.report("n1", "prepared").report("n2", "prepared");
+    rollout.report("n1", "failed", { failure: { kind: "service", message: "it died" } });
+    const { n1: _, ...left } = Object.fromEntries(rollout.view.nodes);
+    rollout.set({ nodes: new Map(Object.entries(left)) }).report("n2", "activated");
+    expect(rollout.phases).to.equal("n1=failed n2=succeeded n3=cancelled");
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "n1: it died" });
+  });
+
+  it("goes no further when a node was removed while it was under way, and nobody knows what came of it", () => {
+    const rollout = begun(["n1", "n2"]).report("n1", "prepared");
+    rollout.set({ nodes: new Map([["n2", aNode("n2")]]) }).after(661);
+    expect(rollout.phases).to.equal("n1=failed n2=cancelled");
+    expect(rollout.progress.phase).to.equal("failed");
+    expect(rollout.wish("rollback").progress.phase).to.equal("rolled_back");
   });
 });
 
@@ -558,6 +600,30 @@ describe("a rollback", () => {
     rollout.wish("rollback", { at: "2026-01-02T00:00:00Z" });
     expect(rollout.phases).to.equal("n1=rolled_back n2=rolling_back");
     expect(rollout.report("n2", "rolled_back").progress.phase).to.equal("rolled_back");
+    expect(rollout.progress).to.not.have.property("reason");
+  });
+
+  it("takes controllers back one at a time also when it is to be now, and waits for none that may be under way then", () => {
+    const cluster = ["c1", "c2", "c3"].map((id) => aNode(id, { isController: true }));
+    const rollout = begun(cluster, { strategy: { type: "batch", maxUnavailable: 3 } });
+    for (const id of ["c2", "c3", "c1"]) rollout.finish(id);
+    rollout.wish("rollback", { now: true });
+    expect(rollout.phases).to.equal("c1=rolling_back c2=succeeded c3=succeeded");
+    rollout.report("c1", "rolled_back");
+    expect(rollout.phases).to.equal("c1=rolled_back c2=succeeded c3=rolling_back");
+    // It does not say what came of it, and may be under way for ever.
+    rollout.after(661);
+    expect(rollout.phases).to.equal("c1=rolled_back c2=rolling_back c3=failed");
+  });
+
+  it("waits for another update that has nodes of it, whoever asks", () => {
+    const rollout = begun(["n1", "n2"]).finish("n1").finish("n2").set({ other: "v" }).wish("rollback");
+    expect(rollout.phases).to.equal("n1=succeeded n2=succeeded");
+    expect(rollout.progress).to.deep.include({ phase: "succeeded", waits: "the update “v”" });
+    const { other: _, ...alone } = rollout.view;
+    rollout.view = alone;
+    expect(rollout.settle().phases).to.equal("n1=succeeded n2=rolling_back");
+    expect(rollout.progress).to.not.have.property("waits");
   });
 });
 

@@ -86,4 +86,18 @@ describe("the hooks of a node", () => {
       expect(look(phase, {})).to.deep.equal({});
     }
   });
+
+  it("try to let work come back anew when that failed, but not a gate nor a drain", () => {
+    const failed = { hook: "undrain", message: "no quorum" };
+    const answer = { ok: false, message: "no quorum" };
+    for (const phase of ["cancelled", "rolled_back"] as const)
+      expect(look(phase, { undrain: answer }, { drained: true })).to.deep.equal({ next: "undrain", failed });
+    expect(look("cancelled", { undrain: answer }, { drained: true }, { isReady: false })).to.deep.equal({
+      held: "undrain",
+      failed,
+    });
+    expect(look("draining", { drain: answer })).to.deep.equal({ failed: { ...failed, hook: "drain" } });
+    const last = { "gate web": {}, "gate db": {}, undrain: answer };
+    expect(look("verifying", last, { drained: true, asked: true })).to.deep.equal({ failed });
+  });
 });

@@ -95,6 +95,26 @@ describe("work that comes back to a drained node at rest", () => {
     expect(rollout.phases).to.equal("n1=rolling_back n2=failed");
   });
 
+  it("is asked for again when it failed, and the reason tells of that until it has come back", () => {
+    const rollout = drained().report("n1", "failed", { failure }).answer("n1", "undrain", false, "no quorum");
+    expect(hookOf(rollout)).to.equal("undrain");
+    expect(reasonOf(rollout.view)).to.equal("n1: it died; n1 stays drained: undrain: no quorum");
+    expect(rollout.answer("n1", "undrain", true).row("n1")).to.not.have.property("drained");
+    expect(reasonOf(rollout.view)).to.equal("n1: it died");
+  });
+
+  it("holds the rollout up no longer when it failed, however the node is then", () => {
+    const rollout = new SteppedRollout({
+      nodes: ["n1", "n2"],
+      spec: { drain, strategy: { type: "batch", maxUnavailable: 2 } },
+    });
+    rollout.settle().confirm().report("n1", "prepared").report("n2", "prepared");
+    rollout.answer("n1", "drain", true).answer("n2", "drain", true).report("n1", "failed", { failure });
+    rollout.answer("n1", "undrain", false, "no quorum").node("n1", { isReady: false });
+    rollout.report("n2", "failed", { failure });
+    expect(rollout.progress).to.deep.include({ phase: "failed", reason: "n1: it died" });
+  });
+
   it("is answered also while the node is not well for a moment", () => {
     const rollout = drained().report("n1", "failed", { failure }).node("n1", { isReady: false });
     expect(answerable(rollout.view, "n1", rollout.row("n1"))).to.equal("undrain");

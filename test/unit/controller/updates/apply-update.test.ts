@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { applyUpdate, type ApplyParts } from "#controller/updates/apply-update.ts";
+import { KnownUpdates } from "#support/known-update.ts";
 import { createTestCluster, type TestCluster } from "#support/cluster.ts";
 import { signUpdate } from "#support/signed-update.ts";
 
@@ -17,6 +18,7 @@ describe("an update that is applied", () => {
       cluster: cluster.authority.cluster,
       rootPem: () => cluster.authority.rootPem,
       clock: () => Date.now() - behindMs,
+      bundles: { list: () => Promise.resolve([]) },
       index: {
         read() {
           throw new Error("it was taken for the bastion's word");
@@ -35,5 +37,32 @@ describe("an update that is applied", () => {
       code: "UPDATE_UNSIGNED",
       hint: "set the bastion's clock right, or this controller's, and apply it again",
     });
+  });
+
+  it("is one manifest for each generation, also when two come at once", async () => {
+    const known = await new KnownUpdates().nodes("n1");
+    const { cluster: name, rootPem } = cluster.authority;
+    const parts = {
+      ...known.parts,
+      cluster: name,
+      rootPem: () => rootPem,
+      clock: Date.now,
+      bundles: { list: () => Promise.resolve([]) },
+    };
+    const applyAs = (flakeRev: string): Promise<unknown> => {
+      const target = { flakeRef: "github:acme/systems", flakeRev: flakeRev.repeat(40) };
+      const signed = signUpdate(cluster, "spring", { spec: { target, selector: { allNodes: true } } });
+      return applyUpdate(parts, "spring", { signed }, { by: "ann", at: "" }).catch((error: unknown) => error);
+    };
+    try {
+      const first = await Promise.all([applyAs("a"), applyAs("b")]);
+      expect(first[0]).to.deep.include({ result: "created", generation: 1 });
+      expect(first[1]).to.deep.include({ status: 409, code: "MATCH_FAILED" });
+      const next = await Promise.all([applyAs("c"), applyAs("d")]);
+      expect(next[0]).to.deep.include({ result: "updated", generation: 2 });
+      expect(next[1]).to.deep.include({ status: 409, code: "MATCH_FAILED" });
+    } finally {
+      known.stop();
+    }
   });
 });

@@ -1,5 +1,9 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { startOwnerLoop, type OwnerLoopParts } from "#controller/updates/owner-loop.ts";
+import { expect } from "chai";
+import { isSettled, startOwnerLoop, viewOf, type OwnerLoopParts } from "#controller/updates/owner-loop.ts";
+import { knowNodes } from "#controller/updates/rollout-nodes.ts";
+import { KnownUpdates } from "#support/known-update.ts";
+import { SteppedRollout } from "#support/stepped-rollout.ts";
 
 describe("the loop of an update's owner", () => {
   it("looks while something changes all the time", async () => {
@@ -11,5 +15,33 @@ describe("the loop of an update's owner", () => {
       await turn();
     }
     await loop.stop();
+  });
+
+  it("looks again at one that has ended while it waits for another update to go back", async () => {
+    const known = await new KnownUpdates().nodes("n1");
+    try {
+      const rollout = new SteppedRollout({ nodes: ["n1"] }).settle().confirm().finish("n1");
+      expect(isSettled(await known.update(rollout))).to.equal(true);
+      rollout.view = { ...rollout.view, progress: { ...rollout.progress, waits: "the update “v”" } };
+      expect(isSettled(await known.update(rollout))).to.equal(false);
+    } finally {
+      known.stop();
+    }
+  });
+
+  it("knows another update by the nodes that this one began with, whomever its selector means now", async () => {
+    const known = await new KnownUpdates().nodes("n1", "n2");
+    try {
+      const spec = { selector: { nodeIds: ["n1"] } };
+      const update = await known.update(new SteppedRollout({ nodes: ["n1"], spec }).settle());
+      const other = new SteppedRollout({ nodes: ["n1"], spec });
+      await known.update(other.set({ name: "v" }).confirm());
+      // It means no node by that now; n1 is the one that it began with.
+      const { n1: _, ...left } = Object.fromEntries(knowNodes(known.parts));
+      const view = viewOf(update, new Map(Object.entries(left)), known.parts, 0);
+      expect(view.other).to.equal("v");
+    } finally {
+      known.stop();
+    }
   });
 });

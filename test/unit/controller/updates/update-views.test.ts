@@ -34,4 +34,13 @@ describe("an update as a controller tells of it", () => {
     await known.nodes("n9");
     expect(view()).to.include({ approvalStatus: "awaiting_approval" }).and.not.have.property("approvedBy");
   });
+
+  it("does not show a node as under way that was removed from the cluster before it was touched", async () => {
+    const rollout = new SteppedRollout({ nodes: ["n1", "n3"] }).settle().confirm().finish("n1");
+    expect(rollout.phases).to.equal("n1=succeeded n3=preparing");
+    const { n3: _, ...left } = Object.fromEntries(rollout.view.nodes);
+    rollout.set({ nodes: new Map(Object.entries(left)) });
+    expect(rollout.progress.phase).to.equal("succeeded");
+    expect(await phasesOf(rollout)).to.equal("n1=succeeded since, n3=cancelled since");
+  });
 });

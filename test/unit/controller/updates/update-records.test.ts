@@ -1,0 +1,33 @@
+import { expect } from "chai";
+import { keys } from "#controller/cluster/registers.ts";
+import { KnownUpdates } from "#support/known-update.ts";
+import { SteppedRollout } from "#support/stepped-rollout.ts";
+
+describe("the updates that are there", () => {
+  let known: KnownUpdates;
+  beforeEach(async () => {
+    known = await new KnownUpdates().nodes("n1");
+    await known.update(new SteppedRollout({ nodes: ["n1"] }));
+  });
+  afterEach(() => known.stop());
+
+  const names = (): readonly string[] => Array.from(known.parts.index.all(), ({ name }) => name);
+  const write = (key: string, value: unknown): Promise<string> => known.parts.records.write([{ key, value }]);
+
+  it("leave out one that nobody could have signed, whichever controller wrote it, and go on with the others", async () => {
+    const { value } = known.parts.index.read("u")?.head ?? expect.fail("it is not known");
+    for (const [index, statement] of ["", "{", "null", "[]"].entries()) {
+      const of = keys.update(`bad-${index}`);
+      await write(of.head, { ...value, signed: { ...value.signed, statement } });
+      await write(of.owner, { epoch: 1, owner: "c2" });
+    }
+    expect(names()).to.deep.equal(["u"]);
+  });
+
+  it("leave out answers of hooks that nothing is called by", async () => {
+    const answer = { generation: 1, seq: 1, ok: true };
+    await write("update/u/hook/n1/%", answer);
+    await write(keys.update("u").hook("n1", "gate web"), answer);
+    expect([...(known.parts.index.read("u")?.answers.keys() ?? [])]).to.deep.equal(["n1/gate web"]);
+  });
+});
