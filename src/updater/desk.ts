@@ -34,6 +34,8 @@ export class Desk {
   journal = emptyJournal();
   /** Of the last word that was given. */
   #count = 0;
+  /** The agent's copy is the last word of the journal, or a later one. */
+  #isShown = true;
 
   constructor(parts: DeskParts) {
     this.#parts = parts;
@@ -56,7 +58,18 @@ export class Desk {
     const shown = parse(Report, (await ports.read(this.#path("report"))) ?? "")?.epoch ?? 0;
     this.#count = shown;
     // A later one answers what nobody signed: the older one would be taken for something new.
-    if (report && shown < report.epoch) await ports.replace(this.#path("report"), textOf(report));
+    this.#isShown = !report || shown >= report.epoch;
+    await this.#attempt(this.#show());
+  }
+
+  async #show(): Promise<void> {
+    const { report } = this.journal;
+    if (!this.#isShown && report) await this.#give(report);
+  }
+
+  async #give(report: Report): Promise<void> {
+    await this.#parts.ports.replace(this.#path("report"), `${JSON.stringify(report)}\n`);
+    this.#isShown = true;
   }
 
   /** One that cannot be read, which no crash leaves behind, is put aside: the node runs what it runs, and its words are counted on. */
@@ -89,11 +102,13 @@ export class Desk {
     } else doing.time = { bootId, since: ports.uptime(), spent: doing.time.spent + chargeMs };
     // What was only tried is over with any boot, and what waited for one has come.
     doing.before = doing.before?.lasting ?? doing.before;
-    await this.save();
+    // Each start would else be the first one behind the boot, and have all the time anew.
+    if (!(await this.saveIfPossible()) && doing.stage === "begun") doing.time.spent = Number.MAX_SAFE_INTEGER;
   }
 
   /** Nothing is left to be done: systemd need not start it again. */
   async close(): Promise<void> {
+    await this.#show();
     await this.#parts.ports.remove(this.#path("unfinished"));
   }
 
@@ -233,13 +248,13 @@ export class Desk {
     const at = report?.state === word.state ? report.at : ports.clock();
     this.journal.report = await this.#wordOf(fence, word, at);
     await this.save();
-    await ports.replace(this.#path("report"), textOf(this.journal.report));
+    await this.#give(this.journal.report);
   }
 
   /** An answer that changes nothing of what is known here: the next word is one about that again. */
   async #sayAside(fence: Fence, word: Word): Promise<void> {
     const { ports } = this.#parts;
-    await ports.replace(this.#path("report"), textOf(await this.#wordOf(fence, word, ports.clock())));
+    await this.#give(await this.#wordOf(fence, word, ports.clock()));
   }
 
   async #wordOf(fence: Fence, word: Word, at: number): Promise<Report> {
@@ -264,6 +279,21 @@ export class Desk {
     return said;
   }
 
+  /** A disk that takes nothing any more must not keep the node from going back. */
+  async saveIfPossible(): Promise<boolean> {
+    return this.#attempt(this.save());
+  }
+
+  async #attempt(writing: Promise<void>): Promise<boolean> {
+    try {
+      await writing;
+      return true;
+    } catch (error) {
+      this.#parts.log.warn("the folder of updates takes nothing", { error: messageOf(error) });
+      return false;
+    }
+  }
+
   async save(): Promise<void> {
     const { ports } = this.#parts;
     const { doing, next } = this.journal;
@@ -281,10 +311,6 @@ function parse<Schema extends z.ZodType>(schema: Schema, text: string): z.output
   } catch {
     return undefined;
   }
-}
-
-function textOf(report: Report): string {
-  return `${JSON.stringify(report)}\n`;
 }
 
 function isEqual(a: Statement, b: Statement): boolean {
