@@ -4,7 +4,7 @@ import { targetIdOf, type Statement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Prepared, Present } from "./journal.ts";
+import { Present, type Prepared } from "./journal.ts";
 import { generationFor, isInStore, readProfile, setProfile } from "./nix.ts";
 import { endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
 import { buildSystem, builtLink } from "./nixos-build.ts";
@@ -43,6 +43,9 @@ export interface NixosWayOptions {
 export function nixosWay({ ports, statement, folder, statusFile, hostName }: NixosWayOptions): UpdateWay {
   const { target: wanted, activation } = statement.spec;
   const target: Present = { id: targetIdOf(statement), version: wanted.version ?? "" };
+  // The journal would hold what nobody can read any more.
+  if (!Present.shape.id.safeParse(target.id).success)
+    throw new UpdateFailure("refused", "the target's name has more than 1000 characters");
   const isTest = activation.mode === "test";
   const waits = planActivation(activation, []).boot === "later";
   const watch = watchDaemons(ports);
