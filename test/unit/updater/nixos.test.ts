@@ -149,6 +149,25 @@ describe("the updater, of NixOS systems", () => {
     ]);
   });
 
+  for (const [where, mounts, isOnce] of [
+    [
+      "on a partition",
+      "/dev/vg/root / btrfs rw 0 0\n/dev/sda1 /boot ext4 rw 0 0\n/dev/sda2 /boot/efi vfat rw 0 0",
+      true,
+    ],
+    ["on Btrfs", "/dev/sda1 / btrfs rw 0 0", false],
+    ["on LVM", "/dev/sda1 /bootx ext4 rw 0 0\n/dev/mapper/vg-root / ext4 rw 0 0", false],
+    ["on a RAID", "/dev/sda1 / ext4 rw 0 0\n/dev/sda1 /boot ext4 rw 0 0\n/dev/md127 /boot ext4 rw 0 0", false],
+    ["nobody knows where", "", false],
+  ] as const)
+    it(`boots ${isOnce ? "once" : "nothing once"} with GRUB ${where}${isOnce ? "" : ", which it would boot again and again"}`, async () => {
+      const world = worldWith(kernel, "grub");
+      world.files.set("/proc/self/mounts", `${mounts}\n`);
+      await update(world, {});
+      expect(world.switches).to.deep.equal(isOnce ? ["old boot", "new boot"] : ["new boot"]);
+      expect(world.report()?.rebootReasons?.some((reason) => reason.includes("boots nothing once"))).to.equal(!isOnce);
+    });
+
   describe("goes back", () => {
     const faults: readonly {
       readonly what: string;
