@@ -168,6 +168,27 @@ describe("the updater, of NixOS systems", () => {
       expect(world.report()?.rebootReasons?.some((reason) => reason.includes("boots nothing once"))).to.equal(!isOnce);
     });
 
+  for (const [what, trial] of [
+    ["a trial that somebody ended by hand", JSON.stringify({ loader: "systemd-boot", path: "/x", before: "old" })],
+    ["a note of a trial that cannot be read", "{"],
+  ] as const)
+    it(`takes ${what} for no word about what boots`, async () => {
+      const world = worldWith(kernel);
+      world.add("hand", {});
+      await world.give(nixosStatement("hand", quick), "prepare", "activate");
+      world.files.set(
+        "/var/lib/kcore/updates/boot-once.json",
+        trial.replace('"old"', JSON.stringify(systemPath("old"))),
+      );
+      const seen: unknown[] = [];
+      world.onEffect = (what) => {
+        if (what === "systemctl reboot") seen.push(world.once, world.state.boots);
+      };
+      const later = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
+      await world.give({ ...nixosStatement("new", quick), ...later }, "prepare", "activate");
+      expect([seen, world.report()?.state]).to.deep.equal([[3, "hand"], "activated"]);
+    });
+
   describe("goes back", () => {
     const faults: readonly {
       readonly what: string;
