@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import type { z } from "zod";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order } from "#rollout/order.ts";
 import { defined } from "#optional/defined.ts";
@@ -7,8 +6,9 @@ import { Report, type Fence } from "#rollout/records.ts";
 import { bringsOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
-import { emptyJournal, isSameStanding, Journal, Present, type Brings, type Doing, type Standing } from "./journal.ts";
+import { emptyJournal, isSameStanding, Present, type Brings, type Doing, type Standing } from "./journal.ts";
 import type { Log, Ports } from "./ports.ts";
+import { parseAs, readJournal } from "./read-journal.ts";
 
 export interface DeskParts {
   /** The folder of updates. */
@@ -48,14 +48,16 @@ export class Desk {
   /** Reads what the process before this one left; the agent's copy of the report is put right. */
   async open(): Promise<void> {
     const { ports, log } = this.#parts;
-    await this.#readJournal();
+    const { journal, isDamaged } = await readJournal(this.#parts);
+    this.journal = journal;
+    if (isDamaged) await this.save();
     const { doing, report } = this.journal;
     if (doing) {
       log.info("goes on with what was cut off", { step: doing.step, stage: doing.stage });
       const bootId = await ports.bootId();
       if (bootId !== doing.time.bootId) await this.#afterBoot(doing, bootId);
     }
-    const shown = parse(Report, (await ports.read(this.#path("report"))) ?? "")?.epoch ?? 0;
+    const shown = parseAs(Report, (await ports.read(this.#path("report"))) ?? "")?.epoch ?? 0;
     this.#count = shown;
     // A later one answers what nobody signed: the older one would be taken for something new.
     this.#isShown = !report || shown >= report.epoch;
@@ -70,26 +72,6 @@ export class Desk {
   async #give(report: Report): Promise<void> {
     await this.#parts.ports.replace(this.#path("report"), `${JSON.stringify(report)}\n`);
     this.#isShown = true;
-  }
-
-  /** One that cannot be read, which no crash leaves behind, is put aside: the node runs what it runs, and its words are counted on. */
-  async #readJournal(): Promise<void> {
-    const { ports, log } = this.#parts;
-    const path = this.#path("journal");
-    const text = await ports.read(path);
-    if (text === undefined) return;
-    const journal = parse(Journal, text);
-    if (journal) {
-      this.journal = journal;
-      const { previous, previousOf, fence, brings } = journal;
-      if (previous && !previousOf && fence) this.journal.previousOf = { name: fence.name, brings };
-      return;
-    }
-    log.warn("the journal cannot be read, and is put aside", { path });
-    await ports.move(path, `${path}.damaged`);
-    const report = parse(Report, (await ports.read(this.#path("report"))) ?? "");
-    if (report) this.journal = { ...this.journal, fence: report.fence, report };
-    await this.save();
   }
 
   /** A boot that was asked for begins a new time, from the kernel's start; any other one uses the present one up. */
@@ -120,7 +102,7 @@ export class Desk {
       if (text === undefined && (await ports.move(this.#path("inbox"), this.#path("taken"))))
         text = await ports.read(this.#path("taken"));
       if (text === undefined) return;
-      const order = parse(Order, text);
+      const order = parseAs(Order, text);
       if (order) await this.#judge(order);
       else log.warn("the inbox held no order");
       await ports.remove(this.#path("taken"));
@@ -301,15 +283,6 @@ export class Desk {
     if ((doing ?? next) && (await ports.read(this.#path("unfinished"))) === undefined)
       await ports.replace(this.#path("unfinished"), "");
     await ports.replace(this.#path("journal"), `${JSON.stringify(this.journal)}\n`);
-  }
-}
-
-/** What a text says, if it says that. */
-function parse<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> | undefined {
-  try {
-    return schema.parse(JSON.parse(text));
-  } catch {
-    return undefined;
   }
 }
 

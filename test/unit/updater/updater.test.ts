@@ -336,6 +336,31 @@ describe("the updater", () => {
     });
   });
 
+  it("asks again when systemd does not answer for a moment, there and back", async () => {
+    for (const reaches of [true, false]) {
+      const world = prepared();
+      await world.give(statementOf(young, quick), "prepare");
+      world.behaviours.set(young, { reaches });
+      let asked = 0;
+      world.onEffect = (what) => {
+        if (what.startsWith("systemctl restart")) asked = 0;
+        if (!what.startsWith("systemctl show -p Id")) return;
+        world.failures.clear();
+        // The first one behind a restart.
+        if (++asked === 1 && restarts(world).length > 0)
+          world.failures.set("systemctl show -p Id", {
+            code: 1,
+            stdout: "",
+            stderr: "Transport endpoint is not connected",
+          });
+      };
+      await world.give(statementOf(young, quick), "activate");
+      expect([world.report()?.state, world.report()?.failure?.kind, world.report()?.failure?.stuck]).to.deep.equal(
+        reaches ? ["activated", undefined, undefined] : ["failed", "unreachable", undefined],
+      );
+    }
+  });
+
   it("says so when what ran before does not run either", async () => {
     const world = prepared();
     await world.give(statementOf(young, quick), "prepare");
