@@ -37,7 +37,14 @@ export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | un
     missing: { kind: "service", message, detail: () => tailOf(ports, unit) },
   });
   return async (fault) => {
-    const units = await lookAtUnits(ports);
+    let units: readonly Unit[];
+    try {
+      units = await lookAtUnits(ports);
+    } catch (error) {
+      // It may be about to start anew itself.
+      if (error instanceof UpdateFailure) return service(error.message, agentUnit);
+      throw error;
+    }
     first ??= units;
     for (const unit of units) {
       const { name, state, restarts } = unit;

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import type { z } from "zod";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order } from "#rollout/order.ts";
 import { defined } from "#optional/defined.ts";
@@ -7,8 +6,9 @@ import { Report, type Fence } from "#rollout/records.ts";
 import { bringsOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
-import { emptyJournal, isSameStanding, Journal, Present, type Brings, type Doing, type Standing } from "./journal.ts";
+import { emptyJournal, isSameStanding, Present, type Brings, type Doing, type Standing } from "./journal.ts";
 import type { Log, Ports } from "./ports.ts";
+import { parseAs, readJournal } from "./read-journal.ts";
 
 export interface DeskParts {
   /** The folder of updates. */
@@ -34,6 +34,8 @@ export class Desk {
   journal = emptyJournal();
   /** Of the last word that was given. */
   #count = 0;
+  /** The agent's copy is the last word of the journal, or a later one. */
+  #isShown = true;
 
   constructor(parts: DeskParts) {
     this.#parts = parts;
@@ -46,37 +48,30 @@ export class Desk {
   /** Reads what the process before this one left; the agent's copy of the report is put right. */
   async open(): Promise<void> {
     const { ports, log } = this.#parts;
-    await this.#readJournal();
+    const { journal, isDamaged } = await readJournal(this.#parts);
+    this.journal = journal;
+    if (isDamaged) await this.save();
     const { doing, report } = this.journal;
     if (doing) {
       log.info("goes on with what was cut off", { step: doing.step, stage: doing.stage });
       const bootId = await ports.bootId();
       if (bootId !== doing.time.bootId) await this.#afterBoot(doing, bootId);
     }
-    const shown = parse(Report, (await ports.read(this.#path("report"))) ?? "")?.epoch ?? 0;
+    const shown = parseAs(Report, (await ports.read(this.#path("report"))) ?? "")?.epoch ?? 0;
     this.#count = shown;
     // A later one answers what nobody signed: the older one would be taken for something new.
-    if (report && shown < report.epoch) await ports.replace(this.#path("report"), textOf(report));
+    this.#isShown = !report || shown >= report.epoch;
+    await this.#attempt(this.#show());
   }
 
-  /** One that cannot be read, which no crash leaves behind, is put aside: the node runs what it runs, and its words are counted on. */
-  async #readJournal(): Promise<void> {
-    const { ports, log } = this.#parts;
-    const path = this.#path("journal");
-    const text = await ports.read(path);
-    if (text === undefined) return;
-    const journal = parse(Journal, text);
-    if (journal) {
-      this.journal = journal;
-      const { previous, previousOf, fence, brings } = journal;
-      if (previous && !previousOf && fence) this.journal.previousOf = { name: fence.name, brings };
-      return;
-    }
-    log.warn("the journal cannot be read, and is put aside", { path });
-    await ports.move(path, `${path}.damaged`);
-    const report = parse(Report, (await ports.read(this.#path("report"))) ?? "");
-    if (report) this.journal = { ...this.journal, fence: report.fence, report };
-    await this.save();
+  async #show(): Promise<void> {
+    const { report } = this.journal;
+    if (!this.#isShown && report) await this.#give(report);
+  }
+
+  async #give(report: Report): Promise<void> {
+    await this.#parts.ports.replace(this.#path("report"), `${JSON.stringify(report)}\n`);
+    this.#isShown = true;
   }
 
   /** A boot that was asked for begins a new time, from the kernel's start; any other one uses the present one up. */
@@ -89,11 +84,13 @@ export class Desk {
     } else doing.time = { bootId, since: ports.uptime(), spent: doing.time.spent + chargeMs };
     // What was only tried is over with any boot, and what waited for one has come.
     doing.before = doing.before?.lasting ?? doing.before;
-    await this.save();
+    // Each start would else be the first one behind the boot, and have all the time anew.
+    if (!(await this.saveIfPossible()) && doing.stage === "begun") doing.time.spent = Number.MAX_SAFE_INTEGER;
   }
 
   /** Nothing is left to be done: systemd need not start it again. */
   async close(): Promise<void> {
+    await this.#show();
     await this.#parts.ports.remove(this.#path("unfinished"));
   }
 
@@ -105,7 +102,7 @@ export class Desk {
       if (text === undefined && (await ports.move(this.#path("inbox"), this.#path("taken"))))
         text = await ports.read(this.#path("taken"));
       if (text === undefined) return;
-      const order = parse(Order, text);
+      const order = parseAs(Order, text);
       if (order) await this.#judge(order);
       else log.warn("the inbox held no order");
       await ports.remove(this.#path("taken"));
@@ -233,13 +230,13 @@ export class Desk {
     const at = report?.state === word.state ? report.at : ports.clock();
     this.journal.report = await this.#wordOf(fence, word, at);
     await this.save();
-    await ports.replace(this.#path("report"), textOf(this.journal.report));
+    await this.#give(this.journal.report);
   }
 
   /** An answer that changes nothing of what is known here: the next word is one about that again. */
   async #sayAside(fence: Fence, word: Word): Promise<void> {
     const { ports } = this.#parts;
-    await ports.replace(this.#path("report"), textOf(await this.#wordOf(fence, word, ports.clock())));
+    await this.#give(await this.#wordOf(fence, word, ports.clock()));
   }
 
   async #wordOf(fence: Fence, word: Word, at: number): Promise<Report> {
@@ -264,6 +261,21 @@ export class Desk {
     return said;
   }
 
+  /** A disk that takes nothing any more must not keep the node from going back. */
+  async saveIfPossible(): Promise<boolean> {
+    return this.#attempt(this.save());
+  }
+
+  async #attempt(writing: Promise<void>): Promise<boolean> {
+    try {
+      await writing;
+      return true;
+    } catch (error) {
+      this.#parts.log.warn("the folder of updates takes nothing", { error: messageOf(error) });
+      return false;
+    }
+  }
+
   async save(): Promise<void> {
     const { ports } = this.#parts;
     const { doing, next } = this.journal;
@@ -272,19 +284,6 @@ export class Desk {
       await ports.replace(this.#path("unfinished"), "");
     await ports.replace(this.#path("journal"), `${JSON.stringify(this.journal)}\n`);
   }
-}
-
-/** What a text says, if it says that. */
-function parse<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> | undefined {
-  try {
-    return schema.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}
-
-function textOf(report: Report): string {
-  return `${JSON.stringify(report)}\n`;
 }
 
 function isEqual(a: Statement, b: Statement): boolean {

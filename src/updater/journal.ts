@@ -26,7 +26,7 @@ export type Step = z.infer<typeof Step>;
 export const Doing = z.object({
   step: Step,
   statement: Statement,
-  /** `held`: nothing can take it back any more; `back`: nothing can bring it forward any more. */
+  /** `held`: nothing takes it back but that it cannot be kept; `back`: nothing can bring it forward any more. */
   stage: z.enum(["begun", "held", "back"]),
   /** The machine is to be booted before this goes on. */
   boots: z.boolean().default(false),

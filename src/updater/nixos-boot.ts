@@ -7,8 +7,8 @@ import { switchTo } from "./nixos-switch.ts";
 import { systemProfile } from "./nixos-systems.ts";
 import type { Ports } from "./ports.ts";
 
-/** A boot that is tried: what every other boot begins with until it has held. */
-const Trial = z.object({ loader: z.enum(["systemd-boot", "grub"]), before: z.string() });
+/** A boot that is tried, with what, and what every other boot begins with until that has held. */
+const Trial = z.object({ loader: z.enum(["systemd-boot", "grub"]), path: z.string(), before: z.string() });
 type Trial = z.infer<typeof Trial>;
 
 const file = (folder: string): string => join(folder, "boot-once.json");
@@ -21,8 +21,17 @@ interface Boot {
 }
 
 async function readTrial({ ports, folder }: Pick<Boot, "ports" | "folder">): Promise<Trial | undefined> {
-  const text = await ports.read(file(folder));
-  return text === undefined ? undefined : Trial.parse(JSON.parse(text));
+  try {
+    return Trial.parse(JSON.parse((await ports.read(file(folder))) ?? ""));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The trial that goes on: whoever has moved the profile since, by hand, has ended it. */
+async function presentTrial(boot: Boot, profile: string | undefined): Promise<Trial | undefined> {
+  const trial = await readTrial(boot);
+  return trial?.path === profile ? trial : undefined;
 }
 
 /**
@@ -33,9 +42,10 @@ export async function prepareBoot(boot: Boot, path: string): Promise<void> {
   const { ports, folder, left } = boot;
   const forward = { kind: "activation", left } as const;
   const loader = await bootOnceOf(ports);
-  const before = (await readTrial(boot))?.before ?? (await readProfile(ports, systemProfile))?.id;
+  const profile = (await readProfile(ports, systemProfile))?.id;
+  const before = (await presentTrial(boot, profile))?.before ?? profile;
   if (loader === undefined || before === undefined || before === path) return makeDefault(boot, path);
-  await ports.replace(file(folder), `${JSON.stringify({ loader, before } satisfies Trial)}\n`);
+  await ports.replace(file(folder), `${JSON.stringify({ loader, path, before } satisfies Trial)}\n`);
   await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
   // The former system writes the menu: the new generation is in it, and the former one stays its default.
   await switchTo(ports, before, "boot", forward);
@@ -45,11 +55,13 @@ export async function prepareBoot(boot: Boot, path: string): Promise<void> {
 /** Every boot begins with this system, which is in use, from now on, unless it does already. */
 export async function keepDefault(boot: Boot, path: string): Promise<void> {
   const { ports } = boot;
-  const trial = await readTrial(boot);
+  const profile = (await readProfile(ports, systemProfile))?.id;
+  const trial = await presentTrial(boot, profile);
   // The power failed after it had held and before it was kept.
   if (trial?.before === path)
     throw new UpdateFailure("reboot", `the node was booted again, with ${path}, before the new system was kept`);
-  if (trial || (await readProfile(ports, systemProfile))?.id !== path) await makeDefault(boot, path);
+  if (trial || profile !== path) await makeDefault(boot, path);
+  else await ports.remove(file(boot.folder));
 }
 
 async function makeDefault({ ports, folder, left }: Boot, path: string): Promise<void> {

@@ -23,7 +23,7 @@ export async function changesThatNeedBoot(ports: Ports, booted: string, next: st
     ((await ports.read(join(system, "kernel-params"))) ?? "").trim();
   const [before, after] = [await params(booted), await params(next)];
   if (before !== after)
-    changes.push(`the kernel's parameters: ${before || "none"} -> ${after || "none"}`.slice(0, 500));
+    changes.push(`the kernel's parameters: ${before || "none"} -> ${after || "none"}`.slice(0, 450));
   return changes;
 }
 

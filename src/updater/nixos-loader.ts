@@ -18,7 +18,17 @@ export async function bootOnceOf(ports: Ports): Promise<BootOnce | undefined> {
   const info = ((await ports.read(loaderInfo)) ?? "").replaceAll("\0", "");
   if (info.includes("systemd-boot")) return (await hasOneDefault(ports)) ? "systemd-boot" : undefined;
   const menu = (await ports.read(grubMenu)) ?? "";
-  return menu.includes("next_entry") && menu.includes(`submenu "${submenu}"`) ? "grub" : undefined;
+  const canBoot = menu.includes("next_entry") && menu.includes(`submenu "${submenu}"`);
+  return canBoot && (await canGrubWrite(ports)) ? "grub" : undefined;
+}
+
+/** What it cannot write it does not forget either, and boots again and again: on a file system that it only reads, or on more than a partition. */
+async function canGrubWrite(ports: Ports): Promise<boolean> {
+  const mounts = ((await ports.read("/proc/self/mounts")) ?? "").split("\n").map((line) => line.split(" "));
+  const below = mounts.filter(([, point = ""]) => point === "/" || `${grubMenu}/`.startsWith(`${point}/`));
+  // Of two at one place the later one hides the earlier.
+  const [device, , type] = below.toSorted(([, a = ""], [, b = ""]) => a.length - b.length).at(-1) ?? [];
+  return type !== undefined && !/^(?:btrfs|zfs)$/.test(type) && !/^\/dev\/(?:mapper\/|dm-|md)/.test(device ?? "");
 }
 
 /** Where the default is a pattern, the newest generation is what boots, and the present one does not stay it. */

@@ -71,7 +71,7 @@ async function describe(
   return { id, version: await versionOf(ports, path), ...defined({ generation }) };
 }
 
-/** As `nixos-version` says. */
+/** As `nixos-version` says, as far as a report has room for it. */
 export async function versionOf(ports: Ports, path: string): Promise<string> {
-  return ((await ports.read(join(path, "nixos-version"))) ?? "").trim();
+  return ((await ports.read(join(path, "nixos-version"))) ?? "").trim().slice(0, 200);
 }

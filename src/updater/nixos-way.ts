@@ -4,7 +4,7 @@ import { targetIdOf, type Statement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Prepared, Present } from "./journal.ts";
+import { Present, type Prepared } from "./journal.ts";
 import { generationFor, isInStore, readProfile, setProfile } from "./nix.ts";
 import { endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
 import { buildSystem, builtLink } from "./nixos-build.ts";
@@ -21,7 +21,6 @@ import {
   versionOf,
 } from "./nixos-systems.ts";
 import type { Ports } from "./ports.ts";
-import { refuseTrialByBoot } from "./refuse.ts";
 import type { UpdateWay } from "./way.ts";
 
 /** Without these a node that runs the system would tell nobody, and nobody could tell it anything. */
@@ -44,6 +43,9 @@ export interface NixosWayOptions {
 export function nixosWay({ ports, statement, folder, statusFile, hostName }: NixosWayOptions): UpdateWay {
   const { target: wanted, activation } = statement.spec;
   const target: Present = { id: targetIdOf(statement), version: wanted.version ?? "" };
+  // The journal would hold what nobody can read any more.
+  if (!Present.shape.id.safeParse(target.id).success)
+    throw new UpdateFailure("refused", "the target's name has more than 1000 characters");
   const isTest = activation.mode === "test";
   const waits = planActivation(activation, []).boot === "later";
   const watch = watchDaemons(ports);
@@ -68,7 +70,7 @@ export function nixosWay({ ports, statement, folder, statusFile, hostName }: Nix
       return path !== undefined && (await isInStore(ports, path, quickMs));
     },
     async prepare(left): Promise<Prepared> {
-      refuseTrialByBoot(statement);
+      refuseContradiction(statement);
       if ((await currentSystem(ports)) === undefined)
         throw new UpdateFailure("refused", "this node does not run NixOS: there is no /run/current-system");
       const path = await buildSystem({ ports, folder, target: wanted, hostName, left });
@@ -168,6 +170,11 @@ async function reasonsOf(
   const loader = await bootOnceOf(ports);
   const warning = "the boot loader boots nothing once: what does not boot needs hands";
   return [...asked, ...changes, ...(loader === undefined ? [warning] : [])];
+}
+
+function refuseContradiction({ spec: { activation } }: Statement): void {
+  if (activation.mode === "test" && activation.rebootPolicy === "always")
+    throw new UpdateFailure("refused", "activation.mode test lasts until the next boot, and rebootPolicy is always");
 }
 
 async function refuseUnsuited(ports: Ports, path: string, allowDowngrade: boolean): Promise<void> {

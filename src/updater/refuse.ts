@@ -16,12 +16,6 @@ export function refuseForOthers({ spec: { selector } }: Statement, self: Self): 
     );
 }
 
-/** What the next boot ends cannot come into use by one. @throws UpdateFailure */
-export function refuseTrialByBoot({ spec: { activation } }: Statement): void {
-  if (activation.mode === "test" && activation.rebootPolicy === "always")
-    throw new UpdateFailure("refused", "activation.mode test lasts until the next boot, and rebootPolicy is always");
-}
-
 /** What the bastion signed stays signed: a controller in wrong hands must not take a node back with it. @throws UpdateFailure */
 export function refuseReplayed({ signedAt }: Statement, { held, spent, brings }: Journal): void {
   const [last, over] = [held[brings], spent[brings]];

@@ -3,11 +3,11 @@ import { hostname as systemName, machine } from "node:os";
 import { join } from "node:path";
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
+import { lockFolder } from "#pki/lock-folder.ts";
 import { ensurePrivateFolder, readText } from "#pki/private-files.ts";
 import { bringsOf, type Statement } from "#rollout/spec.ts";
 import { Desk } from "./desk.ts";
 import { updatesFolder } from "./files.ts";
-import { lockFolder } from "./lock.ts";
 import { nixosWay } from "./nixos-way.ts";
 import { presentSystem } from "./nixos-systems.ts";
 import { nodePorts } from "./node-ports.ts";
@@ -31,9 +31,9 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
   const { stateDir, caFile, certFile, hostname = systemName(), dc, log, signal } = options;
   const folder = updatesFolder(stateDir);
   await ensurePrivateFolder(folder);
-  const lock = await lockFolder(folder);
+  const unlock = await lockFolder(folder);
   // systemd tries again: whoever has the lock may leave work behind.
-  if (!lock)
+  if (!unlock)
     throw new KcoreError(
       { code: "NODE_LOCKED", message: "another updater is at work", hint: "systemctl status kcore-updater" },
       { exitCode: exitCodes.failed },
@@ -61,6 +61,6 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
     if (!signal.aborted) throw error;
     log.info("was stopped; the next start goes on");
   } finally {
-    lock.close();
+    unlock();
   }
 }

@@ -7,7 +7,6 @@ import type { Prepared, Present, Standing } from "./journal.ts";
 import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
 import { defined } from "#optional/defined.ts";
 import type { Ports } from "./ports.ts";
-import { refuseTrialByBoot } from "./refuse.ts";
 import { importBundle } from "./store.ts";
 import { agentUnit, lookAtUnits, restartUnits, runsFrom, triedPath, tryUnits, type Unit } from "./units.ts";
 import type { UpdateWay } from "./way.ts";
@@ -41,16 +40,14 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
   const { bundle, spec } = statement;
   if (!bundle) throw new UpdateFailure("refused", "the update brings no bundle of kcore's runtime");
   const target: Present = { id: bundle.storePath, version: bundle.version };
-  const { mode, rebootPolicy } = spec.activation;
-  const needsBoot = mode === "boot" || rebootPolicy === "always";
+  const { mode } = spec.activation;
   const watch = watchDaemons(ports);
 
   const present = (): Promise<Standing> => presentRuntime(ports);
   /** Before each step forward: an order to activate need not have been preceded by one to prepare. */
   const refuseUnsuited = async (): Promise<readonly Unit[]> => {
     refuseForeign(bundle, arch);
-    refuseTrialByBoot(statement);
-    refuseContradiction(statement);
+    refuseBoot(statement);
     const { version } = await present();
     if (isOlder(bundle.version, version) && !spec.target.allowDowngrade)
       throw new UpdateFailure(
@@ -68,20 +65,15 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
       await refuseUnsuited();
       await importBundle(ports, { bundle, file: bundleFile(folder, bundle.sha256), left });
       await refuseBroken(ports, bundle, left());
-      const reasons = needsBoot
-        ? [mode === "boot" ? "activation.mode is boot" : "activation.rebootPolicy is always"]
-        : [];
-      const targetGeneration = await generationFor(ports, profile, bundle.storePath);
-      return { targetGeneration, needsReboot: needsBoot, ...(needsBoot && { rebootReasons: reasons }) };
+      return { targetGeneration: await generationFor(ports, profile, bundle.storePath), needsReboot: false };
     },
     async activate(left) {
       const units = await refuseUnsuited();
       const limits = { kind: "activation", limitMs: left() } as const;
       if (mode !== "test") await setProfile(ports, profile, { id: target.id }, limits);
-      if (needsBoot) return { needsBoot };
       await tryUnits(ports, units, mode === "test" ? target.id : undefined);
       await restartUnits(ports, elsewhere(units, target.id));
-      return { needsBoot };
+      return { needsBoot: false };
     },
     mark: async () => (await readAgent(ports, statusFile))?.lastHeartbeat ?? "",
     async missing(running, mark) {
@@ -129,10 +121,14 @@ function refuseForeign({ arch, storePath }: Bundle, own: string): void {
   if (arch !== own) throw new UpdateFailure("refused", `${storePath} is for ${arch}, and this node is ${own}`);
 }
 
-function refuseContradiction({ spec: { activation } }: Statement): void {
+/** No manifest may ask for one; an orchestration of one's own can have anything signed. */
+function refuseBoot({ spec: { activation } }: Statement): void {
   const { mode, rebootPolicy } = activation;
-  if (mode === "boot" && rebootPolicy === "never")
-    throw new UpdateFailure("refused", "activation.mode boot needs a boot, and rebootPolicy never forbids it");
+  if (mode === "boot" || rebootPolicy === "always")
+    throw new UpdateFailure(
+      "refused",
+      `kcore's runtime comes into use without a boot, and activation has mode ${mode}, rebootPolicy ${rebootPolicy}`,
+    );
 }
 
 /** What cannot even say its version here is not tried on the daemons. */

@@ -1,6 +1,6 @@
 import type { Report } from "#rollout/records.ts";
-import { isOnTarget, type Statement } from "#rollout/spec.ts";
-import { messageOf, type Desk, type Word } from "./desk.ts";
+import { bringsOf, isOnTarget, type Statement } from "#rollout/spec.ts";
+import type { Desk, Word } from "./desk.ts";
 import { UpdateFailure } from "./failure.ts";
 import { endGate, whyGateFails } from "./gates.ts";
 import type { Doing, Journal, Prepared, Step } from "./journal.ts";
@@ -66,6 +66,8 @@ export class Updater {
 
   async #begin({ step, statement, problem, contact = "controller" }: NonNullable<Journal["next"]>): Promise<void> {
     const { journal } = this.#desk;
+    // It was taken while something else was under way: of another kind, too, where a controller makes that up.
+    journal.brings = bringsOf(statement.spec);
     const doing: Doing = {
       step,
       statement,
@@ -100,7 +102,7 @@ export class Updater {
     await this.#desk.say({ state: underWay[step] });
   }
 
-  /** It was activated in this rollout, for another owner: it is not booted again for the present one. */
+  /** It was activated in this rollout, for another owner: what it did is not put at risk again for the present one. */
   #hasHeld(): boolean {
     const { fence, report } = this.#desk.journal;
     const { name, generation } = report?.fence ?? {};
@@ -229,7 +231,7 @@ export class Updater {
       if (needsBoot && doing.hasBooted) throw new UpdateFailure("rollback", `the node did not boot into ${before.id}`);
       if (needsBoot) {
         this.#startBoot(doing);
-        await this.#desk.save();
+        await this.#desk.saveIfPossible();
         return false;
       }
     }
@@ -261,10 +263,7 @@ export class Updater {
     doing.hasBooted = false;
     doing.failure = failure;
     doing.time = { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 };
-    // A disk that takes nothing any more must not keep the node from going back.
-    await this.#desk
-      .save()
-      .catch((problem: unknown) => log.warn("the journal cannot be written", { error: messageOf(problem) }));
+    await this.#desk.saveIfPossible();
   }
 
   async #end(word: Word): Promise<void> {

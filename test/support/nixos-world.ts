@@ -55,6 +55,7 @@ export class NixosWorld extends UpdateWorld {
         "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
         Buffer.from("\u0006\0systemd-boot 257.5", "utf16le").toString(),
       );
+    this.files.set("/proc/self/mounts", "/dev/vda2 / ext4 rw,relatime 0 0\n");
     this.#writeMenu();
     this.startOther();
   }

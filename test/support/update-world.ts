@@ -83,6 +83,8 @@ export class UpdateWorld {
   /** Units of its own that the updater's end left running. */
   readonly outside = new Set<string>();
   free = 1e12;
+  /** Files for which the disk has no room. */
+  full: RegExp | undefined;
   /** Who has to hear from the node, in the orders that are given. */
   contact: Order["contact"];
   /** What the units start instead of what they should. */
@@ -118,6 +120,12 @@ export class UpdateWorld {
       ...(this.contact && { contact: this.contact }),
     };
     this.files.set(join(folder, names.inbox), JSON.stringify(order));
+  }
+
+  /** Time goes by. */
+  pass(ms: number): void {
+    this.now += ms;
+    this.uptime += ms;
   }
 
   /** One process of the updater, to its end. */
@@ -298,6 +306,7 @@ export class UpdateWorld {
       replace: async (path, text) => {
         await Promise.resolve();
         effect(`replace ${path}`);
+        if (this.full?.test(path)) throw new Error("ENOSPC: no space left on device");
         this.files.set(path, text);
         flushFolder();
         if (path === join(folder, names.report)) this.said.push(Report.parse(JSON.parse(text)));
@@ -366,8 +375,7 @@ export class UpdateWorld {
       sleep: async (ms) => {
         await Promise.resolve();
         effect("sleep");
-        this.now += ms;
-        this.uptime += ms;
+        this.pass(ms);
         if (!this.#isGoingDown) return;
         this.#boot();
         throw new ProcessEnds("the machine goes down");

@@ -51,6 +51,11 @@ describe("what is shipped", () => {
       ).to.equal(true);
   });
 
+  it("a NixOS system that is switched to does not end the updater that switches to it", () => {
+    const text = readFileSync(join(shipped, "templates/kcore-updater.service.hbs"), "utf8");
+    expect(text.split("[Service]")[1]?.split("\n")).to.include("X-RestartIfChanged=false");
+  });
+
   it("S-7: units follow a profile, leave no core dump, and are hardened", () => {
     const everywhere = ["NoNewPrivileges=yes", "ProtectSystem=strict", "LimitCORE=0", "CoredumpFilter=0"];
     const daemons = [...everywhere, "CapabilityBoundingSet=", "RestrictNamespaces=yes"];

@@ -6,7 +6,7 @@ import { createFile, ensurePrivateFolder, syncFolder } from "#pki/private-files.
 import { newIncarnation } from "../replica/incarnation.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
 import { realDisk } from "./durable-disk.ts";
-import { lockFolder } from "./lock-folder.ts";
+import { holdFolder } from "./hold-folder.ts";
 import type { LostWrite } from "./lost-writes.ts";
 import { readableOf, stages } from "./recover.ts";
 import { mergedAtOnce, salvage, type Salvaged } from "./salvage.ts";
@@ -116,7 +116,7 @@ export async function replaceStore(
   read: () => Promise<Content>,
 ): Promise<Replaced> {
   await ensurePrivateFolder(folder);
-  const unlock = await lockFolder(folder);
+  const unlock = await holdFolder(folder);
   try {
     await finishReplacing(folder);
     const { index, notes, told = {}, ...content } = await read();

@@ -8,7 +8,7 @@ import { ensurePrivateFolder } from "#pki/private-files.ts";
 import { realDisk, type Disk } from "./durable-disk.ts";
 import type { Journal, JournalRecord } from "../replica/replica-ports.ts";
 import { JournalFile } from "./journal.ts";
-import { lockFolder } from "./lock-folder.ts";
+import { holdFolder } from "./hold-folder.ts";
 import { broken, isOfDisk, isPassing, reasonOf, unwritable } from "./store-problems.ts";
 import { leftovers, recordsOf, recover, type Recovered } from "./recover.ts";
 import { snapshotName, snapshotsAmong, writeSnapshot, type Snapshot } from "./snapshot-file.ts";
@@ -70,7 +70,7 @@ const generations = 2;
  */
 export async function openStore(options: StoreOptions): Promise<DurableStore> {
   await ensurePrivateFolder(options.folder);
-  const unlock = await lockFolder(options.folder);
+  const unlock = await holdFolder(options.folder);
   try {
     return await openHeld(options, unlock);
   } catch (error) {

@@ -8,7 +8,7 @@ import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { Order } from "#rollout/order.ts";
 import { names, readReport, writeOrder } from "#updater/files.ts";
-import { lockFolder } from "#updater/lock.ts";
+import { lockFolder } from "#pki/lock-folder.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import type { Ports } from "#updater/ports.ts";
 import { statementOf } from "#support/update-world.ts";
@@ -106,12 +106,20 @@ describe("what the updater does to its node", () => {
   });
 
   it("has a folder for itself as long as it lives", async () => {
-    const lock = await lockFolder(folder.path);
-    expect(await lockFolder(folder.path)).to.equal(undefined);
-    await new Promise((resolve) => lock?.close(resolve));
+    const squatter = createServer();
+    // A name that any user of the node could take.
+    await new Promise<void>((resolve) => squatter.listen({ path: `\0kcore-updater:${folder.path}` }, resolve));
+    const unlock = await lockFolder(folder.path);
+    try {
+      expect(unlock).not.to.equal(undefined);
+      expect(await lockFolder(folder.path)).to.equal(undefined);
+    } finally {
+      unlock?.();
+      squatter.close();
+    }
     const next = await lockFolder(folder.path);
     expect(next).not.to.equal(undefined);
-    next?.close();
+    next?.();
   });
 
   it("is given orders, and gives its word", async () => {

@@ -5,7 +5,8 @@ import { signStatement } from "#pki/statement.ts";
 import type { Order } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
 import { readReport, updatesFolder, writeOrder } from "#updater/files.ts";
-import { lockFolder } from "#updater/lock.ts";
+import { lockFolder } from "#pki/lock-folder.ts";
+import { ensurePrivateFolder } from "#pki/private-files.ts";
 import { createTestCluster, issueTo, startDaemon, writeCredentials, type TestCluster } from "#support/cluster.ts";
 import { statementOf } from "#support/update-world.ts";
 
@@ -44,7 +45,7 @@ describe("kcore updater run", function () {
     const { code, log, report } = await run(order({}));
     expect(code, log).to.equal(0);
     expect(report).to.include({ state: "fenced" });
-    expect(await readdir(folder)).to.have.members(["journal.json", "report.json"]);
+    expect(await readdir(folder)).to.have.members([".lock", "journal.json", "report.json"]);
     expect(log).to.match(/^\{"time":.*"message":"takes an order","unit":"kcore-updater"/m);
   });
 
@@ -63,14 +64,15 @@ describe("kcore updater run", function () {
   });
 
   it("leaves a folder that another one works in alone", async () => {
-    const lock = await lockFolder(folder);
+    await ensurePrivateFolder(folder);
+    const unlock = await lockFolder(folder);
     try {
       const { code, log, report } = await run(order({}));
       // systemd tries again.
       expect([code, report], log).to.deep.equal([1, undefined]);
       expect(log).to.contain("another updater is at work");
     } finally {
-      lock?.close();
+      unlock?.();
     }
   });
 });

@@ -30,12 +30,6 @@ const scenarios: readonly Scenario[] = [
   { what: "an activation", ...activate, ends: ["activated", young, young] },
   { what: "an activation without a preparation before", step: "activate", ends: ["failed", old, old] },
   {
-    what: "an activation by a boot",
-    ...activate,
-    spec: { activation: { rebootPolicy: "always" } },
-    ends: ["activated", young, young],
-  },
-  {
     what: "an agent that reaches no controller",
     ...activate,
     behaviour: { reaches: false },
@@ -131,6 +125,26 @@ describe("the updater, cut off", function () {
     await world.live(() => world.powerCut());
     expect(look(world)).to.deep.equal(["activated", young, young]);
   });
+
+  for (const hasBoot of [false, true])
+    it(`is back in its time when the disk takes nothing any more${hasBoot ? ", behind a power cut" : ""}, and says so when it does again`, async () => {
+      const reaches = { what: "", before: ["prepare"], step: "activate", behaviour: { reaches: false } } as const;
+      const world = await ready({ ...reaches, ends: ["", "", ""] });
+      world.onEffect = (effect) => {
+        if (effect.startsWith("systemctl restart")) world.full = /\/updates\//;
+      };
+      const start = async (): Promise<void> => {
+        await world.run().catch((error: unknown) => expect(String(error)).to.match(/ENOSPC/));
+        world.pass(10_000);
+      };
+      await start();
+      if (hasBoot) world.powerCut();
+      for (let starts = 0; starts < 10; starts++) await start();
+      expect([...world.units.values()].map(({ program }) => program)).to.deep.equal([pathOf(old), pathOf(old)]);
+      [world.full, world.onEffect] = [undefined, () => undefined];
+      await world.live();
+      expect(look(world)).to.deep.equal(["failed", old, old]);
+    });
 
   it("again and again, is wholly on one version and says on which", async () => {
     for (let seed = 1; seed <= 60; seed++) {

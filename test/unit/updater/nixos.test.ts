@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { statementOf } from "#support/update-world.ts";
 import { NixosWorld, nixosStatement, systemPath, type FakeSystem, type Loader } from "#support/nixos-world.ts";
 
 const quick = { timeouts: { activateSeconds: 60, prepareSeconds: 60, rebootSeconds: 60 } };
@@ -83,6 +84,23 @@ describe("the updater, of NixOS systems", () => {
     });
   });
 
+  it("says no more than a report may hold, however long the kernel's parameters and the system's version are", async () => {
+    const world = worldWith({ params: `panic=30 ${"x=1 ".repeat(200)}`, version: `25.05.1-${"x".repeat(300)}` });
+    await update(world, { rebootPolicy: "never" });
+    expect([world.report()?.state, world.journal().report?.present.version.length]).to.deep.equal(["activated", 200]);
+    expect(world.report()?.rebootReasons?.[0]).to.match(/^the kernel's parameters: .*; it stays as it was booted$/);
+  });
+
+  it("refuses a target whose name no report can hold", async () => {
+    const world = worldWith({});
+    const target = { ...nixosStatement("new").spec.target, systemProfile: "x".repeat(1_000) };
+    await world.give(nixosStatement("new", { ...quick, target }), "prepare");
+    expect([world.report()?.failure?.kind, world.report()?.failure?.message]).to.deep.equal([
+      "refused",
+      "the target's name has more than 1000 characters",
+    ]);
+  });
+
   it("is on its target when it runs what was built for it, and on no other", async () => {
     const world = worldWith({});
     await update(world, {});
@@ -130,6 +148,46 @@ describe("the updater, of NixOS systems", () => {
       "new",
     ]);
   });
+
+  for (const [where, mounts, isOnce] of [
+    [
+      "on a partition",
+      "/dev/vg/root / btrfs rw 0 0\n/dev/sda1 /boot ext4 rw 0 0\n/dev/sda2 /boot/efi vfat rw 0 0",
+      true,
+    ],
+    ["on Btrfs", "/dev/sda1 / btrfs rw 0 0", false],
+    ["on LVM", "/dev/sda1 /bootx ext4 rw 0 0\n/dev/mapper/vg-root / ext4 rw 0 0", false],
+    ["on a RAID", "/dev/sda1 / ext4 rw 0 0\n/dev/sda1 /boot ext4 rw 0 0\n/dev/md127 /boot ext4 rw 0 0", false],
+    ["nobody knows where", "", false],
+  ] as const)
+    it(`boots ${isOnce ? "once" : "nothing once"} with GRUB ${where}${isOnce ? "" : ", which it would boot again and again"}`, async () => {
+      const world = worldWith(kernel, "grub");
+      world.files.set("/proc/self/mounts", `${mounts}\n`);
+      await update(world, {});
+      expect(world.switches).to.deep.equal(isOnce ? ["old boot", "new boot"] : ["new boot"]);
+      expect(world.report()?.rebootReasons?.some((reason) => reason.includes("boots nothing once"))).to.equal(!isOnce);
+    });
+
+  for (const [what, trial] of [
+    ["a trial that somebody ended by hand", JSON.stringify({ loader: "systemd-boot", path: "/x", before: "old" })],
+    ["a note of a trial that cannot be read", "{"],
+  ] as const)
+    it(`takes ${what} for no word about what boots`, async () => {
+      const world = worldWith(kernel);
+      world.add("hand", {});
+      await world.give(nixosStatement("hand", quick), "prepare", "activate");
+      world.files.set(
+        "/var/lib/kcore/updates/boot-once.json",
+        trial.replace('"old"', JSON.stringify(systemPath("old"))),
+      );
+      const seen: unknown[] = [];
+      world.onEffect = (what) => {
+        if (what === "systemctl reboot") seen.push(world.once, world.state.boots);
+      };
+      const later = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
+      await world.give({ ...nixosStatement("new", quick), ...later }, "prepare", "activate");
+      expect([seen, world.report()?.state]).to.deep.equal([[3, "hand"], "activated"]);
+    });
 
   describe("goes back", () => {
     const faults: readonly {
@@ -306,6 +364,25 @@ describe("the updater, of NixOS systems", () => {
     expect(world.state).to.deep.equal({ current: "new", booted: "old", boots: "new", profile: "new" });
     await world.give({ ...lasts, name: "u2" }, "roll_back");
     expect(world.state).to.deep.equal({ current: "old", booted: "old", boots: "old", profile: "old" });
+  });
+
+  it("refuses what was signed before what it has, also in the place of a step of another kind that is under way", async () => {
+    const world = worldWith({});
+    await world.give({ ...nixosStatement("new", quick), signedAt: "2026-03-01T00:00:00.000Z" }, "prepare", "activate");
+    const [version, older] = ["0.2.0", { ...nixosStatement("old", quick), signedAt: "2026-01-01T00:00:00.000Z" }];
+    world.fetch(version);
+    world.order("prepare", { ...statementOf(version, quick), signedAt: "2026-01-01T00:00:00.000Z" }, { seq: 10 });
+    world.onEffect = (what) => {
+      if (!what.startsWith("sh -c")) return;
+      world.onEffect = () => undefined;
+      world.order("prepare", older, { seq: 11 });
+    };
+    await world.live();
+    expect([world.report()?.fence.seq, world.report()?.failure?.kind, world.journal().brings]).to.deep.equal([
+      11,
+      "refused",
+      "system",
+    ]);
   });
 
   it("waits for what an earlier updater began, and was not there to see the end of", async () => {

@@ -153,16 +153,14 @@ describe("the updater", () => {
     });
   });
 
-  it("does not boot again for what has held when a new owner asks for it", async () => {
+  it("does not activate again what has held when a new owner asks for it", async () => {
     const world = prepared();
-    const boots = { ...quick, activation: { mode: "boot" } };
-    await world.give(statementOf(young, boots), "prepare", "activate");
-    const before = world.boots;
-    world.order("activate", statementOf(young, boots), { epoch: 2, owner: "c2" });
+    await world.give(statementOf(young, quick), "prepare", "activate");
+    world.behaviours.set(young, { reaches: false });
+    world.order("activate", statementOf(young, quick), { epoch: 2, owner: "c2" });
     await world.live();
     expect([world.report()?.state, world.report()?.fence.epoch]).to.deep.equal(["activated", 2]);
-    expect(world.boots).to.equal(before);
-    world.order("roll_back", statementOf(young, boots), { epoch: 2, owner: "c2", seq: 2 });
+    world.order("roll_back", statementOf(young, quick), { epoch: 2, owner: "c2", seq: 2 });
     await world.live();
     expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
   });
@@ -350,6 +348,31 @@ describe("the updater", () => {
     });
   });
 
+  it("asks again when systemd does not answer for a moment, there and back", async () => {
+    for (const reaches of [true, false]) {
+      const world = prepared();
+      await world.give(statementOf(young, quick), "prepare");
+      world.behaviours.set(young, { reaches });
+      let asked = 0;
+      world.onEffect = (what) => {
+        if (what.startsWith("systemctl restart")) asked = 0;
+        if (!what.startsWith("systemctl show -p Id")) return;
+        world.failures.clear();
+        // The first one behind a restart.
+        if (++asked === 1 && restarts(world).length > 0)
+          world.failures.set("systemctl show -p Id", {
+            code: 1,
+            stdout: "",
+            stderr: "Transport endpoint is not connected",
+          });
+      };
+      await world.give(statementOf(young, quick), "activate");
+      expect([world.report()?.state, world.report()?.failure?.kind, world.report()?.failure?.stuck]).to.deep.equal(
+        reaches ? ["activated", undefined, undefined] : ["failed", "unreachable", undefined],
+      );
+    }
+  });
+
   it("says so when what ran before does not run either", async () => {
     const world = prepared();
     await world.give(statementOf(young, quick), "prepare");
@@ -435,10 +458,16 @@ describe("the updater", () => {
         statement: statementOf(young, {}, { bundle: undefined }),
       },
       {
-        what: "a mode that no boot may follow, and the other way round",
+        what: "a boot, which nothing of it needs",
         kind: "refused",
-        says: /rebootPolicy never forbids it/,
-        statement: statementOf(young, { activation: { mode: "boot", rebootPolicy: "never" } }),
+        says: /comes into use without a boot/,
+        statement: statementOf(young, { activation: { mode: "boot" } }),
+      },
+      {
+        what: "a boot that is always asked for",
+        kind: "refused",
+        says: /comes into use without a boot/,
+        statement: statementOf(young, { activation: { rebootPolicy: "always" } }),
       },
       {
         what: "a node that was deployed by an older kcore",
@@ -641,29 +670,6 @@ describe("the updater", () => {
   });
 
   describe("how it comes into use", () => {
-    it("by a boot that was asked for, and goes on behind it", async () => {
-      const world = prepared();
-      const statement = statementOf(young, { ...quick, activation: { rebootPolicy: "always" } });
-      await world.give(statement, "prepare");
-      expect(world.report()).to.deep.include({
-        needsReboot: true,
-        rebootReasons: ["activation.rebootPolicy is always"],
-      });
-      await world.give(statement, "activate");
-      expect(world.said.slice(2).map(({ state }) => state)).to.deep.equal(["activating", "rebooting", "activated"]);
-      expect([world.version(), world.boots]).to.deep.equal([young, 2]);
-    });
-
-    it("goes back when the boot does not come", async () => {
-      const world = prepared();
-      const statement = statementOf(young, { ...quick, activation: { mode: "boot" } });
-      await world.give(statement, "prepare");
-      world.failures.set("systemctl reboot", { code: 0, stdout: "", stderr: "" });
-      await world.give(statement, "activate");
-      expect(failureOf(world)).to.deep.equal(["failed", "reboot"]);
-      expect(world.version()).to.equal(old);
-    });
-
     it("on trial: the next boot begins with what ran before", async () => {
       const world = prepared();
       const statement = statementOf(young, { ...quick, activation: { mode: "test" } });

@@ -225,12 +225,6 @@ describe("the updater, where what runs is not what lasts:", () => {
         expect(look()).to.deep.equal({ runs: [old], lasts: [old, old] });
       });
 
-    it("is over when another one did not hold that was booted", async () => {
-      const spec = { ...quick, ...fails, activation: { mode: "boot" } };
-      await world.give(statementOf(next, spec, later), "prepare", "activate");
-      expect([said(world), look()]).to.deep.equal(["failed", { runs: [old], lasts: [old, old] }]);
-    });
-
     it("stays on trial when another one is taken back of which nothing came here", async () => {
       const restarts = world.commands.filter((words) => words.startsWith("systemctl restart"));
       await world.give(statementOf(next, quick, later), "prepare", "roll_back");

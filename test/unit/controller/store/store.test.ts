@@ -120,8 +120,8 @@ describe("the controller's durable store", () => {
 
   it("is free once its holder was killed, and was not before", () => {
     const script = `
-      import { lockFolder } from ${JSON.stringify(join(import.meta.dirname, "../../../../src/controller/store/lock-folder.ts"))};
-      await lockFolder(process.argv[1]).then(() => console.log("held"), (error) => console.log(error.problems[0].code));
+      import { holdFolder } from ${JSON.stringify(join(import.meta.dirname, "../../../../src/controller/store/hold-folder.ts"))};
+      await holdFolder(process.argv[1]).then(() => console.log("held"), (error) => console.log(error.problems[0].code));
       if (process.argv[2] === "stay") { setInterval(() => {}, 1000); } else process.exit();`;
     const words = (...more: string[]): string[] => ["--input-type=module", "-e", script, dir.path, ...more];
     const holder = spawn(process.execPath, words("stay"), { stdio: ["ignore", "pipe", "inherit"] });

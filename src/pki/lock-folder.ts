@@ -1,7 +1,6 @@
 import { constants } from "node:fs";
 import { lstat, open, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { KcoreError } from "#errors/problem.ts";
 
 const busy = 5; // SQLITE_BUSY
 /** What the garbage collector takes is closed, and its lock with it. */
@@ -10,13 +9,12 @@ const held = new Set<object>();
 /**
  * Makes sure that only one process uses a folder, until the returned function is called or the process dies in any
  * way: a lock of the kernel's on a file in it (fcntl(2)), so whoever may not enter the folder cannot take it. Node locks no files itself;
- * its SQLite does so for a database, which stays empty here.
- * @throws KcoreError STORE_LOCKED
+ * its SQLite does so for a database, which stays empty here. undefined: another process has it.
  */
-export async function lockFolder(folder: string): Promise<() => Promise<void>> {
+export async function lockFolder(folder: string): Promise<(() => void) | undefined> {
   const file = join(folder, ".lock");
   await makeLockFile(file, folder);
-  // Not imported: only who opens a store loads SQLite.
+  // Not imported: only who locks a folder loads SQLite.
   const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
   const database = new DatabaseSync(file, { timeout: 0 });
   try {
@@ -24,22 +22,16 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     database.exec("PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
     database.close();
-    if ((error as { errcode?: unknown }).errcode !== busy) throw error;
-    const problem = {
-      code: "STORE_LOCKED",
-      message: `another controller uses ${folder}`,
-      hint: "systemctl status kcore-controller",
-    } as const;
-    throw new KcoreError(problem, { cause: error });
+    if ((error as { errcode?: unknown }).errcode === busy) return undefined;
+    throw error;
   }
   held.add(database);
   return () => {
     if (held.delete(database)) database.close();
-    return Promise.resolve();
   };
 }
 
-/** 0600 whatever the umask, and the folder's owner's: root must not make a lock that the controller cannot open. */
+/** 0600 whatever the umask, and the folder's owner's: root must not make a lock that the folder's user cannot open. */
 async function makeLockFile(file: string, folder: string): Promise<void> {
   const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
   // Closed before it is locked: a process loses its locks on a file when it closes any handle of it.

@@ -1,0 +1,16 @@
+import { KcoreError } from "#errors/problem.ts";
+import { lockFolder } from "#pki/lock-folder.ts";
+
+/**
+ * Makes sure that only one controller uses a folder, until the returned function is called or the process dies in any way.
+ * @throws KcoreError STORE_LOCKED
+ */
+export async function holdFolder(folder: string): Promise<() => Promise<void>> {
+  const unlock = await lockFolder(folder);
+  if (unlock) return () => Promise.resolve(unlock());
+  throw new KcoreError({
+    code: "STORE_LOCKED",
+    message: `another controller uses ${folder}`,
+    hint: "systemctl status kcore-controller",
+  });
+}
