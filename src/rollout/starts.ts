@@ -84,9 +84,15 @@ export function whyNotStart(view: RolloutView, id: string, around: Around): stri
   const { maxUnavailable } = view.spec.strategy;
   const others = [...unavailable].filter((other) => other !== id);
   const isForced = isBack && isWished(view, "rollback") && view.wishes.rollback?.now === true;
-  if (others.length + 1 > maxUnavailable && !isForced)
-    return `${others.map((other) => nameOf(view, other)).join(", ")}: down or under way, and ${maxUnavailable} may be`;
+  if (others.length + 1 > maxUnavailable && !isForced) return whyNoRoom(view, others);
   return node?.isController === true && !isForced ? whyNotController(view, id, around) : undefined;
+}
+
+function whyNoRoom(view: RolloutView, others: readonly string[]): string {
+  const isSilent = (id: string): boolean => view.nodes.get(id)?.isReady === true && !reportOf(view, id);
+  if (others.every(isSilent)) return others.map((id) => whyUnconfirmed(view, id)).join(", ");
+  const names = others.map((id) => nameOf(view, id)).join(", ");
+  return `${names}: down or under way, and ${view.spec.strategy.maxUnavailable} may be`;
 }
 
 export function whyUnconfirmed(view: RolloutView, id: string): string {
