@@ -1,4 +1,4 @@
-import { canaryFaults, isNamed } from "./select.ts";
+import { canaryFaults, hasLabels, isNamed } from "./select.ts";
 import type { UpdateSpec } from "./spec.ts";
 import type { RolloutNode } from "./view.ts";
 
@@ -10,7 +10,7 @@ export interface Selection {
 }
 
 /**
- * Why a manifest does not mean what it says among these nodes, one text each: names that nobody has, canaries that are none of the update, bounds that
+ * Why a manifest does not mean what it says among these nodes, one text each: names, datacenters and labels that nobody has, canaries that are none of the update, bounds that
  * are above the number of nodes. Left out in silence, a slip of the pen would leave its node, or the trial on it, out.
  */
 export function selectionFaults(spec: UpdateSpec, { nodes, of, selected }: Selection): readonly string[] {
@@ -18,8 +18,13 @@ export function selectionFaults(spec: UpdateSpec, { nodes, of, selected }: Selec
   const isKnown = (name: string): boolean => nodes.some((node) => isNamed(node, [name]));
   const unknown = (path: string, names: readonly string[] = []): string[] =>
     names.filter((name) => !isKnown(name)).map((name) => `no node of ${of} is “${name}”, which ${path} names`);
+  const { nodeIds, datacenters, labels } = spec.selector;
+  const empty = datacenters.filter((dc) => !nodes.some((node) => node.dc === dc));
+  const strange = labels.filter((label) => !nodes.some((node) => hasLabels(node, [label])));
   const names = [
-    ...unknown("selector.nodeIds", spec.selector.nodeIds),
+    ...unknown("selector.nodeIds", nodeIds),
+    ...empty.map((dc) => `no node of ${of} is in “${dc}”, which selector.datacenters names`),
+    ...strange.map((label) => `no node of ${of} has the label “${label}”, which selector.labels wants`),
     ...unknown("strategy.canary.nodeIds", canary?.nodeIds),
   ];
   const count = selected.length;

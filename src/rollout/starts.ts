@@ -83,14 +83,20 @@ export function whyNotStart(view: RolloutView, id: string, around: Around): stri
   if (!reportOf(view, id) && !isBack) return whyUnconfirmed(view, id);
   const { maxUnavailable } = view.spec.strategy;
   const others = [...unavailable].filter((other) => other !== id);
-  if (others.length + 1 > maxUnavailable && !isForced(view, around))
-    return `${others.map((other) => nameOf(view, other)).join(", ")}: down or under way, and ${maxUnavailable} may be`;
+  if (others.length + 1 > maxUnavailable && !isForced(view, around)) return whyNoRoom(view, others);
   return node?.isController === true ? whyNotController(view, id, around) : undefined;
 }
 
 /** It goes back however many are down, and whatever may have become of others. */
 function isForced(view: RolloutView, { isBack = false }: Around): boolean {
   return isBack && isWished(view, "rollback") && view.wishes.rollback?.now === true;
+}
+
+function whyNoRoom(view: RolloutView, others: readonly string[]): string {
+  const isSilent = (id: string): boolean => view.nodes.get(id)?.isReady === true && !reportOf(view, id);
+  if (others.every(isSilent)) return others.map((id) => whyUnconfirmed(view, id)).join(", ");
+  const names = others.map((id) => nameOf(view, id)).join(", ");
+  return `${names}: down or under way, and ${view.spec.strategy.maxUnavailable} may be`;
 }
 
 export function whyUnconfirmed(view: RolloutView, id: string): string {

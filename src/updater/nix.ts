@@ -15,9 +15,11 @@ export async function must(
   throw new UpdateFailure(kind, `${words.join(" ")} ${describeEnd(ended)}`);
 }
 
-export function describeEnd({ code, stderr }: Ended): string {
+/** How a program ended, and why by its own word: on stderr, else, as many checks do, on stdout. */
+export function describeEnd({ code, stdout, stderr }: Ended): string {
   const how = code === undefined ? "was ended, its time being over" : `ended with ${code}`;
-  return `${how}${stderr.trim() === "" ? "" : `: ${stderr.trim()}`}`;
+  const said = stderr.trim() || stdout.trim();
+  return `${how}${said === "" ? "" : `: ${said}`}`;
 }
 
 /** Whether a path lies in the store, as far as Nix knows. */

@@ -51,6 +51,7 @@ Examples:
   kcore check -o gitlab >gl-code-quality-report.json
 
 docs/checking.md tells how git runs it before each commit, docs/ci.md how a CI does.
+
 Exit codes: 0 all is in order, 2 something is wrong.`,
     )
     .action(run);

@@ -6,10 +6,21 @@ const indent = 6;
  * that leaves it no room; a command that is given as an example stays in one piece, so that it can be copied.
  */
 export function wrapHelp(text: string, columns: number): string {
-  return text
-    .split("\n")
+  return joinParagraphs(text.split("\n"), columns)
     .flatMap((line) => (line.length <= columns ? [line] : wrapLine(line, columns)))
     .join("\n");
+}
+
+/** A paragraph of which a line is too long is broken anew as a whole: a rest of that line alone would stand in its middle. */
+function joinParagraphs(lines: readonly string[], columns: number): readonly string[] {
+  const joined: string[] = [];
+  for (const line of lines) {
+    const last = joined.at(-1) ?? "";
+    const goesOn = last.length > columns && /^\S/.test(last) && /^\S/.test(line);
+    if (goesOn) joined[joined.length - 1] = `${last} ${line}`;
+    else joined.push(line);
+  }
+  return joined;
 }
 
 function wrapLine(line: string, columns: number): readonly string[] {

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { createReadStream, createWriteStream } from "node:fs";
-import { open, rename, rm, stat } from "node:fs/promises";
+import { createReadStream, createWriteStream, readSync } from "node:fs";
+import { rename, rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import type { BundleSource } from "#api/bundle-transfer.ts";
+import { withRegularFile } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Bundle } from "#rollout/spec.ts";
 import { checkExport } from "#runtime/check-export.ts";
@@ -47,7 +48,7 @@ export async function writeBundleFile(path: string, { bundle, file, start }: Fou
  * @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID
  */
 export async function readBundleFile(path: string): Promise<FoundBundle> {
-  const { bundle, start } = await readHeader(path);
+  const { bundle, start } = readHeader(path);
   const found = await checkExport(path, { start, ...bundle });
   if (!found) throw invalid(path, "it holds another runtime than it names, or a part of one");
   for (const field of ["size", "sha256", "narHash"] as const)
@@ -55,8 +56,8 @@ export async function readBundleFile(path: string): Promise<FoundBundle> {
   return { bundle, file: resolve(path), start };
 }
 
-async function readHeader(path: string): Promise<{ readonly bundle: Bundle; readonly start: number }> {
-  const bytes = await readBeginning(path);
+function readHeader(path: string): { readonly bundle: Bundle; readonly start: number } {
+  const bytes = readBeginning(path);
   const end = bytes.indexOf("\n");
   const header = Header.safeParse(end < 0 ? undefined : parse(bytes.toString("utf8", 0, end)));
   if (!header.success) throw invalid(path, "it does not begin as a bundle does");
@@ -67,20 +68,11 @@ async function readHeader(path: string): Promise<{ readonly bundle: Bundle; read
   return { bundle: bundle.data, start: end + 1 };
 }
 
-async function readBeginning(path: string): Promise<Buffer> {
-  try {
-    if (!(await stat(path)).isFile()) throw new Error("it is no file");
-    const handle = await open(path);
-    try {
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(longestHeader), 0, longestHeader, 0);
-      return buffer.subarray(0, bytesRead);
-    } finally {
-      await handle.close();
-    }
-  } catch (cause) {
-    const said = cause instanceof Error ? cause.message : String(cause);
-    throw new KcoreError({ code: "FILE_UNREADABLE", message: `${path} cannot be read: ${said}` }, { cause });
-  }
+function readBeginning(path: string): Buffer {
+  return withRegularFile(path, { name: path, check: undefined }, (file) => {
+    const bytes = Buffer.alloc(longestHeader);
+    return bytes.subarray(0, readSync(file, bytes, 0, longestHeader, 0));
+  });
 }
 
 function parse(text: string): unknown {

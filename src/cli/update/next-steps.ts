@@ -8,6 +8,7 @@ export function nextSteps({
   approvalStatus,
 }: Pick<UpdateSummary, "name" | "phase" | "approvalStatus">): readonly string[] {
   if (phase === "succeeded") return [];
-  if (hasEnded(phase)) return [`it is ${phase}, and stays so; to try it again: kcore update cluster apply --again`];
+  if (hasEnded(phase))
+    return [`it is ${phase}, and stays so; to try it again: kcore update cluster apply -f FILE --again`];
   return approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : [];
 }

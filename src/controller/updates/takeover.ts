@@ -49,7 +49,7 @@ export async function takeOver(
     409,
     "UPDATE_NO_MAJORITY",
     `${givers().length} of ${controllers} controllers granted it, and it takes ${Math.floor(controllers / 2) + 1}`,
-    "is the owner gone for good, and too many others with it? kcore update cluster takeover NAME --force --old-owner-is-dead",
+    `is the owner gone for good, and too many others with it? kcore update cluster takeover ${name} --force --old-owner-is-dead`,
   );
 }
 

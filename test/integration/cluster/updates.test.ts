@@ -139,7 +139,7 @@ steps:
     await does("cancel", "called-off", "-w");
     const words = ["-f", file, "--bundle", "0.4.0"];
     expect(await does("apply", ...words)).to.match(
-      /^called-off unchanged: generation 1, hash \S+\nit is cancelled, and stays so; to try it again: kcore update cluster apply --again\n$/,
+      /^called-off unchanged: generation 1, hash \S+\nit is cancelled, and stays so; to try it again: kcore update cluster apply -f FILE --again\n$/,
     );
     expect(await json("apply", ...words)).to.have.nested.property("[0].phase", "cancelled");
     expect((await start("diff", ...words).ended).stdout)

@@ -35,6 +35,21 @@ describe("help in a narrow terminal", () => {
     ]);
   });
 
+  it("breaks a paragraph as a whole, and joins no lines that fit", () => {
+    const paragraph = "A sentence about what this command does, at length\nand what it\nleaves as it is.";
+    expect(wrapHelp(`Short.\nLines.\n\n${paragraph}\n\nCommands:\n  kcore web`, 36).split("\n")).to.deep.equal([
+      "Short.",
+      "Lines.",
+      "",
+      "A sentence about what this command",
+      "does, at length and what it leaves",
+      "as it is.",
+      "",
+      "Commands:",
+      "  kcore web",
+    ]);
+  });
+
   for (const { name } of commandTable)
     it(`of ${name} has whole words, and lines that fit but for examples`, async () => {
       const program = await buildProgram([name]);

@@ -248,7 +248,11 @@ describe("how many nodes may be down", () => {
   it("counts nodes that have not confirmed their owner", () => {
     const rollout = new SteppedRollout({ nodes: ["n1", "n2"] }).settle().confirm("n1");
     expect(rollout.phases).to.equal("n1=pending n2=pending");
+    // It is well; where it were down, too, that is what somebody has to mend.
+    expect(rollout.progress.waits).to.equal("n2, which has not confirmed its owner");
+    rollout.node("n2", { isReady: false });
     expect(rollout.progress.waits).to.equal("n2: down or under way, and 1 may be");
+    rollout.node("n2", { isReady: true });
     expect(rollout.confirm("n2").phases).to.equal("n1=preparing n2=pending");
   });
 

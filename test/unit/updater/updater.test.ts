@@ -265,6 +265,18 @@ describe("the updater", () => {
         spec: { ...quick, healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds: 5 }] },
       },
       {
+        what: "a gate by a command that says why where it says everything",
+        kind: "gate",
+        says: /disks: the command ended with 1: the disk is full$/,
+        make: (world) =>
+          world.failures.set("systemd-run --unit=kcore-update-gate.service ", {
+            code: 1,
+            stdout: "the disk is full\n",
+            stderr: "",
+          }),
+        spec: { ...quick, healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds: 5 }] },
+      },
+      {
         what: "a gate by HTTP",
         kind: "gate",
         says: /page: http:\/\/localhost\/ answers .*connection refused/,

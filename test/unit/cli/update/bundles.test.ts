@@ -106,9 +106,9 @@ describe("bundles of the runtime on the bastion", () => {
       await writeFile(path, `{"kind":"x"}\n`);
       expect(await problem()).to.contain("does not begin as a bundle does");
       await rm(path);
-      expect(await problem()).to.contain("FILE_UNREADABLE");
+      expect(await problem()).to.contain(`cannot read ${path}: it does not exist [FILE_UNREADABLE]`);
       path = dir.path;
-      expect(await problem()).to.contain("FILE_UNREADABLE");
+      expect(await problem()).to.contain(`${path} is not a regular file [FILE_UNREADABLE]`);
     });
   });
 

@@ -37,7 +37,8 @@ describe("the plan of an update", () => {
       ],
     });
     // That it means nobody is the fault then.
-    expect(plan({ target: aFlake, selector: { datacenters: ["DC9"] }, ...canary("n3") }).blockers).to.deep.equal([
+    expect(plan({ target: aFlake, selector: { labels: ["tier=web"] }, ...canary("n3") }).blockers).to.deep.equal([
+      "no node of this cluster has the label “tier=web”, which selector.labels wants",
       "the selector means no node",
     ]);
   });
@@ -70,6 +71,13 @@ describe("the plan of an update", () => {
     expect(blockers("n3")).to.deep.equal([]);
     await known.update(other.finish("n1").finish("n2"));
     expect(blockers("n2", "n3")).to.deep.equal([]);
+  });
+
+  it("is blocked by a datacenter that no node is in, beside one that is there, too", () => {
+    expect(plan({ target: aFlake, selector: { datacenters: ["DC1", "DC9"] } })).to.deep.include({
+      viable: false,
+      blockers: ["no node of this cluster is in “DC9”, which selector.datacenters names"],
+    });
   });
 
   it("says whether nodes reboot, and nothing while that is not known", () => {
