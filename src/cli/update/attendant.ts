@@ -42,7 +42,7 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
   const folder = await updateFolder(cluster.folder, name);
   const place = await takePlace(folder);
   if ("taken" in place) {
-    say(`the process ${place.taken} attends to “${name}” already`);
+    say(`${place.taken === undefined ? "another process" : `the process ${place.taken}`} attends to “${name}” already`);
     return undefined;
   }
   const end = new AbortController();
@@ -90,7 +90,7 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
     async close() {
       end.abort();
       await Promise.all([...running.values()].map(({ work }) => work));
-      await place.leave();
+      place.leave();
     },
   };
 }

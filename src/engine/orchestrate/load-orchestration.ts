@@ -201,7 +201,10 @@ function circle(names: readonly string[], at: SourcePosition | undefined): Probl
 
 function notFound(name: string, folders: readonly Folder[]) {
   const names = [...listOrchestrations(folders).keys()];
-  const hint = suggestHint(name, names, names.length === 0 ? "there is none yet" : `there are: ${names.join(", ")}`);
+  const known = names.length === 0 ? "there is none yet" : `there are: ${names.join(", ")}`;
+  // A project may have one of that name; without one its manifest was forgotten.
+  const otherwise = name === "update" ? `a cluster update is named by its manifest: -f FILE; ${known}` : known;
+  const hint = suggestHint(name, names, otherwise);
   return {
     code: "ORCHESTRATION_NOT_FOUND",
     message: `no orchestration “${name}”`,
