@@ -533,9 +533,11 @@ stages:
     expect(problems).to.deep.equal([
       "no orchestration “deploy_nod”  [ORCHESTRATION_NOT_FOUND]  did you mean “deploy_node”?",
     ]);
-    expect(await problemsOf({ files: {}, request: { what: { kind: "orchestration", name: "update" } } })).to.deep.equal([
-      "no orchestration “update”  [ORCHESTRATION_NOT_FOUND]  a cluster update is named by its manifest: -f FILE; there is none yet",
-    ]);
+    expect(await problemsOf({ files: {}, request: { what: { kind: "orchestration", name: "update" } } })).to.deep.equal(
+      [
+        "no orchestration “update”  [ORCHESTRATION_NOT_FOUND]  a cluster update is named by its manifest: -f FILE; there is none yet",
+      ],
+    );
   });
 
   describe("ad hoc", () => {
