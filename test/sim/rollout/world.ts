@@ -118,7 +118,7 @@ export class RolloutWorld {
   /** A controller is down while its machine is. */
   #machineChanged(machine: Machine): void {
     if (machine.isDead) this.figures.deaths++;
-    this.checks.nodeChanged();
+    this.checks.nodeChanged(machine);
     if (machine.memory?.state === "failed" && !this.#failed.has(machine.memory)) {
       this.#failed.add(machine.memory);
       this.figures.failures++;
@@ -182,7 +182,7 @@ export class RolloutWorld {
     const list = this.underWay.get(id) ?? [];
     this.underWay.set(id, list);
     list.push(order);
-    this.checks.nodeChanged();
+    this.checks.orderSent();
     this.scheduler.after(55_000, () => list.splice(list.indexOf(order), 1));
     this.send(from, `${id}*`, () => this.#arrived(id, from, order));
   }
