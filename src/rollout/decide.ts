@@ -162,11 +162,16 @@ function calledOff(view: RolloutView, rows: ReadonlyMap<string, Row>): ReadonlyM
   );
 }
 
-/** It may go on when somebody asks for it, or when a node says late what a former owner did to it. */
+/** It may go on when somebody asks for it, or when a node says late what a former owner did to it; for one that strayed it waits. */
 function ended(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
   const { phase } = progress;
   if (phase === "succeeded" && [...rows.values()].some((row) => row.phase !== "succeeded"))
     return change(progress, { phase: "rolling_out" }, view);
   const isBack = phase === "rolled_back" ? undoable(view, progress, rows).length > 0 : isUndoAsked(view, progress);
-  return isBack ? change(progress, { phase: "rolling_back" }, view) : nothing;
+  if (isBack) return change(progress, { phase: "rolling_back" }, view);
+  const strayed = [...rows].filter(([, row]) => row.phase === "preflight");
+  return wait(
+    progress,
+    strayed.map(([id]) => whyUnconfirmed(view, id)),
+  );
 }

@@ -238,6 +238,13 @@ describe("a node at rest", () => {
     }
   });
 
+  it("is asked again when another owner has brought it elsewhere", () => {
+    const follow = (report: Partial<Report>): string => follows({ ...report, fence: { ...earlier, owner: "c9" } });
+    expect(follow({ state: "activated", present: target })).to.equal("- - - - preflight preflight");
+    expect(follow({ state: "rolled_back" })).to.equal("- - preflight - - -");
+    expect(follow({ state: "fenced" })).to.equal("- - - - - -");
+  });
+
   it("waits for its turn when it knows its owner, and has succeeded when it has the target already", () => {
     expect(follows({ state: "fenced" })).to.equal("pending - - - - -");
     expect(follows({ state: "fenced", present: target })).to.equal("succeeded succeeded - - - -");

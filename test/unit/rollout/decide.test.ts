@@ -640,6 +640,23 @@ describe("a new owner", () => {
     expect(rollout.phases).to.equal("n1=cancelled n2=succeeded");
     expect(rollout.progress.phase).to.equal("cancelled");
   });
+
+  it("asks again for a node that it called off, when another owner of the same epoch has brought it elsewhere", () => {
+    const rollout = begun(["n1"]).takeOver("c2").wish("rollback").after(661);
+    expect(rollout.phases).to.equal("n1=cancelled");
+    expect(rollout.progress.phase).to.equal("rolled_back");
+    const fence = { name: "u", epoch: 2, owner: "c9", generation: 1, seq: 4 };
+    rollout.report("n1", "activated", { fence, present: target, previous: old });
+    expect(rollout.phases).to.equal("n1=preflight");
+    expect(rollout.progress).to.deep.include({
+      phase: "rolled_back",
+      waits: "n1, which obeys c9, so one of them has to take over",
+    });
+    const there = { present: target, previous: old };
+    rollout.takeOver("c2").report("n1", "activated", there).report("n1", "activated", there);
+    expect(rollout.phases).to.equal("n1=rolling_back");
+    expect(rollout.progress).to.not.have.property("waits");
+  });
 });
 
 describe("a node that was drained and does not succeed", () => {
