@@ -46,6 +46,12 @@ export class Checks {
     this.#taken.set(key, fence);
   }
 
+  /** (g) What a busy node refused is asked for again, once it has something new to say. */
+  asked(machine: Machine, known: Fence | undefined): void {
+    if (known && machine.wouldTake(known))
+      throw new Violation(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
+  }
+
   changed(key: string): void {
     if (key.includes("/node/")) this.#isDirty = true;
   }

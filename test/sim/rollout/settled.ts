@@ -63,7 +63,7 @@ function whyNotEnded(
 /** So often an order may be found that its node would take and has not. */
 const patience = 6;
 
-/** Orders that never reach a node which would take them, though nothing is in the way. With two updates one may have to wait for the other. */
+/** Orders that never reach a node which would take them, though nothing is in the way. */
 export class Undelivered {
   readonly #world: RolloutWorld;
   #found = new Map<string, number>();
@@ -73,20 +73,33 @@ export class Undelivered {
   }
 
   look(): void {
-    const { begun, machines, controllers } = this.#world;
-    const [name, ...others] = begun;
-    if (name === undefined || others.length > 0) return;
-    const records = controllers.find((controller) => controller.of(name).owner?.owner === controller.id)?.of(name);
+    const { begun, machines } = this.#world;
     const found = new Map<string, number>();
-    for (const machine of machines) {
-      const row = records?.rows.get(machine.id);
-      if (!row || row.epoch !== records?.owner?.epoch || !machine.wouldTake(fenceOf(name, row))) continue;
-      const order = `${machine.id} order ${row.seq} of epoch ${row.epoch}`;
-      const times = (this.#found.get(order) ?? 0) + 1;
-      if (times > patience) throw new Violation(`(g) ${name}: ${order} is never brought`);
-      found.set(order, times);
+    for (const name of begun) {
+      const records = this.#world.ownerOf(name)?.of(name);
+      for (const machine of machines) {
+        const row = records?.rows.get(machine.id);
+        if (!row || row.epoch !== records?.owner?.epoch || !machine.wouldTake(fenceOf(name, row))) continue;
+        if (this.#isHeld(machine, name)) continue;
+        const order = `${machine.id} order ${row.seq} of epoch ${row.epoch}`;
+        const times = (this.#found.get(`${name} ${order}`) ?? 0) + 1;
+        if (times > patience) throw new Violation(`(g) ${name}: ${order} is never brought`);
+        found.set(`${name} ${order}`, times);
+      }
     }
     this.#found = found;
+  }
+
+  /** By another update that has rows of it and has not ended anywhere: one may have to wait for the other. */
+  #isHeld(machine: Machine, name: string): boolean {
+    const { begun, controllers } = this.#world;
+    const others = [...begun].filter((other) => other !== name);
+    return others.some((other) =>
+      controllers.some((controller) => {
+        const { progress, rows } = controller.of(other);
+        return rows.has(machine.id) && !endPhases.has(progress?.phase ?? "");
+      }),
+    );
   }
 }
 

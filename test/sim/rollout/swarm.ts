@@ -22,6 +22,8 @@ export interface RolloutSwarm {
   readonly cutNodes: boolean;
   readonly crashes: boolean;
   readonly nodeCrashes: boolean;
+  /** A worker is without power until all is healed. */
+  readonly switchesOff: boolean;
   readonly jumps: boolean;
   readonly slowNodes: boolean;
   /** Chances that an activation goes wrong, and that a node never comes back from it. */
@@ -43,6 +45,7 @@ export const undisturbed: Partial<RolloutSwarm> = {
   cutNodes: false,
   crashes: false,
   nodeCrashes: false,
+  switchesOff: false,
   jumps: false,
   slowNodes: false,
   deadly: 0,
@@ -51,9 +54,26 @@ export const undisturbed: Partial<RolloutSwarm> = {
   second: false,
 };
 
+/** Nothing keeps a rollout from going on but a node that is switched off, beside which no other one may be down. */
+const missing: Partial<RolloutSwarm> = {
+  switchesOff: true,
+  workers: 4,
+  maxUnavailable: 1,
+  approval: "auto",
+  partitions: false,
+  cutNodes: false,
+  nodeCrashes: false,
+  bad: 0,
+  takeovers: 0,
+  cancels: false,
+  rollbacks: false,
+  manifests: false,
+  second: false,
+};
+
 export function drawRolloutSwarm(random: Random): RolloutSwarm {
   const sometimes = (share = 0.5): boolean => random.chance(share);
-  return {
+  const drawn: RolloutSwarm = {
     controllers: 3 + random.below(3),
     workers: random.below(5),
     withControllers: sometimes(0.7),
@@ -71,6 +91,7 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     cutNodes: sometimes(),
     crashes: sometimes(),
     nodeCrashes: sometimes(0.4),
+    switchesOff: false,
     jumps: sometimes(0.3),
     slowNodes: sometimes(0.3),
     bad: sometimes() ? random.between(0, 0.3) : 0,
@@ -81,4 +102,5 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     manifests: sometimes(0.3),
     second: sometimes(0.15),
   };
+  return sometimes(0.07) ? { ...drawn, ...missing } : drawn;
 }

@@ -111,6 +111,11 @@ export class RolloutWorld {
     return this.controllers.find((controller) => controller.id === id) as SimController;
   }
 
+  /** Who owns an update, by what he knows himself. */
+  ownerOf(name: string): SimController | undefined {
+    return this.controllers.find((controller) => controller.of(name).owner?.owner === controller.id);
+  }
+
   machine(id: string): Machine {
     return this.machines.find((machine) => machine.id === id) as Machine;
   }
@@ -216,6 +221,7 @@ export class RolloutWorld {
     const agent = this.#agent(id);
     agent.asks(report);
     const { known } = agent;
+    this.checks.asked(machine, known);
     this.send(`${id}*`, to, () => {
       const controller = this.controller(to);
       if (!controller.isUp) return;
