@@ -82,7 +82,9 @@ function follow(view: RolloutView, row: Row, report: Report): Row | undefined {
         return isInDoubt(view, row)
           ? { ...to(view, row, "verifying"), from }
           : { ...to(view, row, "succeeded"), from, untouched: true };
-      return phase === "preflight" ? to(view, row, "pending") : undefined;
+      if (phase !== "preflight") return undefined;
+      // A former owner drains what is prepared, without that being known here.
+      return to(view, { ...row, ...(report.state === "prepared" ? drained : {}) }, "pending");
   }
 }
 

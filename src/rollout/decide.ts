@@ -157,7 +157,8 @@ function calledOff(view: RolloutView, rows: ReadonlyMap<string, Row>): ReadonlyM
     open.map(([id, row]) => {
       if (isLeft(id, row)) return [id, fail(view, row, "rollback", "it did not say what it runs now")];
       const next = to(view, row, "cancelled");
-      return [id, row.phase === "draining" ? { ...next, drained: true } : next];
+      const mayBeDrained = row.phase === "draining" || (row.phase === "preflight" && view.spec.drain.enabled);
+      return [id, mayBeDrained ? { ...next, drained: true } : next];
     }),
   );
 }

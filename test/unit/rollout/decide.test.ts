@@ -687,6 +687,17 @@ describe("a node that was drained and does not succeed", () => {
     }
   });
 
+  it("gets its work back when a former owner may have drained it, unknown here: silent, or prepared by its own word", () => {
+    const unknown = (): SteppedRollout =>
+      begun(["n1", "n2"], { drain }).takeOver("c2", { progress: undefined, rows: new Map(), reports: new Map() });
+    const silent = unknown().wish("cancel").after(661);
+    expect(silent.row("n1")).to.deep.include({ phase: "cancelled", drained: true });
+    const prepared = unknown().report("n1", "prepared").wish("cancel");
+    expect(prepared.row("n1")).to.deep.include({ phase: "cancelled", drained: true });
+    expect(hookOf(prepared)).to.equal("undrain");
+    expect(unknown().confirm("n1").wish("cancel").row("n1")).to.not.have.property("drained");
+  });
+
   it("stays drained until it says that it went back, and the reason tells so", () => {
     const rollout = drained().after(661);
     expect(rollout.row("n1").failure?.kind).to.equal("unreachable");
