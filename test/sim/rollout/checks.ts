@@ -36,6 +36,7 @@ export class Checks {
     // What another update had it do meanwhile takes nothing away from what it prepared for this one.
     if (step === "activate" && !this.#prepared.has(manifestOf(machine.id, fence)))
       throw new Violation(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
+    this.#world.hooks.accepted(machine, { fence, step });
     const key = `${machine.id} ${fence.name}`;
     const last = this.#taken.get(key);
     if (last && isOver(fence, last)) throw new Violation(`(a) ${machine.id} took ${told(fence)} after ${told(last)}`);
@@ -109,6 +110,7 @@ export class Checks {
       if (what !== "node") continue;
       const row = value as Row;
       this.#ordered(controller, name, id, row);
+      this.#world.hooks.committing(controller, { name, id, before: controller.of(name).rows.get(id), row });
       this.#durable.add(orderOf(id, stepOf(row.phase), fenceOf(name, row)));
     }
   }
@@ -143,7 +145,8 @@ export class Checks {
     if (isStart && row.phase !== "preparing") this.#counted(name, id, row);
     if (isOwn && row.phase === "rolling_back" && (before.phase === "succeeded" || before.phase === "failed")) {
       this.#counted(name, id, row);
-      this.#reversed(controller, name, id);
+      // Gone on with when it goes back already, by another owner's word.
+      if (records.report(id)?.state !== "rolling_back") this.#reversed(controller, name, id);
     }
   }
 

@@ -18,6 +18,10 @@ export class Nemesis {
     if (swarm.nodeCrashes) this.#repeat(60_000, until, () => this.#crashNode());
     if (swarm.switchesOff)
       this.#world.scheduler.after(this.#world.random.between(15_000, 100_000), () => this.#switchOff(until));
+    if (swarm.hooks && swarm.bastionCrashes)
+      this.#repeat(60_000, until, () =>
+        this.#world.attendants.forEach((each) => each.crash(this.#world.random.between(500, 60_000))),
+      );
     if (swarm.jumps) this.#repeat(50_000, until, () => this.#jump());
   }
 

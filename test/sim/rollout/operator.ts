@@ -112,7 +112,10 @@ export class Operator {
         batchSize,
         ...(this.soakSeconds === undefined ? {} : { canary: { soakSeconds: this.soakSeconds } }),
       },
-      drain: { enabled: swarm.drain },
+      drain: swarm.hooks
+        ? { enabled: true, command: "drain", timeoutSeconds: 60, after: { command: "undrain" } }
+        : { enabled: swarm.drain },
+      healthGates: swarm.gates ? [{ name: "web", command: "ask", withinSeconds: 30 }] : [],
       approvalPolicy: generation > 1 && this.#world.random.chance(0.4) ? "manual" : swarm.approval,
       rollback: { automatic: swarm.automatic },
       timeouts: { prepareSeconds: 120, activateSeconds: 120, rebootSeconds: 150, verifySeconds: 60 },

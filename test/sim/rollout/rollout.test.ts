@@ -30,6 +30,7 @@ describe("the simulator of rollouts", () => {
       "failures",
       "rollbacks",
       "cancels",
+      "hooks",
     ];
     for (const name of met) expect(figures[name], name).to.be.greaterThan(200);
     for (const name of ["activations", "ended"]) expect(figures[name], name).to.be.greaterThan(1000);

@@ -15,6 +15,13 @@ export interface RolloutSwarm {
   readonly approval: "manual" | "auto-non-disruptive" | "auto";
   readonly automatic: boolean;
   readonly drain: boolean;
+  /** The bastion drains nodes, and gives them their work back. */
+  readonly hooks: boolean;
+  /** A gate on the bastion has to hold. */
+  readonly gates: boolean;
+  /** The chance that what the bastion does fails. */
+  readonly badHooks: number;
+  readonly bastionCrashes: boolean;
   readonly drop: number;
   readonly duplicate: number;
   readonly slow: number;
@@ -45,6 +52,7 @@ export const undisturbed: Partial<RolloutSwarm> = {
   cutNodes: false,
   crashes: false,
   nodeCrashes: false,
+  bastionCrashes: false,
   switchesOff: false,
   jumps: false,
   slowNodes: false,
@@ -84,6 +92,10 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     approval: random.pick(["manual", "auto-non-disruptive", "auto", "auto"]),
     automatic: sometimes(),
     drain: sometimes(0.2),
+    hooks: sometimes(0.25),
+    gates: sometimes(0.25),
+    badHooks: sometimes() ? random.between(0, 0.3) : 0,
+    bastionCrashes: sometimes(),
     drop: sometimes() ? random.between(0, 0.3) : 0,
     duplicate: sometimes() ? random.between(0, 0.2) : 0,
     slow: sometimes() ? random.between(0, 0.1) : 0,
