@@ -52,11 +52,11 @@ describe("the check of how many nodes are down", () => {
 });
 
 describe("the check of orders", () => {
-  const quiet = (): RolloutWorld => new RolloutWorld(1, { ...undisturbed, workers: 1, bad: 0 });
+  const quiet = (hooks = false): RolloutWorld => new RolloutWorld(1, { ...undisturbed, workers: 1, bad: 0, hooks });
   const row = (phase: NodePhase, seq: number): Row => ({ ...rowIn(phase), seq });
   /** A node that prepared, and was asked by another update since. */
-  const prepared = (): RolloutWorld => {
-    const world = quiet();
+  const prepared = (hooks = false): RolloutWorld => {
+    const world = quiet(hooks);
     give(world, "u", row("preparing", 1));
     world.scheduler.runSettledUntil(30_000, () => undefined);
     give(world, "v", row("pending", 1));
@@ -75,6 +75,17 @@ describe("the check of orders", () => {
       Violation,
       "(f) w2 was ordered to activate what it has not",
     );
+  });
+
+  it("finds an activation of what is not drained, and lets what is", () => {
+    const activate = (world: RolloutWorld) => () => give(world, "u", row("activating", 3));
+    expect(activate(prepared(true))).to.throw(Violation, "(i) w2 is to be activated by generation 1 of u, undrained");
+    const world = prepared(true);
+    world.hooks.ended("u", { id: "w2", hook: "drain", row: row("draining", 2) }, false);
+    expect(activate(world)).to.throw(Violation, "(i) w2");
+    const drained = prepared(true);
+    drained.hooks.ended("u", { id: "w2", hook: "drain", row: row("draining", 2) }, true);
+    expect(activate(drained)).not.to.throw();
   });
 
   it("finds an order that its owner has not written", () => {

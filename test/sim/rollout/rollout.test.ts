@@ -37,7 +37,7 @@ describe("the simulator of rollouts", () => {
   });
 
   it("takes the owner's death at every one of its writes, before it is durable and after", async () => {
-    const campaign = await runCampaign({ seeds: 6, processes, what: "kills" });
+    const campaign = await runCampaign({ seeds: 8, processes, what: "kills" });
     expect(told(campaign)).to.deep.equal([]);
     expect(campaign.figures["killed"]).to.be.greaterThan(400);
   });
