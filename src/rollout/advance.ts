@@ -1,7 +1,7 @@
 import { hookSeconds, lookAtHooks, undrained, withoutDrain } from "./hooks.ts";
 import type { Failure, FailureKind, NodePhase, Report, Row } from "./records.ts";
 import { isOnTarget } from "./spec.ts";
-import { isGoingBack, reportOf, type RolloutView } from "./view.ts";
+import { isBack, isGoingBack, otherOwnerOf, reportOf, type RolloutView } from "./view.ts";
 import { missingOf } from "./well.ts";
 
 /** Whoever does something until its time is over then has to say so. */
@@ -31,7 +31,7 @@ export function advance(view: RolloutView, id: string, row: Row): Row | undefine
         return fail(view, row, "rollback", answer.failure?.message ?? "it could not go back");
       return late(view, row, backLimit(view, report), "rollback");
     default:
-      return (report && follow(view, row, report)) ?? undrained(view, id, row);
+      return (report && follow(view, row, report)) ?? strayed(view, id, row) ?? undrained(view, id, row);
   }
 }
 
@@ -82,8 +82,24 @@ function follow(view: RolloutView, row: Row, report: Report): Row | undefined {
         return isInDoubt(view, row)
           ? { ...to(view, row, "verifying"), from }
           : { ...to(view, row, "succeeded"), from, untouched: true };
-      return phase === "preflight" ? to(view, row, "pending") : undefined;
+      if (phase !== "preflight") return undefined;
+      // A former owner drains what is prepared, without that being known here.
+      return to(view, { ...row, ...(report.state === "prepared" ? drained : {}) }, "pending");
   }
+}
+
+/**
+ * Another owner of this epoch, or a later one, has brought the node elsewhere than this one believes: it is anywhere until it is asked again,
+ * which takes a takeover.
+ */
+function strayed(view: RolloutView, id: string, row: Row): Row | undefined {
+  const report = view.reports.get(id);
+  if (otherOwnerOf(view, id) === undefined || report?.fence.generation !== row.generation) return undefined;
+  const { state, present } = report;
+  const isElsewhere = isBack(row)
+    ? present.id === view.target.id
+    : row.phase === "succeeded" && state === "rolled_back";
+  return isElsewhere ? to(view, row, "preflight") : undefined;
 }
 
 /** It has the target, and by what an earlier generation left it may not be well, or be without its work. What is to go is not looked at. */

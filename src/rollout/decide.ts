@@ -169,16 +169,22 @@ function calledOff(view: RolloutView, rows: ReadonlyMap<string, Row>): ReadonlyM
     open.map(([id, row]) => {
       if (isLeft(id, row)) return [id, fail(view, row, "rollback", "it did not say what it runs now")];
       const next = to(view, row, "cancelled");
-      return [id, row.phase === "draining" ? { ...next, drained: true } : next];
+      const mayBeDrained = row.phase === "draining" || (row.phase === "preflight" && view.spec.drain.enabled);
+      return [id, mayBeDrained ? { ...next, drained: true } : next];
     }),
   );
 }
 
-/** It may go on when somebody asks for it, or when a node says late what a former owner did to it. */
+/** It may go on when somebody asks for it, or when a node says late what a former owner did to it; for one that strayed it waits. */
 function ended(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, Row>): Decision {
   const { phase } = progress;
   if (phase === "succeeded" && [...rows.values()].some((row) => row.phase !== "succeeded"))
     return change(progress, { phase: "rolling_out" }, view);
   const isBack = phase === "rolled_back" ? undoable(view, progress, rows).length > 0 : isUndoAsked(view, progress);
-  return isBack ? goBack(view, progress) : wait(progress, []);
+  if (isBack) return goBack(view, progress);
+  const strayed = [...rows].filter(([, row]) => row.phase === "preflight");
+  return wait(
+    progress,
+    strayed.map(([id]) => whyUnconfirmed(view, id)),
+  );
 }

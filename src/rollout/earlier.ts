@@ -3,7 +3,7 @@ import type { Decision } from "./decision.ts";
 import type { Progress } from "./records.ts";
 import { wavesOf } from "./select.ts";
 import { mayComeTo } from "./starts.ts";
-import type { RolloutNode, RolloutView } from "./view.ts";
+import { isBack, type RolloutNode, type RolloutView } from "./view.ts";
 
 /** The nodes that may run the target by an earlier generation of this update, and could be taken back from it: by their last word, whoever heard it. */
 export function broughtBefore(view: RolloutView): readonly RolloutNode[] {
@@ -12,12 +12,8 @@ export function broughtBefore(view: RolloutView): readonly RolloutNode[] {
     if (row?.generation === view.generation) return false;
     if (report?.present.id === view.target.id) return report.previous !== undefined;
     if (!row || row.untouched === true) return false;
-    return report ? mayComeTo(row, report) : row.phase !== "pending" && !isBack(row.phase);
+    return report ? mayComeTo(row, report) : row.phase !== "pending" && !isBack(row);
   });
-}
-
-function isBack(phase: string): boolean {
-  return phase === "cancelled" || phase === "rolled_back";
 }
 
 /**

@@ -116,8 +116,8 @@ function answerOf({ answers }: RolloutView, id: string, row: Row, name: string):
   return answer && isFor(answer, row) ? answer : undefined;
 }
 
-function isFor({ generation, seq }: HookAnswer, row: Row): boolean {
-  return generation === row.generation && seq === row.seq;
+function isFor({ generation, seq, epoch, owner }: HookAnswer, row: Row): boolean {
+  return generation === row.generation && seq === row.seq && epoch === row.epoch && owner === row.owner;
 }
 
 /** A node at rest whose work came back; undefined: there is nothing new. */

@@ -197,6 +197,9 @@ export const HookAnswer = z.looseObject({
   generation: z.int().min(1),
   /** The row that it answers. */
   seq: z.int().min(1),
+  /** Whose row that was, as the controller knew it that took the answer: another owner's may have the same seq. */
+  epoch: Epoch,
+  owner: Text,
   ok: z.boolean(),
   message: z.string().max(2_000).optional(),
 });

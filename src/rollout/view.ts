@@ -52,6 +52,11 @@ export function isAtRest({ phase }: Pick<Row, "phase">): boolean {
   return atRest.has(phase);
 }
 
+/** Nothing of it was left on the node, as far as its row says. */
+export function isBack({ phase }: Pick<Row, "phase">): boolean {
+  return phase === "cancelled" || phase === "rolled_back";
+}
+
 /** Something of the node is, or may be, under way: it is not known to be at rest. */
 export function isActive(row: Pick<Row, "phase">): boolean {
   return row.phase !== "pending" && !isAtRest(row);

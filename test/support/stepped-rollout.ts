@@ -113,8 +113,8 @@ export class SteppedRollout {
   }
 
   answer(id: string, hook: string, ok: boolean, message?: string): this {
-    const { generation, seq } = this.row(id);
-    const answer = { generation, seq, ok, ...(message === undefined ? {} : { message }) };
+    const { generation, seq, epoch, owner } = this.row(id);
+    const answer = { generation, seq, epoch, owner, ok, ...(message === undefined ? {} : { message }) };
     return this.set({ answers: new Map([...this.view.answers, [hookKey(id, hook), answer]]) });
   }
 

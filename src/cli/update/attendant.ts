@@ -11,6 +11,7 @@ import { askUpdates } from "./ask-updates.ts";
 import { takePlace } from "./attendant-place.ts";
 import { attendedAddress, attendedNode, type AttendedNode } from "./attended-node.ts";
 import { hooksOf, type Hook } from "./hooks.ts";
+import { latestWord } from "./latest-word.ts";
 import { runHook, type HookEnd } from "./run-hook.ts";
 import { updateFolder } from "./updates-folder.ts";
 
@@ -47,6 +48,7 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
   }
   const end = new AbortController();
   const begun = new Set<string>();
+  const latest = latestWord();
   let last: UpdateView | undefined;
   /** By node: its work is not taken away and given back at once. */
   const running = new Map<string, Running>();
@@ -73,7 +75,9 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
       if (last && !end.signal.aborted) look(last);
     });
   };
-  const look = (view: UpdateView): void => {
+  const look = (told: UpdateView): void => {
+    if (!latest.isLatest(told)) return;
+    const view = { ...told, nodeStatus: told.nodeStatus.filter(latest.isLatestOf) };
     last = view;
     for (const node of view.nodeStatus) {
       const present = running.get(node.id);

@@ -26,7 +26,10 @@ export async function answerHook(
   const row = view.rows.get(node);
   const isForRow = row?.generation === answer.generation && row.seq === answer.seq;
   const isAsked = isForRow && answerable(view, node, row) === hook;
-  if (!isAsked && !isDeepStrictEqual(update.answers.get(hookKey(node, hook)), answer))
+  const known = update.answers.get(hookKey(node, hook));
+  const { epoch, owner } = (isAsked ? row : known) ?? view.owner;
+  const value = { ...answer, epoch, owner };
+  if (!isAsked && !isDeepStrictEqual(known, value))
     throw new Refused(409, "UPDATE_NOT_ASKED", `“${hook}” is not asked of the bastion for ${nameOf(view, node)} now`);
-  return parts.records.put([{ key: keys.update(update.name).hook(node, hook), value: answer }]);
+  return parts.records.put([{ key: keys.update(update.name).hook(node, hook), value }]);
 }

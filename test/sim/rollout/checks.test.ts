@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { fenceOf, stepOf } from "#rollout/order.ts";
 import type { Fence, NodePhase, Row } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
 import { undisturbed } from "./swarm.ts";
@@ -6,6 +7,12 @@ import { RolloutWorld } from "./world.ts";
 
 const ordered = { epoch: 1, owner: "c1", generation: 1, seq: 4 };
 const rowIn = (phase: NodePhase): Row => ({ ...ordered, phase, since: 0 });
+
+/** w2 takes what was written for it. */
+function give(world: RolloutWorld, name: string, row: Row): void {
+  world.checks.committing(world.controller(row.owner), [[`update/${name}/node/w2`, row]]);
+  world.machine("w2").take({ fence: fenceOf(name, row), step: stepOf(row.phase), target: `${name}1` });
+}
 
 /** c1, who owned epoch 1, takes a node down that took this order before; the one node that may be down has been silent for long. */
 function takeDown(from: NodePhase, to: NodePhase, taken: Omit<Fence, "name">): () => void {
@@ -20,7 +27,7 @@ function takeDown(from: NodePhase, to: NodePhase, taken: Omit<Fence, "name">): (
   const silent = world.machine("w1");
   silent.isUp = false;
   silent.lastUp = -1_000_000;
-  world.machine("w2").take({ fence: { name: "u", ...taken }, step: "fence", target: "g1" });
+  give(world, "u", { ...taken, phase: "pending", since: 0 });
   return () => world.checks.committing(controller, [["update/u/node/w2", rowIn(to)]]);
 }
 
@@ -42,4 +49,47 @@ describe("the check of how many nodes are down", () => {
         expect(takeDown(from, to, { ...own, ...later })).not.to.throw();
     });
   }
+});
+
+describe("the check of orders", () => {
+  const quiet = (hooks = false): RolloutWorld => new RolloutWorld(1, { ...undisturbed, workers: 1, bad: 0, hooks });
+  const row = (phase: NodePhase, seq: number): Row => ({ ...rowIn(phase), seq });
+  /** A node that prepared, and was asked by another update since. */
+  const prepared = (hooks = false): RolloutWorld => {
+    const world = quiet(hooks);
+    give(world, "u", row("preparing", 1));
+    world.scheduler.runSettledUntil(30_000, () => undefined);
+    give(world, "v", row("pending", 1));
+    return world;
+  };
+
+  it("lets what is prepared be activated, whoever asked the node since", () => {
+    const world = prepared();
+    give(world, "u", row("activating", 2));
+    expect(world.machine("w2").memory?.state).to.equal("activating");
+  });
+
+  it("finds an activation of what is not prepared", () => {
+    const world = prepared();
+    expect(() => give(world, "v", row("activating", 2))).to.throw(
+      Violation,
+      "(f) w2 was ordered to activate what it has not",
+    );
+  });
+
+  it("finds an activation of what is not drained, and lets what is", () => {
+    const activate = (world: RolloutWorld) => () => give(world, "u", row("activating", 3));
+    expect(activate(prepared(true))).to.throw(Violation, "(i) w2 is to be activated by generation 1 of u, undrained");
+    const world = prepared(true);
+    world.hooks.ended("u", { id: "w2", hook: "drain", row: row("draining", 2) }, false);
+    expect(activate(world)).to.throw(Violation, "(i) w2");
+    const drained = prepared(true);
+    drained.hooks.ended("u", { id: "w2", hook: "drain", row: row("draining", 2) }, true);
+    expect(activate(drained)).not.to.throw();
+  });
+
+  it("finds an order that its owner has not written", () => {
+    const order = { fence: fenceOf("u", row("preparing", 1)), step: "prepare", target: "g1" } as const;
+    expect(() => quiet().machine("w2").take(order)).to.throw(Violation, "(f) w2 took order 1 of c1");
+  });
 });

@@ -1,4 +1,4 @@
-import { fenceOf, stepOf } from "#rollout/order.ts";
+import { fenceOf, stepOf, type OrderStep } from "#rollout/order.ts";
 import type { Fence, Progress, Row } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
 import { staleAfter, type Changes, type SimController } from "./controller.ts";
@@ -15,6 +15,10 @@ export class Checks {
   readonly #world: RolloutWorld;
   /** The highest order that a node ever took, by node and update. */
   readonly #taken = new Map<string, Fence>();
+  /** The orders that were ever durable at whoever wrote them. */
+  readonly #durable = new Set<string>();
+  /** What a node ever prepared, by node, update and generation. */
+  readonly #prepared = new Set<string>();
   readonly #owners = new Map<string, string>();
   /** Updates whose rollback may take more nodes down. */
   readonly isForced = new Set<string>();
@@ -26,9 +30,13 @@ export class Checks {
 
   /** (a) A node takes no order of an older epoch, or of another owner in the same one, and none of another manifest while it is busy. */
   accepted(machine: Machine, { fence, step }: SimOrder, before: Fence | undefined): void {
+    if (!this.#durable.has(orderOf(machine.id, step, fence)))
+      throw new Violation(`(f) ${machine.id} took ${told(fence)} to ${step}, which its owner had not written yet`);
     const isSame = before?.name === fence.name && before.generation === fence.generation;
-    if (step === "activate" && (machine.memory?.state === "fenced" || (before?.name === fence.name && !isSame)))
+    // What another update had it do meanwhile takes nothing away from what it prepared for this one.
+    if (step === "activate" && !this.#prepared.has(manifestOf(machine.id, fence)))
       throw new Violation(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
+    this.#world.hooks.accepted(machine, { fence, step });
     const key = `${machine.id} ${fence.name}`;
     const last = this.#taken.get(key);
     if (last && isOver(fence, last)) throw new Violation(`(a) ${machine.id} took ${told(fence)} after ${told(last)}`);
@@ -39,11 +47,22 @@ export class Checks {
     this.#taken.set(key, fence);
   }
 
+  /** (g) What a busy node refused is asked for again, once it has something new to say. */
+  asked(machine: Machine, known: Fence | undefined): void {
+    if (known && machine.wouldTake(known))
+      throw new Violation(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
+  }
+
   changed(key: string): void {
     if (key.includes("/node/")) this.#isDirty = true;
   }
 
-  nodeChanged(): void {
+  orderSent(): void {
+    this.#isDirty = true;
+  }
+
+  nodeChanged({ id, memory }: Machine): void {
+    if (memory?.state === "prepared") this.#prepared.add(manifestOf(id, memory.remembered.fence));
     this.#isDirty = true;
   }
 
@@ -88,7 +107,11 @@ export class Checks {
     for (const [key, value] of changes) {
       const [, name = "", what = "", id = ""] = key.split("/");
       if (what === "owner") this.#owned(name, value as { epoch: number; owner: string; isForced?: boolean });
-      if (what === "node") this.#ordered(controller, name, id, value as Row);
+      if (what !== "node") continue;
+      const row = value as Row;
+      this.#ordered(controller, name, id, row);
+      this.#world.hooks.committing(controller, { name, id, before: controller.of(name).rows.get(id), row });
+      this.#durable.add(orderOf(id, stepOf(row.phase), fenceOf(name, row)));
     }
   }
 
@@ -117,12 +140,13 @@ export class Checks {
         ([, other]) => other.generation === row.generation && other.phase === "failed",
       );
       if (failed) throw new Violation(`(f) ${controller.id} starts ${id} though ${failed[0]} failed`);
-      this.#lockstep(controller, name, id);
+      this.#lockstep(controller, name, id, row);
     }
     if (isStart && row.phase !== "preparing") this.#counted(name, id, row);
     if (isOwn && row.phase === "rolling_back" && (before.phase === "succeeded" || before.phase === "failed")) {
       this.#counted(name, id, row);
-      this.#reversed(controller, name, id);
+      // Gone on with when it goes back already, by another owner's word.
+      if (records.report(id)?.state !== "rolling_back") this.#reversed(controller, name, id);
     }
   }
 
@@ -143,14 +167,17 @@ export class Checks {
   }
 
   /** A group begins when the one before is done; what comes behind the canaries waits for promotion. */
-  #lockstep(controller: SimController, name: string, id: string): void {
+  #lockstep(controller: SimController, name: string, id: string, { epoch, owner }: Row): void {
     const { progress, rows } = controller.of(name);
     const at = progress?.waves.findIndex((wave) => wave.includes(id)) ?? -1;
+    // What another owner of the epoch, by force, wrote over it in the same moment is not its own word.
+    const isOpen = (row: Row | undefined): boolean =>
+      row?.phase !== "succeeded" && !(row?.epoch === epoch && row.owner !== owner);
     const open =
       progress?.waves
         .slice(0, at)
         .flat()
-        .filter((other) => rows.get(other)?.phase !== "succeeded") ?? [];
+        .filter((other) => isOpen(rows.get(other))) ?? [];
     if (open.length > 0) throw new Violation(`(f) ${controller.id} starts ${id} before ${open.join(", ")} succeeded`);
     if (
       progress &&
@@ -174,6 +201,14 @@ export class Checks {
 /** The node refuses it for ever, by the last order that it took: of an older epoch, of another owner of the same one, of an older manifest. */
 function isOver({ epoch, owner, generation }: Pick<Fence, "epoch" | "owner" | "generation">, last: Fence): boolean {
   return epoch < last.epoch || (epoch === last.epoch && owner !== last.owner) || generation < last.generation;
+}
+
+function orderOf(id: string, step: OrderStep, { name, epoch, owner, generation, seq }: Fence): string {
+  return [id, step, name, epoch, owner, generation, seq].join(" ");
+}
+
+function manifestOf(id: string, { name, generation }: Fence): string {
+  return `${id} ${name} ${generation}`;
 }
 
 function told({ name, epoch, owner, generation, seq }: Fence): string {

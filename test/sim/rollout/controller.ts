@@ -1,9 +1,10 @@
 import { decide } from "#rollout/decide.ts";
 import { defined } from "#optional/defined.ts";
 import { fenceOf, stepOf } from "#rollout/order.ts";
-import type { Fence, Report } from "#rollout/records.ts";
+import { answerable } from "#rollout/hooks.ts";
+import type { Fence, HookAnswer, Report } from "#rollout/records.ts";
 import { isGranted, mayGrant, nextEpoch } from "#rollout/takeover.ts";
-import type { RolloutNode } from "#rollout/view.ts";
+import { hookKey, type RolloutNode, type RolloutView } from "#rollout/view.ts";
 import type { SimOrder } from "./memory.ts";
 import { Records, versionOf, type Head } from "./records.ts";
 import { Registers, type Page } from "./registers.ts";
@@ -173,6 +174,26 @@ export class SimController {
     this.ask([[records.key("head"), { ...head, generation }], ...owns]);
   }
 
+  /** How an update stands, by what is known here. */
+  viewOf(name: string): RolloutView | undefined {
+    const { hasMajority } = this;
+    return this.of(name).viewOf({ self: this.id, nodes: this.#nodes(), now: this.wall, hasMajority });
+  }
+
+  /** What came of a hook, taken as src/controller/updates/answer-hook.ts does. */
+  answer(
+    name: string,
+    { id, hook }: { readonly id: string; readonly hook: string },
+    answer: Pick<HookAnswer, "generation" | "seq" | "ok">,
+  ): void {
+    const view = this.viewOf(name);
+    const row = view?.rows.get(id);
+    const isForRow = row?.generation === answer.generation && row.seq === answer.seq;
+    if (!view || !isForRow || answerable(view, id, row) !== hook) return;
+    const { epoch, owner } = row;
+    this.ask([[this.of(name).key(`hook/${hookKey(id, hook)}`), { ...answer, epoch, owner }]]);
+  }
+
   get hasMajority(): boolean {
     const reached = [...this.#peers.values()].filter((at) => this.#mono - at < leaseMs).length + 1;
     return reached * 2 > this.#world.controllers.length;
@@ -225,8 +246,7 @@ export class SimController {
 
   #next(records: Records): Changes | undefined {
     if (records.owner?.owner !== this.id) return undefined;
-    const { hasMajority } = this;
-    const view = records.viewOf({ self: this.id, nodes: this.#nodes(), now: this.wall, hasMajority });
+    const view = this.viewOf(records.name);
     if (!view) return undefined;
     const { progress, rows } = decide(view);
     const changes: (readonly [string, unknown])[] = [...rows].map(([id, row]) => [records.key(`node/${id}`), row]);

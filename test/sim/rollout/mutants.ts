@@ -209,4 +209,40 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
       },
     ],
   },
+  undrained: {
+    why: "a node is taken down with its work on it",
+    edits: [
+      {
+        file: "rollout/start-more.ts",
+        from: 'to(view, row, view.spec.drain.enabled ? "draining" : "activating")',
+        to: 'to(view, row, view.spec.drain.timeoutSeconds < 0 ? "draining" : "activating")',
+      },
+    ],
+  },
+  anydrain: {
+    why: "a drain that failed is as good as one that was done",
+    edits: [
+      { file: "rollout/advance.ts", from: 'if (failed) return fail(view, drained, "drain", failed.message);', to: "" },
+    ],
+  },
+  keepsdrained: {
+    why: "a node that was taken back does not get its work back",
+    edits: [
+      {
+        file: "rollout/hooks.ts",
+        from: 'case "rolled_back":\n      return undrain;',
+        to: 'case "rolled_back":\n      return [];',
+      },
+    ],
+  },
+  anygate: {
+    why: "a gate that failed is as good as one that held",
+    edits: [
+      { file: "rollout/hooks.ts", from: "if (!answer.ok) return", to: 'if (!answer.ok && name === "drain") return' },
+    ],
+  },
+  anyanswer: {
+    why: "an answer to one row counts for every one",
+    edits: [{ file: "rollout/hooks.ts", from: "seq === row.seq && ", to: "seq <= row.seq && " }],
+  },
 };

@@ -1,3 +1,4 @@
+import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** What goes wrong, of the kinds that the seed has. */
@@ -15,6 +16,12 @@ export class Nemesis {
       this.#repeat(60_000, until, () => (this.#world.random.chance(0.5) ? this.#cutNodes() : this.#strand()));
     if (swarm.crashes) this.#repeat(80_000, until, () => this.#crash());
     if (swarm.nodeCrashes) this.#repeat(60_000, until, () => this.#crashNode());
+    if (swarm.switchesOff)
+      this.#world.scheduler.after(this.#world.random.between(15_000, 100_000), () => this.#switchOff(until));
+    if (swarm.hooks && swarm.bastionCrashes)
+      this.#repeat(60_000, until, () =>
+        this.#world.attendants.forEach((each) => each.crash(this.#world.random.between(500, 60_000))),
+      );
     if (swarm.jumps) this.#repeat(50_000, until, () => this.#jump());
   }
 
@@ -61,11 +68,14 @@ export class Nemesis {
   /**
    * A controller from all others, for long, with a node that hears it alone; half of the time the others still hear the node. So there are orders
    * that are long over, and who may yet take them. At times the controller takes over by what it knew, or another one that cannot know what the node
-   * does meanwhile, and is asked to stop.
+   * does meanwhile, and is asked to stop. Mostly it is the owner, with a node that is about to be activated.
    */
   #strand(): void {
-    const { random, members, controllers, swarm, scheduler, figures } = this.#world;
-    const [alone, node] = [random.pick(controllers), `${random.pick(members).id}*`];
+    const { random, machines, controllers, swarm, scheduler, figures } = this.#world;
+    const owner = this.#world.ownerOf("u");
+    const alone = owner && random.chance(0.6) ? owner : random.pick(controllers);
+    const soon = machines.filter(({ memory }) => memory?.state === "preparing" || memory?.state === "prepared");
+    const node = `${random.pick(soon.length > 0 && random.chance(0.6) ? soon : machines).id}*`;
     const others = controllers.filter((controller) => controller !== alone);
     const isHeard = random.chance(0.5);
     const pairs = others.flatMap(({ id }) => [
@@ -76,7 +86,7 @@ export class Nemesis {
     ]);
     const ms = random.between(50_000, swarm.duration);
     this.#block(pairs, ms);
-    if (swarm.cancels && random.chance(0.5)) this.#world.operator.takeOverAndCancel("u", random.pick(others));
+    if (random.chance(swarm.cancels ? 0.6 : 0.3)) this.#world.operator.takeOverAndCancel("u", random.pick(others));
     if (swarm.takeovers === 0 || random.chance(0.7)) return;
     scheduler.after(ms * random.between(0.3, 1), () => {
       if (this.#world.isHealed) return;
@@ -97,17 +107,31 @@ export class Nemesis {
 
   #crash(): void {
     const { random, controllers } = this.#world;
-    const owner = controllers.find((controller) => controller.of("u").owner?.owner === controller.id);
+    const owner = this.#world.ownerOf("u");
     const controller = owner && random.chance(0.6) ? owner : random.pick(controllers);
     if (controller.isUp) this.#world.killProcess(controller, random.between(500, 200_000));
   }
 
+  /** At times one that an order has down, for longer than anybody waits for it, while another controller takes over and is asked to stop. */
   #crashNode(): void {
-    const { random, machines, figures } = this.#world;
-    const machine = random.pick(machines);
+    const { random, machines, controllers } = this.#world;
+    const moving = machines.filter(({ isDownByOrder, isDead }) => isDownByOrder && !isDead);
+    if (moving.length === 0 || random.chance(0.5))
+      return this.#powerFails(random.pick(machines), random.between(5_000, 200_000));
+    this.#powerFails(random.pick(moving), random.between(200_000, 400_000));
+    const owner = this.#world.ownerOf("u");
+    this.#world.operator.takeOverAndCancel("u", random.pick(controllers.filter((controller) => controller !== owner)));
+  }
+
+  #switchOff(ms: number): void {
+    const { random, machines } = this.#world;
+    this.#powerFails(random.pick(machines.filter(({ id }) => !this.#world.isController(id))), ms);
+  }
+
+  #powerFails(machine: Machine, ms: number): void {
     if (machine.isDead) return;
-    figures.nodeCrashes++;
-    machine.crash(random.between(5_000, 200_000));
+    this.#world.figures.nodeCrashes++;
+    machine.crash(ms);
   }
 
   #jump(): void {

@@ -44,7 +44,21 @@ export class Operator {
           if (random.chance(0.15)) this.#rollBackNow(name);
           else this.#wish(name, "rollback");
         });
-    if (swarm.manifests) sometime(0.5, () => this.#applyNext());
+    if (swarm.manifests && random.chance(0.6)) this.#correct();
+    else if (swarm.manifests) sometime(0.5, () => this.#applyNext());
+  }
+
+  /** The manifest that runs is wrong: it is called off as soon as a node prepares, and the next one is brought at once. */
+  #correct(): void {
+    const { scheduler, machines, isHealed, figures } = this.#world;
+    if (isHealed) return;
+    if (!machines.some(({ memory }) => memory?.state === "preparing")) {
+      scheduler.after(3_000, () => this.#correct());
+      return;
+    }
+    figures.cancels++;
+    this.#wish("u", "cancel");
+    scheduler.after(2_000, () => this.#applyNext());
   }
 
   /** The next manifest as soon as the one before is done with; at times nobody but its owner gets to know, and another takes over. */
@@ -54,7 +68,7 @@ export class Operator {
     const before = this.#generation("u");
     const owner = this.#apply("u");
     scheduler.after(1_000, () => {
-      if (!owner || this.#generation("u") === before) return scheduler.after(10_000, () => this.#applyNext());
+      if (!owner || this.#generation("u") === before) return scheduler.after(1_000, () => this.#applyNext());
       if (random.chance(0.4)) {
         this.#world.nemesis.cutOff(owner, random.between(5_000, 100_000));
         figures.takeovers++;
@@ -65,7 +79,8 @@ export class Operator {
         figures.rollbacks++;
         this.#wish("u", "rollback");
       }
-      scheduler.after(60_000, () => this.#applyNext());
+      if (random.chance(0.5)) this.#correct();
+      else scheduler.after(60_000, () => this.#applyNext());
     });
   }
 
@@ -75,10 +90,9 @@ export class Operator {
 
   /** Gives whom it was given to, if it is taken. */
   #apply(name: string): string | undefined {
-    const { swarm, begun, controllers } = this.#world;
+    const { swarm, begun } = this.#world;
     const isFirst = !begun.has(name);
-    const owner = controllers.find((controller) => controller.of(name).owner?.owner === controller.id);
-    const controller = isFirst ? this.#any() : owner;
+    const controller = isFirst ? this.#any() : this.#world.ownerOf(name);
     if (!controller?.isUp) {
       if (isFirst) this.#world.scheduler.after(5_000, () => void this.#apply(name));
       return undefined;
@@ -98,7 +112,10 @@ export class Operator {
         batchSize,
         ...(this.soakSeconds === undefined ? {} : { canary: { soakSeconds: this.soakSeconds } }),
       },
-      drain: { enabled: swarm.drain },
+      drain: swarm.hooks
+        ? { enabled: true, command: "drain", timeoutSeconds: 60, after: { command: "undrain" } }
+        : { enabled: swarm.drain },
+      healthGates: swarm.gates ? [{ name: "web", command: "ask", withinSeconds: 30 }] : [],
       approvalPolicy: generation > 1 && this.#world.random.chance(0.4) ? "manual" : swarm.approval,
       rollback: { automatic: swarm.automatic },
       timeouts: { prepareSeconds: 120, activateSeconds: 120, rebootSeconds: 150, verifySeconds: 60 },

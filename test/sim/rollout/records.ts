@@ -1,4 +1,4 @@
-import type { Approved, Owner, Progress, Report, Row, Wish } from "#rollout/records.ts";
+import type { Approved, HookAnswer, Owner, Progress, Report, Row, Wish } from "#rollout/records.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 import type { Grant } from "#rollout/takeover.ts";
 import type { RolloutView } from "#rollout/view.ts";
@@ -18,6 +18,8 @@ export class Records {
   readonly name: string;
   readonly rows: ReadonlyMap<string, Row>;
   readonly reports: ReadonlyMap<string, Report>;
+  /** By node and hook. */
+  readonly answers: ReadonlyMap<string, HookAnswer>;
   readonly #claims: ReadonlyMap<string, Pick<Grant, "epoch" | "claimant">>;
   readonly #grants: ReadonlyMap<string, Grant>;
   readonly #wishes: ReadonlyMap<string, Wish>;
@@ -30,6 +32,7 @@ export class Records {
       registers.section(this.key(what)) as ReadonlyMap<string, T>;
     this.rows = all("node");
     this.reports = all("report");
+    this.answers = all("hook");
     this.#claims = all("claim");
     this.#grants = all("grant");
     this.#wishes = all("wish");
@@ -72,7 +75,7 @@ export class Records {
   }
 
   viewOf(around: Pick<RolloutView, "self" | "nodes" | "now" | "hasMajority">): RolloutView | undefined {
-    const { head, owner, progress, rows, reports } = this;
+    const { head, owner, progress, rows, reports, answers } = this;
     if (!head || !owner) return undefined;
     const { generation, target, spec } = head;
     const approved = this.#one<Approved>("approved");
@@ -86,7 +89,7 @@ export class Records {
       progress,
       rows,
       reports,
-      answers: new Map(),
+      answers,
       wishes: this.wishes,
       ...around,
     };

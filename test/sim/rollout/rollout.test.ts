@@ -30,13 +30,14 @@ describe("the simulator of rollouts", () => {
       "failures",
       "rollbacks",
       "cancels",
+      "hooks",
     ];
     for (const name of met) expect(figures[name], name).to.be.greaterThan(200);
     for (const name of ["activations", "ended"]) expect(figures[name], name).to.be.greaterThan(1000);
   });
 
   it("takes the owner's death at every one of its writes, before it is durable and after", async () => {
-    const campaign = await runCampaign({ seeds: 6, processes, what: "kills" });
+    const campaign = await runCampaign({ seeds: 8, processes, what: "kills" });
     expect(told(campaign)).to.deep.equal([]);
     expect(campaign.figures["killed"]).to.be.greaterThan(400);
   });

@@ -1,8 +1,9 @@
+import { lookAtHooks } from "#rollout/hooks.ts";
 import { fenceOf } from "#rollout/order.ts";
 import type { Row } from "#rollout/records.ts";
 import { isActive } from "#rollout/view.ts";
 import { Violation } from "../violation.ts";
-import { endPhases } from "./controller.ts";
+import { endPhases, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { Records } from "./records.ts";
 import type { RolloutWorld } from "./world.ts";
@@ -22,8 +23,20 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
     if (why !== undefined) return why;
   }
   for (const name of world.begun) {
+    const hook = hookOf(first, name);
+    if (hook !== undefined) return `(g) ${name}: the bastion has not done ${hook}`;
     const why = whyNotEnded(world, first.of(name));
     if (why !== undefined) return `(g) ${name}: ${why}`;
+  }
+  return undefined;
+}
+
+/** What the bastion is asked for. */
+function hookOf(controller: SimController, name: string): string | undefined {
+  const view = controller.viewOf(name);
+  for (const [id, row] of view?.rows ?? []) {
+    const next = view && row.generation === view.generation ? lookAtHooks(view, id, row).next : undefined;
+    if (next !== undefined) return `${next} of ${id}`;
   }
   return undefined;
 }
@@ -63,7 +76,7 @@ function whyNotEnded(
 /** So often an order may be found that its node would take and has not. */
 const patience = 6;
 
-/** Orders that never reach a node which would take them, though nothing is in the way. With two updates one may have to wait for the other. */
+/** Orders that never reach a node which would take them, though nothing is in the way. */
 export class Undelivered {
   readonly #world: RolloutWorld;
   #found = new Map<string, number>();
@@ -73,20 +86,34 @@ export class Undelivered {
   }
 
   look(): void {
-    const { begun, machines, controllers } = this.#world;
-    const [name, ...others] = begun;
-    if (name === undefined || others.length > 0) return;
-    const records = controllers.find((controller) => controller.of(name).owner?.owner === controller.id)?.of(name);
+    const { begun, machines } = this.#world;
     const found = new Map<string, number>();
-    for (const machine of machines) {
-      const row = records?.rows.get(machine.id);
-      if (!row || row.epoch !== records?.owner?.epoch || !machine.wouldTake(fenceOf(name, row))) continue;
-      const order = `${machine.id} order ${row.seq} of epoch ${row.epoch}`;
-      const times = (this.#found.get(order) ?? 0) + 1;
-      if (times > patience) throw new Violation(`(g) ${name}: ${order} is never brought`);
-      found.set(order, times);
+    for (const name of begun) {
+      const records = this.#world.ownerOf(name)?.of(name);
+      for (const machine of machines) {
+        const row = records?.rows.get(machine.id);
+        if (row?.epoch !== records?.owner?.epoch || row?.generation !== records?.head?.generation) continue;
+        if (!row || !machine.wouldTake(fenceOf(name, row))) continue;
+        if (this.#isHeld(machine, name)) continue;
+        const order = `${machine.id} order ${row.seq} of epoch ${row.epoch}`;
+        const times = (this.#found.get(`${name} ${order}`) ?? 0) + 1;
+        if (times > patience) throw new Violation(`(g) ${name}: ${order} is never brought`);
+        found.set(`${name} ${order}`, times);
+      }
     }
     this.#found = found;
+  }
+
+  /** By another update that has rows of it and has not ended anywhere: one may have to wait for the other. */
+  #isHeld(machine: Machine, name: string): boolean {
+    const { begun, controllers } = this.#world;
+    const others = [...begun].filter((other) => other !== name);
+    return others.some((other) =>
+      controllers.some((controller) => {
+        const { progress, rows } = controller.of(other);
+        return rows.has(machine.id) && !endPhases.has(progress?.phase ?? "");
+      }),
+    );
   }
 }
 
@@ -95,7 +122,9 @@ export function atEnd(world: RolloutWorld): void {
   const why = whyNotSettled(world);
   if (why !== undefined) throw new Violation(why);
   const living = world.controllers.find(({ id }) => !world.machine(id).isDead);
-  for (const records of living?.updates ?? [])
+  if (!living) return;
+  for (const name of world.begun) world.hooks.atEnd(living, name);
+  for (const records of living.updates)
     for (const [id, row] of records.rows) {
       const machine = world.machine(id);
       if (!machine.isDead) compare(machine, records, row);

@@ -15,6 +15,13 @@ export interface RolloutSwarm {
   readonly approval: "manual" | "auto-non-disruptive" | "auto";
   readonly automatic: boolean;
   readonly drain: boolean;
+  /** The bastion drains nodes, and gives them their work back. */
+  readonly hooks: boolean;
+  /** A gate on the bastion has to hold. */
+  readonly gates: boolean;
+  /** The chance that what the bastion does fails. */
+  readonly badHooks: number;
+  readonly bastionCrashes: boolean;
   readonly drop: number;
   readonly duplicate: number;
   readonly slow: number;
@@ -22,6 +29,8 @@ export interface RolloutSwarm {
   readonly cutNodes: boolean;
   readonly crashes: boolean;
   readonly nodeCrashes: boolean;
+  /** A worker is without power until all is healed. */
+  readonly switchesOff: boolean;
   readonly jumps: boolean;
   readonly slowNodes: boolean;
   /** Chances that an activation goes wrong, and that a node never comes back from it. */
@@ -43,6 +52,8 @@ export const undisturbed: Partial<RolloutSwarm> = {
   cutNodes: false,
   crashes: false,
   nodeCrashes: false,
+  bastionCrashes: false,
+  switchesOff: false,
   jumps: false,
   slowNodes: false,
   deadly: 0,
@@ -51,9 +62,26 @@ export const undisturbed: Partial<RolloutSwarm> = {
   second: false,
 };
 
+/** Nothing keeps a rollout from going on but a node that is switched off, beside which no other one may be down. */
+const missing: Partial<RolloutSwarm> = {
+  switchesOff: true,
+  workers: 4,
+  maxUnavailable: 1,
+  approval: "auto",
+  partitions: false,
+  cutNodes: false,
+  nodeCrashes: false,
+  bad: 0,
+  takeovers: 0,
+  cancels: false,
+  rollbacks: false,
+  manifests: false,
+  second: false,
+};
+
 export function drawRolloutSwarm(random: Random): RolloutSwarm {
   const sometimes = (share = 0.5): boolean => random.chance(share);
-  return {
+  const drawn: RolloutSwarm = {
     controllers: 3 + random.below(3),
     workers: random.below(5),
     withControllers: sometimes(0.7),
@@ -64,6 +92,10 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     approval: random.pick(["manual", "auto-non-disruptive", "auto", "auto"]),
     automatic: sometimes(),
     drain: sometimes(0.2),
+    hooks: sometimes(0.25),
+    gates: sometimes(0.25),
+    badHooks: sometimes() ? random.between(0, 0.3) : 0,
+    bastionCrashes: sometimes(),
     drop: sometimes() ? random.between(0, 0.3) : 0,
     duplicate: sometimes() ? random.between(0, 0.2) : 0,
     slow: sometimes() ? random.between(0, 0.1) : 0,
@@ -71,6 +103,7 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     cutNodes: sometimes(),
     crashes: sometimes(),
     nodeCrashes: sometimes(0.4),
+    switchesOff: false,
     jumps: sometimes(0.3),
     slowNodes: sometimes(0.3),
     bad: sometimes() ? random.between(0, 0.3) : 0,
@@ -81,4 +114,5 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     manifests: sometimes(0.3),
     second: sometimes(0.15),
   };
+  return sometimes(0.07) ? { ...drawn, ...missing } : drawn;
 }

@@ -3,8 +3,10 @@ import { Random } from "../random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
 import { Agent } from "./agent.ts";
+import { Attendant } from "./attendant.ts";
 import { Checks } from "./checks.ts";
 import { endPhases, names, SimController, type Changes } from "./controller.ts";
+import { HookChecks } from "./hook-checks.ts";
 import { Machine } from "./machine.ts";
 import type { SimOrder } from "./memory.ts";
 import { Nemesis } from "./nemesis.ts";
@@ -32,6 +34,8 @@ export class RolloutWorld {
   readonly random: Random;
   readonly swarm: RolloutSwarm;
   readonly checks = new Checks(this);
+  readonly hooks = new HookChecks(this);
+  readonly attendants = names.map((name) => new Attendant(this, name));
   readonly network: RolloutNetwork;
   readonly nemesis = new Nemesis(this);
   readonly operator: Operator;
@@ -53,6 +57,8 @@ export class RolloutWorld {
     rollbacks: 0,
     cancels: 0,
     manifests: 0,
+    hooks: 0,
+    badHooks: 0,
     ended: 0,
     waiting: 0,
   };
@@ -111,6 +117,11 @@ export class RolloutWorld {
     return this.controllers.find((controller) => controller.id === id) as SimController;
   }
 
+  /** Who owns an update, by what he knows himself. */
+  ownerOf(name: string): SimController | undefined {
+    return this.controllers.find((controller) => controller.of(name).owner?.owner === controller.id);
+  }
+
   machine(id: string): Machine {
     return this.machines.find((machine) => machine.id === id) as Machine;
   }
@@ -118,7 +129,7 @@ export class RolloutWorld {
   /** A controller is down while its machine is. */
   #machineChanged(machine: Machine): void {
     if (machine.isDead) this.figures.deaths++;
-    this.checks.nodeChanged();
+    this.checks.nodeChanged(machine);
     if (machine.memory?.state === "failed" && !this.#failed.has(machine.memory)) {
       this.#failed.add(machine.memory);
       this.figures.failures++;
@@ -182,7 +193,7 @@ export class RolloutWorld {
     const list = this.underWay.get(id) ?? [];
     this.underWay.set(id, list);
     list.push(order);
-    this.checks.nodeChanged();
+    this.checks.orderSent();
     this.scheduler.after(55_000, () => list.splice(list.indexOf(order), 1));
     this.send(from, `${id}*`, () => this.#arrived(id, from, order));
   }
@@ -216,6 +227,7 @@ export class RolloutWorld {
     const agent = this.#agent(id);
     agent.asks(report);
     const { known } = agent;
+    this.checks.asked(machine, known);
     this.send(`${id}*`, to, () => {
       const controller = this.controller(to);
       if (!controller.isUp) return;
@@ -230,6 +242,8 @@ export class RolloutWorld {
     const until = this.swarm.duration;
     for (const machine of this.machines) this.#every(6_000, () => this.#exchange(machine));
     for (const controller of this.controllers) this.#every(4_000, () => controller.tick());
+    if (this.swarm.hooks || this.swarm.gates)
+      for (const attendant of this.attendants) this.#every(3_000, () => attendant.look());
     this.nemesis.begin(until);
     this.operator.begin(until);
     this.#run(until);

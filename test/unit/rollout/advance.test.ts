@@ -72,7 +72,7 @@ describe("a node that prepares", () => {
 describe("a node that is drained", () => {
   const spec = { drain: { enabled: true, command: "drain", timeoutSeconds: 100 } };
   const answer = (ok: boolean): Partial<RolloutView> => ({
-    answers: new Map([["n1/drain", { generation: 1, seq: 5, ok }]]),
+    answers: new Map([["n1/drain", { epoch: 2, owner: "c1", generation: 1, seq: 5, ok }]]),
   });
 
   it("is activated when the bastion says that it is done, at once when there is nothing to do", () => {
@@ -148,7 +148,12 @@ describe("a node that is verified", () => {
   });
   const answered = (answers: Readonly<Record<string, boolean>>, more: object = {}): Partial<RolloutView> => ({
     ...on(more),
-    answers: new Map(Object.entries(answers).map(([gate, ok]) => [`n1/gate ${gate}`, { generation: 1, seq: 5, ok }])),
+    answers: new Map(
+      Object.entries(answers).map(([gate, ok]) => [
+        `n1/gate ${gate}`,
+        { epoch: 2, owner: "c1", generation: 1, seq: 5, ok },
+      ]),
+    ),
   });
   const asked = { asked: true };
 
@@ -195,7 +200,7 @@ describe("a node that is verified", () => {
 
   it("fails as a drain when work cannot come back", () => {
     const spec = { drain: { enabled: true, after: { command: "undrain" } } };
-    const answers = new Map([["n1/undrain", { generation: 1, seq: 5, ok: false }]]);
+    const answers = new Map([["n1/undrain", { epoch: 2, owner: "c1", generation: 1, seq: 5, ok: false }]]);
     expect(next("verifying", { spec, report, row: { drained: true }, view: { ...on({}), answers } })).to.equal(
       "failed drain",
     );
@@ -236,6 +241,13 @@ describe("a node at rest", () => {
         expect(next(phase, { report }), phase).to.equal("-");
       }
     }
+  });
+
+  it("is asked again when another owner has brought it elsewhere", () => {
+    const follow = (report: Partial<Report>): string => follows({ ...report, fence: { ...earlier, owner: "c9" } });
+    expect(follow({ state: "activated", present: target })).to.equal("- - - - preflight preflight");
+    expect(follow({ state: "rolled_back" })).to.equal("- - preflight - - -");
+    expect(follow({ state: "fenced" })).to.equal("- - - - - -");
   });
 
   it("waits for its turn when it knows its owner, and has succeeded when it has the target already", () => {

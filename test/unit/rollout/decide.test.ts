@@ -722,6 +722,23 @@ describe("a new owner", () => {
     expect(rollout.phases).to.equal("n1=cancelled n2=succeeded");
     expect(rollout.progress.phase).to.equal("cancelled");
   });
+
+  it("asks again for a node that it called off, when another owner of the same epoch has brought it elsewhere", () => {
+    const rollout = begun(["n1"]).takeOver("c2").wish("rollback").after(661);
+    expect(rollout.phases).to.equal("n1=cancelled");
+    expect(rollout.progress.phase).to.equal("rolled_back");
+    const fence = { name: "u", epoch: 2, owner: "c9", generation: 1, seq: 4 };
+    rollout.report("n1", "activated", { fence, present: target, previous: old });
+    expect(rollout.phases).to.equal("n1=preflight");
+    expect(rollout.progress).to.deep.include({
+      phase: "rolled_back",
+      waits: "n1, which obeys c9, so one of them has to take over",
+    });
+    const there = { present: target, previous: old };
+    rollout.takeOver("c2").report("n1", "activated", there).report("n1", "activated", there);
+    expect(rollout.phases).to.equal("n1=rolling_back");
+    expect(rollout.progress).to.not.have.property("waits");
+  });
 });
 
 describe("a node that was drained and does not succeed", () => {
@@ -750,6 +767,17 @@ describe("a node that was drained and does not succeed", () => {
       expect(rollout.progress).to.deep.include(ended);
       expect(reasonOf(rollout.view)).to.equal("n1: it died");
     }
+  });
+
+  it("gets its work back when a former owner may have drained it, unknown here: silent, or prepared by its own word", () => {
+    const unknown = (): SteppedRollout =>
+      begun(["n1", "n2"], { drain }).takeOver("c2", { progress: undefined, rows: new Map(), reports: new Map() });
+    const silent = unknown().wish("cancel").after(661);
+    expect(silent.row("n1")).to.deep.include({ phase: "cancelled", drained: true });
+    const prepared = unknown().report("n1", "prepared").wish("cancel");
+    expect(prepared.row("n1")).to.deep.include({ phase: "cancelled", drained: true });
+    expect(hookOf(prepared)).to.equal("undrain");
+    expect(unknown().confirm("n1").wish("cancel").row("n1")).to.not.have.property("drained");
   });
 
   it("stays drained until it says that it went back, and the reason tells so", () => {

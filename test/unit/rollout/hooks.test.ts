@@ -21,7 +21,7 @@ function look(
 ): unknown {
   const row = { epoch: 1, owner: "c1", generation: 1, seq: 5, phase, since: 0, ...more };
   const known = Object.entries(answers).map(
-    ([hook, answer]) => [`n1/${hook}`, { generation: 1, seq: 5, ok: true, ...answer }] as const,
+    ([hook, answer]) => [`n1/${hook}`, { epoch: 1, owner: "c1", generation: 1, seq: 5, ok: true, ...answer }] as const,
   );
   const { view } = new SteppedRollout({ nodes: [aNode("n1", { version: target.version, ...node })], spec });
   return lookAtHooks({ ...view, answers: new Map(known) }, "n1", row);
@@ -75,8 +75,9 @@ describe("the hooks of a node", () => {
       });
   });
 
-  it("are asked again when the answer is to an older row or generation", () => {
-    expect(look("draining", { drain: { seq: 4 } })).to.deep.equal({ next: "drain" });
+  it("are asked again when the answer is to another row, owner or generation", () => {
+    for (const other of [{ seq: 4 }, { epoch: 2 }, { owner: "c2" }])
+      expect(look("draining", { drain: other })).to.deep.equal({ next: "drain" });
     expect(look("draining", { drain: { generation: 2 } })).to.deep.equal({ next: "drain" });
   });
 

@@ -134,7 +134,9 @@ describe("the reason of an update", () => {
 
   it("names none whose work came back, whatever that version kept and whatever is known of it", () => {
     const back = goingBack().report("n1", "rolled_back").answer("n1", "undrain", true);
-    const answers = new Map([[hookKey("n1", "undrain"), { generation: 1, seq: back.row("n1").seq, ok: true }]]);
+    const { epoch, owner, generation, seq } = back.row("n1");
+    const whose = { epoch, owner, generation, seq };
+    const answers = new Map([[hookKey("n1", "undrain"), { ...whose, ok: true }]]);
     for (const phase of ["rolled_back", "cancelled", "failed"] as const) {
       expect(named(back, { phase, drained: true }, answers), phase).to.equal("n1: gate web: 503");
       expect(named(back, { phase, drained: true }, new Map()), phase).to.match(/; n1 is drained until/);

@@ -38,6 +38,7 @@ describe("an attendant", () => {
       const nodeStatus = nodes.map((node) => ({ id: "1", hostname: "n1", dc: "DC1", ...node }));
       return {
         generation: 1,
+        owner: { id: "c1", epoch: 1 },
         signed,
         nodeStatus,
         spec: { strategy: { maxUnavailable: 1000 } },

@@ -25,7 +25,7 @@ describe("the updates that are there", () => {
   });
 
   it("leave out answers of hooks that nothing is called by", async () => {
-    const answer = { generation: 1, seq: 1, ok: true };
+    const answer = { epoch: 1, owner: "c1", generation: 1, seq: 1, ok: true };
     await write("update/u/hook/n1/%", answer);
     await write(keys.update("u").hook("n1", "gate web"), answer);
     expect([...(known.parts.index.read("u")?.answers.keys() ?? [])]).to.deep.equal(["n1/gate web"]);

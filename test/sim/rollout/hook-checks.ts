@@ -1,0 +1,98 @@
+import type { Row } from "#rollout/records.ts";
+import { isStuck } from "#rollout/hooks.ts";
+import { Violation } from "../violation.ts";
+import type { Asked } from "./attendant.ts";
+import type { SimController } from "./controller.ts";
+import type { Machine } from "./machine.ts";
+import type { SimOrder } from "./memory.ts";
+import type { RolloutWorld } from "./world.ts";
+
+/** What the bastion really did, and what must hold of it. */
+export class HookChecks {
+  readonly #world: RolloutWorld;
+  /** What was done well, by whatever asked for it. */
+  readonly #done = new Set<string>();
+  /** Nodes that are without their work, wholly or in part, by update and node. */
+  readonly #drained = new Set<string>();
+
+  constructor(world: RolloutWorld) {
+    this.#world = world;
+  }
+
+  begun(name: string, { id, hook, row }: Asked): void {
+    // By the word of a controller that is cut off, a process that has just begun cannot know better.
+    if (hook === "drain" && !this.#isOver(name, id, row)) this.#drained.add(`${name} ${id}`);
+  }
+
+  /** Some controller knows a later row of the node. */
+  #isOver(name: string, id: string, { generation, epoch, seq }: Row): boolean {
+    return this.#world.controllers.some((controller) => {
+      const known = controller.of(name).rows.get(id);
+      if (!known || known.generation !== generation) return (known?.generation ?? 0) > generation;
+      return known.epoch === epoch ? known.seq > seq : known.epoch > epoch;
+    });
+  }
+
+  ended(name: string, { id, hook = "", row }: Asked, isOk: boolean): void {
+    this.#world.figures.hooks++;
+    if (!isOk) {
+      this.#world.figures.badHooks++;
+      return;
+    }
+    if (hook === "drain") this.#done.add(`${name} ${id} ${row.generation} drain`);
+    else this.#done.add(rowKey(name, id, row, hook));
+    if (hook === "undrain") this.#drained.delete(`${name} ${id}`);
+  }
+
+  /** (i) Nobody takes a node down that was not drained. */
+  accepted({ id }: Machine, { step, fence }: Pick<SimOrder, "step" | "fence">): void {
+    const { swarm } = this.#world;
+    if (swarm.hooks && step === "activate" && !this.#done.has(`${fence.name} ${id} ${fence.generation} drain`))
+      throw new Violation(`(i) ${id} is to be activated by generation ${fence.generation} of ${fence.name}, undrained`);
+  }
+
+  /** (j) A node succeeds when its gate held since it was activated; where one has failed nothing more is started. */
+  committing(controller: SimController, { name, id, before, row }: Committed): void {
+    if (!this.#world.swarm.gates || !before) return;
+    if (before.phase === "verifying" && row.phase === "succeeded" && !this.#done.has(rowKey(name, id, before, gate)))
+      throw new Violation(`(j) ${controller.id} says that ${id} succeeded by ${name}, and its gate did not hold`);
+    if (row.phase !== "preparing" && row.phase !== "draining" && row.phase !== "activating") return;
+    const { rows, answers } = controller.of(name);
+    for (const [other, { generation, seq, phase }] of rows) {
+      const answer = answers.get(`${other}/${gate}`);
+      const isFailed = answer?.ok === false && answer.generation === generation && answer.seq === seq;
+      if (phase === "verifying" && isFailed && generation === row.generation && row.seq === before.seq + 1)
+        throw new Violation(`(j) ${controller.id} starts ${id} by ${name} though a gate of ${other} failed`);
+    }
+  }
+
+  /** (k) Whoever was drained has its work back, unless what ran before does not run, or giving it back failed. */
+  atEnd(controller: SimController, name: string): void {
+    const view = controller.viewOf(name);
+    for (const { id, isDead, present, movedBy } of this.#world.machines) {
+      const row = view?.rows.get(id);
+      if (!view || !row || isDead || !this.#drained.has(`${name} ${id}`) || row.generation !== view.generation)
+        continue;
+      const answer = view.answers.get(`${id}/undrain`);
+      const isRefused = answer?.ok === false && answer.seq === row.seq && answer.generation === row.generation;
+      // What another update brought since does not tell this one that what failed is gone.
+      const mayRunTarget = present === view.target.id || movedBy !== name;
+      const isLeft = row.phase === "failed" && (mayRunTarget || isStuck(view, id, row));
+      if (!isRefused && !isLeft)
+        throw new Violation(`(k) ${id} is ${row.phase} by ${name}, and never got its work back`);
+    }
+  }
+}
+
+const gate = "gate web";
+
+interface Committed {
+  readonly name: string;
+  readonly id: string;
+  readonly before: Row | undefined;
+  readonly row: Row;
+}
+
+function rowKey(name: string, id: string, { generation, epoch, owner, seq }: Row, hook: string): string {
+  return [name, id, generation, epoch, owner, seq, hook].join(" ");
+}
