@@ -236,10 +236,11 @@ describe("updates of a cluster on real nodes", function () {
       selector: { nodeIds: ["d", "e"] },
       strategy: { type: "batch", batchSize: 2, maxUnavailable: 2 },
       approvalPolicy: "auto",
+      drain: { enabled: true, command: "true", timeoutSeconds: 600 },
     });
-    const isUnderWay = (phase: string): boolean => !["pending", "preflight", "succeeded"].includes(phase);
-    // Each begins as soon as it has confirmed its owner.
-    await until("batches", ({ nodeStatus }) => nodeStatus.every(({ phase }) => isUnderWay(phase)));
+    // Nobody drains them as long as nobody attends.
+    await until("batches", ({ nodeStatus }) => nodeStatus.every(({ phase }) => phase === "draining"));
+    await kcore("update", "cluster", "attend", "batches");
     const done = await ended("batches", "succeeded");
     expect(done.waves.map((wave) => wave.length)).to.deep.equal([2]);
     expect(await versions()).to.deep.equal({ ...all("0.2.0"), d: "0.3.0", e: "0.3.0" });

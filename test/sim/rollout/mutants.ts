@@ -238,11 +238,21 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   anygate: {
     why: "a gate that failed is as good as one that held",
     edits: [
-      { file: "rollout/hooks.ts", from: "if (!answer.ok) return", to: 'if (!answer.ok && name === "drain") return' },
+      {
+        file: "rollout/hooks.ts",
+        from: "if (answer?.ok === true) continue;",
+        to: 'if (answer?.ok === true || (answer && name !== "drain")) continue;',
+      },
     ],
   },
   anyanswer: {
     why: "an answer to one row counts for every one",
-    edits: [{ file: "rollout/hooks.ts", from: "seq === row.seq && ", to: "seq <= row.seq && " }],
+    edits: [
+      {
+        file: "rollout/hooks.ts",
+        from: "seq === row.seq && epoch === row.epoch && owner === row.owner",
+        to: "seq <= row.seq && epoch <= row.epoch && owner !== undefined",
+      },
+    ],
   },
 };
