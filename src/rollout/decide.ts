@@ -157,22 +157,17 @@ function whyBusy(view: RolloutView, id: string, row: Row): string {
 /**
  * What is called off when it goes no further. A node that was asked what a former owner began has some time to say so; one that is known to
  * obey another is not given up, since it may be anywhere: that takes a takeover. One that is silent, and ran the target by its last word, was
- * not taken back; where it was on its way there by that, it may run it.
+ * not taken back.
  */
 function calledOff(view: RolloutView, rows: ReadonlyMap<string, Row>): ReadonlyMap<string, Row> {
   const isSilent = (id: string, row: Row): boolean =>
     row.phase === "preflight" && isLate(view, row, "activateSeconds") && otherOwnerOf(view, id) === undefined;
-  const isLeft = (id: string): boolean => isGoingBack(view) && view.reports.get(id)?.present.id === view.target.id;
-  const isBegun = (id: string, { generation }: Row): boolean => {
-    const report = view.reports.get(id);
-    return report?.fence.generation === generation && (report.state === "activating" || report.state === "activated");
-  };
+  const isLeft = (id: string, row: Row): boolean =>
+    isSilent(id, row) && isGoingBack(view) && view.reports.get(id)?.present.id === view.target.id;
   const open = [...rows].filter(([id, row]) => isOpen(row) || isSilent(id, row));
   return new Map(
     open.map(([id, row]) => {
-      const kind = isLeft(id) ? "rollback" : "unreachable";
-      if (isSilent(id, row) && (isLeft(id) || isBegun(id, row)))
-        return [id, fail(view, row, kind, "it did not say what it runs now")];
+      if (isLeft(id, row)) return [id, fail(view, row, "rollback", "it did not say what it runs now")];
       const next = to(view, row, "cancelled");
       const mayBeDrained = row.phase === "draining" || (row.phase === "preflight" && view.spec.drain.enabled);
       return [id, mayBeDrained ? { ...next, drained: true } : next];

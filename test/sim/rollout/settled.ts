@@ -132,14 +132,18 @@ export function atEnd(world: RolloutWorld): void {
 }
 
 /** (c) The row of a node says what it runs. */
-function compare(machine: Machine, { name, head, wishes }: Records, row: Row): void {
+function compare(machine: Machine, records: Records, row: Row): void {
+  const { name, head, wishes } = records;
   // What another update did to it since is that one's.
   const isOthers = machine.movedBy !== "" && machine.movedBy !== name;
   if (isOthers || row.generation !== head?.generation) return;
   const isOnTarget = machine.present === head.target;
   // Called off before it came to the node, it leaves what an earlier generation brought.
   const isLeft = row.phase === "cancelled" && row.generation > 1 && wishes.rollback?.generation !== row.generation;
-  const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || isLeft || !isOnTarget;
+  // A node speaks to the update that it obeys: where another one took it before it told what it had come to, this one cannot know.
+  const isTaken = machine.memory?.remembered.fence.name !== name;
+  const isUntold = row.phase === "cancelled" && isTaken && records.report(machine.id)?.present.id !== head.target;
+  const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || isLeft || isUntold || !isOnTarget;
   if (!isRight)
     throw new Violation(`(c) ${machine.id} runs ${machine.present}, and its row says ${row.phase} of ${head.target}`);
 }

@@ -644,17 +644,6 @@ describe("a new owner", () => {
     expect(rollout.finish("n1").finish("n2").progress.phase).to.equal("succeeded");
   });
 
-  it("does not say of a silent node that it was called off, when that was on its way to the target", () => {
-    const rollout = begun(["n1", "n2"]).report("n1", "prepared").report("n1", "activating").takeOver("c2");
-    rollout.confirm("n2").wish("cancel").after(661);
-    expect(rollout.phases).to.equal("n1=failed n2=cancelled");
-    expect(rollout.row("n1").failure).to.deep.equal({
-      kind: "unreachable",
-      message: "it did not say what it runs now",
-    });
-    expect(rollout.progress.phase).to.equal("failed");
-  });
-
   it("goes on with an activation that is under way, and knows how to take it back", () => {
     const rollout = begun(["n1", "n2"]).report("n1", "prepared").takeOver("c2").confirm("n2");
     rollout.report("n1", "activating");
