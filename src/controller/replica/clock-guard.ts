@@ -10,7 +10,7 @@ const slewRate = 0.001;
 /** Compares this controller's wall clock with its peers', and says when it must not stamp anything. */
 export class ClockGuard {
   /** Per peer its wall clock minus our monotonic one, so that a jump of our own wall shows at once. */
-  readonly #peers = new Map<string, { readonly difference: number; readonly at: number }>();
+  readonly #peers = new Map<string, { readonly difference: number; readonly at: number; readonly roundTrip: number }>();
   readonly #clock: Clock;
   readonly #tuning: Tuning;
 
@@ -63,7 +63,7 @@ export class ClockGuard {
     const roundTrip = now - sentMono - (there[1] - there[0]);
     if (roundTrip >= 0 && roundTrip <= longestRoundTrip) {
       const difference = (there[0] - sentMono + (there[1] - now)) / 2;
-      this.#peers.set(peer, { difference, at: now });
+      this.#peers.set(peer, { difference, at: now, roundTrip });
       if (!this.isFenced()) this.#believe();
     }
     return roundTrip;
@@ -78,6 +78,12 @@ export class ClockGuard {
     const known = this.#peers.get(peer);
     if (!known || this.#clock.mono() - known.at > keptFor) return undefined;
     return known.difference - (this.#clock.wall() - this.#clock.mono());
+  }
+
+  /** How far the peer's clock is off at least, ms: all of the round trip may have been on one way (RFC 5905, section 8). */
+  driftOf(peer: string): number {
+    const offset = Math.abs(this.offsetOf(peer) ?? 0);
+    return Math.max(0, offset - (this.#peers.get(peer)?.roundTrip ?? 0) / 2);
   }
 
   /** Whether this clock is too far from the median of those of the reachable peers. Of two in the middle, the nearer counts. */

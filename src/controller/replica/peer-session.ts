@@ -297,8 +297,9 @@ export class Session implements LinkEvents, Stream {
 
   #watchClock(): void {
     const offset = this.#core.guard.offsetOf(this.peer.id) ?? 0;
+    const isOff = this.#core.guard.driftOf(this.peer.id) >= this.#core.tuning.driftWarning;
     const text = `the clock of ${this.peer.id} differs by ${Math.round(offset)} ms`;
-    this.#core.alarms.set(Math.abs(offset) >= this.#core.tuning.driftWarning, "CLOCK_DRIFT", this.peer.id, text);
+    this.#core.alarms.set(isOff, "CLOCK_DRIFT", this.peer.id, text);
   }
 
   #walls(): readonly [number, number] {

@@ -84,6 +84,23 @@ describe("a controller whose own clock jumps", () => {
     expect(guard.jump({ isAlone: false })).to.be.within(19_000, 21_000);
   });
 
+  it("holds a peer's clock to be off only as far as its answer's way does not explain it", () => {
+    let mono = 0;
+    const guard = new ClockGuard({ wall: () => 1e12 + mono, mono: () => mono }, defaultTuning);
+    const driftAfter = (forth: number, back: number, off: number): number => {
+      const sent = mono;
+      const there = 1e12 + sent + forth + off;
+      mono += forth + back;
+      guard.sample("b", sent, [there, there]);
+      return guard.driftOf("b");
+    };
+    expect(driftAfter(1_800, 0, 0)).to.equal(0);
+    expect(driftAfter(0, 1_800, 0)).to.equal(0);
+    expect(driftAfter(10, 10, -700)).to.equal(690);
+    expect(driftAfter(900, 900, 1_500)).to.equal(600);
+    expect(guard.driftOf("nobody")).to.equal(0);
+  });
+
   it("V4: says that it takes no writes, for how long, and what waits, when it stamped ahead of its clock", async () => {
     const { b, scheduler } = await ahead();
     const { readOnly, readOnlyFor } = b.replica.status();
