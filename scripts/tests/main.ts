@@ -8,11 +8,11 @@ import { startJob, type JobResult, type Running } from "./run-job.ts";
 import { nextJob } from "./schedule.ts";
 import { jobsOf, readTimes, suites, timesFile, type Job } from "./suites.ts";
 
-const usage = `node scripts/tests/main.ts [SUITE…] [--changed [REF]] [--again] [--save]
+const usage = `node scripts/tests/main.ts [SUITE…] [--changed] [--since REF] [--again] [--save]
 
   SUITE…     ${[...Object.keys(suites), "checks"].join(", ")}; without one: unit sim integration smoke
-  --changed  only test files that a change since REF (HEAD) can break; the rest is named as left out
-  --since REF
+  --changed  only test files that uncommitted changes can break; the rest is told as left out
+  --since REF  with --changed: what changed since this commit, too
   --again    a file that failed runs once more, alone, when all others have ended; it counts as it ended then
   --save     keeps the times in scripts/tests/times.json`;
 
