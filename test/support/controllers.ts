@@ -17,6 +17,7 @@ import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
 import { codec, eventually, issueTo, passphrase, startDaemon, writeCredentials } from "./cluster.ts";
 import type { Daemon, TestCluster } from "./cluster.ts";
+import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 
 /** One controller of a test's cluster: in this process, or as a process of its own. */
@@ -277,7 +278,12 @@ export async function prepareController(
   }
   const clients: ApiClient[] = [];
   const clientOf = (given: Credentials): ApiClient => {
-    const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: given, clock: Date.now });
+    const client = openApi({
+      endpoint: parseEndpoint(endpoint),
+      credentials: given,
+      clock: Date.now,
+      timeoutMs: hangLimit,
+    });
     clients.push(client);
     return unrecorded.has(given) ? recordingFirst(client, operator, given) : client;
   };

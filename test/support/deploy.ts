@@ -6,6 +6,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
+import { hangLimit } from "./limit.ts";
 import { makeProject } from "./project.ts";
 
 /** What a command ended with; `code` is 128 + the signal's number for one that a signal ended. */
@@ -70,7 +71,7 @@ export async function openBastion(
     project,
     home,
     runs,
-    kcore: (args, { env: extra = {}, timeout = 180_000 } = {}) => {
+    kcore: (args, { env: extra = {}, timeout = 2 * hangLimit } = {}) => {
       const child = spawn(kcoreProgram, args, {
         cwd: project,
         env: { ...env, ...extra },
@@ -111,7 +112,7 @@ export async function openBastion(
         .slice(0, -1)
         .map((line) => JSON.parse(line) as RunEvent);
     },
-    until: async (holds, what, limit = 60_000) => {
+    until: async (holds, what, limit = hangLimit) => {
       let events: readonly RunEvent[] = [];
       for (const end = Date.now() + limit; Date.now() < end; await sleep(50)) {
         events = (await newest()) === "" ? [] : await bastion.events();
@@ -191,7 +192,7 @@ export function exchangesOf(events: readonly RunEvent[]): Readonly<Record<string
 }
 
 /** What a command prints on a node as root; throws unless it exits 0. */
-export async function on(node: LabNode, command: string, timeout = 60_000): Promise<string> {
+export async function on(node: LabNode, command: string, timeout = hangLimit): Promise<string> {
   const { code, stdout, stderr } = await node.exec(command, { timeout });
   if (code !== 0) throw new Error(`${node.name}: ${command}: exit ${code}\n${stdout}${stderr}`);
   return stdout.trim();

@@ -7,6 +7,7 @@ import type { WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 import { openSession } from "#engine/session/open-session.ts";
+import { hangLimit } from "./limit.ts";
 import { nodeEntry } from "./runs.ts";
 import { noTables } from "./tables.ts";
 
@@ -67,7 +68,7 @@ export async function flood(drafts: readonly StepDraft[], says: () => Iterable<U
     recorded: new Map(),
     resumed: false,
     waitForLock: false,
-    connectTimeout: 10_000,
+    connectTimeout: hangLimit,
     retryDelays: [],
     connectSlot: () => Promise.resolve(() => undefined),
   });

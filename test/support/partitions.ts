@@ -1,6 +1,7 @@
 import { ApiRefusal } from "#api/client.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ControllerPlace, TestController } from "./controllers.ts";
+import { hangLimit } from "./limit.ts";
 import type { NetHost } from "./net-hosts.ts";
 
 /** What can happen to the network between three controllers, the third of which is in another datacenter. */
@@ -192,7 +193,8 @@ export async function timeToAgree(controllers: readonly TestController[]): Promi
     );
     const took = performance.now() - began;
     if (views.size === 1) return took;
-    if (took > 30_000) throw new Error(`they hold different things after 30 s: ${[...views].join("\n")}`);
+    if (took > hangLimit)
+      throw new Error(`they hold different things after ${hangLimit / 1000} s: ${[...views].join("\n")}`);
     await sleep(25);
   }
 }

@@ -16,8 +16,7 @@ export interface TransportUnderTest {
 
 /** What every transport promises. */
 export function describeTransport(name: string, start: () => Promise<TransportUnderTest>): void {
-  describe(`transport: ${name}`, function () {
-    this.timeout(20_000);
+  describe(`transport: ${name}`, () => {
     let transport: TransportUnderTest;
     let host: Host;
     before(async () => {

@@ -5,8 +5,7 @@ import { TestProject } from "#support/kcore.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import { readPages } from "#support/pages.ts";
 
-describe("kcore check", function () {
-  this.timeout(30_000);
+describe("kcore check", () => {
   let project: TestProject;
   beforeEach(() => (project = new TestProject({ "states/a.yaml": "steps: [{ id: a, file.absent: { path: /a } }]\n" })));
   afterEach(() => project.remove());

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
 
-describe("kcore's commands", function () {
-  this.timeout(30_000);
+describe("kcore's commands", () => {
   let project: TestProject;
   beforeEach(() => (project = new TestProject()));
   afterEach(() => project.remove());

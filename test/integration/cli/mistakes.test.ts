@@ -19,9 +19,7 @@ const mistakes = parse(readFileSync(fixture, "utf8")) as readonly Mistake[];
 const written = "/tmp/kcore-bad-input";
 const good = `steps:\n  - id: written\n    file.managed: { path: ${written}, content: x }\n`;
 
-describe("kcore, given something wrong", function () {
-  this.timeout(60_000);
-
+describe("kcore, given something wrong", () => {
   it("has been tried with many mistakes, each told apart", () => {
     expect(new Set(mistakes.map(({ what }) => what)).size)
       .to.equal(mistakes.length)

@@ -7,8 +7,7 @@ import { TestProject } from "#support/kcore.ts";
 
 const fixtures = join(import.meta.dirname, "../../fixtures/runs");
 
-describe("recorded runs from the command line", function () {
-  this.timeout(60_000);
+describe("recorded runs from the command line", () => {
   let project: TestProject;
   before(() => {
     project = new TestProject();

@@ -24,8 +24,7 @@ steps:
 `,
 };
 
-describe("kcore, from the command line to a node and back", function () {
-  this.timeout(60_000);
+describe("kcore, from the command line to a node and back", () => {
   let project: TestProject;
   let target: string;
   beforeEach(() => {

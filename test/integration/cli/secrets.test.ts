@@ -11,8 +11,7 @@ import { openShell } from "#support/terminal.ts";
 
 const ROSTER = "roster/nodes.yaml";
 
-describe("secrets in git", function () {
-  this.timeout(60_000);
+describe("secrets in git", () => {
   let project: TestProject;
   let home: string;
 

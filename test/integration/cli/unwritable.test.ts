@@ -6,9 +6,7 @@ import { root } from "#support/pages.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 /** /proc is a folder in which nobody can make one, and says that it is not there. */
-describe("a folder that cannot be made", function () {
-  this.timeout(60_000);
-
+describe("a folder that cannot be made", () => {
   for (const words of [
     ["schema", "--out", "/proc/kcore/x"],
     ["man", "--out", "/proc/kcore/x"],

@@ -35,8 +35,7 @@ const silent = createLog({ write: () => undefined, clock: Date.now });
 const nodeEntry = (name: string, id: string, changes: Partial<NodeEntry> = {}): NodeEntry =>
   rosterEntry(name, { id, address: "127.0.0.1", roles: ["worker"], ...changes });
 
-describe("bastion actions against a real controller", function () {
-  this.timeout(20_000);
+describe("bastion actions against a real controller", () => {
   let cluster: TestCluster;
   let port: number;
   let stop: AbortController;

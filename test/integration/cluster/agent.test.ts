@@ -17,8 +17,7 @@ import type { ControllerOptions, TestController } from "#support/controllers.ts"
 
 const dayMs = 86_400_000;
 
-describe("the agent of a node, with real controllers", function () {
-  this.timeout(60_000);
+describe("the agent of a node, with real controllers", () => {
   let cluster: TestCluster;
   let nodeId: string;
   let port: number;

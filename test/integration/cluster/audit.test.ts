@@ -16,8 +16,7 @@ import type { TestController } from "#support/controllers.ts";
 /** Stands wherever a value is written; no line may hold it. */
 const canary = "canary-5f1d";
 
-describe("a controller's audit", function () {
-  this.timeout(60_000);
+describe("a controller's audit", () => {
   let cluster: TestCluster;
   let controller: TestController;
   let other: TestController;

@@ -19,8 +19,7 @@ import { codeOf } from "#support/rejection.ts";
 
 const mebibyte = 2 ** 20;
 
-describe("bundles on controllers", function () {
-  this.timeout(60_000);
+describe("bundles on controllers", () => {
   let cluster: TestCluster;
   let stop: () => Promise<void>;
   let first: TestController;

@@ -12,8 +12,7 @@ const slice = [
   "the folder of 2 is put back",
 ];
 
-describe("the checker, with a client, a model and a judge of its own", function () {
-  this.timeout(60_000);
+describe("the checker, with a client, a model and a judge of its own", () => {
   const life = new Life();
   let cluster: Cluster | undefined;
 

@@ -24,8 +24,7 @@ import { TestProject, type Ended } from "#support/kcore.ts";
 import { openShell } from "#support/terminal.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
-describe("the cluster's commands against three real controllers", function () {
-  this.timeout(60_000);
+describe("the cluster's commands against three real controllers", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;

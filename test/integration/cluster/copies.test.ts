@@ -17,8 +17,7 @@ interface Copy {
   readonly end: () => Promise<void>;
 }
 
-describe("two processes that run as one controller", function () {
-  this.timeout(60_000);
+describe("two processes that run as one controller", () => {
   let cluster: TestCluster;
   let stops: (() => Promise<void>)[];
 

@@ -5,8 +5,7 @@ import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
-describe("controllers that are killed", function () {
-  this.timeout(120_000);
+describe("controllers that are killed", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;

@@ -17,8 +17,7 @@ import { codec, createTestCluster, eventually, issueTo, startDaemon, writeCreden
 import type { Daemon, TestCluster } from "#support/cluster.ts";
 import { freePort } from "#support/ports.ts";
 
-describe("controller and agent as processes", function () {
-  this.timeout(30_000);
+describe("controller and agent as processes", () => {
   let cluster: TestCluster;
   let port: number;
   const controllerId = randomUUID();

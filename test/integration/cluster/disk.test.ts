@@ -11,8 +11,7 @@ import type { ControllerPlace, TestController } from "#support/controllers.ts";
 import { findLost, putNumber, timeToAgree } from "#support/partitions.ts";
 import { freePort } from "#support/ports.ts";
 
-describe("a controller that is short of room, or of files", function () {
-  this.timeout(60_000);
+describe("a controller that is short of room, or of files", () => {
   let cluster: TestCluster;
   let controllers: readonly [TestController, TestController];
   let stop: () => Promise<void> = () => Promise.resolve();

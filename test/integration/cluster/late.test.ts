@@ -11,8 +11,7 @@ import type { TestController } from "#support/controllers.ts";
 
 const day = 86_400_000;
 
-describe("a node whose certificate expired while it was off", function () {
-  this.timeout(60_000);
+describe("a node whose certificate expired while it was off", () => {
   let cluster: TestCluster;
   let controller: TestController;
 

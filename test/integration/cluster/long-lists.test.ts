@@ -11,8 +11,7 @@ import type { TestController } from "#support/controllers.ts";
 /** Much more than one turn of the event loop would allow for; a list in one piece took 1.6 s. */
 const longest = 300;
 
-describe("a controller that is asked for long lists", function () {
-  this.timeout(120_000);
+describe("a controller that is asked for long lists", () => {
   let cluster: TestCluster;
   let controller: TestController;
   const objects = 5_000;

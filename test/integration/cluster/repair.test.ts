@@ -17,8 +17,7 @@ interface Repaired {
   readonly lostFile?: string;
 }
 
-describe("a controller whose state was damaged, or put back", function () {
-  this.timeout(60_000);
+describe("a controller whose state was damaged, or put back", () => {
   let cluster: TestCluster;
   let controllers: readonly [TestController, TestController];
   let stop: () => Promise<void> = () => Promise.resolve();

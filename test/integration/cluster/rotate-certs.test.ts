@@ -15,8 +15,7 @@ import type { Ended } from "#support/kcore.ts";
 
 const run = promisify(execFile);
 
-describe("rotate certs on a live cluster of three controllers", function () {
-  this.timeout(120_000);
+describe("rotate certs on a live cluster of three controllers", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;

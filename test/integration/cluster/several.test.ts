@@ -17,8 +17,7 @@ import type { TestController } from "#support/controllers.ts";
 import { startDelayLine } from "#support/delay-line.ts";
 import type { DelayLine } from "#support/delay-line.ts";
 
-describe("several controllers", function () {
-  this.timeout(60_000);
+describe("several controllers", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;
@@ -274,8 +273,7 @@ describe("several controllers", function () {
   });
 });
 
-describe("controllers that lose sight of each other", function () {
-  this.timeout(90_000);
+describe("controllers that lose sight of each other", () => {
   let cluster: TestCluster;
   let lines: DelayLine[];
   let stop: () => Promise<void>;

@@ -13,8 +13,7 @@ import { TestProject } from "#support/kcore.ts";
 import { openShell, type ShellTerminal } from "#support/terminal.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
-describe("kcore top against three real controllers", function () {
-  this.timeout(60_000);
+describe("kcore top against three real controllers", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;

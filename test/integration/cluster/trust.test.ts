@@ -48,8 +48,7 @@ import type { Ended } from "#support/kcore.ts";
 
 const day = 86_400_000;
 
-describe("trust between clients and controllers", function () {
-  this.timeout(30_000);
+describe("trust between clients and controllers", () => {
   let cluster: TestCluster;
   let stranger: TestCluster;
   let controller: TestController;
@@ -520,8 +519,7 @@ describe("trust between clients and controllers", function () {
   });
 });
 
-describe("keys that nobody recorded, and keys that were replaced", function () {
-  this.timeout(60_000);
+describe("keys that nobody recorded, and keys that were replaced", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;
@@ -665,8 +663,7 @@ describe("keys that nobody recorded, and keys that were replaced", function () {
   });
 });
 
-describe("the key of a rotated sub-CA", function () {
-  this.timeout(60_000);
+describe("the key of a rotated sub-CA", () => {
   let cluster: TestCluster;
   let controller: TestController;
   let root: Root;
@@ -722,8 +719,7 @@ describe("the key of a rotated sub-CA", function () {
   });
 });
 
-describe("a CA key in the making, and somebody in between", function () {
-  this.timeout(60_000);
+describe("a CA key in the making, and somebody in between", () => {
   let cluster: TestCluster;
   let controller: TestController;
   let project: TestProject;
@@ -771,8 +767,7 @@ describe("a CA key in the making, and somebody in between", function () {
   });
 });
 
-describe("a controller that joins", function () {
-  this.timeout(60_000);
+describe("a controller that joins", () => {
   let cluster: TestCluster;
   const controllers: TestController[] = [];
 
@@ -819,8 +814,7 @@ describe("a controller that joins", function () {
   });
 });
 
-describe("a controller that founded the cluster and is out of it", function () {
-  this.timeout(60_000);
+describe("a controller that founded the cluster and is out of it", () => {
   let cluster: TestCluster;
   let founder: TestController;
   let other: TestController;

@@ -17,8 +17,7 @@ type Plan = ReplyOf<"planUpdate">;
 /** Of a node that is in the roster, and is this machine. */
 const hereId = randomUUID();
 
-describe("cluster updates by their commands, against three real controllers", function () {
-  this.timeout(120_000);
+describe("cluster updates by their commands, against three real controllers", () => {
   let site: UpdateSite;
   /** By host name: what a node answers with, instead of doing as it is told. */
   const answers = new Map<string, (step: string) => Answer | Promise<Answer>>();
@@ -41,7 +40,7 @@ describe("cluster updates by their commands, against three real controllers", fu
     eventually(async () => {
       const view = await get(name);
       return view.phase === phase && view;
-    }, 20_000);
+    });
 
   /** Writes a manifest that means these nodes. */
   const manifest = (name: string, names: readonly string[], version: string, more: object = {}): string =>
@@ -246,7 +245,7 @@ steps:
     );
     let seen = "";
     child.stdout?.on("data", (text: string) => (seen += text));
-    await eventually(() => seen.includes("waits for promotion; kcore update cluster promote canary"), 20_000);
+    await eventually(() => seen.includes("waits for promotion; kcore update cluster promote canary"));
     expect(site.node("n1").present().version).not.to.equal("0.5.0");
     expect(await does("promote", "canary")).to.contain("canary is promoted");
     expect((await ended).code).to.equal(0);
@@ -257,7 +256,7 @@ steps:
     const held = Promise.withResolvers<Answer>();
     answers.set("n3", (step) => (step === "activate" ? held.promise : { ok: true }));
     await apply(manifest("stopped", ["n3", "n4"], "0.5.0", { approvalPolicy: "auto" }));
-    await eventually(async () => (await get("stopped")).nodeStatus[0]?.phase === "activating", 20_000);
+    await eventually(async () => (await get("stopped")).nodeStatus[0]?.phase === "activating");
     await does("cancel", "stopped");
     expect(await reachesWait("stopped")).to.contain("n3");
     held.resolve({ ok: true });
@@ -266,7 +265,7 @@ steps:
     expect((await kcore("get", "stopped", "-w")).code).to.equal(1);
   });
 
-  const reachesWait = (name: string): Promise<string> => eventually(async () => (await get(name)).waits, 20_000);
+  const reachesWait = (name: string): Promise<string> => eventually(async () => (await get(name)).waits);
 
   it("a node that fails ends it, with its reason; -o json -w tells each transition on a line", async () => {
     answers.set("n4", (step) =>
@@ -359,7 +358,7 @@ steps:
     await apply(manifest("drain-called-off", ["n4", "n5"], "0.6.0", { drain, strategy, approvalPolicy: "auto" }));
     const watching = kcore("get", "drain-called-off", "-w");
     const said = (): readonly string[] => readFileSync(turns, { encoding: "utf8", flag: "a+" }).trim().split("\n");
-    await eventually(() => said().length === 2, 20_000);
+    await eventually(() => said().length === 2);
     await kcore("cancel", "drain-called-off");
     const { code, stderr } = await watching;
     expect(code, stderr).to.equal(1);
@@ -488,7 +487,7 @@ steps:
     const held = Promise.withResolvers<Answer>();
     answers.set("n1", (step) => (step === "prepare" ? held.promise : { ok: true }));
     await apply(manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto" }), "-s", at(0).endpoint);
-    await eventually(async () => (await get("handed")).nodeStatus[0]?.phase === "preparing", 20_000);
+    await eventually(async () => (await get("handed")).nodeStatus[0]?.phase === "preparing");
     expect(await does("takeover", "handed")).to.contain("it was before; for another");
     const refused = await kcore("takeover", "handed", "--force");
     expect(refused.code).to.equal(2);
@@ -497,7 +496,7 @@ steps:
     const unheard = await eventually(async () => {
       const { stderr } = await kcore("approve", "handed", "-s", at(1).endpoint);
       return stderr.includes("is not heard of") && stderr;
-    }, 20_000);
+    });
     expect(unheard).to.contain("kcore update cluster takeover handed");
     const taken = await does("takeover", "handed", "-s", at(1).endpoint);
     expect(taken).to.equal(`handed is owned by ${at(1).endpoint}: epoch 3, granted by 2 of 3 controllers\n`);

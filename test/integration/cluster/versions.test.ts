@@ -14,8 +14,7 @@ import { timeToAgree } from "#support/partitions.ts";
 import { openWirePeer } from "#support/wire-peer.ts";
 import type { WirePeer } from "#support/wire-peer.ts";
 
-describe("controllers of two versions", function () {
-  this.timeout(60_000);
+describe("controllers of two versions", () => {
   let cluster: TestCluster;
   let controllers: readonly [TestController, TestController];
   let stop: () => Promise<void>;

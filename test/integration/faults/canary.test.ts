@@ -31,8 +31,7 @@ const timer = setInterval(look, 2);
 process.on("SIGTERM", () => { clearInterval(timer); console.log("rounds " + rounds); process.exit(0); });
 `;
 
-describe("canary secrets in whole runs of kcore", function () {
-  this.timeout(60_000);
+describe("canary secrets in whole runs of kcore", () => {
   let project: string;
   let state: string;
   let target: string;

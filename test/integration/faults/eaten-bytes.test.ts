@@ -8,8 +8,7 @@ import { shells } from "#support/steps.ts";
 
 const entry = 'IFS= read -r k; eval "$k"';
 
-describe("bytes of a program that are lost on its way", function () {
-  this.timeout(60_000);
+describe("bytes of a program that are lost on its way", () => {
   let folder: string;
   let run: RunVariables;
   beforeEach(() => {

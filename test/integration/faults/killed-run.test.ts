@@ -23,8 +23,7 @@ interface Ended {
   readonly output: string;
 }
 
-describe("a run under signals", function () {
-  this.timeout(120_000);
+describe("a run under signals", () => {
   let project: string;
   let target: string;
   beforeEach(() => {

@@ -8,8 +8,7 @@ import { startDelayLine } from "#support/delay-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import { startSshd } from "#support/sshd.ts";
 
-describe("the lease of a run", function () {
-  this.timeout(60_000);
+describe("the lease of a run", () => {
   let folder: string;
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-lease-"))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));

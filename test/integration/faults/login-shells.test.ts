@@ -25,8 +25,7 @@ const shells: Readonly<Record<string, string>> = {
   mksh: "/usr/bin/mksh",
 };
 
-describe("odd logins", function () {
-  this.timeout(30_000);
+describe("odd logins", () => {
   let sshd: SshServer;
   // What a login shell started may still make folders for a moment: in this one it cannot.
   let all: string;

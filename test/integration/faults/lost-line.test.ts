@@ -10,8 +10,7 @@ import { draftOf, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-describe("a line that breaks at any byte", function () {
-  this.timeout(90_000);
+describe("a line that breaks at any byte", () => {
   let sshd: SshServer;
   let line: CuttingLine;
   let folder: string;

@@ -15,8 +15,7 @@ import { wideRun } from "#support/wide-run.ts";
 /** Looks in the page for texts that are hard to read. */
 const contrasts = readFileSync(new URL("../../support/contrasts.js", import.meta.url), "utf8");
 
-describe("The HTML report in a browser", function () {
-  this.timeout(60_000);
+describe("The HTML report in a browser", () => {
   let dir: TempDir;
   let browser: Browser;
   const files: Record<string, string> = {};

@@ -30,8 +30,7 @@ const run = (command: string, ...args: readonly string[]): string =>
  * What nixos.installed does to a disk, with a real Nix, a real disk and a stand-in for nixos-install, in a mount namespace that passes for a live
  * system. The real nixos-install needs nixpkgs, and has never been run by these tests.
  */
-describe("nixos.installed", function () {
-  this.timeout(120_000);
+describe("nixos.installed", () => {
   let project: TempDir;
   let device: string;
   let byId: string;

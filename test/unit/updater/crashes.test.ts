@@ -99,9 +99,8 @@ function look(world: UpdateWorld): readonly unknown[] {
   return [world.report()?.state, world.version(), world.at(`${profile}-updater`)?.slice(pathOf("").length)];
 }
 
-describe("the updater, cut off", function () {
+describe("the updater, cut off", () => {
   // Hundreds of lives in one test: seconds, and more where others are at work.
-  this.timeout(60_000);
   for (const scenario of scenarios) {
     for (const how of endings)
       it(`${scenario.what}, ${how} before each thing that it does, ends as it would have ended`, async () => {

@@ -196,9 +196,8 @@ function look(world: NixosWorld): readonly unknown[] {
   return [world.report()?.state, current];
 }
 
-describe("the updater of NixOS systems, cut off", function () {
+describe("the updater of NixOS systems, cut off", () => {
   // Hundreds of lives in one test: seconds, and more where others are at work.
-  this.timeout(60_000);
   for (const scenario of scenarios)
     for (const how of endings)
       it(`${scenario.what}, ${how} before each thing that it does, ends as it would have ended`, async () => {

@@ -14,8 +14,7 @@ import { draftOf, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-describe("a node's session over SSH, under faults", function () {
-  this.timeout(60_000);
+describe("a node's session over SSH, under faults", () => {
   let sshd: SshServer;
   let line: DelayLine;
   let folder: string;

@@ -31,8 +31,7 @@ function withShell(shell: string): Connect {
 const many = Array.from({ length: 200 }, (_, index) => `line ${index}`);
 const long = "x".repeat(60_000);
 
-describe("a whole session, whatever /bin/sh is", function () {
-  this.timeout(60_000);
+describe("a whole session, whatever /bin/sh is", () => {
   let folder: string;
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-shells-"))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));

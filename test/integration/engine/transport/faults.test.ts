@@ -12,8 +12,7 @@ import { codeOf, rejectionOf } from "#support/rejection.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-describe("faults of connections to a real sshd", function () {
-  this.timeout(20_000);
+describe("faults of connections to a real sshd", () => {
   let server: SshServer;
   let transport: Transport;
   let line: DelayLine;

@@ -40,8 +40,7 @@ async function output(host: Host, command: string): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-describe("OpenSSH's own client on a real sshd", function () {
-  this.timeout(20_000);
+describe("OpenSSH's own client on a real sshd", () => {
   let server: SshServer;
   let outer: SshServer;
   let transport: Transport;

@@ -45,9 +45,7 @@ async function turnsOf(port: number, endpoint: (port: number) => Endpoint) {
   return { login: least("login"), start: least("start") };
 }
 
-describe("the round trips of a session", function () {
-  this.timeout(20_000);
-
+describe("the round trips of a session", () => {
   for (const [name, startOne] of [
     ["OpenSSH", () => startSshd()],
     ["dropbear", () => startDropbear()],

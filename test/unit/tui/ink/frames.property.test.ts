@@ -137,7 +137,7 @@ describe("any frame", () => {
       ),
       { numRuns: 40 },
     );
-  }).timeout(20_000);
+  });
 
   for (const name of recordedRunNames)
     it(`of the recorded run ${name} fits at each of its moments`, () => {
