@@ -12,7 +12,8 @@ import {
 import { expect } from "chai";
 import { authorizedKeyPresent } from "#engine/modules/authorized-key-present.ts";
 import { makePrivateEtc, type PrivateEtc } from "#support/accounts.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const a = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEvHvQH+aUymWiPn6yVl0xaK+K77RBByvV0WFhkg2iyl";
@@ -51,7 +52,7 @@ describe("authorized_key.present", () => {
     for (const path of ["%h/keys", "/etc/ssh/keys/%u", "/etc/ssh/%u.pub"]) expect(says({ path })).to.equal('"fine"');
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let etc: PrivateEtc;
       let home: TempDir;

@@ -3,7 +3,8 @@ import { expect } from "chai";
 import { clockSynchronized } from "#engine/modules/clock-synchronized.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const servers = ["ntp1.example.org", "2001:db8::7b"];
 const file = "/etc/systemd/timesyncd.conf.d/60-kcore.conf";
@@ -30,7 +31,7 @@ describe("clock.synchronized", () => {
       expect(clockSynchronized.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let places: PrivatePlaces;
       let folder: TempDir;

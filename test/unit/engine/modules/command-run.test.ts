@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { secret } from "#engine/step/secret.ts";
 import { commandRun } from "#engine/modules/command-run.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("command.run", () => {
   it("always changes by itself", () => {
@@ -48,7 +49,7 @@ describe("command.run", () => {
     expect([reach?.changes, apply, brings]).to.deep.equal([[], undefined, undefined]);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       beforeEach(() => {

@@ -2,7 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { containerImage } from "#engine/modules/container-image.ts";
-import { runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const name = "docker.io/library/nginx:1.27.3";
@@ -40,7 +41,7 @@ describe("container.image", () => {
     expect(containerImage.args.safeParse({ name, archive: "/a", state: "absent" }).success).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: TempDir;
       const at = (file: string): string => join(folder.path, file);

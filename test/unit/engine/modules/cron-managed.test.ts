@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { cronManaged } from "#engine/modules/cron-managed.ts";
 import { inEtc, type Etc } from "#support/etc.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const job = { name: "backup", schedule: "30 2 * * 1-5", command: 'backup "$(date +%F)"' };
 
@@ -65,7 +66,7 @@ describe("cron.managed", () => {
     expect(cronManaged.args.safeParse({ name: "a" }).success).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let etc: Etc;
       beforeEach(async () => {

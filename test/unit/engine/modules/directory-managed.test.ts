@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { directoryManaged } from "#engine/modules/directory-managed.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("directory.managed", () => {
   it("wants the folder with mode and owner, and says it as data", () => {
@@ -30,7 +31,7 @@ describe("directory.managed", () => {
       expect(directoryManaged.args.safeParse({ path: "/x", ...args }).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       let path: string;

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { fileAbsent } from "#engine/modules/file-absent.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("file.absent", () => {
   it("wants nothing there, and says it as data", () => {
@@ -17,7 +18,7 @@ describe("file.absent", () => {
       expect(fileAbsent.args.safeParse({ path, recurse: true }).success, path).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       let path: string;

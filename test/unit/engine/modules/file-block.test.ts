@@ -2,7 +2,8 @@ import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from "n
 import { expect } from "chai";
 import { secret } from "#engine/step/secret.ts";
 import { fileBlock } from "#engine/modules/file-block.ts";
-import { contextOf, problemsOf, runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { contextOf, problemsOf, runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const open = "# BEGIN kcore db";
@@ -44,7 +45,7 @@ describe("file.block", () => {
     expect([step.sensitive, step.show, step.want["block"]]).to.deep.equal([true, undefined, "as wanted"]);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: TempDir;
       let path: string;

@@ -11,7 +11,8 @@ import {
 import { expect } from "chai";
 import { secret } from "#engine/step/secret.ts";
 import { fileLine } from "#engine/modules/file-line.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 describe("file.line", () => {
@@ -49,7 +50,7 @@ describe("file.line", () => {
     expect([step.sensitive, step.show, step.want["line"]]).to.deep.equal([true, undefined, "as wanted"]);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: TempDir;
       let path: string;

@@ -15,7 +15,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { secret } from "#engine/step/secret.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
-import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const sha256OfHi = "98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4";
 
@@ -67,7 +68,7 @@ describe("file.managed", () => {
     expect(stepOf(fileManaged, { path: "/x", content: "a", sensitive: true }).want["content"]).to.equal("as wanted");
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       let path: string;

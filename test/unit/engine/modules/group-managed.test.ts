@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { groupManaged } from "#engine/modules/group-managed.ts";
 import { makePrivateEtc, type PrivateEtc } from "#support/accounts.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("group.managed", () => {
   it("wants the group, with its number when one is given", () => {
@@ -14,7 +15,7 @@ describe("group.managed", () => {
       expect(groupManaged.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let etc: PrivateEtc;
       beforeEach(() => {

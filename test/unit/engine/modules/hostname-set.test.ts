@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { hostnameSet } from "#engine/modules/hostname-set.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const others = "127.0.0.1\tlocalhost\n# 127.0.1.1 old\n::1 localhost\n";
 
@@ -23,7 +24,7 @@ describe("hostname.set", () => {
     expect(hostnameSet.args.safeParse({ name: "a", pretty: 'a"b' }).success).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     // In a UTS namespace: the kernel's name is that of this namespace.
     describe(`on ${shell}`, () => {
       let places: PrivatePlaces;

@@ -3,7 +3,8 @@ import { expect } from "chai";
 import { hostsEntry } from "#engine/modules/hosts-entry.ts";
 import { makePrivateEtc, type PrivateEtc } from "#support/accounts.ts";
 import { withOwnStore } from "#support/nixos.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const debian = `127.0.0.1\tlocalhost
 127.0.1.1\tn9.example.org  n9 # this one
@@ -37,7 +38,7 @@ describe("hosts.entry", () => {
     expect(hostsEntry.args.safeParse({ address: "127.0.0.1", names: "localhost" }).success).to.equal(true);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let etc: PrivateEtc;
       let hosts: string;
@@ -99,7 +100,7 @@ describe("hosts.entry", () => {
       });
     });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`finds in order what NixOS made, and refuses to change it, on ${shell}`, async () => {
       const store = "/nix/store/00000000000000000000000000000000-etc";
       const on = withOwnStore(

@@ -3,7 +3,8 @@ import { expect } from "chai";
 import { kernelModuleLoaded } from "#engine/modules/kernel-module-loaded.ts";
 import { withOwnStore } from "#support/nixos.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
-import { contextOf, runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const load = "/etc/modules-load.d/kcore-br-demo.conf";
 const probe = "/etc/modprobe.d/kcore-br-demo.conf";
@@ -49,7 +50,7 @@ describe("kernel_module.loaded", () => {
       expect(kernelModuleLoaded.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let places: PrivatePlaces;
       beforeEach(() => {

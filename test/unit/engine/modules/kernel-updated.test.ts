@@ -3,14 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { kernelUpdated } from "#engine/modules/kernel-updated.ts";
-import { runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("kernel.updated", () => {
   it("follows the distribution's packages, from fresh lists", () => {
     expect(stepOf(kernelUpdated, {}).want).to.deep.equal({ kernel: "latest", lists: "fresh" });
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       beforeEach(() => {

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { limitsSet } from "#engine/modules/limits-set.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const limits = [
   { domain: "postgres", type: "soft", item: "nofile", value: 65_536 },
@@ -49,7 +50,7 @@ describe("limits.set", () => {
       expect(limitsSet.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let places: PrivatePlaces;
       beforeEach(() => {

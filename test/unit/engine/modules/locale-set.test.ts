@@ -3,7 +3,8 @@ import { expect } from "chai";
 import { localeSet } from "#engine/modules/locale-set.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const supported = "C.UTF-8 UTF-8\nde_DE.UTF-8 UTF-8\nde_DE ISO-8859-1\nde_DE@euro ISO-8859-15\nen_US.UTF-8 UTF-8\n";
 
@@ -35,7 +36,7 @@ describe("locale.set", () => {
       expect(localeSet.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let places: PrivatePlaces;
       let folder: TempDir;

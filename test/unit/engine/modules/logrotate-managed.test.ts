@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { logrotateManaged } from "#engine/modules/logrotate-managed.ts";
 import { inEtc, type Etc } from "#support/etc.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const logs = {
   name: "shop",
@@ -44,7 +45,7 @@ describe("logrotate.managed", () => {
     expect(logrotateManaged.args.safeParse({ name: "a" }).success).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let etc: Etc;
       beforeEach(async () => {

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { packageInstalled } from "#engine/modules/package-installed.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 /** An apt whose installed packages are lines of FOLDER/installed; FOLDER/locked, a number, is how often its lock is held. */
 function fakeApt(folder: string): Record<string, string> {
@@ -61,7 +62,7 @@ describe("package.installed", () => {
       expect(packageInstalled.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       beforeEach(() => {

@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { packageUpgraded } from "#engine/modules/package-upgraded.ts";
-import { runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 /** What apt-get 2.6 prints of a simulation; FOLDER/gone makes it remove a package, FOLDER/upgraded ends it. */
@@ -39,7 +40,7 @@ describe("package.upgraded", () => {
       expect(packageUpgraded.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: TempDir;
       beforeEach(async () => {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { rebootDone } from "#engine/modules/reboot-done.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("reboot.done", () => {
   it("ends the boot", () => {
@@ -14,7 +15,7 @@ describe("reboot.done", () => {
   });
 
   // Its apply is never run here, only on lab machines.
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`needs a boot only when the file is there on ${shell}`, async () => {
       const outcome = async (ifFile: string): Promise<string> =>
         (await runStepOn(shell, stepOf(rebootDone, { ifFile }), { dryRun: true })).outcome;

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { rebootIfRequired } from "#engine/modules/reboot-ifRequired.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("reboot.ifRequired", () => {
   it("ends the boot", () => {
@@ -9,7 +10,7 @@ describe("reboot.ifRequired", () => {
   });
 
   // Its apply is never run here, only on lab machines.
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`says why, on ${shell}`, async () => {
       const look = async (answer: string): Promise<unknown> => {
         const bin = { "needs-restarting": `[ "$*" = -r ] && ${answer}` };

@@ -2,7 +2,8 @@ import { existsSync } from "node:fs";
 import { expect } from "chai";
 import { secret } from "#engine/step/secret.ts";
 import { scriptRun } from "#engine/modules/script-run.ts";
-import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("script.run", () => {
   it("keeps a secret script out of the text (S-7)", () => {
@@ -21,7 +22,7 @@ describe("script.run", () => {
     for (const args of [{}, { text: "a", source: "b" }]) expect(scriptRun.args.safeParse(args).success).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       it("runs the text with arguments and input", async () => {
         const step = stepOf(scriptRun, { text: 'read -r a\necho "$1-$a"', args: ["it's"], stdin: "in\n" });

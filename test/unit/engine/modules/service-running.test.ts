@@ -4,7 +4,8 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { serviceRunning } from "#engine/modules/service-running.ts";
 import { fakeSystemctl } from "#support/systemctl.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("service.running", () => {
   it("wants the unit active and enabled", () => {
@@ -12,7 +13,7 @@ describe("service.running", () => {
     expect(stepOf(serviceRunning, { name: "x.timer", enabled: "keep" }).want).to.deep.equal({ active: "active" });
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       beforeEach(() => {

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { serviceStopped } from "#engine/modules/service-stopped.ts";
 import { fakeSystemctl } from "#support/systemctl.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("service.stopped", () => {
   it("wants the unit inactive and disabled, or masked", () => {
@@ -16,7 +17,7 @@ describe("service.stopped", () => {
     expect(stepOf(serviceStopped, { name: "x", enabled: "keep" }).want).to.deep.equal({ active: "inactive" });
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       beforeEach(() => {

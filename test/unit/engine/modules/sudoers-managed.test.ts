@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { sudoersManaged } from "#engine/modules/sudoers-managed.ts";
 import { inEtc, type Etc } from "#support/etc.ts";
-import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const rule = { name: "deploy", group: "deploy", commands: ["/usr/bin/systemctl restart a.service", "/usr/bin/id"] };
 const sudoers = "Defaults env_reset\nroot ALL=(ALL:ALL) ALL\n@includedir /etc/sudoers.d\n";
@@ -36,7 +37,7 @@ describe("sudoers.managed", () => {
       expect(sudoersManaged.args.safeParse({ name: "a", ...args }).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let etc: Etc;
       beforeEach(async () => {

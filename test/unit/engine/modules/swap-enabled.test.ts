@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { swapEnabled } from "#engine/modules/swap-enabled.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const on = { disk: { serial: "S1" }, partition: "swap" };
 
@@ -21,7 +22,7 @@ describe("swap.enabled", () => {
       expect(accepts(args), JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`refuses where the node has no such disk, on ${shell}`, async () => {
       const run = await runStepOn(shell, stepOf(swapEnabled, on), { bin: { lsblk: "exit 1" } });
       expect(run.problem?.code).to.equal("DISK_NOT_FOUND");

@@ -4,7 +4,8 @@ import { swapManaged } from "#engine/modules/swap-managed.ts";
 import { withOwnStore } from "#support/nixos.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const none = "Filename Type Size Used Priority\n";
 const root = "UUID=a / ext4 defaults 0 1\n";
@@ -41,7 +42,7 @@ describe("swap.managed", () => {
       expect(swapManaged.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let places: PrivatePlaces;
       let folder: TempDir;

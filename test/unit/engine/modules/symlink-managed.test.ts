@@ -12,7 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("symlink.managed", () => {
   it("wants the link with its target, and says it as data", () => {
@@ -27,7 +28,7 @@ describe("symlink.managed", () => {
     });
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       let path: string;

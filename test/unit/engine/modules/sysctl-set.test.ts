@@ -3,7 +3,8 @@ import { expect } from "chai";
 import { sysctlSet } from "#engine/modules/sysctl-set.ts";
 import { sysctlPath } from "#engine/step/fragments/sysctl.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const forward = { name: "net.ipv4.ip_forward", value: 1 };
 const file = "/etc/sysctl.d/60-kcore-net.ipv4.ip_forward.conf";
@@ -47,7 +48,7 @@ net/ipv4/conf/a.1/rp_filter = 2
       expect(sysctlSet.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     // The settings of a network namespace are its own: the kernel itself answers.
     describe(`on ${shell}`, () => {
       let places: PrivatePlaces;

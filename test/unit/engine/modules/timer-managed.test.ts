@@ -5,7 +5,8 @@ import { timerManaged } from "#engine/modules/timer-managed.ts";
 import { serviceText } from "#engine/step/fragments/timer.ts";
 import { inEtc, type Etc } from "#support/etc.ts";
 import { fakeSystemctl } from "#support/systemctl.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const job = { name: "demo", command: ["/bin/true"], onCalendar: "Mon..Fri 02:30" };
 
@@ -76,7 +77,7 @@ ExecStart=/bin/sh -c "echo \"$$(date +%%F)\" 'a\\b' ;x"
     expect(timerManaged.args.safeParse({ name: "demo", state: "absent" }).success).to.equal(true);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let etc: Etc;
       const unit = (text: string): void => writeFileSync(join(etc.folder, "unit"), text);

@@ -3,7 +3,8 @@ import { expect } from "chai";
 import { timezoneSet } from "#engine/modules/timezone-set.ts";
 import { withOwnStore } from "#support/nixos.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("timezone.set", () => {
   it("wants the zone", () => {
@@ -15,7 +16,7 @@ describe("timezone.set", () => {
       expect(timezoneSet.args.safeParse({ zone }).success, zone).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let places: PrivatePlaces;
       afterEach(() => places.remove());

@@ -5,7 +5,8 @@ import { expect } from "chai";
 import { unitManaged } from "#engine/modules/unit-managed.ts";
 import { withOwnStore } from "#support/nixos.ts";
 import { fakeSystemctl } from "#support/systemctl.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const content =
   "[Unit]\nDescription=demo\n[Service]\nExecStart=/opt/not/yet/there\n[Install]\nWantedBy=multi-user.target\n";
@@ -28,7 +29,7 @@ describe("unit.managed", () => {
       expect(unitManaged.args.safeParse({ name: "demo", ...args }).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: string;
       let units: string;

@@ -2,7 +2,8 @@ import { expect } from "chai";
 import { secret } from "#engine/step/secret.ts";
 import { userManaged } from "#engine/modules/user-managed.ts";
 import { makePrivateEtc, type PrivateEtc } from "#support/accounts.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const hash = "$6$salt$IxDD3jeSOb5eB1CX5LBsqZFVkJdido3OUILO5Ifz5iwMuTS4XMS130MTSuDDl3aCI6WouIL9AjRbLCelDCy.g.";
 
@@ -32,7 +33,7 @@ describe("user.managed", () => {
       expect(userManaged.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let etc: PrivateEtc;
       beforeEach(() => {

@@ -3,7 +3,8 @@ import { expect } from "chai";
 import { secret } from "#engine/step/secret.ts";
 import { userPassword } from "#engine/modules/user-password.ts";
 import { makePrivateEtc, type PrivateEtc } from "#support/accounts.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const hash = "$6$salt$IxDD3jeSOb5eB1CX5LBsqZFVkJdido3OUILO5Ifz5iwMuTS4XMS130MTSuDDl3aCI6WouIL9AjRbLCelDCy.g.";
 const other = "$y$j9T$F5Jx5fExrKuPp53xLKQ..1$tnSYvahCwPBHKZUspmcxMfb0.WiB9W.zEaKlOBL35rC";
@@ -30,7 +31,7 @@ describe("user.password", () => {
     );
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let etc: PrivateEtc;
       beforeEach(() => {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { waitFor } from "#engine/modules/wait-for.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("wait.for", () => {
   it("takes exactly one thing to wait for, and tries for a minute", () => {
@@ -8,7 +9,7 @@ describe("wait.for", () => {
     expect(stepOf(waitFor, { path: "/a" }).retry).to.deep.equal({ attempts: 31, interval: 2 });
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`looks at paths, commands and units on ${shell}`, async () => {
       const outcome = async (args: object): Promise<string> =>
         (
