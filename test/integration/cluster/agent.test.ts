@@ -1,4 +1,4 @@
-import { X509Certificate, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { get } from "node:http";
@@ -120,25 +120,6 @@ describe("the agent of a node, with real controllers", () => {
     await a.stop("SIGKILL");
     const { lastSeen } = await isReadyAt(b);
     await eventually(async () => (await detail(b)).lastSeen > lastSeen);
-  });
-
-  it("renews its certificate live: new key, no restart, no heartbeat missed (S-14)", async () => {
-    const controller = await control();
-    const files = await startAgent([controller.endpoint], { now: Date.now() - 61 * dayMs }).then(() => certFolder());
-    const before = new X509Certificate(await readFile(join(files, "node.crt")));
-    await agents[0]?.logged("the certificate was renewed");
-    const after = new X509Certificate(await readFile(join(files, "node.crt")));
-    expect(after.validToDate.getTime()).to.be.greaterThan(Date.now() + 89 * dayMs);
-    expect(after.subjectAltName).to.equal(before.subjectAltName);
-    expect(after.publicKey.equals(before.publicKey)).to.equal(false);
-    expect((await stat(join(files, "node.key"))).mode & 0o777).to.equal(0o600);
-    expect((await readdir(files)).toSorted()).to.deep.equal(["ca.crt", "node.crt", "node.key"]);
-    const node = await isReadyAt(controller);
-    expect(node.certificates.some(({ serial }) => serial === after.serialNumber.toLowerCase())).to.equal(true);
-    const { lastSeen } = node;
-    await eventually(async () => (await detail(controller)).lastSeen > lastSeen);
-    expect(agents[0]?.log()).not.to.match(/no controller accepted a heartbeat|NODE_UNKNOWN/);
-    expect(agents[0]?.child.exitCode).to.equal(null);
   });
 
   it("keeps its certificate when the renewal fails, and says so when it becomes urgent", async () => {

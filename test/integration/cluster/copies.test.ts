@@ -114,18 +114,4 @@ describe("two processes that run as one controller", () => {
         return acknowledged.every((id) => there.has(id)) && (await copiesAt(each)) === "";
       });
   });
-
-  it("are told of by both where there is no other controller; the one that is not at the registered address is read-only", async () => {
-    const [only] = (await startMany(1)) as [TestController];
-    const copy = await startCopy([only]);
-    for (const each of [only, copy])
-      await eventually(async () => {
-        const told = await copiesAt(each);
-        return told.includes(only.endpoint) && told.includes(copy.endpoint);
-      });
-    expect(await reasonOf(copy.operator.call("putObject", { value: {} }, { id: "Twin/x" }))).to.equal(
-      "CONTROLLER_READ_ONLY",
-    );
-    expect(await reasonOf(only.operator.call("putObject", { value: {} }, { id: "Twin/x" }))).to.equal("allowed");
-  });
 });

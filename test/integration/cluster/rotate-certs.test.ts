@@ -147,12 +147,4 @@ describe("rotate certs on a live cluster of three controllers", () => {
     expect((await shownBy(at(2))).serialNumber).not.to.equal(old.serialNumber);
     await eventually(() => areAllInStep(controllers));
   });
-
-  it("refuses a certificate whose key nobody registered, and keeps the present one", async () => {
-    const { operator } = at(0);
-    const shown = await shownBy(at(0));
-    const refused = await operator.call("certificateInstall", { certificate: shown.toString() }).catch(String);
-    expect(refused).to.contain("CERTIFICATE_INVALID");
-    expect((await shownBy(at(0))).serialNumber).to.equal(shown.serialNumber);
-  });
 });

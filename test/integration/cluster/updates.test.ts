@@ -197,17 +197,6 @@ steps:
     expect(plan?.nodes.map(({ blockers }) => blockers.length)).to.deep.equal([0, 1]);
   });
 
-  it("a name that no node has, of the selector or of the canary, keeps it from being begun", async () => {
-    const strategy = { type: "canary", canary: { nodeIds: ["n44", "n1"] } };
-    const file = manifest("mistyped", ["n5", "n55"], "0.4.0", { strategy });
-    const { code, stdout } = await kcore("plan", "-f", file, "--bundle", "0.4.0");
-    expect(code, stdout).to.equal(1);
-    expect(stdout)
-      .to.match(/^blocked: no node of this cluster is “n55”, which selector\.nodeIds names$/m)
-      .and.to.match(/^blocked: no node of this cluster is “n44”, which strategy\.canary\.nodeIds names$/m)
-      .and.to.match(/^blocked: strategy\.canary\.nodeIds names “n1”, which the selector leaves out: select it, too/m);
-  });
-
   it("kcore diff and kcore apply take it as any other manifest", async () => {
     const file = manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto" });
     const words = ["-f", file, "--bundle", "0.4.0"];
@@ -227,45 +216,6 @@ steps:
     expect(refused.code).to.equal(1);
     expect(JSON.parse(refused.stdout)).to.have.nested.property("[0].phase", "refused");
   });
-
-  it("canaries: the rest waits for promote", async () => {
-    const strategy = { type: "canary", canary: { nodeIds: ["n2"] } };
-    const file = manifest("canary", ["n1", "n2"], "0.5.0", { strategy, approvalPolicy: "auto" });
-    const { child, ended } = start(
-      "update",
-      "cluster",
-      "apply",
-      "-f",
-      file,
-      "--bundle",
-      "0.5.0",
-      "--passphrase-file",
-      "passphrase",
-      "-w",
-    );
-    let seen = "";
-    child.stdout?.on("data", (text: string) => (seen += text));
-    await eventually(() => seen.includes("waits for promotion; kcore update cluster promote canary"));
-    expect(site.node("n1").present().version).not.to.equal("0.5.0");
-    expect(await does("promote", "canary")).to.contain("canary is promoted");
-    expect((await ended).code).to.equal(0);
-    expect(site.node("n1").present().version).to.equal("0.5.0");
-  });
-
-  it("cancel: a node that is being activated is not interrupted, the next one never begun", async () => {
-    const held = Promise.withResolvers<Answer>();
-    answers.set("n3", (step) => (step === "activate" ? held.promise : { ok: true }));
-    await apply(manifest("stopped", ["n3", "n4"], "0.5.0", { approvalPolicy: "auto" }));
-    await eventually(async () => (await get("stopped")).nodeStatus[0]?.phase === "activating");
-    await does("cancel", "stopped");
-    expect(await reachesWait("stopped")).to.contain("n3");
-    held.resolve({ ok: true });
-    const view = await reaches("stopped", "cancelled");
-    expect(view.nodeStatus.map(({ phase }) => phase)).to.deep.equal(["succeeded", "cancelled"]);
-    expect((await kcore("get", "stopped", "-w")).code).to.equal(1);
-  });
-
-  const reachesWait = (name: string): Promise<string> => eventually(async () => (await get(name)).waits);
 
   it("a node that fails ends it, with its reason; -o json -w tells each transition on a line", async () => {
     answers.set("n4", (step) =>
@@ -345,29 +295,6 @@ steps:
     const view = await get("undrained-then");
     expect(view).to.include({ phase: "rolled_back", reason: "n4: it died" });
     expect(view.nodeStatus[0]).to.include({ phase: "failed" }).and.not.have.property("hook");
-  });
-
-  it("attend: a drain that goes on when its update is called off is ended, and only then work comes back", async () => {
-    const turns = pathOf("turns");
-    const drain = {
-      enabled: true,
-      command: "trap 'echo $KCORE_NODE ended >>turns; exit 1' TERM; echo $KCORE_NODE draining >>turns; sleep 60 & wait",
-      after: { command: "echo $KCORE_NODE back >>turns" },
-    };
-    const strategy = { type: "batch", maxUnavailable: 2 };
-    await apply(manifest("drain-called-off", ["n4", "n5"], "0.6.0", { drain, strategy, approvalPolicy: "auto" }));
-    const watching = kcore("get", "drain-called-off", "-w");
-    const said = (): readonly string[] => readFileSync(turns, { encoding: "utf8", flag: "a+" }).trim().split("\n");
-    await eventually(() => said().length === 2);
-    await kcore("cancel", "drain-called-off");
-    const { code, stderr } = await watching;
-    expect(code, stderr).to.equal(1);
-    for (const node of ["n4", "n5"]) {
-      expect(said().filter((line) => line.startsWith(node))).to.deep.equal(
-        ["draining", "ended", "back"].map((word) => `${node} ${word}`),
-      );
-      expect(stderr).to.contain(`${node}: drain is ended: it is not asked for any more\n`);
-    }
   });
 
   it("attend: a state is applied to the node as kcore state apply does it, and leaves a record", async () => {
@@ -509,27 +436,5 @@ steps:
     expect(await apply(file, "-s", at(0).endpoint)).to.match(/^handed updated: generation 2/);
     const forced = await json<object>("takeover", "handed", "--force", "--old-owner-is-dead", "-s", at(2).endpoint);
     expect(forced).to.include({ name: "handed", epoch: 4, owner: at(2).id, controllers: 3 });
-  });
-
-  it("--again: what has ended is its next generation, approved anew; what has not stays as it is", async () => {
-    const file = manifest("once-more", ["n2", "n4"], "0.7.0");
-    answers.set("n4", (step) =>
-      step === "activate" ? { ok: false, failure: { kind: "service", message: "it died" } } : { ok: true },
-    );
-    await apply(file);
-    expect(await does("apply", "-f", file, "--bundle", "0.7.0", "--again")).to.match(/^once-more unchanged: gen/);
-    await does("approve", "once-more", "--yes");
-    await reaches("once-more", "failed");
-    answers.clear();
-    const touched: string[] = [];
-    answers.set("n2", (step) => (touched.push(step), { ok: true }));
-    expect(await json("plan", "once-more", "--again")).to.have.nested.property("[0].generation", 2);
-    expect(await apply(file, "--again")).to.match(
-      /^once-more updated: generation 2, hash \S+\nnext: kcore update cluster approve once-more\n$/,
-    );
-    expect(await does("approve", "once-more", "--yes", "-w")).to.match(
-      /^n4 \(DC2\) succeeded: runs 0\.7\.0\nonce-more succeeded, generation 2, 2\/2 done\n$/m,
-    );
-    expect(touched).to.deep.equal([]);
   });
 });

@@ -62,6 +62,8 @@ describe("the registered keys", () => {
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("KEY_UNREGISTERED");
     await record("02", "node", "a", key2);
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("allowed");
+    await records.put([{ key: keys.node("a").removed, value: { at: "", by: "operator ann", reason: "" } }]);
+    expect(reasonOf("getNode", "node", "a", key2)).to.equal("NODE_REMOVED");
   });
 
   it("S-11: tells an agent the revoked keys that are not nodes', once, and the same from every controller", async () => {

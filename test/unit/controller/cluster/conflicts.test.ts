@@ -67,6 +67,19 @@ describe("conflicts of the cluster", () => {
     expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["known", "known"]);
   });
 
+  it("S-7: let nothing be taken of a secret, and tell neither value", async () => {
+    const all = await Controllers.start(2);
+    all.cut();
+    for (const [place, { records }] of all.parts.entries())
+      await records.write([{ key: keys.object("Secret", "one"), value: { password: `canary ${place}` } }]);
+    await all.heal();
+    const due = ["object/Secret/one (secret) (secret)"];
+    expect(listed(all)).to.deep.equal([due, due]);
+    const [one] = all.parts;
+    const refused = await takeLoser(one as NonNullable<typeof one>, await idOf(all), by).catch(String);
+    expect(refused).to.contain("what lost is not given out");
+  });
+
   it("V2: let what lost be taken", async () => {
     const all = await Controllers.start(2);
     await disagree(all);

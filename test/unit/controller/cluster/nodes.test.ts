@@ -5,6 +5,7 @@ import type { Liveness } from "#controller/cluster/node-lives.ts";
 import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import type { NodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes } from "#controller/cluster/nodes.ts";
+import { manageObjects } from "#controller/cluster/objects.ts";
 import type { Nodes } from "#controller/cluster/nodes.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
 import { readRecords } from "#controller/cluster/records.ts";
@@ -155,5 +156,15 @@ describe("the nodes of a cluster", () => {
     expect(await reasonOf(() => nodes.setApproval("a", { state: "approved", by, ifMatch: "nonsense" }))).to.equal(
       "API_INVALID",
     );
+    const objects = manageObjects(records);
+    const created = await objects.put("Cluster/a", { size: 1 }, "absent");
+    const updated = await objects.put("Cluster/a", { size: 2 }, created.dot);
+    expect([created.result, updated.result]).to.deep.equal(["created", "updated"]);
+    expect(await objects.put("Cluster/a", { size: 2 })).to.include({ result: "unchanged", dot: updated.dot });
+    for (const late of [objects.put("Cluster/a", { size: 3 }, created.dot), objects.remove("Cluster/a", created.dot)])
+      expect(await late.catch((error: unknown) => error)).to.include({
+        status: 409,
+        hint: `look again; its version is ${updated.dot} now`,
+      });
   });
 });

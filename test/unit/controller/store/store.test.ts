@@ -248,6 +248,15 @@ describe("the controller's durable store", () => {
       "latin1",
     );
     expect(await codeOf(open())).to.equal("STORE_TOO_NEW");
+    await writeFile(
+      journal,
+      (await readFile(journal, "latin1")).replace("kcore-journal/2", "kcore-journal/1"),
+      "latin1",
+    );
+    await open();
+    await store?.append([{ t: "lease", holder: "c1" } as unknown as JournalRecord]);
+    await abandon();
+    expect(await codeOf(open())).to.equal("STORE_TOO_NEW");
   });
 
   it("removes what a snapshot has made superfluous, and snapshots that were never finished", async () => {
