@@ -20,7 +20,7 @@ export function shellsOf(file: string): readonly string[] {
 
 /** Whether it is the turn of a module at this number: three numbers in a row reach each module once. */
 export function isInSlice(name: string, base: number): boolean {
-  return [...name].reduce((sum, letter) => sum + letter.charCodeAt(0), base) % 3 === 0;
+  return Buffer.from(name).reduce((sum, byte) => sum + byte, base) % 3 === 0;
 }
 
 function isChanged(name: string): boolean {
