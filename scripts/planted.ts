@@ -22,7 +22,9 @@ const { values } = parseArgs({
 
 const faults = readFaults(root).filter(
   ({ name, file, area }) =>
-    (values.name?.includes(name) ?? true) && (values.area?.includes(area) ?? true) && (!values.file || file === values.file),
+    (values.name?.includes(name) ?? true) &&
+    (values.area?.includes(area) ?? true) &&
+    (!values.file || file === values.file),
 );
 const twice = namesTwice(faults);
 if (twice.length > 0) throw new Error(`more than one fault is named ${twice.join(", ")}`);
@@ -67,5 +69,7 @@ for (const [area, of] of rows) row(area, of);
 row("all", results);
 const missed = results.filter(({ planted }) => planted.outcome !== "found");
 for (const { fault, planted } of missed)
-  console.log(`\n${planted.outcome}: ${fault.area}/${fault.name} (src/${fault.file})\n  ${fault.why}\n  ${planted.said}`);
+  console.log(
+    `\n${planted.outcome}: ${fault.area}/${fault.name} (src/${fault.file})\n  ${fault.why}\n  ${planted.said}`,
+  );
 process.exit(missed.length > 0 ? 1 : 0);

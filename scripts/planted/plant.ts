@@ -128,5 +128,8 @@ export class Copy {
 /** Seconds that the children of a shell took, by its `times`: the second line, user and system. */
 function cpuOf(times: string): number {
   const [, children = ""] = times.split("\n");
-  return [...children.matchAll(/(\d+)m([\d.]+)s/g)].reduce((sum, [, min, sec]) => sum + Number(min) * 60 + Number(sec), 0);
+  return [...children.matchAll(/(\d+)m([\d.]+)s/g)].reduce(
+    (sum, [, min, sec]) => sum + Number(min) * 60 + Number(sec),
+    0,
+  );
 }
