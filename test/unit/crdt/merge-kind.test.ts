@@ -53,6 +53,7 @@ describe("how two writes of a key merge", () => {
     it(`${key}: what was written first stands, and is never deleted`, () => {
       expect(standing(write(key, { at: 1 }, 1), write(key, { at: 2 }, 2))).to.have.property("at", 1);
       expect(standing(write(key, { at: 1 }, 1), write(key, null, 2))).to.have.property("at", 1);
+      expect(standing(write(key, null, 1), write(key, { at: 2 }, 2))).to.have.property("at", 2);
     });
 
   for (const key of [keys.node(id).reject("r"), "conflict/0a"])
