@@ -20,7 +20,8 @@ describe("the planted faults", () => {
   });
 });
 
-describe("planting a fault", () => {
+describe("planting a fault", function () {
+  this.timeout(60_000);
   let tree: TempDir;
   let copy: Copy;
   const fault: Fault = {
