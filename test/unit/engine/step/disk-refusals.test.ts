@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { diskFunctions, findDisk, findForeignPartition } from "#engine/step/fragments/disk.ts";
 import { stepOfFormat } from "#engine/step/fragments/format.ts";
 import { rawSh, sh } from "#engine/step/sh.ts";
 import { runStepOn, type StepRun, type StepRunOptions } from "#support/steps.ts";
@@ -35,6 +35,43 @@ contents_of() { printf %s ${contents}; }`,
 const contents = "/dev/sdx1 holds xfs at byte 0x0";
 /** What a refusal names, and a grant gives: what is there, whatever the node calls the disk. */
 const fingerprint = createHash("sha256").update("device holds xfs at byte 0x0\n").digest("hex").slice(0, 16);
+
+describe("the disk of a name", () => {
+  /** Disks by their serials, and what a step on the one of that name finds. */
+  async function find(serials: Readonly<Record<string, string | undefined>>, serial: string): Promise<StepRun> {
+    const folder = await makeTempDir("sysfs");
+    try {
+      for (const [name, own] of Object.entries(serials)) {
+        await mkdir(join(folder.path, name));
+        await writeFile(join(folder.path, name, "size"), "8\n");
+        if (own !== undefined) await writeFile(join(folder.path, name, "serial"), `${own}\n`);
+      }
+      const text = findDisk({ serial }).toString().replaceAll("/sys/block/", `${folder.path}/`);
+      return await runStepOn("dash", { want: { found: "" }, probe: rawSh(text) }, { bin: { lsblk: "exit 1" } });
+    } finally {
+      await folder.remove();
+    }
+  }
+
+  it("is the one that has it: no neighbour without a serial, and no device upon another", async () => {
+    const { problem } = await find({ "kcore-a": "S1", "kcore-b": undefined, zd0: "S1", "dm-0": "S1" }, "S1");
+    expect(problem?.message).to.equal("/dev/kcore-a, the disk with serial S1, is no block device");
+  });
+
+  it("is none where no disk has it, or several have", async () => {
+    const [missing, ambiguous] = [await find({ "kcore-a": "S1" }, "S2"), await find({ a: "S1", b: "S1" }, "S1")];
+    expect([missing.problem?.code, ambiguous.problem?.code]).to.deep.equal(["DISK_NOT_FOUND", "DISK_AMBIGUOUS"]);
+    expect(missing.problem?.detail).to.contain("serial S1");
+  });
+
+  it("is none where no disk has the partition that is named", async () => {
+    const probe = findForeignPartition("e55e0dd0-6a11-5fd2-8a8b-5e7b6a7e3d5c");
+    const bin = { partx: "exit 1", lsblk: "exit 1" };
+    const { problem } = await runStepOn("dash", { want: { found: "" }, probe }, { bin });
+    expect(problem?.code).to.equal("PARTITION_NOT_FOUND");
+    expect(problem?.message).to.contain("no disk has a partition");
+  });
+});
 
 describe("a device that is to be formatted", () => {
   it("is formatted when nothing is on it", async () => {
