@@ -66,6 +66,10 @@ describe("a replica", () => {
     expect(await refusalOf(replica.write([{ key: "grow/x", value: null }]))).to.equal("CONFLICT 409");
     expect(await refusalOf(replica.write([{ key: "k", value: "x".repeat(70_000) }]))).to.equal("TOO_LARGE 413");
     expect(await refusalOf(replica.write([{ key: "é".repeat(130), value: 1 }]))).to.equal("TOO_LARGE 413");
+    const many = Array.from({ length: 501 }, (_, index) => ({ key: `k${index}`, value: 1 }));
+    expect(await refusalOf(replica.write(many))).to.equal("TOO_LARGE 413");
+    const twice = [1, 2].map((value) => ({ key: "k", value }));
+    expect(await refusalOf(replica.write(twice))).to.equal("CONFLICT 409");
   });
 
   it("answers 507 while the disk is full, and heals by itself (F-6)", async () => {
