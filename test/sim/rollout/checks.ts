@@ -20,6 +20,8 @@ export class Checks {
   /** What a node ever prepared, by node, update and generation. */
   readonly #prepared = new Set<string>();
   readonly #owners = new Map<string, string>();
+  /** By controller and key. */
+  readonly #epochs = new Map<string, number>();
   /** Updates whose rollback may take more nodes down. */
   readonly isForced = new Set<string>();
   #isDirty = false;
@@ -53,8 +55,14 @@ export class Checks {
       throw new Violation(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
 
-  changed(key: string): void {
+  /** (l) Whoever owns an update in a later epoch is not written over: what a controller holds of it never goes back to an earlier one. */
+  changed({ id, registers }: SimController, key: string): void {
     if (key.includes("/node/")) this.#isDirty = true;
+    if (!/^update\/[^/]+\/(?:owner|progress|node|report)/.test(key)) return;
+    const { epoch } = registers.get(key) as { readonly epoch: number };
+    const last = this.#epochs.get(`${id} ${key}`) ?? 0;
+    if (epoch < last) throw new Violation(`(l) ${id} held ${key} of epoch ${last}, and holds that of ${epoch} now`);
+    this.#epochs.set(`${id} ${key}`, epoch);
   }
 
   orderSent(): void {

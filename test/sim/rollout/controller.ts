@@ -138,7 +138,7 @@ export class SimController {
   }
 
   #rowChanged(key: string): void {
-    this.#world.checks.changed(key);
+    this.#world.checks.changed(this, key);
     const [, , what, id = ""] = key.split("/", 4);
     const waiting = what === "node" ? this.#waiting.get(id) : undefined;
     if (!this.isUp || !waiting || this.#mono - waiting.at > 20_000) return;

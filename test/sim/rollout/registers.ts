@@ -1,5 +1,6 @@
 import { nextStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
-import { compareRegisters, type MergeKind } from "#crdt/merge-kind.ts";
+import { mergeKindOf } from "#controller/cluster/registers.ts";
+import { compareRegisters } from "#crdt/merge-kind.ts";
 import type { Register } from "#crdt/register.ts";
 
 /** A register with its value, which is parsed once. */
@@ -17,13 +18,6 @@ export interface Page {
 }
 
 const nothing = { origins: [], seqs: [] };
-
-/** As docs/adr/0515-cluster-updates.md has it. */
-function mergeKindOf(key: string): MergeKind {
-  const [, , what = ""] = key.split("/");
-  if (what === "claim" || what === "grant") return "first";
-  return what === "owner" || what === "progress" || what === "node" || what === "report" ? "epoch" : "lww";
-}
 
 /** What a controller holds durably: registers that are merged as the product merges them, and a version vector over their origins. */
 export class Registers {
