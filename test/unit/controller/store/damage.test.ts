@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { JournalFile } from "#controller/store/journal.ts";
+import { decodeFrame, encodeFrame } from "#controller/store/journal-frames.ts";
 import { recover, type Recovered } from "#controller/store/recover.ts";
 import { codeOf } from "../../../support/rejection.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
@@ -28,6 +29,15 @@ async function recoverFrom(bytes: Buffer): Promise<Recovered> {
 }
 
 const padded = (size: number): string => JSON.stringify({ t: "meta", storeId: "x".repeat(Math.max(0, size - 24)) });
+
+describe("a frame of the journal", () => {
+  it("has as many records as its head says", () => {
+    expect(decodeFrame(encodeFrame(1, ["1", "2"], 0), 0)).to.deep.include({ records: ["1", "2"] });
+    expect(decodeFrame(encodeFrame(1, ["1\n2"], 0), 0))
+      .to.have.property("damage")
+      .that.contains("count of records");
+  });
+});
 
 describe("a journal's end", () => {
   it("V6: a changed byte anywhere in the last complete record is damage, not a write that never finished", async () => {
