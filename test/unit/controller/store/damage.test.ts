@@ -4,6 +4,7 @@ import { decodeFrame, encodeFrame } from "#controller/store/journal-frames.ts";
 import { recover, type Recovered } from "#controller/store/recover.ts";
 import { segmentHead, segmentName } from "#controller/store/segments.ts";
 import { snapshotName, writeSnapshot } from "#controller/store/snapshot-file.ts";
+import { openHeld } from "#controller/store/store.ts";
 import { codeOf } from "../../../support/rejection.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 
@@ -52,6 +53,21 @@ describe("a journal that is not whole", () => {
     expect((await recover(disk, folder)).next).to.equal(3);
     disk.place(`${folder}/${snapshotName(5)}`, Buffer.from("damaged"));
     expect(await codeOf(recover(disk, folder))).to.equal("STORE_CORRUPT");
+  });
+});
+
+describe("records of another version", () => {
+  it("stop the start", async () => {
+    for (const record of [{ t: "meta", format: 2 }, { t: "meta", format: "new" }, { t: "unheard-of" }]) {
+      const { bytes } = await journalOf([JSON.stringify(record)]);
+      const disk = new MemoryDisk();
+      disk.place(path, bytes);
+      const open = async (): Promise<unknown> => {
+        const store = await openHeld({ folder, disk, onBroken: () => undefined }, () => Promise.resolve());
+        return [...store.recovered];
+      };
+      expect(await codeOf(open()), JSON.stringify(record)).to.equal("STORE_TOO_NEW");
+    }
   });
 });
 
