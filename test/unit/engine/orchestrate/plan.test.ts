@@ -31,8 +31,11 @@ describe("the order of a run", () => {
       applyStage("a", ["n1", "n2"], []),
       applyStage("b", ["n1", "n2"], [], { pace: { batch: 1 } }),
       applyStage("c", ["n2"], []),
+      applyStage("d", ["n2"], [], { pace: { maxFailures: 1 } }),
+      applyStage("e", ["n2"], [], { pace: { maxUnavailable: 1 } }),
+      applyStage("f", ["n2"], [], { pace: { concurrency: 1 } }),
     ]);
-    expect(parts).to.have.length(3);
+    expect(parts).to.have.length(6);
   });
 
   it("never loses, repeats or reorders a stage", () => {
