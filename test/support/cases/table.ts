@@ -48,6 +48,7 @@ const Look = z.strictObject({
   apply: Text.nullable().optional(),
   probe: Text.optional(),
   guard: Text.optional(),
+  keep: Text.optional(),
   retry: Found.optional(),
   is: Args.optional(),
   /** The step cannot be made: with this code. */
@@ -58,10 +59,26 @@ const Look = z.strictObject({
 
 const Outcome = z.enum(["ok", "changed", "would-change", "skipped", "unknown", "failed", "converges"]);
 
+const Answer = z.union([
+  z.string(),
+  z.strictObject({
+    sh: z.string().optional(),
+    prints: z.string().optional(),
+    fails: z.string().optional(),
+    code: z.number().optional(),
+  }),
+]);
+
+const Commands = z.record(z.string(), z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer)]));
+
 /** A move of a case: what somebody does first, then a run, then what has become of it. */
 const Move = z.strictObject({
   write: Files.optional(),
   sh: z.string().optional(),
+  /** Stand-ins beside those of the table. */
+  commands: Commands.optional(),
+  /** On these shells the case ends before this move: they take their own applets first. */
+  skips: z.array(z.string()).optional(),
   run: Args.nullable().optional(),
   dry: Args.nullable().optional(),
   /** A dry run and then a real one, with the same end. */
@@ -92,28 +109,16 @@ const Move = z.strictObject({
   holds: z.string().optional(),
 });
 
-const Answer = z.union([
-  z.string(),
-  z.strictObject({
-    sh: z.string().optional(),
-    prints: z.string().optional(),
-    fails: z.string().optional(),
-    code: z.number().optional(),
-  }),
-]);
-
 const Table = z.strictObject({
   /** Below the arguments of each case. */
   args: Args.default({}),
-  /** `own`: its own /, `network`: and its own network; otherwise $DIR alone is the case's own. */
-  machine: z.enum(["own", "network"]).optional(),
+  /** A / and a network of its own; otherwise $DIR alone is the case's own. */
+  machine: z.literal("own").optional(),
   state: z.literal("kept").optional(),
   /** Files of the project. */
   project: Files.default({}),
   before: z.strictObject({ write: Files.optional(), sh: z.string().optional() }).default({}),
-  commands: z
-    .record(z.string(), z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer)]))
-    .default({}),
+  commands: Commands.default({}),
   step: z.record(z.string(), z.union([Look, z.array(Look)])).default({}),
   arguments: z
     .record(
