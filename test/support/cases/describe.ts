@@ -2,9 +2,8 @@ import { expect } from "chai";
 import { readFileSync, rmSync, writeFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
-import { Secret } from "#engine/step/secret.ts";
 import { contextOf, problemsOf, runStepOn, stepOf, type StepRun } from "../steps.ts";
-import { All, expectAs, Has, Sh } from "./expected.ts";
+import { All, expectAs, Has, isPlain, Sh } from "./expected.ts";
 import { makePlace, type Place } from "./place.ts";
 import { standIns } from "./stand-ins.ts";
 import type { Look, Move, Table } from "./table.ts";
@@ -71,6 +70,8 @@ async function lookAt(module: ModuleDefinition, table: Table, look: Look): Promi
 function contextFor(table: Table, { sensitive, runAs, onTrial }: NonNullable<Look["context"]> = {}): StepContext {
   return contextOf({
     files: table.project,
+    // A template's text tells what it was given.
+    renderTemplate: (name, vars) => `${name} ${JSON.stringify(vars)}`,
     ...(sensitive ? { sensitive } : {}),
     ...(runAs === undefined ? {} : { runAs }),
     ...(onTrial ? { onTrial } : {}),
@@ -168,13 +169,7 @@ function filled(value: unknown, dir: string): unknown {
   if (value instanceof Sh) return new Sh(value.text.replaceAll("$DIR", dir));
   if (value instanceof Has) return new Has(filled(value.parts, dir) as string[], filled(value.none, dir) as string[]);
   if (value instanceof All) return new All(filled(value.entries, dir) as Record<string, unknown>);
-  if (
-    typeof value !== "object" ||
-    value === null ||
-    value instanceof Secret ||
-    Object.getPrototypeOf(value) !== Object.prototype
-  )
-    return value;
+  if (!isPlain(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key.replaceAll("$DIR", dir), filled(item, dir)]),
   );

@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
-import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document } from "yaml";
+import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document, type YAMLMap } from "yaml";
 import { z } from "zod";
 import { Secret } from "#engine/step/secret.ts";
-import { All, Has, Like, Sh } from "./expected.ts";
+import { All, Has, isPlain, Like, Sh } from "./expected.ts";
 
+const mark = "!all";
 const tag = (name: string, resolve: (text: string) => object) => ({ tag: `!${name}`, resolve });
 const listTag = (name: string, make: (items: unknown[]) => object) => ({
   tag: `!${name}`,
@@ -14,7 +15,7 @@ const listTag = (name: string, make: (items: unknown[]) => object) => ({
 /** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh. */
 const tags = [
   tag("has", (text) => new Has([text])),
-  listTag("has", (items) => new Has(items.map(String))),
+  listTag("has", (items) => new Has(items)),
   tag("lacks", (text) => new Has([], [text])),
   tag("like", (text) => new Like(new RegExp(text))),
   tag("secret", (text) => new Secret(text)),
@@ -22,7 +23,11 @@ const tags = [
   {
     tag: "!all",
     collection: "map" as const,
-    resolve: (node: unknown) => new All((node as { toJSON(): Record<string, unknown> }).toJSON()),
+    // A mark, taken for what it is once aliases stand for their values.
+    resolve: (node: unknown) => {
+      (node as YAMLMap).set(mark, true);
+      return node;
+    },
   },
 ];
 
@@ -69,7 +74,10 @@ const Answer = z.union([
   }),
 ]);
 
-const Commands = z.record(z.string(), z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer)]));
+const Commands = z.record(
+  z.string(),
+  z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer), z.null()]),
+);
 
 /** A move of a case: what somebody does first, then a run, then what has become of it. */
 const Move = z.strictObject({
@@ -150,12 +158,22 @@ export function parseTable(text: string, name: string): Table {
     ({ pos: [at], message }) => `${name}:${lineAt(at)}: ${message}`,
   );
   if (wrong.length > 0) throw new Error(wrong.join("\n"));
-  const read = Table.safeParse(document.toJS({ maxAliasCount: 1000 }));
+  const read = Table.safeParse(marked(document.toJS({ maxAliasCount: 1000 })));
   if (read.success) return read.data;
   const found = flat(read.error.issues).map(
     ({ path, message }) => `${name}:${lineAt(offsetOf(document, path))}: ${message}`,
   );
   throw new Error(found.join("\n"));
+}
+
+/** The same with an {@link All} for each map that has the mark. */
+function marked(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(marked);
+  if (!isPlain(value)) return value;
+  const made = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, marked(item)]));
+  if (!(mark in made)) return made;
+  const { [mark]: _, ...entries } = made;
+  return new All(entries);
 }
 
 /** The issues of the way of a union that came farthest, and a place for each unknown key. */
