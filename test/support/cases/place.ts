@@ -20,7 +20,7 @@ export interface Place {
   readonly remove: () => Promise<void>;
 }
 
-/** This machine with everything but /tmp, /proc, /sys and /dev covered: what is written there goes with the namespace. */
+/** This machine with all but /tmp, /proc, /sys and /dev covered, its network and name its own: what is written goes with the namespaces. */
 const cover = [
   "mount -t tmpfs none /mnt",
   "mkdir /mnt/upper /mnt/work /mnt/root",
@@ -33,8 +33,9 @@ export async function makePlace(machine: Table["machine"]): Promise<Place> {
   const temp = await makeTempDir("case");
   const [dir, own] = [join(temp.path, "dir"), join(temp.path, "own")];
   for (const folder of [dir, own]) mkdirSync(folder);
-  const child = machine === undefined ? undefined : await makeMachine(machine);
-  const enter = child === undefined ? [] : ["nsenter", `--target=${child.pid}`, "--mount", "--net", "--root", "--wd"];
+  const child = machine === undefined ? undefined : await makeMachine();
+  const enter =
+    child === undefined ? [] : ["nsenter", `--target=${child.pid}`, "--mount", "--net", "--uts", "--root", "--wd"];
   const at = (path: string): string => (child === undefined ? path : `/proc/${child.pid}/root${path}`);
   return {
     dir,
@@ -61,9 +62,10 @@ export async function makePlace(machine: Table["machine"]): Promise<Place> {
   };
 }
 
-async function makeMachine(machine: "own" | "network"): Promise<ChildProcess> {
-  const options = machine === "network" ? ["--mount", "--net"] : ["--mount"];
-  const child = spawn("unshare", [...options, "sh", "-c", cover], { stdio: ["pipe", "pipe", "inherit"] });
+async function makeMachine(): Promise<ChildProcess> {
+  const child = spawn("unshare", ["--mount", "--net", "--uts", "sh", "-c", cover], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   const [word] = (await Promise.race([once(child.stdout, "data"), once(child, "exit")])) as [unknown];
   if (String(word).trim() !== "ready") throw new Error(`no machine of its own could be made: ${String(word)}`);
   return child;

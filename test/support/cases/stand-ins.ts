@@ -11,6 +11,7 @@ export function standIns(commands: Table["commands"], dir: string, folder: strin
   const untaught = join(folder, "untaught");
   return Object.fromEntries(
     Object.entries(commands).flatMap(([name, taught]) => {
+      if (taught === null) return [];
       if (taught === "systemd") return Object.entries(fakeSystemctl(dir));
       const body = taught instanceof Sh ? taught.text : casesOf(taught);
       // In a subshell, so that its end can be seen: 64 says that it does not know its arguments.

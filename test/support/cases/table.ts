@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
-import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document } from "yaml";
+import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document, type YAMLMap } from "yaml";
 import { z } from "zod";
 import { Secret } from "#engine/step/secret.ts";
-import { All, Has, Like, Sh } from "./expected.ts";
+import { All, Has, isPlain, Like, Sh } from "./expected.ts";
 
+const mark = "!all";
 const tag = (name: string, resolve: (text: string) => object) => ({ tag: `!${name}`, resolve });
 const listTag = (name: string, make: (items: unknown[]) => object) => ({
   tag: `!${name}`,
@@ -14,7 +15,7 @@ const listTag = (name: string, make: (items: unknown[]) => object) => ({
 /** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh. */
 const tags = [
   tag("has", (text) => new Has([text])),
-  listTag("has", (items) => new Has(items.map(String))),
+  listTag("has", (items) => new Has(items)),
   tag("lacks", (text) => new Has([], [text])),
   tag("like", (text) => new Like(new RegExp(text))),
   tag("secret", (text) => new Secret(text)),
@@ -22,7 +23,11 @@ const tags = [
   {
     tag: "!all",
     collection: "map" as const,
-    resolve: (node: unknown) => new All((node as { toJSON(): Record<string, unknown> }).toJSON()),
+    // A mark, taken for what it is once aliases stand for their values.
+    resolve: (node: unknown) => {
+      (node as YAMLMap).set(mark, true);
+      return node;
+    },
   },
 ];
 
@@ -48,6 +53,7 @@ const Look = z.strictObject({
   apply: Text.nullable().optional(),
   probe: Text.optional(),
   guard: Text.optional(),
+  keep: Text.optional(),
   retry: Found.optional(),
   is: Args.optional(),
   /** The step cannot be made: with this code. */
@@ -58,10 +64,29 @@ const Look = z.strictObject({
 
 const Outcome = z.enum(["ok", "changed", "would-change", "skipped", "unknown", "failed", "converges"]);
 
+const Answer = z.union([
+  z.string(),
+  z.strictObject({
+    sh: z.string().optional(),
+    prints: z.string().optional(),
+    fails: z.string().optional(),
+    code: z.number().optional(),
+  }),
+]);
+
+const Commands = z.record(
+  z.string(),
+  z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer), z.null()]),
+);
+
 /** A move of a case: what somebody does first, then a run, then what has become of it. */
 const Move = z.strictObject({
   write: Files.optional(),
   sh: z.string().optional(),
+  /** Stand-ins beside those of the table. */
+  commands: Commands.optional(),
+  /** On these shells the case ends before this move: they take their own applets first. */
+  skips: z.array(z.string()).optional(),
   run: Args.nullable().optional(),
   dry: Args.nullable().optional(),
   /** A dry run and then a real one, with the same end. */
@@ -92,28 +117,16 @@ const Move = z.strictObject({
   holds: z.string().optional(),
 });
 
-const Answer = z.union([
-  z.string(),
-  z.strictObject({
-    sh: z.string().optional(),
-    prints: z.string().optional(),
-    fails: z.string().optional(),
-    code: z.number().optional(),
-  }),
-]);
-
 const Table = z.strictObject({
   /** Below the arguments of each case. */
   args: Args.default({}),
-  /** `own`: its own /, `network`: and its own network; otherwise $DIR alone is the case's own. */
-  machine: z.enum(["own", "network"]).optional(),
+  /** A / and a network of its own; otherwise $DIR alone is the case's own. */
+  machine: z.literal("own").optional(),
   state: z.literal("kept").optional(),
   /** Files of the project. */
   project: Files.default({}),
   before: z.strictObject({ write: Files.optional(), sh: z.string().optional() }).default({}),
-  commands: z
-    .record(z.string(), z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer)]))
-    .default({}),
+  commands: Commands.default({}),
   step: z.record(z.string(), z.union([Look, z.array(Look)])).default({}),
   arguments: z
     .record(
@@ -145,12 +158,22 @@ export function parseTable(text: string, name: string): Table {
     ({ pos: [at], message }) => `${name}:${lineAt(at)}: ${message}`,
   );
   if (wrong.length > 0) throw new Error(wrong.join("\n"));
-  const read = Table.safeParse(document.toJS({ maxAliasCount: 1000 }));
+  const read = Table.safeParse(marked(document.toJS({ maxAliasCount: 1000 })));
   if (read.success) return read.data;
   const found = flat(read.error.issues).map(
     ({ path, message }) => `${name}:${lineAt(offsetOf(document, path))}: ${message}`,
   );
   throw new Error(found.join("\n"));
+}
+
+/** The same with an {@link All} for each map that has the mark. */
+function marked(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(marked);
+  if (!isPlain(value)) return value;
+  const made = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, marked(item)]));
+  if (!(mark in made)) return made;
+  const { [mark]: _, ...entries } = made;
+  return new All(entries);
 }
 
 /** The issues of the way of a union that came farthest, and a place for each unknown key. */

@@ -28,7 +28,10 @@ describe("the module registry", () => {
   for (const { name, file } of listModules())
     describe(name, () => {
       it("has cases of its own", () => {
-        const places = [["test/modules", ".yaml"], ["test/unit/engine/modules", ".test.ts"]] as const;
+        const places = [
+          ["test/modules", ".yaml"],
+          ["test/unit/engine/modules", ".test.ts"],
+        ] as const;
         expect(places.some(([folder, end]) => existsSync(join(root, folder, file.replace(".ts", end))))).to.equal(true);
       });
 
