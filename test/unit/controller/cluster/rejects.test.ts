@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { takeLoser } from "#controller/cluster/conflicts.ts";
 import type { Nodes } from "#controller/cluster/nodes.ts";
 import type { Records } from "#controller/cluster/records.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 

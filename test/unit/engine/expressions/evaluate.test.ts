@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { nodeAt } from "#engine/yaml/node.ts";

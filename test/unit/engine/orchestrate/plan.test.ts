@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { arrange, batchesOf, lastParts, shareOf, wavesOf } from "#engine/orchestrate/plan.ts";
 import { actionStage, applyStage } from "#support/runs.ts";
 import { noAction } from "#support/actions.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { escapeLine, unescapeLine } from "#engine/program/escape.ts";
 import { FrameReader } from "#engine/program/frames.ts";
 

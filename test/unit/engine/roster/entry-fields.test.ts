@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { Address, EntryName, HostKey, LoginName, StateDir } from "#engine/roster/entry-fields.ts";
 
 const hostile = fc.constantFrom(

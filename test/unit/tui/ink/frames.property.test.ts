@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { lineWidth, paintLine } from "#tui/ink/text.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
