@@ -55,6 +55,7 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
   const place = await findPlace(where);
   const prepare: Prepare = async (nodes, work) => {
     const withVms = nodes.some(({ kind }) => kind === "vm");
+    const withNix = nodes.some(({ nix = false }) => nix);
     const withZfs = nodes.some(({ zfs = false }) => zfs);
     const withTpm = nodes.some(({ tpm = false }) => tpm);
     const needed = {
@@ -66,7 +67,7 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
     const packages = await namedPackages(place, asked);
-    const images = await prepareImages(place, { mirror, log, withVms, withZfs, packages });
+    const images = await prepareImages(place, { mirror, log, withNix, withVms, withZfs, packages });
     return withLock(place.home, lockOfLab(place), 60, async () => {
       await bridgeUp(place);
       await recordPlace(place);
