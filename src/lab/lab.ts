@@ -81,8 +81,8 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
     up: async (specs) => {
       const records = await prepare(specs, (images) => makeRecords(place, specs, images));
       for (const [index, record] of records.entries()) tellDifference(record, specs[index], log);
-      await Promise.all(records.map((record) => startNode(place, record, log)));
       await raiseWeight(place.group);
+      await Promise.all(records.map((record) => startNode(place, record, log)));
       return Promise.all(records.map(async (record) => labNode(place, record, prepare, log)));
     },
     down: (names) => takeDown(place, names, log),
