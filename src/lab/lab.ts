@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { bridgeUp } from "./bridge.ts";
 import { raiseWeight } from "./cgroup.ts";
 import { takeDown } from "./down.ts";
-import { prepareHost, requireRoot } from "./prepare-host.ts";
+import { prepareHost, raiseInotifyLimit, requireRoot } from "./prepare-host.ts";
 import { prepareImages } from "./image.ts";
 import { makeKey } from "./key.ts";
 import { labNode, startNode, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
@@ -64,6 +64,7 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
       ...(withTpm ? tpmHostPackages : {}),
     };
     await prepareHost(log, needed, (work) => withLock(place.home, "packages", 900, work));
+    await raiseInotifyLimit();
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
     const packages = await namedPackages(place, asked);
