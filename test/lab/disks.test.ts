@@ -3,9 +3,11 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
+import { SharedLine } from "#support/shared-line.ts";
 import { grantOf } from "#support/grants.ts";
 import { runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
+import { ownLab } from "#support/own-lab.ts";
 
 const partitions = [{ name: "data" }];
 const serial = (number: number): string => `n1-disk${number}`;
@@ -80,25 +82,26 @@ const uses: Readonly<Record<string, readonly [make: string, says: RegExp, end: s
 };
 
 describe("disks of real nodes", function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let lab: Lab;
-  let n1: LabNode;
+  let line: SharedLine;
 
   before(async () => {
-    lab = await openLab({ name: "disktest" });
-    await lab.down();
-    [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M", "64M", "400M"] }])) as [LabNode];
+    lab = await ownLab();
+    const [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M", "64M", "400M"] }])) as [LabNode];
+    line = new SharedLine(n1);
     await shell("apt-get -q update && apt-get -q -y install --no-install-recommends lvm2 xfsprogs dosfstools");
   });
-  after(async () => lab.down());
+  after(async () => {
+    line?.close();
+    await lab?.down();
+  });
 
-  async function shell(command: string): Promise<string> {
-    const { stdout, stderr, code } = await n1.exec(command);
-    if (code !== 0) throw new Error(`${command}: ${code}\n${stdout}${stderr}`);
-    return stdout.trim();
+  function shell(command: string): Promise<string> {
+    return Promise.resolve(line.shell(command));
   }
   const run = (module: ModuleDefinition, args: object, options: StepRunOptions = {}): Promise<StepRun> =>
-    runStepOn(`ssh:ssh ${n1.sshArguments().join(" ")}`, stepOf(module, args), options);
+    runStepOn(line.via, stepOf(module, args), options);
   const sumOf = (number: number): Promise<string> => shell(`sha256sum <${link(number)}`);
   const clean = (number: number): Promise<string> =>
     shell(
