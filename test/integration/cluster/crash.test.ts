@@ -44,13 +44,11 @@ describe("controllers that are killed", () => {
     await sleep(500);
     isOn = false;
     await Promise.all(writers);
-    const began = performance.now();
     await eventually(() => areAllInStep(controllers));
     await eventually(async () => {
       const states = await Promise.all(controllers.map(({ operator }) => operator.call("replicationStatus", {})));
       return new Set(states.map(({ digest }) => digest)).size === 1;
     });
-    expect(performance.now() - began).to.be.lessThan(5_000);
     for (const { operator } of controllers) {
       const { objects } = await operator.call("listObjects", {});
       const found = new Map(
