@@ -16,6 +16,8 @@ export interface DelayLine {
   readonly turns: number;
   /** Bytes from clients to the server. */
   readonly bytesUp: number;
+  /** How often bytes of the server, or its end, came through to a client. */
+  readonly arrivals: number;
   /** Changes the latency for bytes that come from now on. */
   setLatency(milliseconds: number): void;
   /** From now on clients' bytes go on at most so many a second; undefined: as they come. */
@@ -36,7 +38,7 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
   let mode: Mode = "open";
   let delay = latency;
   let rate: number | undefined;
-  let [connections, turns, bytesUp] = [0, 0, 0];
+  let [connections, turns, bytesUp, arrivals] = [0, 0, 0, 0];
   let clientSpeaks = false;
   const pairs = new Set<readonly [Socket, Socket]>();
 
@@ -55,6 +57,7 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
       if (mode === "blackhole") return;
       onChunk(chunk);
       later(() => {
+        if (!isUp) arrivals++;
         const isFull = !to.write(chunk);
         const due = isUp && rate !== undefined ? (chunk.length * 1000) / rate : 0;
         if (!isFull && due === 0) return;
@@ -63,7 +66,12 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
         else to.once("drain", () => from.resume());
       });
     });
-    from.on("end", () => later(() => to.end()));
+    from.on("end", () =>
+      later(() => {
+        if (!isUp) arrivals++;
+        to.end();
+      }),
+    );
     from.on("error", () => mode !== "blackhole" && to.resetAndDestroy());
     from.on("close", () => later(() => to.destroySoon()));
   };
@@ -107,6 +115,9 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
     },
     get bytesUp() {
       return bytesUp;
+    },
+    get arrivals() {
+      return arrivals;
     },
     setLatency: (milliseconds) => {
       delay = milliseconds;

@@ -126,7 +126,7 @@ export function describeTransport(name: string, start: () => Promise<TransportUn
 
     it("ends a closed channel at once with an unknown outcome, and goes on with the others", async () => {
       const other = await host.exec("cat");
-      const channel = await host.exec("echo begun; sleep 2");
+      const channel = await host.exec("echo begun; sleep 60");
       const stdout = channel.stdout[Symbol.asyncIterator]();
       expect(Buffer.from((await stdout.next()).value ?? "").toString()).to.equal("begun\n");
       const next = stdout.next();

@@ -116,7 +116,7 @@ spec:
   });
 
   it("writes to none of two disks while one of them was not granted", async function () {
-    const folder = join(project.path, "other-disk");
+    const folder = join(project.path, `${disk?.byId ?? ""}-other`);
     mkdirSync(folder);
     const other = openLoopDisk(folder, Buffer.alloc(0));
     if (!other) return this.skip();

@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
+import { eventually } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 
 const files = {
@@ -18,7 +18,7 @@ steps:
   path: { type: string, required: true }
 steps:
   - id: slow
-    command.run: { cmd: "sleep 2; echo once >>{{params.path}}" }
+    command.run: { cmd: "touch {{params.path}}.begun; while [ -e {{params.path}}.begun ]; do sleep 0.1; done; echo once >>{{params.path}}" }
   - id: after
     command.run: { cmd: "echo after >>{{params.path}}" }
 `,
@@ -42,6 +42,9 @@ describe("kcore, from the command line to a node and back", () => {
     `path=${target}`,
     ...more,
   ];
+  /** Waits until the slow step has begun. */
+  const slowBegan = () => eventually(() => existsSync(`${target}.begun`));
+  const endSlow = () => rmSync(`${target}.begun`);
   const eventsOf = (text: string) =>
     text
       .trim()
@@ -114,11 +117,14 @@ describe("kcore, from the command line to a node and back", () => {
   it("stops before the next step at the first Ctrl-C and exits 130 (F-17)", async () => {
     const { child, ended } = project.start(apply("slow"));
     await project.driver();
-    await sleep(1200);
+    await slowBegan();
+    let said = "";
+    child.stderr.on("data", (text: string) => (said += text));
     child.kill("SIGINT");
-    const { code, stdout, stderr } = await ended;
+    await eventually(() => said.includes("no new step starts"));
+    endSlow();
+    const { code, stdout } = await ended;
     expect(code).to.equal(130);
-    expect(stderr).to.contain("no new step starts");
     expect(stdout).to.contain("kcore runs resume");
     expect(readFileSync(target, "utf8")).to.equal("once\n");
   });
@@ -126,9 +132,10 @@ describe("kcore, from the command line to a node and back", () => {
   it("goes on when its terminal is closed, and can be attached to (F-17)", async () => {
     const { child, ended } = project.start(apply("slow"));
     await project.driver();
-    await sleep(800);
+    await slowBegan();
     child.kill("SIGHUP");
     await ended;
+    endSlow();
     const attached = await project.kcore("runs", "attach", "last");
     expect(attached.code).to.equal(0);
     expect(attached.stdout).to.contain("here  after  ran");
@@ -138,9 +145,10 @@ describe("kcore, from the command line to a node and back", () => {
   it("resumes a run whose process was killed; the step that ran is not run again (F-3)", async () => {
     const { ended } = project.start(apply("slow"));
     const pid = await project.driver();
-    await sleep(1200);
+    await slowBegan();
     process.kill(pid, "SIGKILL");
     const killed = await ended;
+    endSlow();
     expect(killed.stderr).to.contain("[RUN_DIED]").and.to.contain("kcore runs resume");
     const resumed = await project.kcore("runs", "resume", "last");
     expect(resumed.stderr).to.equal("");
@@ -155,6 +163,8 @@ describe("kcore, from the command line to a node and back", () => {
     const { stderr, code } = await project.kcore(...apply("slow", "--detach"));
     expect(code).to.equal(0);
     expect(stderr).to.contain("The run goes on: kcore runs attach");
+    await slowBegan();
+    endSlow();
     expect((await project.kcore("runs", "attach", "last", "--output", "json")).code).to.equal(0);
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
   });

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { hangLimit } from "#support/limit.ts";
 import { root } from "#support/pages.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
@@ -23,7 +24,7 @@ describe("a folder that cannot be made", () => {
       };
       const given = promisify(execFile)(join(root, "bin/kcore"), words, {
         env,
-        timeout: 20_000,
+        timeout: hangLimit,
         killSignal: "SIGKILL",
       });
       const { code, stderr } = await given.then(

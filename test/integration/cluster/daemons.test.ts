@@ -14,6 +14,7 @@ import { inventoryEntry } from "#pki/inventory.ts";
 import type { CertificateEntry } from "#pki/inventory.ts";
 import { codec, createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
+import { hangLimit } from "#support/limit.ts";
 import { freePort } from "#support/ports.ts";
 
 describe("controller and agent as processes", () => {
@@ -173,7 +174,7 @@ function sClient(port: number, options: readonly string[]): Promise<string> {
     const child = execFile(
       "openssl",
       ["s_client", "-connect", `127.0.0.1:${port}`, "-ign_eof", ...options],
-      { timeout: 5_000 },
+      { timeout: hangLimit },
       (_error, out, err) => resolve(out + err),
     );
     child.stdin?.on("error", () => undefined);

@@ -53,7 +53,10 @@ describe("hosts of a test's network", () => {
       const { spawn } = await import("node:child_process");
       const { link, hosts: [{ through: [command, ...args] }] } = await (await import(${module})).startNetwork(2);
       const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...args, "sleep", "600"]);
-      setTimeout(() => console.log(link + " " + child.pid), 300);`;
+      const { readFileSync } = await import("node:fs");
+      // From then on it dies with its parent.
+      while (readFileSync("/proc/" + child.pid + "/comm", "utf8") === "setpriv\\n") await new Promise(setImmediate);
+      console.log(link + " " + child.pid);`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -6,9 +6,10 @@ import { readFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:https";
 import type { Server } from "node:https";
 import { connect } from "node:net";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, createServer as createTlsServer } from "node:tls";
 import type { SecureVersion } from "node:tls";
 import { expect } from "chai";
 import { openApi } from "#api/client.ts";
@@ -40,9 +41,11 @@ import {
   spkiOf,
   startController,
   startControllers,
+  knowAllOf,
 } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { TestProject } from "#support/kcore.ts";
+import { hangLimit } from "#support/limit.ts";
 import { openWirePeer } from "#support/wire-peer.ts";
 import type { Ended } from "#support/kcore.ts";
 
@@ -85,7 +88,7 @@ describe("trust between clients and controllers", () => {
   const healthOf = async (port: number, credentials: Credentials): Promise<string> => {
     try {
       const endpoint = { host: "127.0.0.1", port };
-      const client = openApi({ endpoint, credentials, clock: Date.now, timeoutMs: 3_000 });
+      const client = openApi({ endpoint, credentials, clock: Date.now, timeoutMs: hangLimit });
       clients.push(client);
       await client.call("health", {});
       return "allowed";
@@ -434,7 +437,7 @@ describe("trust between clients and controllers", () => {
         credentials: { ca, cert, key },
         cluster: "lab",
         bastion,
-        timeoutMs: 3_000,
+        timeoutMs: hangLimit,
       });
       expect(await reasonOf(dialled)).to.contain("was not issued on the bastion");
     });
@@ -510,12 +513,25 @@ describe("trust between clients and controllers", () => {
   });
 
   it("S-17: cuts connections that never finish their handshake", async () => {
-    const started = performance.now();
-    const socket = connect(parseEndpoint(controller.endpoint));
-    socket.resume();
-    socket.on("error", () => undefined);
-    await once(socket, "close");
-    expect(performance.now() - started).to.be.lessThan(8_000);
+    // Another one that waits as long as Node does unless told otherwise.
+    const usual = createTlsServer().listen(0, "127.0.0.1");
+    await once(usual, "listening");
+    const places = [
+      parseEndpoint(controller.endpoint),
+      { host: "127.0.0.1", port: (usual.address() as AddressInfo).port },
+    ];
+    const sockets = places.map((place) =>
+      connect(place)
+        .on("error", () => undefined)
+        .resume(),
+    );
+    const ends = sockets.map((socket, index) => once(socket, "close").then(() => index));
+    try {
+      expect(await Promise.race(ends)).to.equal(0);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      usual.close();
+    }
   });
 });
 
@@ -565,12 +581,10 @@ describe("keys that nobody recorded, and keys that were replaced", () => {
     for (const client of old) await client.call("heartbeat", { nodeId: id });
     const [first] = controllers as [TestController];
     const next = issueTo(cluster.authority, "node", id);
-    const began = performance.now();
     await recordAt(first, next);
     expect(await reasonOf((old[0] as ApiClient).call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
-    for (const client of old)
-      await eventually(async () => (await reasonOf(client.call("heartbeat", { nodeId: id }))) === "KEY_REVOKED");
-    expect(performance.now() - began).to.be.lessThan(2_000);
+    await knowAllOf(first, controllers);
+    for (const client of old) expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
     expect(await reasonOf((old[1] as ApiClient).call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
     expect((await first.clientOf(next).call("registerNode", registrationOf(id))).status).to.equal("ready");
     expect(await reasonOf(recordAt(first, credentials))).to.equal("KEY_REVOKED");

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { placeOf } from "#engine/sealed/places.ts";
 import { sealFor } from "#engine/sealed/seal.ts";
+import { hangLimit } from "#support/limit.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import { person } from "#support/sealed.ts";
 
@@ -130,7 +131,7 @@ steps:
           cwd: project,
           env,
           encoding: "utf8",
-          timeout: 30_000,
+          timeout: hangLimit,
         }),
       };
     } catch (error) {

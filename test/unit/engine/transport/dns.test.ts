@@ -24,16 +24,18 @@ describe("names of hosts", () => {
     expect(questions).to.equal(0);
   });
 
-  it("cost one deadline together when the name server is dead, and the error says DNS (F-9)", async () => {
-    const names = createNames({ ...none, servers, deadline: 60 });
-    const since = performance.now();
+  it("are all asked for at once, so that a dead name server costs one deadline, and the error says DNS (F-9)", async () => {
+    const names = createNames({ ...none, servers, deadline: 500 });
+    let askedByThen: number | undefined;
     const codes = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => codeOf(names.resolve(`n${index}.example`))),
+      Array.from({ length: 200 }, (_, index) =>
+        codeOf(names.resolve(`n${index}.example`)).finally(() => (askedByThen ??= questions)),
+      ),
     );
     expect(new Set(codes)).to.deep.equal(new Set(["DNS_FAILED"]));
-    expect(performance.now() - since).to.be.lessThan(1000);
+    expect(askedByThen).to.be.at.least(200);
     const error = await rejectionOf(names.resolve("n1.example"));
-    expect(error.message).to.include("DNS finds no address for “n1.example”: nothing within 0.06 s");
+    expect(error.message).to.include("DNS finds no address for “n1.example”: nothing within 0.5 s");
     expect(error.exitCode).to.equal(3);
   });
 
