@@ -32,7 +32,7 @@ describe("kcore, given something wrong", () => {
       try {
         for (const [name, text] of Object.entries(latin1))
           writeFileSync(join(project.project, name), Buffer.from(text, "latin1"));
-        const { code, stdout, stderr } = await project.kcore(...(typeof words === "string" ? words.split(" ") : words));
+        const { code, stdout, stderr } = await project.call(typeof words === "string" ? words.split(" ") : words);
         expect((stdout + stderr).replaceAll(project.path, "HOME")).to.equal(says);
         expect([code, existsSync(written), says.includes("hunter2")]).to.deep.equal([2, false, false]);
       } finally {
