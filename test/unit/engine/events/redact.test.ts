@@ -125,7 +125,7 @@ describe("the redactor", () => {
   });
 
   it("masks a secret that contains another one whole, and none of three letters", () => {
-    expect(createRedactor(["word", "password"]).text("a password, a word")).to.equal("a ***, a ***");
+    expect(createRedactor(["pass", "password"]).text("a password, a pass")).to.equal("a ***, a ***");
     expect(createRedactor(["yes"]).text("yes")).to.equal("yes");
   });
 

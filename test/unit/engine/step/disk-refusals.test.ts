@@ -38,13 +38,21 @@ const fingerprint = createHash("sha256").update("device holds xfs at byte 0x0\n"
 
 describe("the disk of a name", () => {
   /** Disks by their serials, and what a step on the one of that name finds. */
-  async function find(serials: Readonly<Record<string, string | undefined>>, serial: string): Promise<StepRun> {
+  async function find(
+    serials: Readonly<Record<string, string | undefined>>,
+    serial: string,
+    wwids: Readonly<Record<string, string>> = {},
+  ): Promise<StepRun> {
     const folder = await makeTempDir("sysfs");
     try {
       for (const [name, own] of Object.entries(serials)) {
         await mkdir(join(folder.path, name));
         await writeFile(join(folder.path, name, "size"), "8\n");
         if (own !== undefined) await writeFile(join(folder.path, name, "serial"), `${own}\n`);
+      }
+      for (const [name, wwid] of Object.entries(wwids)) {
+        await mkdir(join(folder.path, name, "device"));
+        await writeFile(join(folder.path, name, "device/wwid"), `${wwid}\n`);
       }
       const text = findDisk({ serial }).toString().replaceAll("/sys/block/", `${folder.path}/`);
       return await runStepOn("dash", { want: { found: "" }, probe: rawSh(text) }, { bin: { lsblk: "exit 1" } });
@@ -56,6 +64,13 @@ describe("the disk of a name", () => {
   it("is the one that has it: no neighbour without a serial, and no device upon another", async () => {
     const { problem } = await find({ "kcore-a": "S1", "kcore-b": undefined, zd0: "S1", "dm-0": "S1" }, "S1");
     expect(problem?.message).to.equal("/dev/kcore-a, the disk with serial S1, is no block device");
+  });
+
+  it("is not what the disk before it says of itself", async () => {
+    const { problem } = await find({ "kcore-a": "S1", "kcore-b": undefined }, "naa.5000c5", {
+      "kcore-a": "naa.5000c5",
+    });
+    expect(problem?.code).to.equal("DISK_NOT_FOUND");
   });
 
   it("is none where no disk has it, or several have", async () => {
