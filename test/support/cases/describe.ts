@@ -33,14 +33,7 @@ export function describeTable(load: Load, table: Table, shells: readonly string[
     if (Object.keys(table.cases).length > 0)
       describe(`on ${shell}`, () => {
         for (const [sentence, moves] of Object.entries(table.cases))
-          it(sentence, async () => {
-            const place = await makePlace(table.machine);
-            try {
-              await runCase({ module: await load(), table, place, shell }, moves);
-            } finally {
-              await place.remove();
-            }
-          });
+          it(sentence, async () => runCase(await load(), table, shell, moves));
       });
 }
 
@@ -85,7 +78,22 @@ interface Case {
   readonly shell: string;
 }
 
-async function runCase(given: Case, moves: readonly Move[]): Promise<void> {
+/** Makes the moves of a case one behind the other, in a place of its own; throws where one ends otherwise than the table says. */
+export async function runCase(
+  module: ModuleDefinition,
+  table: Table,
+  shell: string,
+  moves: readonly Move[],
+): Promise<void> {
+  const place = await makePlace(table.machine);
+  try {
+    await makeMoves({ module, table, place, shell }, moves);
+  } finally {
+    await place.remove();
+  }
+}
+
+async function makeMoves(given: Case, moves: readonly Move[]): Promise<void> {
   const { table, place } = given;
   const commands = filled(table.commands, place.dir) as Table["commands"];
   prepare(place, filled(table.before, place.dir) as Move);

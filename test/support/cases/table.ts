@@ -117,11 +117,13 @@ const Move = z.strictObject({
   holds: z.string().optional(),
 });
 
+/** Cases of one module, as `test/modules/NAME.yaml` has them. `$DIR` in a text is the case's own folder, in which texts of sh run. */
 const Table = z.strictObject({
   /** Below the arguments of each case. */
   args: Args.default({}),
   /** A / and a network of its own; otherwise $DIR alone is the case's own. */
   machine: z.literal("own").optional(),
+  /** What steps remember on a node stays from run to run, in $DIR. */
   state: z.literal("kept").optional(),
   /** Files of the project. */
   project: Files.default({}),

@@ -8,7 +8,9 @@ import { shellsOf } from "#support/shells.ts";
 
 const folder = fileURLToPath(new URL("../../modules/", import.meta.url));
 
-describe("cases of modules", () => {
+describe("cases of modules", function () {
+  // A case is a row of runs.
+  this.timeout(120_000);
   for (const file of readdirSync(folder)) {
     const [name = "", load] = [...registry].find(([known]) => `${known.replaceAll(/[._]/g, "-")}.yaml` === file) ?? [];
     describe(name, () => {
