@@ -23,6 +23,7 @@ const frames = tries(30_000, 1_000_000);
 const hello = await clientHello();
 
 describe("a controller among hostile peers", function () {
+  this.timeout(1_200_000);
   let cluster: TestCluster;
   let controller: TestController;
   let stop: () => Promise<void>;
