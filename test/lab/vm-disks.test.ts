@@ -9,6 +9,7 @@ import { mountMounted } from "#engine/modules/mount-mounted.ts";
 import { swapEnabled } from "#engine/modules/swap-enabled.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { diskSum } from "#support/disk-sum.ts";
 import { runGranted } from "#support/grants.ts";
 import { pluggedIn } from "#support/plugged.ts";
 import { SharedLine, type Steps } from "#support/shared-line.ts";
@@ -144,13 +145,15 @@ describe("disks of machines with a kernel of their own", function () {
     shell(
       `vgcreate -q -y vg_other ${link(2)}-part1 && lvcreate -q -y -n data -L 50M vg_other && mkfs.ext4 -q /dev/vg_other/data`,
     );
-    const sums = (): string => shell(`sync; sha256sum <${link(2)}; sha256sum </dev/vg_kcore/images`);
-    const before = sums();
+    const sums = async (): Promise<readonly string[]> => [
+      shell("sync; head -c 8M /dev/vg_kcore/images | sha256sum"),
+      await diskSum(v1, 2),
+    ];
+    const before = await sums();
     const refused: readonly (readonly [ModuleDefinition, object, string, StepRunOptions?])[] = [
       [lvmPhysicalVolume, third, "DISK_IN_USE"],
       [lvmPhysicalVolume, third, "DISK_IN_USE", { granted: [serial(2)] }],
       [diskPartitioned, { disk: { byId: `virtio-${serial(2)}` }, partitions }, "DISK_IN_USE", { granted: [serial(2)] }],
-      [lvmVolumeGroup, { ...group(0), name: "vg_other" }, "LVM_PV_TAKEN"],
       [lvmVolumeGroup, group(0, 2), "LVM_PV_MISSING"],
       [lvmLogicalVolume, { vg: "vg_none", name: "a", size: "10M" }, "LVM_GROUP_MISSING"],
       [filesystemFormatted, { vg: "vg_other", lv: "data", fstype: "ext4" }, "FILESYSTEM_DIFFERS"],
@@ -171,7 +174,7 @@ describe("disks of machines with a kernel of their own", function () {
     const closed = await run(lvmPhysicalVolume, third);
     expect(closed.problem?.code, told(closed)).to.equal("FILESYSTEM_DIFFERS");
     shell("vgchange -q -a y vg_other");
-    expect(sums()).to.equal(before);
+    expect(await sums()).to.deep.equal(before);
     shell("vgchange -q -a n vg_other");
     // A grant for what was there, or for no contents, is none for what is there.
     for (const granted of [[serial(2)], [`${serial(2)}:${"0".repeat(16)}`]])
@@ -207,7 +210,7 @@ describe("disks of machines with a kernel of their own", function () {
     shell(pluggedIn(link(0), link(1), link(2)));
     expect(shell(`readlink -f ${link(0)}`)).to.not.equal(named);
     shell("vgchange -q -a y vg_kcore && udevadm settle && mount /srv/images");
-    await line.expectAll([...made.slice(0, 2), ...made.slice(4)], "ok");
+    await line.expectAll(made.slice(0, 2), "ok");
     expect(shell("cat /srv/images/file")).to.equal("kept");
   });
 });

@@ -1,9 +1,7 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { diskSum } from "#support/disk-sum.ts";
 import { grantOf } from "#support/grants.ts";
 import { pluggedIn } from "#support/plugged.ts";
 import { SharedLine } from "#support/shared-line.ts";
@@ -98,11 +96,7 @@ describe("a disk that is somebody else's (F-18)", function () {
     await lab.down();
   });
 
-  const sum = async (index = 0): Promise<string> => {
-    const hash = createHash("sha256");
-    await pipeline(createReadStream(v1.disks[index]?.image ?? ""), hash);
-    return hash.digest("hex");
-  };
+  const sum = (index = 0): Promise<string> => diskSum(v1, index);
   const wipe = `for d in ${disk} ${other}; do blkdiscard -f $d; blockdev --rereadpt $d; done; udevadm settle`;
 
   for (const [what, all, code] of [

@@ -1,6 +1,3 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { luksOpened } from "#engine/modules/luks-opened.ts";
@@ -10,6 +7,7 @@ import { partitionGuid } from "#engine/step/disk-names.ts";
 import { poolGuid } from "#engine/step/zfs-names.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { diskSum } from "#support/disk-sum.ts";
 import { grantOf, runGranted } from "#support/grants.ts";
 import { SharedLine, type Steps } from "#support/shared-line.ts";
 import type { StepRun, StepRunOptions } from "#support/steps.ts";
@@ -40,11 +38,6 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
   });
   const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
   const shell = (command: string): string => line.shell(command);
-  const sum = async (number: number): Promise<string> => {
-    const hash = createHash("sha256");
-    await pipeline(createReadStream(v1.disks[number]?.image ?? ""), hash);
-    return hash.digest("hex");
-  };
 
   const mirror = (...numbers: readonly number[]): Steps[number] => [
     zfsPool,
@@ -198,13 +191,13 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     const stillRefused = async (
       cases: readonly (readonly [ModuleDefinition, object, string, StepRunOptions?])[],
     ): Promise<void> => {
-      const before = await sum(5);
+      const before = await diskSum(v1, 5);
       for (const [module, args, code, options] of cases) {
         const step = await line.run(module, args, options);
         expect(step.problem?.code, `${module.name} ${told(step)}`).to.equal(code);
       }
       shell("sync");
-      expect(await sum(5)).to.equal(before);
+      expect(await diskSum(v1, 5)).to.equal(before);
     };
     // Imported, it writes now and then by itself; its data is looked at instead of its disk.
     for (const [args, code, options] of [
