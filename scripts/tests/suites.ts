@@ -15,7 +15,7 @@ export interface Job {
   readonly files: readonly string[];
   /** The npm script of a check. */
   readonly check?: string;
-  /** Limit of one test or hook, ms; a test's own limit goes before it. */
+  /** Limit of one test or hook, ms, against hangs; a test's own limit goes before it. */
   readonly timeout: number;
   /** Seconds that it took the last time that it was recorded. */
   readonly known: number;
@@ -37,15 +37,15 @@ interface Suite {
 const minutes = 60_000;
 
 export const suites: Readonly<Record<string, Suite>> = {
-  unit: { files: ["test/unit/**/*.test.ts"], class: "processor", timeout: 2 * minutes, together: 12 },
+  unit: { files: ["test/unit/**/*.test.ts"], class: "processor", timeout: 10 * minutes, together: 12 },
   sim: {
     files: ["test/sim/**/*.test.ts", "test/unit/crdt/laws.test.ts"],
     class: "processor",
     timeout: 10 * minutes,
     env: { KCORE_LAW_CASES: "3000" },
   },
-  integration: { files: ["test/integration/**/*.test.ts"], class: "waiting", timeout: 5 * minutes, together: 6 },
-  smoke: { files: ["test/lab/lab.test.ts"], class: "waiting", timeout: 10 * minutes, root: true },
+  integration: { files: ["test/integration/**/*.test.ts"], class: "waiting", timeout: 10 * minutes, together: 6 },
+  smoke: { files: ["test/lab/lab.test.ts"], class: "waiting", timeout: 15 * minutes, root: true },
   lab: {
     files: ["test/lab/**/*.test.ts"],
     not: /\/(lab|vm[^/]*)\.test\.ts$/,

@@ -24,6 +24,8 @@ export interface DelayLine {
   setRate(bytesPerSecond: number | undefined): void;
   /** Resets all connections, and refuses new ones (closes them at once), until `heal`. */
   cut(): void;
+  /** The next connection is reset after this many bytes from the client (`up`) or the server (`down`) passed. */
+  cutNext(direction: Direction, bytes: number): void;
   /** Swallows all bytes and ends both ways, also of new connections: a half-open line (F-2). */
   blackhole(): void;
   /** New connections work again; swallowed bytes stay lost, so connections of before `blackhole` end by a reset. */
@@ -31,6 +33,7 @@ export interface DelayLine {
   close(): Promise<void>;
 }
 
+type Direction = "up" | "down";
 type Mode = "open" | "cut" | "blackhole";
 
 /** Starts a line on a free loopback port. */
@@ -40,13 +43,15 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
   let rate: number | undefined;
   let [connections, turns, bytesUp, arrivals] = [0, 0, 0, 0];
   let clientSpeaks = false;
+  let next: Partial<Record<Direction, number>> = {};
   const pairs = new Set<readonly [Socket, Socket]>();
 
   const reset = () => {
     for (const pair of pairs) for (const socket of pair) socket.resetAndDestroy();
     pairs.clear();
   };
-  const pump = (from: Socket, to: Socket, onChunk: (chunk: Buffer) => void, isUp = false) => {
+  const pump = (from: Socket, to: Socket, onChunk: (chunk: Buffer) => void, isUp: boolean, limit = Infinity) => {
+    let passed = 0;
     const later = (work: () => void) => {
       const guarded = () => mode !== "blackhole" && !to.destroyed && work();
       if (delay === 0) guarded();
@@ -56,9 +61,13 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
     from.on("data", (chunk: Buffer) => {
       if (mode === "blackhole") return;
       onChunk(chunk);
+      const part = chunk.subarray(0, Math.max(0, limit - passed));
+      passed += chunk.length;
+      // What was let through arrives before the end does.
+      if (passed >= limit) setTimeout(() => [from, to].forEach((socket) => socket.resetAndDestroy()), 5);
       later(() => {
         if (!isUp) arrivals++;
-        const isFull = !to.write(chunk);
+        const isFull = !to.write(part);
         const due = isUp && rate !== undefined ? (chunk.length * 1000) / rate : 0;
         if (!isFull && due === 0) return;
         from.pause();
@@ -90,14 +99,16 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
       allowHalfOpen: true,
     });
     const pair = [client, upstream] as const;
+    const limits = next;
+    next = {};
     pairs.add(pair);
     const countUp = (chunk: Buffer): void => {
       bytesUp += chunk.length;
       if (!clientSpeaks) turns++;
       clientSpeaks = true;
     };
-    pump(client, upstream, countUp, true);
-    pump(upstream, client, () => (clientSpeaks = false));
+    pump(client, upstream, countUp, true, limits.up);
+    pump(upstream, client, () => (clientSpeaks = false), false, limits.down);
     client.on("close", () => mode !== "blackhole" && pairs.delete(pair));
   });
   await new Promise<void>((resolve, reject) => {
@@ -128,6 +139,9 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
     cut() {
       mode = "cut";
       reset();
+    },
+    cutNext: (direction, bytes) => {
+      next = { [direction]: bytes };
     },
     blackhole: () => {
       mode = "blackhole";

@@ -119,7 +119,7 @@ describe("kcore, from the command line to a node and back", () => {
     await project.driver();
     await slowBegan();
     let said = "";
-    child.stderr.on("data", (text: string) => (said += text));
+    child.stderr?.on("data", (text: string) => (said += text));
     child.kill("SIGINT");
     await eventually(() => said.includes("no new step starts"));
     endSlow();

@@ -110,6 +110,23 @@ describe("the agent of a node, with real controllers", () => {
     expect(after.registered).to.equal(before.registered);
   });
 
+  it("F-27: comes back by itself, and needs no new approval, when all controllers were killed at once", async () => {
+    const config = { requireManualApproval: true };
+    const a = await control({ config });
+    const all = [a, await control({ config, sponsor: a })];
+    await startAgent(all.map(({ endpoint }) => endpoint));
+    await eventually(async () => (await detail(a).catch(() => undefined))?.status === "pending");
+    await a.operator.call("approveNode", {}, { id: nodeId });
+    const { registered, lastSeen } = await isReadyAt(a);
+    await Promise.all(all.map((each) => isReadyAt(each)));
+    await Promise.all(all.map((each) => each.stop("SIGKILL")));
+    await Promise.all(all.map((each) => each.start()));
+    for (const each of all) {
+      await eventually(async () => ((await detail(each).catch(() => undefined))?.lastSeen ?? "") > lastSeen);
+      expect(await isReadyAt(each)).to.include({ registered, approval: "approved" });
+    }
+  });
+
   it("learns of further controllers only when told to", async () => {
     const a = await control();
     const b = await control({ sponsor: a });
@@ -200,22 +217,6 @@ describe("the agent of a node, with real controllers", () => {
     await startAgent([controller.endpoint]).then((again) => again.logged("no controller accepted a heartbeat"));
     for (const credentials of ways) expect(await secure(own, port, credentials)).to.equal(403);
     expect(await plain("127.0.0.1", port, "/healthz")).to.contain("ok");
-  });
-
-  it("S-11: answers nobody outside while the revoked keys cannot be read, until a controller tells them", async function () {
-    const own = ownAddress() ?? this.skip();
-    const controller = await control();
-    const first = await startAgent([controller.endpoint]);
-    await isReadyAt(controller);
-    await first.end();
-    await writeFile(join(cluster.dir, "state", "revoked-keys.json"), "{");
-    await controller.stop();
-    const agent = await startAgent([controller.endpoint]);
-    await agent.logged("the revoked keys cannot be read; nobody outside is answered until a controller tells them");
-    await agent.logged("no controller accepted a heartbeat");
-    expect(await secure(own, port, cluster.operator)).to.equal(403);
-    await controller.start();
-    await eventually(async () => (await secure(own, port, cluster.operator)) === 200);
   });
 });
 

@@ -66,7 +66,7 @@ describe("the agent's certificate as the days go by (libfaketime)", () => {
     await cluster.remove();
   });
 
-  it("is kept while more than 30 days are left, then renewed without a restart or a missed heartbeat", async () => {
+  it("S-14: is kept while more than 30 days are left, then renewed without a restart or a missed heartbeat", async () => {
     const issued = issueTo(cluster.authority, "node", nodeId);
     await recordAt(controller, issued);
     await startAgent(await writeCredentials(join(cluster.dir, "node"), "node", issued));

@@ -284,29 +284,6 @@ steps:
     });
   });
 
-  it("attend: a drained node that failed and went back by itself gets its work back, behind the end of the update", async () => {
-    const failure = { kind: "service", message: "it died" } as const;
-    answers.set("n4", (step) => (step === "activate" ? { ok: false, failure } : { ok: true }));
-    const drain = { enabled: true, command: "true", after: { command: "test -e quorum && echo $KCORE_NODE >>back" } };
-    const rollback = { automatic: true };
-    await apply(manifest("undrained", ["n4"], "0.6.0", { drain, rollback, approvalPolicy: "auto" }));
-    const watched = await kcore("get", "undrained", "-w");
-    expect(watched.code, watched.stderr + watched.stdout).to.equal(1);
-    expect(watched.stderr).to.contain("n4: undrain failed: it exits with 1");
-    expect((await get("undrained")).reason).to.equal("n4: it died; n4 stays drained: undrain: it exits with 1");
-
-    writeFileSync(pathOf("quorum"), "");
-    expect((await kcore("attend", "undrained")).stderr).to.contain("n4: undrain is done");
-    await eventually(async () => (await get("undrained")).reason === "n4: it died");
-    await apply(manifest("undrained-then", ["n4"], "0.6.0", { drain, rollback, approvalPolicy: "auto" }));
-    const then = await kcore("get", "undrained-then", "-w");
-    expect(then.code, then.stderr + then.stdout).to.equal(1);
-    expect(readFileSync(pathOf("back"), "utf8")).to.equal("n4\nn4\n");
-    const view = await get("undrained-then");
-    expect(view).to.include({ phase: "rolled_back", reason: "n4: it died" });
-    expect(view.nodeStatus[0]).to.include({ phase: "failed" }).and.not.have.property("hook");
-  });
-
   it("attend: a state is applied to the node as kcore state apply does it, and leaves a record", async () => {
     const drain = { enabled: true, state: "emptied", params: { word: "gone" } };
     await apply(manifest("by-state", ["n7"], "0.4.0", { drain, approvalPolicy: "auto" }));
