@@ -172,6 +172,8 @@ describe("kcore, from the command line to a node and back", () => {
   it("survives a reader that goes away", async () => {
     const { child, ended } = project.start(apply("slow", "--output", "json"));
     child.stdout?.once("data", () => child.stdout?.destroy());
+    await slowBegan();
+    endSlow();
     await ended;
     expect((await project.kcore("runs", "attach", "last")).code).to.equal(0);
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
@@ -182,6 +184,8 @@ describe("kcore, from the command line to a node and back", () => {
     const driver = await project.driver();
     const view = readFileSync(`/proc/${child.pid}/environ`, "utf8");
     const run = readFileSync(`/proc/${driver}/environ`, "utf8");
+    await slowBegan();
+    endSlow();
     await ended;
     expect(view + run).to.not.contain("canary");
     expect(view).to.contain("KCORE_PASSPHRASE_FD=");

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
+import { eventually } from "#support/cluster.ts";
 import { startDelayLine } from "#support/delay-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import { startSshd } from "#support/sshd.ts";
@@ -23,12 +24,14 @@ describe("the lease of a run", () => {
     const state = join(folder, "state");
     const run = sessionOn(state, { runId: "silent" });
     const work = run.session.perform([
-      { stage: "s", drafts: [draftOf("slow", touch("slow", 2)), draftOf("next", touch("next"))] },
+      { stage: "s", drafts: [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))] },
     ]);
     await run.seen((event) => event.type === "step.started" && event.title === "slow");
     // What the runner does after 30 s without a beat.
     rmSync(join(state, "runs", "silent", "attached"));
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    // Well before the bastion says again that it is there, every 5 s.
+    await eventually(() => existsSync(join(folder, "slow")));
+    await new Promise((resolve) => setTimeout(resolve, 300));
     expect(existsSync(join(folder, "next"))).to.equal(false);
     const { outcome } = await work;
     await run.session.finish(outcome);

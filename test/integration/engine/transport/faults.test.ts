@@ -20,7 +20,7 @@ describe("faults of connections to a real sshd", () => {
   let line: DelayLine;
   before(async () => {
     server = await startSshd();
-    transport = createTransport({ home: server.folder, knownHostsFiles: [], silence: 900 });
+    transport = createTransport({ home: server.folder, knownHostsFiles: [] });
   });
   after(() => server?.stop());
   beforeEach(async () => {
@@ -37,14 +37,16 @@ describe("faults of connections to a real sshd", () => {
   const through = (fields: Partial<Endpoint> = {}) => server.endpoint({ name: "n1", port: line.port, ...fields });
 
   it("finds out that a half-open connection is dead, by its silence (F-2)", async () => {
-    const host = await transport.connect(through());
+    const watchful = createTransport({ home: server.folder, knownHostsFiles: [], silence: 3_000 });
+    const host = await watchful.connect(through());
     const channel = await host.exec("echo begun; read -r x");
     const said = channel.stdout[Symbol.asyncIterator]();
     expect(Buffer.from((await said.next()).value ?? "").toString()).to.equal("begun\n");
     line.blackhole();
     expect(await channel.exit).to.deep.equal({});
     expect((await said.next()).done).to.equal(true);
-    expect(await host.closed).to.equal("n1 gave no sign of life for 0.9 s");
+    expect(await host.closed).to.equal("n1 gave no sign of life for 3 s");
+    await watchful.close();
     line.heal();
     await (await transport.connect(through())).close();
   });
