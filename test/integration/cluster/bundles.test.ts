@@ -184,6 +184,23 @@ describe("bundles on controllers", () => {
     expect(said).to.equal("UPDATE_BUNDLE_NO_ROOM UPDATE_BUNDLE_NO_ROOM whole\n");
   });
 
+  it("refuses what a file does not hold, and what a controller gives wrongly", async () => {
+    await writeFile(source.file, Buffer.concat([Buffer.from("header\n"), randomBytes(bytes.length)]));
+    expect(await codeOf(uploadBundle(first.operator, source))).to.equal("UPDATE_BUNDLE_INVALID");
+    await writeFile(source.file, Buffer.concat([Buffer.from("header\n"), bytes.subarray(0, mebibyte)]));
+    expect(await codeOf(uploadBundle(first.operator, source))).to.equal("UPDATE_BUNDLE_INVALID");
+    await writeFile(source.file, Buffer.concat([Buffer.from("header\n"), bytes]));
+    await uploadBundle(first.operator, source);
+    const { client } = await startNode(first);
+    const stored = join(first.dbPath, "bundles", id);
+    await writeFile(stored, randomBytes(bytes.length));
+    expect(await codeOf(fetchBundle(client, source.bundle, target))).to.equal("UPDATE_BUNDLE_INVALID");
+    expect((await stat(`${target}.part`)).size).to.equal(0);
+    await writeFile(stored, bytes);
+    await fetchBundle(client, source.bundle, target);
+    expect((await readFile(target)).equals(bytes)).to.equal(true);
+  });
+
   describe("between controllers", () => {
     let store: BundleStore;
     let fetcher: BundleFetcher;
