@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { readFileSync, rmSync, existsSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
 import { contextOf, problemsOf, runStepOn, stepOf, type StepRun } from "../steps.ts";

@@ -42,7 +42,7 @@ export async function makePlace(machine: Table["machine"]): Promise<Place> {
     own,
     shell: (shell) => [...enter, shell].join(" "),
     sh: (text) => {
-      const [program = "", ...words] = [...enter, "sh", "-ec", `cd ${dir}\n${text}`];
+      const [program, ...words] = [...enter, "sh", "-ec", `cd ${dir}\n${text}`];
       const { status, stdout, stderr } = spawnSync(program, words, { encoding: "utf8" });
       if (status !== 0) throw new Error(`sh: ${text}\nended with ${status}\n${stdout}${stderr}`);
     },
