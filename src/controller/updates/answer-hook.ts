@@ -29,7 +29,8 @@ export async function answerHook(
   const isForRow = row?.generation === answer.generation && row.seq === answer.seq && isOfOwner;
   const isAsked = isForRow && answerable(view, node, row) === hook;
   const known = update.answers.get(hookKey(node, hook));
-  const { epoch, owner } = (isAsked ? row : (whose && { epoch: whose.epoch, owner: whose.id }) ?? known) ?? view.owner;
+  const { epoch, owner } =
+    (isAsked ? row : ((whose && { epoch: whose.epoch, owner: whose.id }) ?? known)) ?? view.owner;
   const value = { ...answer, epoch, owner };
   if (!isAsked && !isDeepStrictEqual(known, value))
     throw new Refused(409, "UPDATE_NOT_ASKED", `“${hook}” is not asked of the bastion for ${nameOf(view, node)} now`);

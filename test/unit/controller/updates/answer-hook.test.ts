@@ -56,7 +56,10 @@ describe("an answer of the bastion", () => {
   });
 
   it("does not count for another owner's order of the same number", async () => {
-    for (const owner of [{ id: "c2", epoch: 1 }, { id: "c1", epoch: 2 }])
+    for (const owner of [
+      { id: "c2", epoch: 1 },
+      { id: "c1", epoch: 2 },
+    ])
       expect(await answer("gate a", { owner })).to.deep.equal([
         "“gate a” is not asked of the bastion for n1 now [UPDATE_NOT_ASKED]",
         "gate a",
