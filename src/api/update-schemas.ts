@@ -171,6 +171,8 @@ export const UpdateHookAnswer = z.object({
   node: Text,
   generation: z.int().min(1),
   seq: z.int().min(1),
+  /** Whose order it answers. */
+  owner: z.object({ id: Text, epoch: z.int().min(1) }).optional(),
   /** Of the hooks of a row one is asked after the other: which one this is the answer to. */
   hook: Text,
   ok: z.boolean(),

@@ -54,9 +54,17 @@ export function firstRow(view: RolloutView, id: string, phase: "pending" | "pref
     seq,
     phase,
     since: now,
-    ...(before && isDrained(view, id, before) ? { drained: true } : {}),
+    ...(mayBeDrained(view, id, before) ? { drained: true } : {}),
     ...(isUnproven(view, id, before) ? { unproven: true } : {}),
   };
+}
+
+/** It was, or a former owner may have drained it since what is known here. */
+function mayBeDrained(view: RolloutView, id: string, before: Row | undefined): boolean {
+  const { epoch, owner } = view.owner;
+  if (before && isDrained(view, id, before)) return true;
+  const isOwn = before?.epoch === epoch && before.owner === owner;
+  return view.spec.drain.enabled && epoch > 1 && view.generation > 1 && !isOwn;
 }
 
 /** What a former owner knew of a node that this update brought somewhere may not be known here. */

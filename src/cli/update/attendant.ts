@@ -145,7 +145,8 @@ async function attend(options: AttendantOptions, asked: Asked): Promise<void> {
 
 async function answer({ cluster, name }: AttendantOptions, { view, node, signal }: Asked, end: HookEnd): Promise<void> {
   const { id, hook = "", seq = 0 } = node;
-  const said = { node: id, generation: view.generation, seq, hook, ...end };
+  const owner = { id: view.owner.id, epoch: view.owner.epoch };
+  const said = { node: id, generation: view.generation, seq, owner, hook, ...end };
   for (;;) {
     try {
       await askUpdates(cluster, (client) => client.call("answerHook", said, { id: name }));

@@ -20,14 +20,17 @@ interface Parts extends Omit<OwnerLoopParts, "audit" | "log"> {
 export async function answerHook(
   parts: Parts,
   update: UpdateRecords,
-  { node, hook, ...answer }: AcceptedBodyOf<"answerHook">,
+  { node, hook, owner: whose, ...answer }: AcceptedBodyOf<"answerHook">,
 ): Promise<AnswerOf<"answerHook">> {
   const view = viewOf(update, knowNodes(parts), parts, parts.clock());
   const row = view.rows.get(node);
-  const isForRow = row?.generation === answer.generation && row.seq === answer.seq;
+  // Another owner's order may have the same number; a bastion of before this was told says nothing of it.
+  const isOfOwner = !whose || (whose.id === row?.owner && whose.epoch === row.epoch);
+  const isForRow = row?.generation === answer.generation && row.seq === answer.seq && isOfOwner;
   const isAsked = isForRow && answerable(view, node, row) === hook;
   const known = update.answers.get(hookKey(node, hook));
-  const { epoch, owner } = (isAsked ? row : known) ?? view.owner;
+  const { epoch, owner } =
+    (isAsked ? row : ((whose && { epoch: whose.epoch, owner: whose.id }) ?? known)) ?? view.owner;
   const value = { ...answer, epoch, owner };
   if (!isAsked && !isDeepStrictEqual(known, value))
     throw new Refused(409, "UPDATE_NOT_ASKED", `“${hook}” is not asked of the bastion for ${nameOf(view, node)} now`);

@@ -119,7 +119,9 @@ function viewNode(
   const { statement } = update;
   // What it said of a former generation is not how it stands in this one.
   const report = preparedOf(update, id);
-  const hook = row && lookAtHooks(view, id, row).next;
+  // What a former owner ordered is nobody's to do before the present one has taken it up.
+  const isOwners = row?.epoch === view.owner.epoch && row.owner === view.owner.owner;
+  const hook = isOwners ? lookAtHooks(view, id, row).next : undefined;
   return {
     id,
     hostname: node?.hostname ?? id,

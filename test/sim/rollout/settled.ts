@@ -23,7 +23,7 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
     if (why !== undefined) return why;
   }
   for (const name of world.begun) {
-    const hook = hookOf(first, name);
+    const hook = hookOf(world, first, name);
     if (hook !== undefined) return `(g) ${name}: the bastion has not done ${hook}`;
     const why = whyNotEnded(world, first.of(name));
     if (why !== undefined) return `(g) ${name}: ${why}`;
@@ -31,12 +31,14 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   return undefined;
 }
 
-/** What the bastion is asked for. */
-function hookOf(controller: SimController, name: string): string | undefined {
+/** What the bastion is asked for, or will be when its node is well: each node is, after the faults, but one that is gone for good. */
+function hookOf(world: RolloutWorld, controller: SimController, name: string): string | undefined {
   const view = controller.viewOf(name);
   for (const [id, row] of view?.rows ?? []) {
-    const next = view && row.generation === view.generation ? lookAtHooks(view, id, row).next : undefined;
-    if (next !== undefined) return `${next} of ${id}`;
+    if (row.generation !== view?.generation) continue;
+    const { next, held } = lookAtHooks(view, id, row);
+    const hook = next ?? (world.machine(id).isDead ? undefined : held);
+    if (hook !== undefined) return `${hook} of ${id}`;
   }
   return undefined;
 }

@@ -158,4 +158,12 @@ describe("a new owner", () => {
     expect(rollout.row("n1")).to.deep.include({ phase: "failed", drained: true, from: old });
     expect(hookOf(rollout)).to.equal("undrain");
   });
+
+  it("takes a node for drained that a former owner may have drained, where it calls the next generation off", () => {
+    // The drain, and how the first generation ended, are known to the former owner alone.
+    const rollout = begun().takeOver("c2", { generation: 2 }).confirm();
+    rollout.wish("cancel", { generation: 2 });
+    expect(rollout.row("n1")).to.deep.include({ generation: 2, phase: "cancelled", drained: true });
+    expect(hookOf(rollout)).to.equal("undrain");
+  });
 });

@@ -92,7 +92,8 @@ describe("an attendant", () => {
         "n1: undrain is begun",
         "n1: undrain is done",
       ]);
-      expect(answers).to.deep.equal([{ node: "1", generation: 1, seq: 4, hook: "undrain", ok: true }]);
+      const owner = { id: "c1", epoch: 1 };
+      expect(answers).to.deep.equal([{ node: "1", generation: 1, seq: 4, owner, hook: "undrain", ok: true }]);
     });
 
     it("go on while the node is not well for a moment, and whatever an old view says", async () => {

@@ -55,6 +55,18 @@ describe("an answer of the bastion", () => {
     expect(await answer("gate a")).to.deep.equal(["unchanged", "undrain"]);
   });
 
+  it("does not count for another owner's order of the same number", async () => {
+    for (const owner of [
+      { id: "c2", epoch: 1 },
+      { id: "c1", epoch: 2 },
+    ])
+      expect(await answer("gate a", { owner })).to.deep.equal([
+        "“gate a” is not asked of the bastion for n1 now [UPDATE_NOT_ASKED]",
+        "gate a",
+      ]);
+    expect(await answer("gate a", { owner: { id: "c1", epoch: 1 } })).to.deep.equal(["created", "gate b"]);
+  });
+
   it("is refused when nobody asks for its hook now, or that has another answer", async () => {
     const refused = (hook: string): string => `“${hook}” is not asked of the bastion for n1 now [UPDATE_NOT_ASKED]`;
     for (const hook of ["gate b", "undrain", "drain", "gate none", ""])
