@@ -9,7 +9,6 @@ describe("the catalogue of modules, as far as they need a kernel of their own", 
 
   before(async () => {
     catalogue = await Catalogue.open({
-      name: "vmcatalogue",
       nodes: [{ name: "v1", kind: "vm", disks: ["160M", "64M"] }],
       samples: { v1: samples },
     });

@@ -6,6 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
 import type { NodeView } from "#api/schemas.ts";
 import type { LabNode } from "#lab/lab.ts";
+import { eventually } from "#support/cluster.ts";
 import {
   contentsOf,
   exchangesOf,
@@ -33,7 +34,7 @@ steps:
 
 /** deploy_node on two nodes that share one lab: each test leaves both deployed and in order. */
 describe("deploy_node on real nodes", function () {
-  this.timeout(400_000);
+  this.timeout(600_000);
   const shared = useDeployedLab();
   let deployed: DeployedLab;
   let bastion: Bastion;
@@ -314,8 +315,7 @@ describe("deploy_node on real nodes", function () {
     expect(await statuses()).to.deep.equal({ n1: "ready", n2: "not-ready", n3: "ready" });
     expect(await bastion.does("get", "nodes")).to.match(/n2 +NotReady/);
     await on(n2, "systemctl start kcore-node-agent");
-    for (let tries = 0; tries < 40 && (await statuses())["n2"] !== "ready"; tries++)
-      await new Promise((resolve) => setTimeout(resolve, 250));
+    await eventually(async () => (await statuses())["n2"] === "ready", 600_000);
     expect(await statuses()).to.deep.equal({ n1: "ready", n2: "ready", n3: "ready" });
   });
 
@@ -332,7 +332,7 @@ describe("deploy_node on real nodes", function () {
       expect(facts[name]?.hostname).to.equal(name);
       expect(facts[name]?.os.id).to.equal(name === "n1" ? "debian" : "busybox-lab");
       // Those of the machine that the lab runs on are none of theirs.
-      const disks = facts[name]?.disks.map(({ serial }) => serial);
+      const disks = facts[name]?.disks.map(({ serial }) => serial).toSorted();
       expect(disks).to.deep.equal(name === "n1" ? ["n1-disk0", "n1-disk1"] : []);
     }
   });
