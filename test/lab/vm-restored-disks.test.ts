@@ -9,6 +9,9 @@ import { SharedLine } from "#support/shared-line.ts";
 const serial = (number: number): string => `v1-disk${number}`;
 const link = (number: number): string => `/dev/disk/by-id/virtio-${serial(number)}`;
 
+/** An emulated processor on a busy machine. */
+const patient = { timeout: 600_000 };
+
 const state = `description: Wipes
 params:
   disk: { type: string, required: true, description: Its serial. }
@@ -67,9 +70,9 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
   const look = (): typeof original =>
     Object.fromEntries(Object.entries(shows).map(([name, command]) => [name, shell(command)])) as typeof original;
   const wipe = (number: number, ...more: readonly string[]) =>
-    bastion.kcore(["state", "apply", "wipe", "--on", "v1", "--set", `disk=${serial(number)}`, ...more]);
+    bastion.kcore(["state", "apply", "wipe", "--on", "v1", "--set", `disk=${serial(number)}`, ...more], patient);
   const restore = (number: number, ...more: readonly string[]) =>
-    bastion.kcore(["disk", "restore-table", "v1", serial(number), ...more]);
+    bastion.kcore(["disk", "restore-table", "v1", serial(number), ...more], patient);
   /** Runs what is refused, or with what a refusal named before, then with the grants that refusals name. */
   const granted = async (run: (...grants: string[]) => ReturnType<typeof wipe>, refused = ""): Promise<string> => {
     const [, first] = named.exec(refused) ?? [];
@@ -172,7 +175,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
       pieces: [{ offset: 0, length: 512, sha256: "0".repeat(64) }],
     };
     const words = ["state", "apply", "kcore/restore-table", "--on", "v1", "--params", JSON.stringify(params)];
-    const { stdout } = await bastion.kcore([...words, "--grant", `${serial(2)}:restore`]);
+    const { stdout } = await bastion.kcore([...words, "--grant", `${serial(2)}:restore`], patient);
     expect(stdout).to.contain("DISK_SAVE_UNFIT");
   });
 
@@ -180,11 +183,12 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
     shell("vgchange -qay vg_old");
     const uuid = (): string => shell("blkid -p -o value -s UUID /dev/vg_old/data");
     const first = uuid();
-    const format = (...grants: readonly string[]) => bastion.kcore(["state", "apply", "form", "--on", "v1", ...grants]);
+    const format = (...grants: readonly string[]) =>
+      bastion.kcore(["state", "apply", "form", "--on", "v1", ...grants], patient);
     await granted(format);
     expect(uuid()).to.not.equal(first);
     const volume = (...grants: readonly string[]) =>
-      bastion.kcore(["disk", "restore-table", "v1", "vg_old/data", ...grants]);
+      bastion.kcore(["disk", "restore-table", "v1", "vg_old/data", ...grants], patient);
     await granted(volume);
     expect(uuid()).to.equal(first);
     // The bastion's disk takes nothing any more: neither is anything wiped nor put back.

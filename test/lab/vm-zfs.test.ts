@@ -20,7 +20,7 @@ const partitioned = (number: number, type = "zfs"): Steps[number] => [
 ];
 
 describe("ZFS pools of a machine with a kernel of its own", function () {
-  this.timeout(1_200_000);
+  this.timeout(2_400_000);
   let lab: Lab;
   let v1: LabNode;
   let line: SharedLine;
@@ -33,7 +33,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     line = new SharedLine(v1);
   });
   after(async () => {
-    line.close();
+    line?.close();
     await lab.down();
   });
   const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
