@@ -82,7 +82,7 @@ describe("updates of a real node", function () {
     expect(await running()).to.equal(pathOf(version));
     expect(await on(n1, `readlink -f ${profile}`)).to.equal(pathOf(version));
     // systemd starts it no more.
-    await eventually(async () => (await n1.exec("systemctl is-active kcore-updater")).stdout === "inactive\n", 600_000);
+    await eventually(async () => (await n1.exec("systemctl is-active kcore-updater")).stdout === "inactive\n");
     expect(await on(n1, `ls ${updates}`)).to.equal("bundles\njournal.json\nreport.json");
   };
 

@@ -315,7 +315,7 @@ describe("deploy_node on real nodes", function () {
     expect(await statuses()).to.deep.equal({ n1: "ready", n2: "not-ready", n3: "ready" });
     expect(await bastion.does("get", "nodes")).to.match(/n2 +NotReady/);
     await on(n2, "systemctl start kcore-node-agent");
-    await eventually(async () => (await statuses())["n2"] === "ready", 600_000);
+    await eventually(async () => (await statuses())["n2"] === "ready");
     expect(await statuses()).to.deep.equal({ n1: "ready", n2: "ready", n3: "ready" });
   });
 

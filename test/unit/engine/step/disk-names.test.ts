@@ -1,5 +1,13 @@
 import { expect } from "chai";
-import { DiskId, diskGuid, diskName, filesystemUuid, partitionGuid, plainWwn, shownUuid } from "#engine/step/disk-names.ts";
+import {
+  DiskId,
+  diskGuid,
+  diskName,
+  filesystemUuid,
+  partitionGuid,
+  plainWwn,
+  shownUuid,
+} from "#engine/step/disk-names.ts";
 import { uuidOf } from "#engine/step/uuid.ts";
 
 const node = { node: "n1", nodeId: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11" };

@@ -5,7 +5,7 @@ import { knownSecrets, secret } from "#engine/step/secret.ts";
 describe("a secret", () => {
   it("shows nothing of itself, however it is printed, and is known to what masks", () => {
     const kept = secret("hunter2-of-this-test");
-    for (const text of [`${kept}`, String(kept), JSON.stringify({ kept }), inspect({ kept }), `${[kept].join()}`]) {
+    for (const text of [String(kept), JSON.stringify({ kept }), inspect({ kept }), `${[kept].join()}`]) {
       expect(text).to.contain("***");
       expect(text).not.to.contain("hunter2");
     }
