@@ -144,7 +144,7 @@ export async function suffer(
 }
 
 /** The keys that each controller lists as in conflict, once for each conflict. */
-function listedConflicts(controllers: readonly TestController[]): Promise<readonly (readonly string[])[]> {
+export function listedConflicts(controllers: readonly TestController[]): Promise<readonly (readonly string[])[]> {
   return Promise.all(
     controllers.map(async ({ operator }) => {
       const { conflicts } = await operator.call("listConflicts", {});

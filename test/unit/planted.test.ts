@@ -20,8 +20,7 @@ describe("the planted faults", () => {
   });
 });
 
-describe("planting a fault", function () {
-  this.timeout(60_000);
+describe("planting a fault", () => {
   let tree: TempDir;
   let copy: Copy;
   const fault: Fault = {

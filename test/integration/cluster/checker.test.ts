@@ -16,8 +16,7 @@ function wrong(violations: readonly Violation[]): readonly Violation[] {
   return violations.filter(({ rule }) => rule !== "slow");
 }
 
-describe("the checker, with a client, a model and a judge of its own", function () {
-  this.timeout(600_000);
+describe("the checker, with a client, a model and a judge of its own", () => {
   let cluster: Cluster | undefined;
   const end = async (): Promise<void> => {
     await cluster?.close();

@@ -8,9 +8,8 @@ import { shellsOf } from "#support/shells.ts";
 
 const folder = fileURLToPath(new URL("../../modules/", import.meta.url));
 
-describe("cases of modules", function () {
+describe("cases of modules", () => {
   // A case is a row of runs.
-  this.timeout(120_000);
   for (const file of readdirSync(folder)) {
     const [name = "", load] = [...registry].find(([known]) => `${known.replaceAll(/[._]/g, "-")}.yaml` === file) ?? [];
     describe(name, () => {
