@@ -91,7 +91,10 @@ export class Undelivered {
     const { begun, machines } = this.#world;
     const found = new Map<string, number>();
     for (const name of begun) {
-      const records = this.#world.ownerOf(name)?.of(name);
+      const owner = this.#world.ownerOf(name);
+      // An owner that was killed brings nothing until it starts again.
+      if (owner && !owner.isUp) continue;
+      const records = owner?.of(name);
       for (const machine of machines) {
         const row = records?.rows.get(machine.id);
         if (row?.epoch !== records?.owner?.epoch || row?.generation !== records?.head?.generation) continue;
