@@ -74,7 +74,7 @@ steps:
   afterEach(async function () {
     answers.clear();
     if (this.currentTest?.state !== "failed") return;
-    // What it left open would keep its nodes from the tests behind it.
+    // An update that stays open would hold its nodes, which later tests use.
     const { operator } = at(1);
     const { updates } = await operator.call("listUpdates", {});
     await eventually(async () => {

@@ -55,7 +55,7 @@ export class Checks {
       throw new Violation(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
 
-  /** (l) Whoever owns an update in a later epoch is not written over: what a controller holds of it never goes back to an earlier one. */
+  /** (l) The registers of an update that a controller holds never go back to an earlier epoch. */
   changed({ id, registers }: SimController, key: string): void {
     if (key.includes("/node/")) this.#isDirty = true;
     if (!/^update\/[^/]+\/(?:owner|progress|node|report)/.test(key)) return;

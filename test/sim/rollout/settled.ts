@@ -31,7 +31,7 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   return undefined;
 }
 
-/** What the bastion is asked for, or will be when its node is well: each node is, after the faults, but one that is gone for good. */
+/** Hooks that the bastion is asked for, or will be once their node is well; after the faults every node gets well, unless it is gone for good. */
 function hookOf(world: RolloutWorld, controller: SimController, name: string): string | undefined {
   const view = controller.viewOf(name);
   for (const [id, row] of view?.rows ?? []) {

@@ -18,7 +18,7 @@ describe("docs/security.md", () => {
     expect(rows.length).to.be.greaterThan(30);
     for (const row of rows) {
       const [, file = "", words = ""] = /`(\S+)` \((.+)\) *\|$/.exec(row) ?? [];
-      // What shares one deployment is imported by its test file.
+      // Tests that share one deployment stand in files that a test file imports.
       const test = [".test.ts", ".ts"]
         .map((end) => join(root, "test", `${file}${end}`))
         .find((path) => existsSync(path));
