@@ -81,6 +81,6 @@ function readResult(file: string): FilesResult | undefined {
 
 function broken({ name, files }: Job, message: string): FilesResult {
   const file = files[0] ?? name;
-  const counts = { passed: 0, failed: 1, skipped: 0, seconds: 0 };
+  const counts = { passed: 0, failed: 1, skipped: 0, seconds: 0, cpu: 0 };
   return { files: { [file]: counts }, failed: [{ file, title: name, message }], cpu: 0 };
 }
