@@ -122,7 +122,7 @@ async function kernelLine(): Promise<string> {
   const [, bogomips = "0"] = /^bogomips\s*:\s*([\d.]+)/m.exec(await readFile("/proc/cpuinfo", "utf8")) ?? [];
   const kilohertz = Math.round(Number(bogomips) * 500);
   const clock = `tsc=reliable tsc_early_khz=${kilohertz}`;
-  return `root=/dev/vda rw rootfstype=ext4 console=ttyS0 quiet net.ifnames=0 mitigations=off audit=0 random.trust_cpu=on ${clock} lab.oob`;
+  return `root=/dev/vda rw rootfstype=ext4 console=ttyS0 quiet net.ifnames=0 mitigations=off audit=0 random.trust_cpu=on norandmaps ${clock} lab.oob`;
 }
 
 export async function qemuVersion(): Promise<string> {
