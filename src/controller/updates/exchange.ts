@@ -4,6 +4,7 @@ import type { Fence, Report, Row } from "#rollout/records.ts";
 import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
+import type { Timers } from "../replica/replica-ports.ts";
 import { limitRate } from "../server/rate.ts";
 import { isUnderWay } from "./owner-loop.ts";
 import type { UpdateIndex, UpdateRecords } from "./update-records.ts";
@@ -23,7 +24,14 @@ export interface Exchange {
 /** A rollout takes a node through some ten words; whoever says more writes registers that nobody needs. */
 const words = { perSecond: 0.5, burst: 40 } as const;
 
-export function openExchange(records: Records, index: UpdateIndex, monotonic: () => number): Exchange {
+interface Parts {
+  readonly records: Records;
+  readonly index: UpdateIndex;
+  readonly monotonic: () => number;
+  readonly timers: Pick<Timers, "after">;
+}
+
+export function openExchange({ records, index, monotonic, timers }: Parts): Exchange {
   const maySay = limitRate(words, monotonic);
   /** By node: those who wait for its next order. */
   const waiting = new Map<string, Set<() => void>>();
@@ -40,13 +48,12 @@ export function openExchange(records: Records, index: UpdateIndex, monotonic: ()
       const wakers = waiting.get(node) ?? new Set();
       waiting.set(node, wakers);
       const wake = (): void => {
-        clearTimeout(timer);
+        cancel();
         wakers.delete(wake);
         if (wakers.size === 0) waiting.delete(node);
         resolve();
       };
-      const timer = setTimeout(wake, holdMs);
-      timer.unref();
+      const cancel = timers.after(holdMs, wake);
       wakers.add(wake);
     });
   /** A node's later word wins, whichever controller heard it; of what it was never told to do it says nothing. */

@@ -103,7 +103,7 @@ export class Attendant {
     const controller = this.#world.random.pick(this.#world.controllers);
     this.#world.send(bastion, controller.id, () => {
       if (!controller.isUp) return;
-      controller.answer(this.#name, { id, hook }, { generation: row.generation, seq: row.seq, ok });
+      controller.answer(this.#name, { node: id, hook, generation: row.generation, seq: row.seq, ok });
       this.#world.send(controller.id, bastion, () => {
         if (!isAnswered()) this.#running.delete(id);
       });

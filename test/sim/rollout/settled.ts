@@ -1,11 +1,10 @@
 import { lookAtHooks } from "#rollout/hooks.ts";
 import { fenceOf } from "#rollout/order.ts";
-import type { Row } from "#rollout/records.ts";
+import { hasEnded, type Row } from "#rollout/records.ts";
 import { isActive } from "#rollout/view.ts";
 import { Violation } from "../violation.ts";
-import { endPhases, type SimController } from "./controller.ts";
+import { names, type Held, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
-import type { Records } from "./records.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** Why the world is not at rest yet; undefined: it is. */
@@ -15,11 +14,11 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   if (down) return `(g) ${down.id} is down`;
   const [first, ...rest] = living;
   if (!first) return undefined;
-  const text = first.registers.text();
+  const text = first.text();
   for (const other of rest)
-    if (other.registers.text() !== text) return `(h) ${first.id} and ${other.id} hold different records`;
+    if (other.text() !== text) return `(h) ${first.id} and ${other.id} hold different records`;
   for (const machine of world.machines) {
-    const why = whyNotAtRest(machine, first.updates);
+    const why = whyNotAtRest(machine, first);
     if (why !== undefined) return why;
   }
   for (const name of world.begun) {
@@ -44,12 +43,12 @@ function hookOf(world: RolloutWorld, controller: SimController, name: string): s
 }
 
 /** (c) Wholly on one generation, with nothing under way, and its report says so. */
-function whyNotAtRest(machine: Machine, updates: readonly Records[]): string | undefined {
+function whyNotAtRest(machine: Machine, controller: SimController): string | undefined {
   if (machine.isDead) return undefined;
   const { id, memory, isBetween, isBusy, isUp } = machine;
   if (!isUp || isBetween || isBusy) return `(c) ${id} is ${isUp ? "" : "down, "}${memory?.state}`;
   const name = memory?.remembered.fence.name;
-  const report = updates.find((records) => records.name === name)?.report(id);
+  const report = name === undefined ? undefined : controller.of(name).reports.get(id);
   if (
     memory &&
     (report?.state !== memory.state || report.present.id !== machine.present || report.epoch !== memory.count)
@@ -60,7 +59,7 @@ function whyNotAtRest(machine: Machine, updates: readonly Records[]): string | u
 
 function whyNotEnded(
   { machines, controllers }: RolloutWorld,
-  { progress, rows, head, owner }: Records,
+  { progress, rows, head, owner }: Held,
 ): string | undefined {
   if (!progress || progress.generation !== head?.generation) return "it never began";
   if (progress.owner !== owner?.owner) return "its owner did not take it up";
@@ -68,8 +67,8 @@ function whyNotEnded(
   const isWaiting =
     hasDead &&
     (progress.waits !== undefined ||
-      controllers.some(({ id }) => id === owner.owner && machines.find((machine) => machine.id === id)?.isDead));
-  if (!endPhases.has(progress.phase))
+      controllers.some(({ id }) => id === owner?.owner && machines.find((machine) => machine.id === id)?.isDead));
+  if (!hasEnded(progress.phase))
     return isWaiting ? undefined : `it is ${progress.phase}, and waits for ${progress.waits}`;
   const busy = [...rows].find(([, row]) => row.generation === head.generation && isActive(row));
   return busy && !hasDead ? `it has ended, and ${busy[0]} is ${busy[1].phase}` : undefined;
@@ -113,7 +112,7 @@ export class Undelivered {
     return others.some((other) =>
       controllers.some((controller) => {
         const { progress, rows } = controller.of(other);
-        return rows.has(machine.id) && !endPhases.has(progress?.phase ?? "");
+        return rows.has(machine.id) && !(progress && hasEnded(progress.phase));
       }),
     );
   }
@@ -126,15 +125,15 @@ export function atEnd(world: RolloutWorld): void {
   const living = world.controllers.find(({ id }) => !world.machine(id).isDead);
   if (!living) return;
   for (const name of world.begun) world.hooks.atEnd(living, name);
-  for (const records of living.updates)
-    for (const [id, row] of records.rows) {
+  for (const name of names)
+    for (const [id, row] of living.of(name).rows) {
       const machine = world.machine(id);
-      if (!machine.isDead) compare(machine, records, row);
+      if (!machine.isDead) compare(machine, { name, ...living.of(name) }, row);
     }
 }
 
 /** (c) The row of a node says what it runs. */
-function compare(machine: Machine, records: Records, row: Row): void {
+function compare(machine: Machine, records: Held & { readonly name: string }, row: Row): void {
   const { name, head, wishes } = records;
   // What another update did to it since is that one's.
   const isOthers = machine.movedBy !== "" && machine.movedBy !== name;
@@ -144,7 +143,7 @@ function compare(machine: Machine, records: Records, row: Row): void {
   const isLeft = row.phase === "cancelled" && row.generation > 1 && wishes.rollback?.generation !== row.generation;
   // A node speaks to the update that it obeys: where another one took it before it told what it had come to, this one cannot know.
   const isTaken = machine.memory?.remembered.fence.name !== name;
-  const isUntold = row.phase === "cancelled" && isTaken && records.report(machine.id)?.present.id !== head.target;
+  const isUntold = row.phase === "cancelled" && isTaken && records.reports.get(machine.id)?.present.id !== head.target;
   const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || isLeft || isUntold || !isOnTarget;
   if (!isRight)
     throw new Violation(`(c) ${machine.id} runs ${machine.present}, and its row says ${row.phase} of ${head.target}`);

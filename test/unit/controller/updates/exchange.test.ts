@@ -10,7 +10,7 @@ describe("what a controller and a node say of an update", () => {
   let exchange: Exchange;
   beforeEach(async () => {
     known = await new KnownUpdates().nodes("n1", "n2");
-    exchange = openExchange(known.parts.records, known.parts.index, () => 0);
+    exchange = openExchange(known.parts);
   });
   afterEach(() => {
     exchange.stop();
