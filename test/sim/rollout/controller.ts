@@ -322,6 +322,11 @@ export class SimController implements Endpoint {
     });
   }
 
+  /** Whatever somebody in its place would write. */
+  write(changes: Changes): void {
+    this.#do(({ records }) => records.write(changes.map(([key, value]) => ({ key, value }))));
+  }
+
   /** How an update stands, by what is known here. */
   viewOf(name: string): RolloutView | undefined {
     const { index, parts } = this.#process ?? {};

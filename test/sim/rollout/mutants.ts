@@ -138,14 +138,14 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
         to: "if (grant.controller === self && grant.epoch > epoch) return false;",
       },
       {
-        file: `${sim}/controller.ts`,
-        from: "records.key(`grant/${epoch}/${this.id}`)",
-        to: "records.key(`grant/${epoch}/${this.id}/${claimant}`)",
+        file: "controller/updates/takeover.ts",
+        from: 'await records.write([{ key: of.grant(epoch, controllerId), value: { owner: claimant } }], "absent");',
+        to: "await records.put([{ key: of.grant(epoch, `${controllerId}+${claimant}`), value: { owner: claimant } }]);",
       },
       {
-        file: `${sim}/controller.ts`,
-        from: "if (mayGrant(owner, grants, this.id, epoch))",
-        to: "if (mayGrant(owner, grants, this.id, epoch) && !grants.some((grant) => grant.controller === this.id && grant.claimant === claimant))",
+        file: "controller/updates/takeover.ts",
+        from: "yield { epoch: Number(epoch), controller, claimant: value.owner };",
+        to: 'yield { epoch: Number(epoch), controller: controller.split("+")[0] ?? "", claimant: value.owner };',
       },
     ],
   },
@@ -173,15 +173,54 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
     why: "nodes get an order before it is durable",
     edits: [
       {
-        file: `${sim}/controller.ts`,
-        from: "this.#isWriting = true;",
-        to: `this.#isWriting = true;
-    for (const [key, value] of changes) {
-      const [, name = "", what, id = ""] = key.split("/");
-      const row = value as Row;
-      if (what === "node")
-        this.#world.hand(this.id, id, { fence: fenceOf(name, row), step: stepOf(row.phase), target: this.of(name).head?.target ?? "" });
-    }`,
+        file: "controller/replica/core.ts",
+        from: "this.options.journal.append(records).then(",
+        to: "(this.options.journal.append(records), { then: (done: () => void, _: unknown) => done() }).then(",
+      },
+    ],
+  },
+  onlynews: {
+    why: "an owner looks at an update only when something of it changes",
+    edits: [
+      {
+        file: "controller/updates/owner-loop.ts",
+        from: "if (!isStopped && [...index.all()].some(isDue)) plan(tickMs);",
+        to: "",
+      },
+    ],
+  },
+  sameorder: {
+    why: "a node that knows an order is not given the next one",
+    edits: [
+      { file: "controller/updates/exchange.ts", from: "known.seq === fence.seq", to: "known.seq <= fence.seq" },
+    ],
+  },
+  hastyclaim: {
+    why: "a takeover waits for nobody's grant",
+    edits: [
+      {
+        file: "controller/updates/takeover.ts",
+        from: "if (force) return take();",
+        to: "if (force || epoch > 1) return take();",
+      },
+    ],
+  },
+  stale: {
+    why: "what was read of an update once is never read again",
+    edits: [{ file: "controller/updates/update-records.ts", from: "      kept.delete(name);", to: "" }],
+  },
+  lateanswer: {
+    why: "an answer to an earlier order counts for the present one",
+    edits: [
+      {
+        file: "controller/updates/answer-hook.ts",
+        from: "const isAsked = isForRow && answerable(view, node, row) === hook;",
+        to: "const isAsked = (isForRow || row !== undefined) && answerable(view, node, row) === hook;",
+      },
+      {
+        file: "controller/updates/answer-hook.ts",
+        from: "const value = { ...answer, epoch, owner };",
+        to: "const value = { ...answer, seq: isAsked ? (row?.seq ?? answer.seq) : answer.seq, epoch, owner };",
       },
     ],
   },
