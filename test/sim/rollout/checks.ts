@@ -114,7 +114,7 @@ export class Checks {
   committing(controller: SimController, changes: Changes): void {
     for (const [key, value] of changes) {
       const [, name = "", what = "", id = ""] = key.split("/");
-      if (what === "owner") this.#owned(name, value as { epoch: number; owner: string; isForced?: boolean });
+      if (what === "owner") this.#owned(name, value as { epoch: number; owner: string; forced?: boolean });
       if (what !== "node") continue;
       const row = value as Row;
       this.#ordered(controller, name, id, row);
@@ -124,10 +124,10 @@ export class Checks {
   }
 
   /** (a) An epoch that nobody forced has one owner. */
-  #owned(name: string, { epoch, owner, isForced = false }: { epoch: number; owner: string; isForced?: boolean }): void {
+  #owned(name: string, { epoch, owner, forced = false }: { epoch: number; owner: string; forced?: boolean }): void {
     const key = `${name} ${epoch}`;
     const other = this.#owners.get(key);
-    if (isForced) this.#owners.set(key, "forced");
+    if (forced) this.#owners.set(key, "forced");
     else if (other === undefined) this.#owners.set(key, owner);
     else if (other !== "forced" && other !== owner)
       this.#world.violate(`(a) epoch ${epoch} of ${name} belongs to ${other} and to ${owner}`);
