@@ -1,7 +1,7 @@
 import { createTestCluster } from "#support/cluster.ts";
 import { startControllers } from "#support/controllers.ts";
 import { startNetwork } from "#support/net-hosts.ts";
-import { contest, faults, placeOn, suffer } from "#support/partitions.ts";
+import { faults, listedConflicts, placeOn, suffer, timeToAgree } from "#support/partitions.ts";
 import { seededRandom } from "#support/random.ts";
 
 /**
@@ -32,7 +32,8 @@ try {
     const how = `${(lastsMs / 1000).toFixed(1)} s, ${episode.acknowledged.join("/")} writes`;
     console.log(`${fault.name}: ${how}, agreed after ${Math.round(episode.convergedMs)} ms`);
   }
-  const { due, listed } = await contest(controllers, network.hosts, { keys: 20, turns: 50 });
+  const due = await contest({ keys: 20, turns: 50 });
+  const listed = await listedConflicts(controllers);
   if (listed.some((keys) => keys.join() !== due.join())) throw new Error(`conflicts: ${JSON.stringify(listed)}`);
   console.log(`${due.length} keys changed on both sides of a cut, as many conflicts on each controller`);
   const sorted = times.toSorted((a, b) => a - b);
@@ -43,4 +44,17 @@ try {
   await stop();
   await network.close();
   await cluster.remove();
+}
+
+/** DC2 is cut off, and each key is changed on both sides; returns the keys, each of which is in conflict once when all agree again. */
+async function contest({ keys, turns }: { readonly keys: number; readonly turns: number }): Promise<readonly string[]> {
+  const rules = faults[0]?.rules(network.hosts.map(({ address }) => address)) ?? [];
+  await Promise.all(network.hosts.map((host, index) => host.filter(rules[index] ?? [])));
+  const ids = Array.from({ length: keys }, (_, key) => `Both/k${key}`);
+  for (let turn = 0; turn < turns; turn++)
+    for (const id of ids)
+      for (const side of [0, 2]) await controllers[side]?.operator.call("putObject", { value: { side, turn } }, { id });
+  await Promise.all(network.hosts.map((host) => host.filter([])));
+  await timeToAgree(controllers);
+  return ids.map((id) => `object/${id}`).toSorted();
 }

@@ -1,4 +1,4 @@
-/** `npm run new:module NAME`: writes a module, its test and its line in docs/modules.md, and makes the registry anew. */
+/** `npm run new:module NAME`: writes a module, its table of cases and its line in docs/modules.md, and makes the registry anew. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -39,44 +39,15 @@ fact kind "$kind"\`,
 `;
 }
 
-function testText({ name, file, symbol }: ModuleNames): string {
-  return `import { chmodSync, symlinkSync } from "node:fs";
-import { expect } from "chai";
-import { ${symbol} } from "#engine/modules/${file}";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
-
-describe("${name}", () => {
-  it("wants the file there", () => {
-    expect(stepOf(${symbol}, { path: "/etc/example" }).want).to.deep.equal({ kind: "file" });
-  });
-
-  for (const shell of shells)
-    describe(\`on \${shell}\`, () => {
-      let folder: TempDir;
-      beforeEach(async () => {
-        folder = await makeTempDir("module");
-      });
-      afterEach(() => folder.remove());
-
-      it("converges, and changes nothing the second time", async () => {
-        const step = stepOf(${symbol}, { path: \`\${folder.path}/it's here\` });
-        expect((await runStepOn(shell, step)).outcome).to.equal("changed");
-        expect((await runStepOn(shell, step)).outcome).to.equal("ok");
-      });
-
-      it("leaves alone what is something else, and a folder that others can write to", async () => {
-        symlinkSync("/nowhere", \`\${folder.path}/link\`);
-        const link = await runStepOn(shell, stepOf(${symbol}, { path: \`\${folder.path}/link\` }));
-        expect(link.problem?.code).to.equal("FILE_IN_THE_WAY");
-        chmodSync(folder.path, 0o777);
-        const unsafe = await runStepOn(shell, stepOf(${symbol}, { path: \`\${folder.path}/file\` }));
-        expect(unsafe.problem?.code).to.equal("FILE_PARENT_UNSAFE");
-      });
-    });
-});
+const tableText = `step:
+  wants the file there: { args: { path: /etc/example }, want: { kind: file } }
+cases:
+  converges, and changes nothing the second time:
+    - { run: { path: $DIR/it's here }, ends: converges }
+  leaves alone what is something else, and a folder that others can write to:
+    - { sh: ln -s /nowhere link, run: { path: $DIR/link }, refused: FILE_IN_THE_WAY }
+    - { sh: chmod 777 ., run: { path: $DIR/file }, refused: FILE_PARENT_UNSAFE }
 `;
-}
 
 /** The page with the module's row in its place among the others. */
 export function withRow(page: string, name: string, row: string): string {
@@ -96,15 +67,15 @@ async function main(name: string | undefined): Promise<void> {
   const file = join(modulesFolder, names.file);
   if (existsSync(file)) throw new Error(`${file} is there already`);
   writeFileSync(file, moduleText(names));
-  const test = join(root, "test/unit/engine/modules", names.file.replace(".ts", ".test.ts"));
-  writeFileSync(test, testText(names));
+  const table = join(root, "test/modules", names.file.replace(".ts", ".yaml"));
+  writeFileSync(table, tableText);
   writeFileSync(join(modulesFolder, "registry.ts"), registryText(listModules()));
   const loaded = (await import(file)) as Record<string, ModuleDefinition>;
   const made = loaded[names.symbol];
   if (made === undefined) throw new Error(`${file} exports no ${names.symbol}`);
   const docs = join(root, "docs/modules.md");
   writeFileSync(docs, withRow(readFileSync(docs, "utf8"), name, moduleRow(made)));
-  for (const written of [file, test, docs]) console.log(written);
+  for (const written of [file, table, docs]) console.log(written);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv[2]);

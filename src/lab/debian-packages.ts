@@ -66,12 +66,15 @@ export const busyboxPackages: readonly string[] = [
   "libgmp10",
 ];
 
+/** What a node with Nix has besides. */
+export const nixPackages: readonly string[] = ["nix-bin", "nix-setup-systemd"];
+
 /**
  * What the lab's own repository serves, with all that these depend on and a node does not have. Nodes have no way out to any
  * other. Each list is resolved by itself: Debian's two time daemons exclude each other.
  */
 export const servedPackages: readonly (readonly string[])[] = [
-  ["nix-bin", "nix-setup-systemd"], // nix.installed from Debian's packages
+  nixPackages, // nix.installed from Debian's packages
   ["xfsprogs", "dosfstools", "parted", "lvm2"], // filesystem.formatted, and what a disk may hold already
   ["chrony"], // preflight wants one time daemon …
   ["systemd-timesyncd"], // … or the other

@@ -10,7 +10,7 @@ import { requireSpace } from "./prepare-host.ts";
 import { hash, hashLayer, makeLayer } from "./layer.ts";
 import { bound, must } from "./run-command.ts";
 import { withLock } from "./lock.ts";
-import { busyboxPackages, imagePackages, servedPackages, suite, vmPackages } from "./debian-packages.ts";
+import { busyboxPackages, imagePackages, nixPackages, servedPackages, suite, vmPackages } from "./debian-packages.ts";
 import type { Place } from "./place.ts";
 import { megabytes, told, type Log } from "./progress.ts";
 import type { Images } from "./images.ts";
@@ -19,6 +19,7 @@ import { hashGolden, hashVmImage, makeGolden, makeVmImage } from "./vm/vm-image.
 import { hashZfsLayer, kernelOf, makeZfsLayer } from "./vm/zfs-layer.ts";
 
 interface Wanted {
+  readonly withNix: boolean;
   readonly withVms: boolean;
   readonly withZfs: boolean;
   /** Names of packages that nodes may install beside the usual ones, sorted. */
@@ -30,15 +31,20 @@ export async function prepareImages(
   place: Place,
   { mirror, log, ...wanted }: Wanted & { mirror: string | undefined; log: Log },
 ): Promise<Images> {
-  const { withVms, withZfs, packages: named } = wanted;
+  const { withNix, withVms, withZfs, packages: named } = wanted;
   if (withVms && process.arch !== "x64") throw noVms();
   const images = await nameImages(place, wanted);
-  const { debian, layer, busybox, packages, more, vm, golden, zfs } = images;
-  const folders = [debian, layer, busybox, packages, more, vm, golden, zfs].filter((folder) => folder !== "");
+  const { debian, layer, nix, busybox, packages, more, vm, golden, zfs } = images;
+  const folders = [debian, layer, nix, busybox, packages, more, vm, golden, zfs].filter((folder) => folder !== "");
   const isNamed = !withZfs || zfs !== "";
   if (isNamed && folders.every((folder) => existsSync(folder))) return images;
   const work = async (): Promise<Images> => {
-    const others = ["more-", ...(withVms ? [] : ["vm-", "golden-"]), ...(withZfs && isNamed ? [] : ["zfs-"])];
+    const others = [
+      "more-",
+      ...(withNix ? [] : ["nix-"]),
+      ...(withVms ? [] : ["vm-", "golden-"]),
+      ...(withZfs && isNamed ? [] : ["zfs-"]),
+    ];
     await removeUnused(place, folders, others);
     await requireSpace(place.home, withVms);
     const site = await findMirror(mirror);
@@ -55,6 +61,7 @@ export async function prepareImages(
     await make(images.packages, async (folder) =>
       makePackages(folder, { ...served, lists: servedPackages, apt: await apt() }),
     );
+    if (withNix) await make(images.nix, (folder) => makeNix(folder, images, log));
     if (more !== "")
       await make(more, async (folder) => {
         requirePackages(named, await (await apt()).names());
@@ -73,11 +80,12 @@ export async function prepareImages(
   return withLock(place.home, "images", 900, work, () => log("waiting for another lab command that makes images"));
 }
 
-async function nameImages(place: Place, { withVms, withZfs, packages }: Wanted): Promise<Images> {
+async function nameImages(place: Place, { withNix, withVms, withZfs, packages: named }: Wanted): Promise<Images> {
   const { home } = place;
   const assets = assetFolder();
   const read = (name: string): Promise<string> => readFile(join(assets, name), "utf8");
   const debian = hash(await read("make-image"), suite, ...imagePackages);
+  const packages = hash(debian, JSON.stringify(servedPackages));
   const vm = withVms ? join(home, "images", `vm-${hash(debian, ...vmPackages, await hashVmImage())}`) : "";
   return {
     vm,
@@ -87,8 +95,9 @@ async function nameImages(place: Place, { withVms, withZfs, packages }: Wanted):
     debian: join(home, "images", `debian-${debian}`),
     layer: join(home, "images", `layer-${await hashLayer()}`),
     busybox: join(home, "images", `busybox-${hash(await read("make-busybox"), ...busyboxPackages)}`),
-    packages: join(home, "images", `packages-${hash(debian, JSON.stringify(servedPackages))}`),
-    more: packages.length === 0 ? "" : join(home, "images", `more-${hash(debian, ...packages)}`),
+    nix: withNix ? join(home, "images", `nix-${hash(packages, await read("make-nix"), ...nixPackages)}`) : "",
+    packages: join(home, "images", `packages-${packages}`),
+    more: named.length === 0 ? "" : join(home, "images", `more-${hash(debian, ...named)}`),
   };
 }
 
@@ -157,6 +166,12 @@ async function makeZfs(folder: string, { images, log, apt }: { images: Images; l
   const kernel = await kernelOf(images.vm);
   await told(log, `building ZFS for the virtual machines' kernel ${kernel}`, () =>
     makeZfsLayer(folder, { kernel, tree: images.debian, apt }),
+  );
+}
+
+async function makeNix(folder: string, { debian, packages }: Images, log: Log): Promise<void> {
+  await told(log, "installing Nix over the Debian image", () =>
+    must(...bound(join(assetFolder(), "make-nix"), [debian, packages, folder, ...nixPackages])),
   );
 }
 

@@ -4,6 +4,8 @@ export interface Images {
   /** Goes over the Debian tree: what makes the lab's disks behave. */
   readonly layer: string;
   readonly busybox: string;
+  /** The folder of what a Debian node with Nix has over the Debian tree; empty where none was asked for. */
+  readonly nix: string;
   /** A flat apt repository. */
   readonly packages: string;
   /** Another one, of packages that this lab was asked for by name; empty where there are none. */

@@ -81,7 +81,7 @@ export interface LabNode {
 
 /** Makes this machine, the images for such nodes and the lab's network ready, then does `work` while no other command can take them down. */
 export type Prepare = <T>(
-  nodes: readonly Pick<NodeSpec, "kind" | "zfs" | "tpm">[],
+  nodes: readonly Pick<NodeSpec, "kind" | "nix" | "zfs" | "tpm">[],
   work: (images: Images) => Promise<T>,
 ) => Promise<T>;
 

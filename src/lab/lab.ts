@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { bridgeUp } from "./bridge.ts";
 import { raiseWeight } from "./cgroup.ts";
 import { takeDown } from "./down.ts";
-import { prepareHost, requireRoot } from "./prepare-host.ts";
+import { prepareHost, raiseInotifyLimit, requireRoot } from "./prepare-host.ts";
 import { prepareImages } from "./image.ts";
 import { makeKey } from "./key.ts";
 import { labNode, startNode, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
@@ -55,6 +55,7 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
   const place = await findPlace(where);
   const prepare: Prepare = async (nodes, work) => {
     const withVms = nodes.some(({ kind }) => kind === "vm");
+    const withNix = nodes.some(({ nix = false }) => nix);
     const withZfs = nodes.some(({ zfs = false }) => zfs);
     const withTpm = nodes.some(({ tpm = false }) => tpm);
     const needed = {
@@ -63,10 +64,11 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
       ...(withTpm ? tpmHostPackages : {}),
     };
     await prepareHost(log, needed, (work) => withLock(place.home, "packages", 900, work));
+    await raiseInotifyLimit();
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
     const packages = await namedPackages(place, asked);
-    const images = await prepareImages(place, { mirror, log, withVms, withZfs, packages });
+    const images = await prepareImages(place, { mirror, log, withNix, withVms, withZfs, packages });
     return withLock(place.home, lockOfLab(place), 60, async () => {
       await bridgeUp(place);
       await recordPlace(place);
@@ -80,8 +82,8 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
     up: async (specs) => {
       const records = await prepare(specs, (images) => makeRecords(place, specs, images));
       for (const [index, record] of records.entries()) tellDifference(record, specs[index], log);
-      await Promise.all(records.map((record) => startNode(place, record, log)));
       await raiseWeight(place.group);
+      await Promise.all(records.map((record) => startNode(place, record, log)));
       return Promise.all(records.map(async (record) => labNode(place, record, prepare, log)));
     },
     down: (names) => takeDown(place, names, log),

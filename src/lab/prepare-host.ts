@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { statfs } from "node:fs/promises";
+import { readFile, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { commandPath, must } from "./run-command.ts";
@@ -31,6 +31,14 @@ export async function requireSpace(home: string, withVms: boolean): Promise<void
     },
     { exitCode: exitCodes.failed },
   );
+}
+
+const instances = { file: "/proc/sys/fs/inotify/max_user_instances", needed: 4096 } as const;
+
+/** Lets root have more inotify instances than the kernel's 128: each Debian node holds a dozen, and without one it hangs as it boots. */
+export async function raiseInotifyLimit(): Promise<void> {
+  if (Number(await readFile(instances.file, "utf8")) >= instances.needed) return;
+  await writeFile(instances.file, String(instances.needed));
 }
 
 /**

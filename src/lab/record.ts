@@ -21,6 +21,8 @@ export interface NodeSpec {
   readonly root?: string;
   /** A virtual machine that runs a live system, until its first disk has a boot loader to boot from. */
   readonly live?: boolean;
+  /** Whether a Debian node has Nix from the start, as deploy_node installs it. */
+  readonly nix?: boolean;
   /** Whether a virtual machine has ZFS's kernel modules and programs. */
   readonly zfs?: boolean;
   /** Whether a virtual machine has a TPM 2.0 of its own. */
@@ -108,7 +110,7 @@ async function makeRecord(place: Place, spec: NodeSpec, number: number, images: 
   await writeAside(join(folder, "known_hosts"), `${address} ${hostKey}\n`);
   const layers = {
     busybox: [images.busybox],
-    debian: [images.layer, images.debian],
+    debian: [images.layer, ...(spec.nix ? [join(images.nix, "tree")] : []), images.debian],
     vm: [images.vm, images.golden, ...(spec.zfs ? [images.zfs] : [])],
   }[spec.kind];
   const record: NodeRecord = { ...spec, number, address, id: randomUUID(), hostKey, images: layers, folder };
@@ -128,7 +130,7 @@ function chooseNumber({ name }: NodeSpec, records: readonly NodeRecord[]): numbe
 /** A virtual disk's serial has room for 20 characters, of which the disk's number takes seven. */
 const longestVmName = 13;
 
-function checkSpec({ name, kind, disks, root, live = false, zfs = false, tpm = false }: NodeSpec): void {
+function checkSpec({ name, kind, disks, root, live = false, nix = false, zfs = false, tpm = false }: NodeSpec): void {
   if (!namePattern.test(name)) {
     throw new KcoreError({
       code: "USAGE",
@@ -145,6 +147,8 @@ function checkSpec({ name, kind, disks, root, live = false, zfs = false, tpm = f
     throw new KcoreError({ code: "USAGE", message: "only a virtual machine with a disk can run a live system" });
   if (zfs && kind !== "vm")
     throw new KcoreError({ code: "USAGE", message: `${name} is no virtual machine: only those can have ZFS` });
+  if (nix && kind !== "debian")
+    throw new KcoreError({ code: "USAGE", message: `${name} cannot have Nix: only Debian nodes can` });
   if (tpm && (kind !== "vm" || live))
     throw new KcoreError({
       code: "USAGE",

@@ -38,8 +38,8 @@ export function execute(
   return run("ssh", [...sshArguments(place, node, user), command], options);
 }
 
-/** How long a node may take to boot, in milliseconds: a virtual machine's processor is emulated. */
-const patience = { debian: 60_000, busybox: 60_000, vm: 300_000 } as const;
+/** How long a node may take to boot, in milliseconds: a virtual machine's processor is emulated, and others may have this machine's. */
+const patience = { debian: 300_000, busybox: 300_000, vm: 600_000 } as const;
 
 /**
  * Waits until a node lets root in over ssh; with `notBoot`, until that is another boot than the one with this boot_id (after a
@@ -72,15 +72,22 @@ export async function waitForSsh(
   });
 }
 
-function greets(host: string): Promise<boolean> {
+/** Whether an SSH server answers: who is not there is asked again at once, who took the call is given time to speak. */
+export function greets(host: string, port = 22): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect({ host, port: 22 });
+    const socket = connect({ host, port });
     const finish = (answer: boolean): void => {
       clearTimeout(timer);
       socket.destroy();
       resolve(answer);
     };
-    const timer = setTimeout(() => finish(false), 250);
-    socket.on("data", () => finish(true)).on("error", () => finish(false));
+    const timer = setTimeout(() => {
+      if (socket.connecting) finish(false);
+      else socket.setTimeout(20_000, () => finish(false));
+    }, 250);
+    socket
+      .on("data", () => finish(true))
+      .on("end", () => finish(false))
+      .on("error", () => finish(false));
   });
 }

@@ -229,7 +229,7 @@ export function setBack(name: string, at: number): Fault {
       controller.signal("SIGCONT");
       await sleep(lastsMs);
       for (const { index } of controllers) await workload.hold(index);
-      if ((await timeToAgree(controllers, 10_000)) === undefined)
+      if ((await timeToAgree(controllers)) === undefined)
         throw new Error("they do not agree before the folder is put back");
       await controller.end("SIGKILL");
       const from = performance.now();

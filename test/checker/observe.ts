@@ -6,7 +6,7 @@ interface Side {
 }
 
 /** Milliseconds until all say that they have seen the same transactions and hold the same; undefined: not in time. */
-export async function timeToAgree(controllers: readonly Controller[], withinMs: number): Promise<number | undefined> {
+export async function timeToAgree(controllers: readonly Controller[]): Promise<number | undefined> {
   const look = async (): Promise<boolean> => {
     const answers = await Promise.all(controllers.map(({ client }) => client.get("/v1/replication")));
     if (answers.some(({ status, body }) => status !== 200 || body["vv"] === undefined)) return false;
@@ -16,14 +16,18 @@ export async function timeToAgree(controllers: readonly Controller[], withinMs: 
     });
     return new Set(held).size === 1;
   };
-  return untilTrue("they hold the same", look, withinMs).catch(() => undefined);
+  return untilTrue("they hold the same", look).catch(() => undefined);
 }
 
 /** All that a controller shows of what the workload writes. @throws Error when it does not answer */
 export async function lookAt({ client, index }: Controller, nodes: readonly string[]): Promise<View> {
   const values = new Map<string, string>();
   const ask = async (path: string): Promise<Readonly<Record<string, unknown>>> => {
-    const { status, body } = await client.get(path);
+    let answer = await client.get(path);
+    const isAnswered = async (): Promise<boolean> =>
+      answer.status !== 0 || (answer = await client.get(path)).status !== 0;
+    await untilTrue(`an answer of ${index}`, isAnswered);
+    const { status, body } = answer;
     if (status !== 200) throw new Error(`GET ${path} at ${index}: ${status} ${JSON.stringify(body).slice(0, 200)}`);
     return body;
   };

@@ -24,9 +24,6 @@ export class Life {
   readonly nodes: string[] = [];
 }
 
-/** Longest that agreement is waited for. */
-const patienceMs = 30_000;
-
 /** One fault while operators write, its end, and the judge's word on all that is known by then. */
 export async function runEpisode(
   cluster: Cluster,
@@ -47,7 +44,7 @@ export async function runEpisode(
   life.nodes.push(workload.node);
   const setBacks: SetBack[] = [];
   const agree = async (): Promise<number | undefined> => {
-    const took = await timeToAgree(controllers, patienceMs);
+    const took = await timeToAgree(controllers);
     if (took !== undefined) life.agreed.push(performance.now());
     return took;
   };

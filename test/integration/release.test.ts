@@ -6,8 +6,7 @@ import { expect } from "chai";
 
 const root = join(import.meta.dirname, "../..");
 
-describe("a release", function () {
-  this.timeout(120_000);
+describe("a release", () => {
   let folder: string;
   before(() => (folder = mkdtempSync(join(tmpdir(), "kcore-release-"))));
   after(() => rmSync(folder, { recursive: true, force: true }));

@@ -2,25 +2,26 @@ import { expect } from "chai";
 import { rebootDone } from "#engine/modules/reboot-done.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
+import { ownLab } from "#support/own-lab.ts";
 import { nodeEntry } from "#support/runs.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
 /** What a run knows of the boots that it made, behind a jump host. */
 describe("boots of a real node", function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   let lab: Lab;
   let n1: LabNode;
   let n2: LabNode;
   before(async () => {
-    lab = await openLab({ name: "boots" });
+    lab = await ownLab();
     [n1, n2] = (await lab.up([
       { name: "n1", kind: "debian", disks: [] },
       { name: "n2", kind: "debian", disks: [] },
     ])) as [LabNode, LabNode];
   });
-  after(async () => lab.down());
+  after(() => lab?.down());
 
   const endpointOf = ({ name, address, port, identityFile, hostKey }: LabNode, jump: Endpoint[] = []): Endpoint => {
     return { name, transport: "ssh", address, port, user: "root", identityFile, hostKeys: [hostKey], jump };

@@ -8,12 +8,11 @@ import { samples as many } from "./catalogue/many.ts";
 const samples: readonly Sample[] = [...each, ...many];
 
 describe("the catalogue of modules", function () {
-  this.timeout(600_000);
+  this.timeout(900_000);
   let catalogue: Catalogue;
 
   before(async () => {
     catalogue = await Catalogue.open({
-      name: "catalogue",
       packages: ["docker-registry", "git", "podman", "smartmontools"],
       nodes: [
         { name: "n1", kind: "debian", disks: ["128M", "96M"] },

@@ -1,11 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { openLab, type Lab } from "#lab/lab.ts";
-import { on, openBastion, type Bastion } from "#support/deploy.ts";
+import type { Lab } from "#lab/lab.ts";
+import { openBastion, type Bastion } from "#support/deploy.ts";
 import { clusterPage, GuideFollower, shownNames } from "#support/follow-guide.ts";
 import { readGuides } from "#support/transcripts.ts";
-
-const labName = "cluster-guides";
+import { ownLab } from "#support/own-lab.ts";
 
 describe("the guides of docs/cluster.md that add machines, on real nodes", function () {
   this.timeout(900_000);
@@ -14,12 +13,8 @@ describe("the guides of docs/cluster.md that add machines, on real nodes", funct
   let page: GuideFollower;
 
   before(async () => {
-    lab = await openLab({ name: labName });
-    await lab.down();
-    const made = await lab.up(shownNames.map((name) => ({ name, kind: "debian" as const, disks: ["64M"] })));
-    // All at once, what the deployments would otherwise install one after the other.
-    const packages = "apt-get -q update && apt-get -qy install gdisk nix-bin nix-setup-systemd openssl";
-    await Promise.all(made.map((node) => on(node, packages, 600_000)));
+    lab = await ownLab();
+    const made = await lab.up(shownNames.map((name) => ({ name, kind: "debian" as const, nix: true, disks: ["64M"] })));
     bastion = await openBastion({
       "roster/nodes.yaml": `defaults: { identityFile: ${made[0]?.identityFile ?? ""} }\nnodes: {}\n`,
     });
@@ -28,7 +23,7 @@ describe("the guides of docs/cluster.md that add machines, on real nodes", funct
   });
   after(async () => {
     await bastion?.remove();
-    await (await openLab({ name: labName })).down();
+    await lab?.down();
   });
 
   for (const { title, steps, needs, files } of readGuides(clusterPage))

@@ -3,45 +3,105 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
+import { SharedLine } from "#support/shared-line.ts";
 import { grantOf } from "#support/grants.ts";
 import { runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
+import { ownLab } from "#support/own-lab.ts";
 
 const partitions = [{ name: "data" }];
 const serial = (number: number): string => `n1-disk${number}`;
 const link = (number: number): string => `/dev/disk/by-id/lab-${serial(number)}`;
 
-/** What a disk may hold, and how it comes there. */
-const holdings: Readonly<Record<string, string>> = {
-  "a filesystem": "mkfs.ext4 -q -F DISK",
-  "a partition table": "sgdisk -n 1:0:0 DISK",
-  "a filesystem beneath a wiped table": "sgdisk -n 1:0:0 DISK && mkfs.ext4 -q DISK-part1 && wipefs -a -q DISK",
-  "a swap area": "mkswap DISK",
-  "an LVM volume": "pvcreate -q DISK",
-  "bytes that no tool knows": "dd if=/dev/urandom of=DISK bs=4096 count=1 seek=3 conv=notrunc",
-  "bytes at its end": "dd if=/dev/urandom of=DISK bs=1M count=1 seek=63 conv=notrunc",
+/** What a disk may hold, how it comes there, and what a refusal has to name. */
+const holdings: Readonly<Record<string, readonly [make: string, says: RegExp]>> = {
+  "a filesystem": ["mkfs.ext4 -q -F DISK", /holds ext4/],
+  "a partition table": ["sgdisk -n 1:0:0 DISK", /holds gpt/],
+  "a filesystem beneath a wiped table": [
+    "sgdisk -n 1:0:0 DISK && mkfs.ext4 -q DISK-part1 && wipefs -a -q DISK",
+    /holds bytes of unknown meaning/,
+  ],
+  "a swap area": ["mkswap DISK", /holds swap/],
+  "an LVM volume": ["pvcreate -q DISK", /holds LVM2_member/],
+  "bytes that no tool knows": [
+    "dd if=/dev/urandom of=DISK bs=4096 count=1 seek=3 conv=notrunc",
+    /holds bytes of unknown meaning/,
+  ],
+  "bytes at its end": [
+    "echo here | dd of=DISK bs=1 seek=$((64 * 1048576 - 4096)) conv=notrunc,fsync",
+    /holds bytes of unknown meaning in the last MiB/,
+  ],
+};
+
+/** Refused by the same rule; how a wipe by a grant goes does not depend on them. */
+const moreHoldings: typeof holdings = {
+  "a vfat filesystem": ["mkfs.vfat -I DISK", /holds vfat/],
+  "an empty GPT": ["sgdisk -o DISK", /holds gpt/],
+  "an MBR table": ["echo ',,83' | sfdisk -q DISK", /holds dos/],
+  "a hybrid MBR": ["sgdisk -n1:0:+8M -n2:0:0 DISK && sgdisk -h 1:EE DISK", /holds (?:gpt|dos|PMBR)/],
+  "a GPT of which only the backup is left": [
+    "sgdisk -n1:0:0 DISK && dd if=/dev/zero of=DISK bs=512 count=34 conv=notrunc,fsync",
+    /holds gpt/,
+  ],
+  "a filesystem in a partition": ["sgdisk -n1:0:0 DISK && mkfs.ext4 -q DISK-part1", /loop\d+p1 holds ext4/],
+  "encrypted data without a header": [
+    "dd if=/dev/urandom of=DISK bs=1M count=8 conv=notrunc,fsync",
+    /holds bytes of unknown meaning/,
+  ],
+  "a physical volume of a group": ["vgcreate -qy vg_x DISK", /holds LVM2_member/],
+  "a member of a ZFS pool": [
+    // Four uberblocks of a label are what libblkid asks for (zfs_label, 128 KiB into it; magic 0x00bab10c).
+    "for i in 0 1 2 3 4 5; do printf '\\014\\261\\272\\0\\0\\0\\0\\0' | dd of=DISK bs=1 seek=$((131072 + i * 1024)) conv=notrunc; done",
+    /holds zfs_member|bytes of unknown meaning/,
+  ],
+  "an ISO image": [
+    "printf '\\001CD001\\001' | dd of=DISK bs=1 seek=32768 conv=notrunc; printf '\\377CD001\\001' | dd of=DISK bs=1 seek=34816 conv=notrunc",
+    /holds (?:iso9660|bytes)/,
+  ],
+};
+
+/** What holds a disk now, what a refusal has to name, and how it ends. */
+const uses: Readonly<Record<string, readonly [make: string, says: RegExp, end: string]>> = {
+  "a mounted filesystem": ["mkfs.ext4 -qF DISK && mount -r DISK /mnt", /mounted at \/mnt/, "umount /mnt"],
+  "a mounted partition": [
+    "sgdisk -n1:0:0 DISK && udevadm settle && mkfs.ext4 -qF DISK-part1 && mount -r DISK-part1 /mnt",
+    /mounted at \/mnt/,
+    "umount /mnt",
+  ],
+  "a partition that another namespace alone has mounted": [
+    "sgdisk -n1:0:0 DISK && udevadm settle && mkfs.ext4 -qF DISK-part1; setsid unshare -m sh -c 'mount -r DISK-part1 /mnt; exec sleep 1000' >/dev/null 2>&1 & echo $! >/run/holder; until grep -qs ' /mnt ' /proc/$(cat /run/holder)/mounts; do sleep 0.1; done",
+    /cannot be opened alone/,
+    "kill $(cat /run/holder); while [ -d /proc/$(cat /run/holder) ]; do sleep 0.1; done",
+  ],
+  "a process that has a partition open, as a guest its disk": [
+    "sgdisk -n1:0:0 DISK && udevadm settle; setsid sleep 1000 <DISK-part1 >/dev/null 2>&1 & echo $! >/run/holder; until [ -b /proc/$(cat /run/holder)/fd/0 ]; do sleep 0.1; done",
+    /is open in process \d+ \(sleep\)/,
+    "kill $(cat /run/holder)",
+  ],
+  "a lock against writing": ["blockdev --setro DISK", /is read-only/, "blockdev --setrw DISK"],
 };
 
 describe("disks of real nodes", function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let lab: Lab;
-  let n1: LabNode;
+  let line: SharedLine;
 
   before(async () => {
-    lab = await openLab({ name: "disktest" });
-    await lab.down();
-    [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M", "64M", "400M"] }])) as [LabNode];
+    lab = await ownLab();
+    const [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M", "64M", "400M"] }])) as [LabNode];
+    line = new SharedLine(n1);
     await shell("apt-get -q update && apt-get -q -y install --no-install-recommends lvm2 xfsprogs dosfstools");
   });
-  after(async () => lab.down());
+  after(async () => {
+    line?.close();
+    await lab?.down();
+  });
 
-  async function shell(command: string): Promise<string> {
-    const { stdout, stderr, code } = await n1.exec(command);
-    if (code !== 0) throw new Error(`${command}: ${code}\n${stdout}${stderr}`);
-    return stdout.trim();
+  function shell(command: string): Promise<string> {
+    return Promise.resolve(line.shell(command));
   }
   const run = (module: ModuleDefinition, args: object, options: StepRunOptions = {}): Promise<StepRun> =>
-    runStepOn(`ssh:ssh ${n1.sshArguments().join(" ")}`, stepOf(module, args), options);
+    runStepOn(line.via, stepOf(module, args), options);
   const sumOf = (number: number): Promise<string> => shell(`sha256sum <${link(number)}`);
   const clean = (number: number): Promise<string> =>
     shell(
@@ -67,7 +127,7 @@ describe("disks of real nodes", function () {
     expect(await shell("findmnt -no SOURCE /srv/data")).to.equal(await shell(`readlink -f ${link(0)}-part1`));
   });
 
-  it("a disk in use is refused whatever was granted, also one that another namespace mounts (F-18)", async () => {
+  it("a disk in use is refused whatever was granted, by whatever name (F-18)", async () => {
     const args = { disk: { serial: serial(0) }, partitions: [{ name: "other" }] };
     const mounted = await run(
       diskPartitioned,
@@ -77,17 +137,22 @@ describe("disks of real nodes", function () {
     expect(mounted.problem?.code, told(mounted)).to.equal("DISK_IN_USE");
     expect(mounted.problem?.detail).to.contain("mounted at /srv/data");
     await shell("umount /srv/data; sed -i /srv.data/d /etc/fstab");
-    await shell(
-      `setsid unshare -m sh -c 'mount ${link(0)}-part1 /mnt && exec sleep 100' >/dev/null 2>&1 </dev/null & echo $! >/run/holder; sleep 1; ! grep -q ' /mnt ' /proc/mounts`,
-    );
-    const elsewhere = await run(
-      diskPartitioned,
-      { ...args, disk: { byId: `lab-${serial(0)}` } },
-      { granted: [serial(0)] },
-    );
-    await shell("kill $(cat /run/holder); sleep 0.5");
-    expect(elsewhere.problem?.code, told(elsewhere)).to.equal("DISK_IN_USE");
-    expect(elsewhere.problem?.detail).to.contain("cannot be opened alone");
+  });
+
+  it("a disk is found by its size, exactly one, and a grant names its serial number all the same", async () => {
+    await shell(`echo dear | dd of=${link(2)} conv=notrunc`);
+    for (const [disk, code] of [
+      [{ size: "400M" }, "DISK_HAS_DATA"],
+      [{ size: "396M" }, "DISK_HAS_DATA"],
+      [{ size: "388M" }, "DISK_NOT_FOUND"],
+      [{ size: "64M" }, "DISK_AMBIGUOUS"],
+      [{ model: "none" }, "DISK_NOT_FOUND"],
+    ] as const) {
+      const step = await run(diskPartitioned, { disk, partitions });
+      expect(step.problem?.code, told(step)).to.equal(code);
+      if (code === "DISK_HAS_DATA") expect(step.problem?.message).to.match(/--grant n1-disk2:[0-9a-f]{16}$/);
+    }
+    await shell(`dd if=/dev/zero of=${link(2)} bs=512 count=1 conv=notrunc`);
   });
 
   it("other partitions than wanted are refused, and added ones are added", async () => {
@@ -106,31 +171,51 @@ describe("disks of real nodes", function () {
     await clean(1);
   });
 
-  for (const [what, command] of Object.entries(holdings)) {
-    it(`a disk that holds ${what} is refused and not touched, and wiped only when granted (F-18)`, async () => {
-      await clean(1);
-      await shell(`${command.replaceAll("DISK", link(1))}; udevadm settle`);
-      const before = await sumOf(1);
-      for (const granted of [[], [serial(1)], [`${serial(1)}:${"0".repeat(16)}`]]) {
-        const refused = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, { granted });
-        expect(refused.problem?.code, told(refused)).to.equal("DISK_HAS_DATA");
+  const here = { disk: { serial: serial(1) }, partitions };
+  /** Refused whatever was granted by its name alone, or for other contents, and not a byte of it written. */
+  const expectRefused = async (
+    [make, says]: readonly [string, RegExp, ...unknown[]],
+    code = "DISK_HAS_DATA",
+  ): Promise<void> => {
+    await clean(1);
+    await shell(
+      `{ ${make.replaceAll("DISK", link(1))}\n} >/run/made 2>&1; s=$?; udevadm settle; [ $s = 0 ] || cat /run/made; exit $s`,
+    );
+    const before = await sumOf(1);
+    const refused = await run(diskPartitioned, here, { granted: [serial(1), `${serial(1)}:${"0".repeat(16)}`] });
+    expect(refused.problem?.code, told(refused)).to.equal(code);
+    expect(`${refused.problem?.message}\n${refused.problem?.detail}`).to.match(says);
+    expect(await sumOf(1)).to.equal(before);
+  };
+
+  for (const [what, holding] of Object.entries(moreHoldings))
+    it(`a disk that holds ${what} is refused and not touched (F-18)`, () => expectRefused(holding));
+
+  for (const [what, use] of Object.entries(uses))
+    it(`a disk in use is refused and not touched: ${what} (F-18)`, async () => {
+      try {
+        await expectRefused(use, "DISK_IN_USE");
+      } finally {
+        await shell(use[2].replaceAll("DISK", link(1)));
       }
-      const planned = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, { dryRun: true });
+    });
+
+  for (const [what, holding] of Object.entries(holdings)) {
+    it(`a disk that holds ${what} is refused and not touched, and wiped only when granted (F-18)`, async () => {
+      await expectRefused(holding);
+      const before = await sumOf(1);
+      const planned = await run(diskPartitioned, here, { dryRun: true });
       expect(planned.problem?.code).to.equal("DISK_HAS_DATA");
       expect(planned.problem?.detail?.split("\n")[0]).to.match(/ {2}64 MiB {2}.*serial n1-disk1/);
       const grant = grantOf(planned);
-      const foreseen = await run(
-        diskPartitioned,
-        { disk: { serial: serial(1) }, partitions },
-        { dryRun: true, granted: [grant] },
-      );
+      const foreseen = await run(diskPartitioned, here, { dryRun: true, granted: [grant] });
       expect(foreseen.notes.join()).to.match(/serial n1-disk1.*: wiped, as granted, with \/dev\//);
       expect(await sumOf(1)).to.equal(before);
       expect(grant).to.match(new RegExp(`^${serial(1)}:`));
       // What lies in a partition that was just made is of the past, as its mark says.
       await shell("mkdir -p /root/state");
       const options = { granted: [grant], stateDir: "/root/state" };
-      const granted = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, options);
+      const granted = await run(diskPartitioned, here, options);
       expect(granted.outcome, told(granted)).to.equal("changed");
       const made = await run(filesystemFormatted, { disk: { serial: serial(1) }, partition: "data" }, options);
       expect(await shell("ls /root/state/fresh; rm -r /root/state")).to.equal("");
@@ -138,6 +223,16 @@ describe("disks of real nodes", function () {
       await clean(1);
     });
   }
+
+  it("a disk that is too small for what is wanted is refused before anything is wiped (F-18)", async () => {
+    await clean(1);
+    await shell(`mkfs.ext4 -q -F ${link(1)}`);
+    const before = await sumOf(1);
+    const large = ["a", "b"].map((name) => ({ name, size: "40M" }));
+    const step = await run(diskPartitioned, { ...here, partitions: large }, { granted: [serial(1)] });
+    expect(step.problem?.code, told(step)).to.equal("DISK_TOO_SMALL");
+    expect(await sumOf(1)).to.equal(before);
+  });
 
   it("a disk is held alone while its table is written (ADR 0006)", async () => {
     await clean(1);

@@ -6,9 +6,10 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parse, stringify } from "yaml";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import { contradictions, on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
 import { exampleFolder, moved, statesOf } from "#support/examples.ts";
+import { ownLab } from "#support/own-lab.ts";
 
 interface Roster {
   readonly defaults: { readonly vars: { readonly k3s: object } };
@@ -38,8 +39,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
   let url: string;
 
   before(async () => {
-    lab = await openLab({ name: "k3s", packages: ["open-iscsi", "nfs-common", "socat"] });
-    await lab.down();
+    lab = await ownLab({ packages: ["open-iscsi", "nfs-common", "socat"] });
     const made = await lab.up(
       Object.keys(parts).map((name) => ({ name, kind: "debian", disks: name === "a1" ? ["256M"] : [] })),
     );
@@ -64,7 +64,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
   after(async () => {
     server?.close();
     await bastion?.remove();
-    await lab.down();
+    await lab?.down();
   });
 
   /** The example's roster with the lab's machines, and the figures of the lab. */

@@ -5,10 +5,11 @@ import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parse, stringify } from "yaml";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import { on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
 import { exampleFolder, moved, statesOf } from "#support/examples.ts";
 import { kubePrograms, withoutKube, type Answer } from "#support/kube-server.ts";
+import { ownLab } from "#support/own-lab.ts";
 
 interface Roster {
   readonly defaults: object;
@@ -60,8 +61,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
 
   before(async () => {
     const packages = ["containerd", "containernetworking-plugins", "docker-registry", "etcd-client", "etcd-server"];
-    lab = await openLab({ name: "metalk8s", packages: [...packages, "haproxy", "nginx", "runc"] });
-    await lab.down();
+    lab = await ownLab({ packages: [...packages, "haproxy", "nginx", "runc"] });
     nodes = await lab.up(Object.keys(parts).map((name) => ({ name, kind: "debian", disks: ["1G"] })));
     bastion = await openBastion({});
     cpSync(exampleFolder("metalk8s"), bastion.project, { recursive: true });
@@ -79,7 +79,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
   after(async () => {
     server?.close();
     await bastion?.remove();
-    await lab.down();
+    await lab?.down();
   });
 
   const node = (name: string): LabNode => {

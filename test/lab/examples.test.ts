@@ -1,8 +1,9 @@
 import { cpSync } from "node:fs";
 import { expect } from "chai";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
 import { exampleFolder, moved, statesOf } from "#support/examples.ts";
+import { ownLab } from "#support/own-lab.ts";
 
 describe("examples/web", function () {
   this.timeout(600_000);
@@ -11,8 +12,7 @@ describe("examples/web", function () {
   let nodes: readonly LabNode[];
 
   before(async () => {
-    lab = await openLab({ name: "web", packages: ["nginx", "logrotate"] });
-    await lab.down();
+    lab = await ownLab({ packages: ["nginx", "logrotate"] });
     nodes = await lab.up(["w1", "w2"].map((name) => ({ name, kind: "debian", disks: [] })));
     bastion = await openBastion({});
     cpSync(exampleFolder("web"), bastion.project, { recursive: true });
@@ -22,7 +22,7 @@ describe("examples/web", function () {
   });
   after(async () => {
     await bastion?.remove();
-    await lab.down();
+    await lab?.down();
   });
 
   const site = (...more: readonly string[]): Promise<string> =>

@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { RunEvent } from "#engine/events/event.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { LabNode } from "#lab/lab.ts";
 import { openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
+import { ownLab, type OwnLab } from "#support/own-lab.ts";
 
-const bridge = "kcfeed";
 const size = 40_000_000;
 const state = `
 steps:
@@ -17,12 +17,12 @@ steps:
 type Sent = Extract<RunEvent, { type: "node.sent" }>;
 
 describe("nodes that feed one another", function () {
-  this.timeout(240_000);
-  let lab: Lab;
+  this.timeout(600_000);
+  let lab: OwnLab;
   let nodes: readonly LabNode[];
   let bastion: Bastion;
   before(async () => {
-    lab = await openLab({ name: "feed", bridge });
+    lab = await ownLab();
     const kinds = ["debian", "debian", "debian", "busybox"] as const;
     nodes = await lab.up(kinds.map((kind, index) => ({ name: `n${index + 1}`, kind, disks: [] })));
     // n3 is reached by sudo; n4 has Dropbear and no ssh client.
@@ -31,7 +31,7 @@ describe("nodes that feed one another", function () {
   });
   after(async () => {
     await bastion?.remove();
-    await lab.down();
+    await lab?.down();
   });
   beforeEach(async () => {
     const file = join(bastion.project, "files/image");
@@ -40,7 +40,7 @@ describe("nodes that feed one another", function () {
   });
 
   /** Bytes that this machine has given to the nodes' network. */
-  const given = (): number => Number(readFileSync(`/sys/class/net/${bridge}/statistics/tx_bytes`, "utf8"));
+  const given = (): number => Number(readFileSync(`/sys/class/net/${lab.where.bridge}/statistics/tx_bytes`, "utf8"));
   const sent = async (): Promise<readonly Sent[]> =>
     (await bastion.events()).filter((event) => event.type === "node.sent");
   /** What is left on the nodes of it. */

@@ -8,20 +8,20 @@ import { labInterfaces } from "#lab/bridge.ts";
 import { foldersOf } from "#lab/cgroup.ts";
 import { openLab, type NodeSpec } from "#lab/lab.ts";
 import { findLoops } from "#lab/loops.ts";
-import { findPlace } from "#lab/place.ts";
+import { findPlace, labNames, type PlaceOptions } from "#lab/place.ts";
 import { must } from "#lab/run-command.ts";
-import { codeOf } from "../support/rejection.ts";
+import { ownLab, type OwnLab } from "#support/own-lab.ts";
+import { codeOf } from "#support/rejection.ts";
 
-const name = "killed";
 const specs: readonly NodeSpec[] = [
   { name: "n1", kind: "debian", disks: ["50M"] },
   { name: "b1", kind: "busybox", disks: ["50M"] },
 ];
 
 /** Begins `up` or `down` in a process of its own and kills that after so many milliseconds. */
-async function beginAndKill(call: string, milliseconds: number): Promise<void> {
+async function beginAndKill(where: PlaceOptions, call: string, milliseconds: number): Promise<void> {
   const module = JSON.stringify(resolve(import.meta.dirname, "../../src/lab/lab.ts"));
-  const program = `const { openLab } = await import(${module}); await (await openLab({ name: "${name}" })).${call};`;
+  const program = `const { openLab } = await import(${module}); await (await openLab(${JSON.stringify(where)})).${call};`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: "ignore" });
   const timer = setTimeout(() => child.kill("SIGKILL"), milliseconds);
   await once(child, "exit");
@@ -29,25 +29,27 @@ async function beginAndKill(call: string, milliseconds: number): Promise<void> {
 }
 
 describe("a lab command that is killed", function () {
-  this.timeout(400_000); // the first run on a machine makes the images
+  this.timeout(900_000); // the first run on a machine makes the images
 
+  let own: OwnLab;
   before(async () => {
-    const lab = await openLab({ name });
+    own = await ownLab();
+    const lab = await openLab(own.where);
     await lab.up(specs);
     await lab.down();
   });
 
-  after(async () => (await openLab({ name })).down());
+  after(() => own?.down());
 
   for (const milliseconds of [200, 350, 500, 800]) {
     it(`can be given again after ${milliseconds} ms`, async () => {
-      const lab = await openLab({ name });
-      await beginAndKill(`up(${JSON.stringify(specs)})`, milliseconds);
+      const lab = await openLab(own.where);
+      await beginAndKill(own.where, `up(${JSON.stringify(specs)})`, milliseconds);
       const nodes = await lab.up(specs);
       for (const node of nodes) expect((await node.exec("hostname")).stdout).to.equal(`${node.name}\n`);
-      await beginAndKill("down()", milliseconds - 50);
+      await beginAndKill(own.where, "down()", milliseconds - 50);
       await lab.down();
-      const place = await findPlace({ name });
+      const place = await findPlace(own.where);
       const left = [...labInterfaces(place), ...foldersOf(place.group), ...(await findLoops(`${place.folder}/`))];
       expect(left).to.deep.equal([]);
       expect(existsSync(place.folder)).to.equal(false);
@@ -55,8 +57,8 @@ describe("a lab command that is killed", function () {
   }
 
   it("can be given again when it had made the bridge and not yet written whose it is", async () => {
-    const place = await findPlace({ name });
-    const lab = await openLab({ name });
+    const place = await findPlace(own.where);
+    const lab = await openLab(own.where);
     await lab.up(specs);
     await must("ip", ["link", "set", place.bridge, "alias", ""]);
     await lab.up(specs);
@@ -65,8 +67,8 @@ describe("a lab command that is killed", function () {
   });
 
   it("does not take a bridge of the same name that somebody else made", async () => {
-    const place = await findPlace({ name });
-    const lab = await openLab({ name });
+    const place = await findPlace(own.where);
+    const lab = await openLab(own.where);
     await must("ip", ["link", "add", place.bridge, "type", "bridge"]);
     try {
       const code = await codeOf(lab.up(specs));
@@ -79,9 +81,9 @@ describe("a lab command that is killed", function () {
   });
 
   it("is also made good by “down” when somebody has removed the lab's folder", async () => {
-    const lab = await openLab({ name });
+    const lab = await openLab(own.where);
     await lab.up(specs);
-    const place = await findPlace({ name });
+    const place = await findPlace(own.where);
     await rm(place.folder, { recursive: true });
     expect(labInterfaces(place)).to.not.deep.equal([]);
     await lab.down();
@@ -90,5 +92,30 @@ describe("a lab command that is killed", function () {
       ...foldersOf(place.group),
       ...(await findLoops(`${place.folder}/`)),
     ]).to.deep.equal([]);
+  });
+
+  it("with a lab of a test is made good by the next test that takes one, and nobody else's is touched", async () => {
+    const lab = await openLab(own.where);
+    await lab.up(specs);
+    const module = JSON.stringify(resolve(import.meta.dirname, "../support/own-lab.ts"));
+    const program = `const { ownLab } = await import(${module}); const lab = await ownLab(); await lab.up(${JSON.stringify(specs.slice(1))}); console.log(lab.name);`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [printed] = (await once(child.stdout, "data")) as [Buffer];
+    child.kill("SIGKILL");
+    await once(child, "close");
+    const left = printed.toString().trim();
+    expect(await labNames()).to.include.members([left, lab.name]);
+    const next = await ownLab();
+    try {
+      expect(await labNames())
+        .to.include(lab.name)
+        .and.not.include(left);
+      expect(next.name).not.to.equal(lab.name);
+    } finally {
+      await next.down();
+      await lab.down();
+    }
   });
 });

@@ -1,13 +1,12 @@
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { expect } from "chai";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { openLab, type LabNode } from "#lab/lab.ts";
 import { foldersOf } from "#lab/cgroup.ts";
 import { labInterfaces } from "#lab/bridge.ts";
 import { findLoops } from "#lab/loops.ts";
 import { findPlace } from "#lab/place.ts";
+import { ownLab, type OwnLab } from "#support/own-lab.ts";
 import { rejectionOf } from "#support/rejection.ts";
-
-const name = "smoke";
 
 async function output(node: LabNode, command: string, user = "root"): Promise<string> {
   const { code, stdout, stderr } = await node.exec(command, { user, timeout: 60_000 });
@@ -16,14 +15,13 @@ async function output(node: LabNode, command: string, user = "root"): Promise<st
 }
 
 describe("the lab", function () {
-  this.timeout(400_000); // the first run on a machine makes the images
-  let lab: Lab;
+  this.timeout(900_000); // the first run on a machine makes the images
+  let lab: OwnLab;
   let n1: LabNode;
   let b1: LabNode;
 
   before(async () => {
-    lab = await openLab({ name });
-    await lab.down();
+    lab = await ownLab();
     const nodes = await lab.up([
       { name: "n1", kind: "debian", disks: ["300M", "100M"] },
       { name: "b1", kind: "busybox", disks: ["50M"] },
@@ -31,7 +29,7 @@ describe("the lab", function () {
     [n1, b1] = nodes as [LabNode, LabNode];
   });
 
-  after(async () => lab.down());
+  after(() => lab?.down());
 
   it("gives a Debian node its own identity and a real init", async () => {
     expect(await output(n1, "hostname; cat /etc/machine-id; systemctl is-system-running --wait")).to.equal(
@@ -39,6 +37,10 @@ describe("the lab", function () {
     );
     expect(await output(n1, "cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(n1.hostKey);
     expect(await output(n1, "! command -v python3")).to.equal("");
+  });
+
+  it("lets more nodes boot than the kernel's usual limit of inotify instances has room for", async () => {
+    expect(Number(await output(n1, "cat /proc/sys/fs/inotify/max_user_instances"))).to.be.at.least(4096);
   });
 
   it("gives a BusyBox node nothing but BusyBox", async () => {
@@ -69,12 +71,12 @@ describe("the lab", function () {
   });
 
   it("serves any package of Debian that was asked for by name, also to nodes that run", async () => {
-    const more = await openLab({ name, packages: ["bc"] });
+    const more = await openLab({ ...lab.where, packages: ["bc"] });
     await more.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]);
     await lab.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]); // those who ask for nothing take nothing away
     await output(n1, "apt-get -q update && apt-get -q -y install bc tree");
     expect(await output(n1, "echo 6*7 | bc")).to.equal("42");
-    const wrong = await openLab({ name, packages: ["ngin"] });
+    const wrong = await openLab({ ...lab.where, packages: ["ngin"] });
     const [problem] = (await rejectionOf(wrong.up([]))).problems;
     expect(problem).to.include({ code: "USAGE", hint: "did you mean “nginx”?" });
   });
@@ -89,8 +91,8 @@ describe("the lab", function () {
   });
 
   it("takes a node off the network and puts it back without breaking an open session", async () => {
-    const open = n1.exec("sleep 1.5; echo survived");
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    const open = n1.exec("touch /run/open; sleep 1.5; echo survived");
+    await output(n1, "until [ -e /run/open ]; do sleep 0.1; done");
     await n1.cut();
     expect((await lab.list()).find((node) => node.name === "n1")?.cut).to.equal(true);
     await new Promise((resolve) => setTimeout(resolve, 2000));
@@ -146,7 +148,7 @@ describe("the lab", function () {
   });
 
   it("leaves nothing behind", async () => {
-    const place = await findPlace({ name });
+    const place = await findPlace(lab.where);
     const processes = (): string[] =>
       readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandLine(pid).includes(place.folder));
     expect(processes()).to.not.deep.equal([]);

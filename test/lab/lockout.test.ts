@@ -2,21 +2,22 @@ import { expect } from "chai";
 import { firewallRules } from "#engine/modules/firewall-rules.ts";
 import { sudoersManaged } from "#engine/modules/sudoers-managed.ts";
 import { createTransport } from "#engine/transport/connect.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
+import { ownLab } from "#support/own-lab.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
 /** What would keep us out of a machine with systemd, and what would leave it open. */
 describe("sudo and the firewall of a real node", function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   let lab: Lab;
   let n1: LabNode;
   before(async () => {
-    lab = await openLab({ name: "lockout" });
+    lab = await ownLab();
     [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: [] }])) as [LabNode];
     await n1.exec("apt-get -q update && apt-get -qy install --no-install-recommends nftables", { timeout: 120_000 });
   });
-  after(async () => lab.down());
+  after(() => lab?.down());
 
   let runs = 0;
   const perform = async (user: string, step: ReturnType<typeof stepOf>): Promise<[string | undefined, string[]]> => {

@@ -22,8 +22,10 @@ import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
 import { unitManaged } from "#engine/modules/unit-managed.ts";
 import { userManaged } from "#engine/modules/user-managed.ts";
 import { waitFor } from "#engine/modules/wait-for.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
+import { SharedLine } from "#support/shared-line.ts";
 import { runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
+import { ownLab } from "#support/own-lab.ts";
 
 const unit = `[Unit]
 Description=A demonstration
@@ -34,24 +36,33 @@ WantedBy=multi-user.target
 `;
 
 describe("modules on real nodes", function () {
-  this.timeout(400_000);
+  this.timeout(600_000);
   let lab: Lab;
   let n1: LabNode;
   let b1: LabNode;
 
   before(async () => {
-    lab = await openLab({ name: "modules" });
-    await lab.down();
+    lab = await ownLab();
     const nodes = await lab.up([
-      { name: "n1", kind: "debian", disks: ["100M"] },
+      { name: "n1", kind: "debian", nix: true, disks: ["100M"] },
       { name: "b1", kind: "busybox", disks: [] },
     ]);
     [n1, b1] = nodes as [LabNode, LabNode];
   });
-  after(async () => lab.down());
+  after(async () => {
+    for (const line of lines.values()) line.close();
+    await lab?.down();
+  });
+
+  const lines = new Map<LabNode, SharedLine>();
+  const lineTo = (node: LabNode): SharedLine => {
+    const line = lines.get(node) ?? new SharedLine(node);
+    lines.set(node, line);
+    return line;
+  };
 
   const run = (node: LabNode, module: ModuleDefinition, args: object, options: StepRunOptions = {}): Promise<StepRun> =>
-    runStepOn(`ssh:ssh ${node.sshArguments().join(" ")}`, stepOf(module, args), options);
+    runStepOn(lineTo(node).via, stepOf(module, args), options);
 
   async function converges(node: LabNode, module: ModuleDefinition, args: object): Promise<void> {
     const first = await run(node, module, args);
@@ -109,12 +120,15 @@ describe("modules on real nodes", function () {
 
   it("n1: a held dpkg lock is waited for, its holder named; an interrupted dpkg is refused (F-20)", async () => {
     // Perl is in every Debian; dpkg's lock is an fcntl lock: struct flock with l_type F_WRLCK.
-    const hold = `perl -e 'use Fcntl; open(F,">>","/var/lib/dpkg/lock-frontend"); $l=pack("s s x4 q q l x4",F_WRLCK,0,0,0,0); fcntl(F,F_SETLK,$l) or die; sleep $ARGV[0]' `;
-    await n1.exec(`setsid ${hold} 6 >/dev/null 2>&1 </dev/null & sleep 1`);
+    const hold = `perl -e 'use Fcntl; open(F,">>","/var/lib/dpkg/lock-frontend"); $l=pack("s s x4 q q l x4",F_WRLCK,0,0,0,0); fcntl(F,F_SETLK,$l) or die; open(L,">/run/locked"); select(undef,undef,undef,0.1) until -e "/run/free"' `;
+    await n1.exec(`setsid ${hold} >/dev/null 2>&1 </dev/null & until [ -e /run/locked ]; do sleep 0.1; done`);
     const refused = await run(n1, packageInstalled, { names: "tree", lockTimeout: 0 });
     expect(refused.problem?.code, JSON.stringify(refused)).to.equal("PACKAGE_LOCKED");
     expect(refused.problem?.message).to.match(/held by process \d+ perl/);
+    // A step keeps this process from all else until it ends.
+    const freed = n1.exec("sleep 10; touch /run/free");
     const waited = await run(n1, packageInstalled, { names: "tree" });
+    await freed;
     expect([waited.outcome, waited.notes.length], JSON.stringify(waited)).to.deep.equal(["changed", 1]);
     await n1.exec("touch /var/lib/dpkg/updates/0001");
     const interrupted = await run(n1, packageInstalled, { names: "tree", state: "absent" }, { dryRun: true });
@@ -166,7 +180,6 @@ describe("modules on real nodes", function () {
   });
 
   it("n1: generations of profiles that are too many go, with what only they needed", async () => {
-    await run(n1, packageInstalled, { names: "nix-bin", updateCache: true });
     const profile = "/nix/var/nix/profiles/demo";
     // Five generations, each of a path of its own; then back to the fourth.
     const made = await n1.exec(
@@ -225,6 +238,7 @@ describe("modules on real nodes", function () {
     await n1.exec("echo libc6 >/run/reboot-required.pkgs; : >/run/reboot-required");
     const first = await run(n1, rebootIfRequired, {});
     expect([first.outcome, first.have["reboot"]?.trim()]).to.deep.equal(["changed", "/run/reboot-required: libc6"]);
+    lineTo(n1).drop();
     await n1.ready({ notBoot: bootId });
     expect((await run(n1, rebootIfRequired, {})).outcome).to.equal("ok");
   });
@@ -234,6 +248,7 @@ describe("modules on real nodes", function () {
     expect((await run(n1, rebootDone, { ifFile: "/run/reboot-required" }, { bootId })).outcome).to.equal("ok");
     const first = await run(n1, rebootDone, { always: true }, { bootId });
     expect(first.outcome, JSON.stringify(first)).to.equal("changed");
+    lineTo(n1).drop();
     await n1.ready({ notBoot: bootId });
     expect((await run(n1, rebootDone, { always: true }, { bootId })).outcome).to.equal("ok");
   });

@@ -2,8 +2,9 @@ import { expect } from "chai";
 import { fileAbsent } from "#engine/modules/file-absent.ts";
 import { networkInterface } from "#engine/modules/network-interface.ts";
 import { createTransport } from "#engine/transport/connect.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { SharedLine, type Steps } from "#support/shared-line.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
+import { ownLab } from "#support/own-lab.ts";
+import { SharedLine } from "#support/shared-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import { stepOf, type StepRun } from "#support/steps.ts";
 
@@ -15,8 +16,7 @@ describe("interfaces of real machines", function () {
   let line: SharedLine;
 
   before(async () => {
-    lab = await openLab({ name: "network" });
-    await lab.down();
+    lab = await ownLab();
     [v1] = (await lab.up([{ name: "v1", kind: "debian", disks: [] }])) as [LabNode];
     line = new SharedLine(v1);
     line.shell(
@@ -24,8 +24,8 @@ describe("interfaces of real machines", function () {
     );
   });
   after(async () => {
-    line.close();
-    await lab.down();
+    line?.close();
+    await lab?.down();
   });
   const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
   const run = (args: object): Promise<StepRun> => line.run(networkInterface, args);
@@ -123,53 +123,5 @@ describe("interfaces of real machines", function () {
     }
     const several = await run({ name: "k1", dhcp: "ipv4" });
     expect(several.problem?.code, told(several)).to.equal("NETWORK_UNMANAGED");
-  });
-});
-
-/** What the kernel of a container's host may not have. */
-describe("VLANs and bonds of machines with a kernel of their own", function () {
-  this.timeout(900_000);
-  let lab: Lab;
-  let v1: LabNode;
-  let line: SharedLine;
-
-  before(async () => {
-    lab = await openLab({ name: "vmnetwork" });
-    await lab.down();
-    [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: [] }])) as [LabNode];
-    line = new SharedLine(v1);
-    const cards = `for n in 1 2 3; do printf '[NetDev]\\nName=k%s\\nKind=dummy\\n' $n >/etc/systemd/network/05-k$n.netdev; done`;
-    line.shell(`mkdir -p /var/lib/kcore-test && ${cards} && networkctl reload`);
-  });
-  after(async () => {
-    line.close();
-    await lab.down();
-  });
-
-  it("come up, change, and are there again after a power cut", async () => {
-    const vlan = { name: "k1.10", vlan: { link: "k1", id: 10 }, addresses: ["192.0.2.10/24"] };
-    const bond = { name: "bond9", bond: { members: ["k2", "k3"] }, addresses: ["198.51.100.10/24"] };
-    const steps: Steps = [
-      [networkInterface, { name: "k1" }],
-      [networkInterface, vlan],
-      [networkInterface, bond],
-    ];
-    await line.expectAll(steps, "changed");
-    await line.expectAll(steps, "ok");
-    expect(line.shell("ip -d link show k1.10")).to.match(/vlan protocol 802\.1Q id 10 /);
-    expect(line.shell("cat /sys/class/net/bond9/bonding/slaves").split(" ").toSorted()).to.deep.equal(["k2", "k3"]);
-    const other: Steps = [
-      [networkInterface, { ...vlan, vlan: { link: "k1", id: 11 } }],
-      [networkInterface, { ...bond, bond: { members: ["k2", "k3"], mode: "balance-rr" } }],
-    ];
-    // To and fro: a networkd that hears late of the bond that went leaves the members of the new one free, but not each time.
-    for (const turn of [other, steps.slice(1), other]) await line.expectAll(turn, "changed");
-    await line.expectAll([...other, ...steps.slice(0, 1)], "ok");
-    line.shell("sync");
-    line.drop();
-    await v1.powerCut();
-    await v1.start();
-    line.shell("systemctl is-system-running --wait || :");
-    await line.expectAll([...other, ...steps.slice(0, 1)], "ok");
   });
 });

@@ -1,14 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "chai";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import type { OrderStep } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
 import { on, openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
 import { nixpkgsFlake, systemsFlake } from "#support/nixos-machine.ts";
 import { OrderedNode } from "#support/ordered-node.ts";
+import { ownLab } from "#support/own-lab.ts";
 
-const name = "nixos-update";
 const fixtures = join(import.meta.dirname, "../fixtures/nixos-systems");
 const flakes = "nix --extra-experimental-features 'nix-command flakes'";
 
@@ -30,7 +30,7 @@ ln -sfn "$system" /run/current-system
  * its menu are stand-ins, since the node is Debian.
  */
 describe("updates of a NixOS node, by systemd", function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let lab: Lab;
   let n1: LabNode;
   let bastion: Bastion;
@@ -38,9 +38,8 @@ describe("updates of a NixOS node, by systemd", function () {
   let updater: OrderedNode;
 
   before(async () => {
-    lab = await openLab({ name, packages: ["git", "grub2-common"] });
-    await lab.down();
-    [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M"] }])) as [LabNode];
+    lab = await ownLab({ packages: ["git", "grub2-common"] });
+    [n1] = (await lab.up([{ name: "n1", kind: "debian", nix: true, disks: ["64M"] }])) as [LabNode];
     bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
     updater = new OrderedNode(n1, bastion);
     const { code, stdout, stderr } = await bastion.deploy("n1");
@@ -76,7 +75,7 @@ describe("updates of a NixOS node, by systemd", function () {
   });
   after(async () => {
     await bastion?.remove();
-    await (await openLab({ name })).down();
+    await lab?.down();
   });
 
   const flakeRef = "git+file:///srv/systems?ref=main";

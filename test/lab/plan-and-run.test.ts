@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import type { Outcome, RunEvent } from "#engine/events/event.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import { contradictions, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
+import { ownLab } from "#support/own-lab.ts";
 
 /** Steps that stand on each other, what the dry run says of them, and what becomes of them. */
 interface Pair {
@@ -312,8 +313,7 @@ describe("the plan and the run", function () {
   const nodes = new Map<string, LabNode>();
 
   before(async () => {
-    lab = await openLab({ name: "plan" });
-    await lab.down();
+    lab = await ownLab();
     const up = await lab.up([
       { name: "n1", kind: "debian", disks: ["64M"] },
       { name: "d1", kind: "debian", disks: ["64M"] },
@@ -324,7 +324,7 @@ describe("the plan and the run", function () {
   });
   after(async () => {
     await bastion?.remove();
-    await lab.down();
+    await lab?.down();
   });
 
   const outcomesOf = (events: readonly RunEvent[]): readonly Outcome[] =>

@@ -6,14 +6,16 @@ import { parse } from "yaml";
 import { exampleIn } from "#cli/modules/module-example.ts";
 import { registry } from "#engine/modules/registry.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import { on } from "#support/deploy.ts";
 import { packages, standInForNixOs } from "#support/nixos-stand-in.ts";
 import { cellOf, endOf, readPlatforms } from "#support/platforms.ts";
+import { SharedLine } from "#support/shared-line.ts";
 import { contextOf, runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
 import type { Sample } from "#support/sample.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { samples } from "./catalogue/all.ts";
+import { ownLab } from "#support/own-lab.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -41,14 +43,14 @@ describe("the modules on other systems than Debian, by dry runs", function () {
   this.timeout(600_000);
   const rows = readPlatforms();
   const nodes = new Map<string, LabNode>();
+  const lines = new Map<string, SharedLine>();
   let lab: Lab;
   let files: TempDir;
 
   before(async () => {
     files = await makeTempDir("platforms");
     await writeFile(join(files.path, "one"), "x");
-    lab = await openLab({ name: "platforms" });
-    await lab.down();
+    lab = await ownLab();
     const disks = ["128M", "128M", "128M"];
     const up = await lab.up([
       { name: "x1", kind: "debian", disks },
@@ -67,7 +69,8 @@ describe("the modules on other systems than Debian, by dry runs", function () {
     await on(nodeOf("x1"), standInForNixOs);
   });
   after(async () => {
-    await lab.down();
+    for (const line of lines.values()) line.close();
+    await lab?.down();
     await files?.remove();
   });
 
@@ -80,7 +83,9 @@ describe("the modules on other systems than Debian, by dry runs", function () {
     const node = nodeOf(name);
     const saved = { ".kcore/tables/pieces.gz": "x" };
     const step = stepOf(loaded, args, contextOf({ node: name, nodeId: node.id, files: saved }));
-    return runStepOn(`ssh:ssh ${node.sshArguments().join(" ")}`, step, options);
+    const line = lines.get(name) ?? new SharedLine(node);
+    lines.set(name, line);
+    return runStepOn(line.via, step, options);
   }
 
   /** The example of a module's doc comment, with disks and files that are here. */

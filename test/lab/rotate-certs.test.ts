@@ -4,27 +4,23 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { NodeView } from "#api/schemas.ts";
 import { parseHostKey } from "#engine/transport/host-key.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import { on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
+import { ownLab } from "#support/own-lab.ts";
 
-const labName = "rotation";
 const phrase = ["--passphrase-file", "passphrase"];
 const rotated = "/var/lib/kcore/controller/pki/controller";
 const deployed = "/etc/kcore/certs/controller";
 
 describe("rotate certs on real controllers", function () {
-  this.timeout(900_000);
+  this.timeout(1_800_000);
   let lab: Lab;
   let bastion: Bastion;
   let nodes: readonly LabNode[];
 
   before(async () => {
-    lab = await openLab({ name: labName });
-    await lab.down();
-    nodes = await lab.up(["a", "b"].map((name) => ({ name, kind: "debian" as const, disks: ["64M"] })));
-    const socket = "systemctl stop nix-daemon.service nix-daemon.socket && systemctl start nix-daemon.socket";
-    const packages = `apt-get -q update && apt-get -qy install gdisk nix-bin nix-setup-systemd openssl && ${socket}`;
-    await Promise.all(nodes.map((node) => on(node, packages, 600_000)));
+    lab = await ownLab();
+    nodes = await lab.up(["a", "b"].map((name) => ({ name, kind: "debian" as const, nix: true, disks: ["64M"] })));
     bastion = await openBastion({
       "roster/nodes.yaml": `defaults: { identityFile: ${nodes[0]?.identityFile} }\nnodes: {}\n`,
     });
@@ -40,7 +36,7 @@ describe("rotate certs on real controllers", function () {
   });
   after(async () => {
     await bastion?.remove();
-    await (await openLab({ name: labName })).down();
+    await lab?.down();
   });
 
   const kcore = async (...words: readonly string[]): Promise<string> => {

@@ -2,22 +2,23 @@ import { expect } from "chai";
 import { createTransport } from "#engine/transport/connect.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
+import { ownLab } from "#support/own-lab.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 
 describe("becoming root on a real node", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
   const password = "lab-password";
   let lab: Lab;
   let n1: LabNode;
   before(async () => {
-    lab = await openLab({ name: "sudo" });
+    lab = await ownLab();
     [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: [] }])) as [LabNode];
     await n1.exec(
       "useradd -m -s /bin/bash plain && cp -r /home/ops/.ssh /home/plain/ && chown -R plain: /home/plain/.ssh",
     );
   });
-  after(async () => lab.down());
+  after(() => lab?.down());
 
   const whoami: Step = {
     want: {},

@@ -3,20 +3,21 @@ import { commandRun } from "#engine/modules/command-run.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { serviceRunning } from "#engine/modules/service-running.ts";
 import { createTransport } from "#engine/transport/connect.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
+import { ownLab } from "#support/own-lab.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
 /** Changes that keep us out of a machine with systemd: it has to find its own way back. */
 describe("a change on trial on a real node", function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   let lab: Lab;
   let n1: LabNode;
   before(async () => {
-    lab = await openLab({ name: "trial" });
+    lab = await ownLab();
     [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: [] }])) as [LabNode];
   });
-  after(async () => lab.down());
+  after(() => lab?.down());
 
   const path = "/etc/ssh/sshd_config.d/10-trial.conf";
   const change = (content: string, confirm: number) => {
@@ -55,7 +56,7 @@ describe("a change on trial on a real node", function () {
 
   it("is confirmed, and nothing is left of the trial", async () => {
     const run = open("good");
-    expect((await perform(run, change("MaxSessions 9\n", 30))).problem).to.equal(undefined);
+    expect((await perform(run, change("MaxSessions 9\n", 300))).problem).to.equal(undefined);
     expect(run.outcomes()).to.deep.equal(["config changed", "sshd changed"]);
     expect([await told(`cat ${path}`), await told(left)]).to.deep.equal(["MaxSessions 9", ""]);
   });
@@ -82,7 +83,7 @@ describe("a change on trial on a real node", function () {
         }),
       ];
     };
-    const good = await perform(open("firewall"), firewall("tcp dport 23 drop", 30));
+    const good = await perform(open("firewall"), firewall("tcp dport 23 drop", 300));
     expect(good.problem).to.equal(undefined);
     const bad = await perform(open("firewalled"), firewall("tcp dport 22 drop", 5));
     expect(bad.problem?.code).to.equal("CONNECTIVITY_REVERTED");

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import { on, openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
 import { makeOtherBundle } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { ownLab } from "#support/own-lab.ts";
 
-const name = "update-over-ssh";
 const good = "0.2.0";
 /** Its agent ends as soon as it begins, on one of the nodes. */
 const bad = "0.3.0";
@@ -13,19 +13,18 @@ const badFirst = `if (process.argv[2] === "agent" && (await import("node:os")).h
 
 /** `kcore orchestrate update` on real nodes whose only controller is switched off. */
 describe("an update of real nodes without controllers", function () {
-  this.timeout(420_000);
+  this.timeout(1_800_000);
   let lab: Lab;
   let nodes: readonly LabNode[];
   let bastion: Bastion;
   let folder: TempDir;
 
   before(async () => {
-    folder = await makeTempDir(name);
+    folder = await makeTempDir("update-over-ssh");
     await makeOtherBundle(folder.path, { version: good });
     await makeOtherBundle(folder.path, { version: bad, first: badFirst });
-    lab = await openLab({ name });
-    await lab.down();
-    nodes = await lab.up(["n1", "n2"].map((node) => ({ name: node, kind: "debian", disks: ["64M"] })));
+    lab = await ownLab();
+    nodes = await lab.up(["n1", "n2"].map((node) => ({ name: node, kind: "debian", nix: true, disks: ["64M"] })));
     bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
     const { code, stdout, stderr } = await bastion.deploy("n1,n2");
     expect(code, stdout + stderr).to.equal(0);
@@ -34,7 +33,7 @@ describe("an update of real nodes without controllers", function () {
   after(async () => {
     await bastion?.remove();
     await folder?.remove();
-    await (await openLab({ name })).down();
+    await lab?.down();
   });
 
   async function update(version: string, ...words: readonly string[]): Promise<Ended> {

@@ -2,19 +2,19 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { NodeView } from "#api/schemas.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import type { OrderStep } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
 import type { Runtime } from "#runtime/build.ts";
+import { eventually } from "#support/cluster.ts";
 import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
 import { OrderedNode, updates, type GivenUpdate } from "#support/ordered-node.ts";
 import { makeOtherRuntime } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { ownLab } from "#support/own-lab.ts";
 
-const name = "updater";
 const profile = "/nix/var/nix/profiles/kcore";
 
 /** What stands at the beginning of kcore's program in a version. */
@@ -28,7 +28,7 @@ type Version = keyof typeof versions;
 
 /** kcore-updater on a real node with systemd and Nix; the test is the agent that gives it orders. */
 describe("updates of a real node", function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let lab: Lab;
   let n1: LabNode;
   let bastion: Bastion;
@@ -40,9 +40,8 @@ describe("updates of a real node", function () {
     folder = await makeTempDir("updater");
     for (const [version, first] of Object.entries(versions))
       bundles.set(version as Version, await makeOtherRuntime(folder.path, { version, first }));
-    lab = await openLab({ name });
-    await lab.down();
-    [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M"] }])) as [LabNode];
+    lab = await ownLab();
+    [n1] = (await lab.up([{ name: "n1", kind: "debian", nix: true, disks: ["64M"] }])) as [LabNode];
     bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
     updater = new OrderedNode(n1, bastion);
     const { code, stdout, stderr } = await bastion.deploy("n1");
@@ -52,7 +51,7 @@ describe("updates of a real node", function () {
   after(async () => {
     await bastion?.remove();
     await folder?.remove();
-    await (await openLab({ name })).down();
+    await lab?.down();
   });
 
   async function send(file: string, path: string): Promise<void> {
@@ -83,9 +82,7 @@ describe("updates of a real node", function () {
     expect(await running()).to.equal(pathOf(version));
     expect(await on(n1, `readlink -f ${profile}`)).to.equal(pathOf(version));
     // systemd starts it no more.
-    for (let left = 20; left > 0 && (await n1.exec("systemctl is-active -q kcore-updater")).code === 0; left--)
-      await sleep(500);
-    expect(await on(n1, "systemctl is-active kcore-updater || true")).to.equal("inactive");
+    await eventually(async () => (await n1.exec("systemctl is-active kcore-updater")).stdout === "inactive\n");
     expect(await on(n1, `ls ${updates}`)).to.equal("bundles\njournal.json\nreport.json");
   };
 

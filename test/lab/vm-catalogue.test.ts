@@ -4,12 +4,11 @@ import { readCosts } from "#support/costs.ts";
 import { samples } from "./catalogue/vm.ts";
 
 describe("the catalogue of modules, as far as they need a kernel of their own", function () {
-  this.timeout(900_000);
+  this.timeout(1_800_000); // the first run on a machine makes the images
   let catalogue: Catalogue;
 
   before(async () => {
     catalogue = await Catalogue.open({
-      name: "vmcatalogue",
       nodes: [{ name: "v1", kind: "vm", disks: ["160M", "64M"] }],
       samples: { v1: samples },
     });

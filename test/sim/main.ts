@@ -9,16 +9,8 @@ import { runCampaign } from "./campaign.ts";
  */
 const args = process.argv.slice(2);
 if (!args.some((arg) => /^--(seeds|from|mutant|rollout|kills)/.test(arg))) {
-  const mocha = [
-    "node_modules/mocha/bin/mocha.js",
-    "--timeout",
-    "600000",
-    "test/sim/**/*.test.ts",
-    "test/unit/crdt/laws.test.ts",
-    ...args,
-  ];
-  const env = { ...process.env, KCORE_LAW_CASES: process.env["KCORE_LAW_CASES"] ?? "3000" };
-  process.exit(spawnSync(process.execPath, mocha, { stdio: "inherit", env }).status ?? 1);
+  const mocha = ["node_modules/mocha/bin/mocha.js", "--timeout", "600000", "test/sim/**/*.test.ts", ...args];
+  process.exit(spawnSync(process.execPath, mocha, { stdio: "inherit" }).status ?? 1);
 }
 const text = { type: "string" } as const;
 const flag = { type: "boolean", default: false } as const;

@@ -9,6 +9,8 @@ import type { Swarm } from "./swarm.ts";
  */
 export interface Mutant {
   readonly why: string;
+  /** The first that is tried: it found the bug when it was written down. */
+  readonly seed?: number;
   readonly edits: readonly {
     /** Below src/. */
     readonly file: string;
@@ -26,6 +28,7 @@ const commitOfPull = `      recordsOf(sync.pages, apply),
 export const mutants: Readonly<Record<string, Mutant>> = {
   vvfirst: {
     why: "the version vector is durable before the data that it promises (kcore's K2)",
+    seed: 10,
     edits: [
       {
         file: "controller/replica/puller.ts",
@@ -44,6 +47,7 @@ ${commitOfPull}`,
   },
   wallclock: {
     why: "stamps are the wall clock's",
+    seed: 2,
     edits: [
       { file: "crdt/hlc.ts", from: "if (wall > last.ms) return { ms: wall, c: 0 };", to: "return { ms: wall, c: 0 };" },
     ],
@@ -60,6 +64,7 @@ ${commitOfPull}`,
   },
   norecv: {
     why: "the clock is not moved by what is received",
+    seed: 2,
     edits: [
       {
         file: "controller/replica/replica-state.ts",
@@ -85,6 +90,7 @@ ${commitOfPull}`,
   },
   propearly: {
     why: "a write is sent to peers before it is durable",
+    seed: 5,
     edits: [
       {
         file: "controller/replica/writer.ts",
@@ -95,6 +101,7 @@ ${commitOfPull}`,
   },
   driftdrop: {
     why: "what is stamped too far ahead is dropped, not deferred",
+    seed: 24,
     edits: [
       {
         file: "controller/replica/push.ts",
@@ -105,6 +112,7 @@ ${commitOfPull}`,
   },
   earlypromise: {
     why: "each page promises the sender's whole version vector, not only the last",
+    seed: 3,
     edits: [
       {
         file: "controller/replica/page-sender.ts",
@@ -115,6 +123,7 @@ ${commitOfPull}`,
   },
   unsorted: {
     why: "pages are not in the order of (origin, seq), but go on as if they were",
+    seed: 3,
     edits: [
       {
         file: "crdt/delta.ts",
@@ -125,6 +134,7 @@ ${commitOfPull}`,
   },
   hlcnotpersist: {
     why: "the clock starts at the wall after a restart",
+    seed: 24,
     edits: [
       {
         file: "controller/replica/core.ts",
@@ -135,6 +145,7 @@ ${commitOfPull}`,
   },
   nogcdedupe: {
     why: "late copies of what a collected tombstone deleted are merged again",
+    seed: 98,
     edits: [
       {
         file: "crdt/lww-map.ts",
@@ -155,6 +166,7 @@ ${commitOfPull}`,
   },
   gcnoown: {
     why: "tombstones go without having what their members wrote before they knew of them",
+    seed: 25,
     edits: [
       {
         file: "crdt/tombstones.ts",
@@ -165,6 +177,7 @@ ${commitOfPull}`,
   },
   ttlgc: {
     why: "tombstones go after 8 s, whoever has not seen them",
+    seed: 3,
     edits: [
       {
         file: "controller/replica/collector.ts",
@@ -178,6 +191,7 @@ ${commitOfPull}`,
   },
   tiebreak: {
     why: "equal stamps are not told apart by their origins",
+    seed: 3,
     edits: [
       {
         file: "crdt/merge-kind.ts",
@@ -219,6 +233,7 @@ ${commitOfPull}`,
   },
   nocausal: {
     why: "a push is taken without what its writer had seen",
+    seed: 3,
     edits: [
       {
         file: "controller/replica/push.ts",
@@ -234,6 +249,7 @@ ${commitOfPull}`,
   },
   nofloor: {
     why: "who was put back to an earlier state is not told what was forgotten since",
+    seed: 41,
     edits: [
       {
         file: "controller/replica/page-sender.ts",
@@ -254,6 +270,7 @@ ${commitOfPull}`,
   },
   noconfirm: {
     why: "an origin found on the disk is written under without asking whether its next seq was used",
+    seed: 6,
     edits: [
       {
         file: "controller/replica/incarnation.ts",
@@ -264,6 +281,7 @@ ${commitOfPull}`,
   },
   pushgap: {
     why: "what was written anew after a full exchange is in no push, and the next push claims it",
+    seed: 6,
     edits: [
       {
         file: "controller/replica/writer.ts",
@@ -281,6 +299,7 @@ ${commitOfPull}`,
   },
   nosoon: {
     why: "deletions are forgotten while a write that missed them is being journaled",
+    seed: 17,
     edits: [
       {
         file: "controller/replica/collector.ts",
@@ -292,11 +311,13 @@ ${commitOfPull}`,
   },
   deafconfirm: {
     why: "a peer confirms an origin without counting what it is journaling",
+    seed: 688,
     edits: [{ file: "controller/replica/peer-session.ts", from: "  raise(vector, soon);", to: "  void soon;" }],
     swarm: { ...busy, restores: true },
   },
   blindcheck: {
     why: "a write is compared with the own one that is being journaled, not with what arrived meanwhile and wins",
+    seed: 6,
     edits: [
       {
         file: "controller/replica/writer.ts",

@@ -5,24 +5,37 @@ import { runCampaign } from "./campaign.ts";
 import type { Campaign } from "./campaign.ts";
 import { mutants } from "./mutants.ts";
 import { applyEdit } from "./plant.ts";
+import { sliceBase } from "#support/slice.ts";
 import { Scheduler } from "./scheduler.ts";
 import { runSeed } from "./seed.ts";
 
 const root = join(import.meta.dirname, "../..");
 const processes = 2;
 
+/** What 150 seeds meet at least, whichever they are: a quarter of the usual, less of what comes seldom. */
+const met = {
+  crashes: 100,
+  partitions: 100,
+  jumps: 100,
+  losses: 3,
+  restores: 5,
+  joins: 20,
+  conflicts: 100,
+  dropped: 1_000,
+};
+
 describe("the simulator", () => {
-  it("loses no acknowledged write and lets no two controllers diverge, in 1,000 seeds (F-6, F-8, F-26 to F-28, F-31)", async () => {
-    const { seeds, failures, figures } = await runCampaign({ seeds: 1000, processes });
-    expect(failures.map(({ seed, failure }) => `${seed}: ${failure}`)).to.deep.equal([]);
-    expect(seeds).to.equal(1000);
+  it("loses no acknowledged write and lets no two controllers diverge, in 150 seeds (F-6, F-8, F-26 to F-28, F-31)", async () => {
+    const { seeds, failures, figures } = await runCampaign({ from: sliceBase(), seeds: 150, processes });
+    expect(failures.map(({ seed, failure }) => `npm run test:sim -- --from ${seed}: ${failure}`)).to.deep.equal([]);
+    expect(seeds).to.equal(150);
     // It did meet what it is for.
-    for (const name of ["crashes", "partitions", "jumps", "losses", "restores", "joins", "conflicts", "dropped"])
-      expect(figures[name], name).to.be.greaterThan(100);
+    for (const [name, least] of Object.entries(met)) expect(figures[name], name).to.be.greaterThan(least);
   });
 
   it("does the same twice for one seed", async () => {
-    for (const seed of [3, 17, 42]) expect((await runSeed(seed)).trace).to.equal((await runSeed(seed)).trace);
+    for (const seed of [0, 1, 2].map((place) => sliceBase() + place))
+      expect((await runSeed(seed)).trace, `seed ${seed}`).to.equal((await runSeed(seed)).trace);
   });
 
   it("sees through all that an event settles before the next event, however many promises that takes", async () => {
@@ -48,17 +61,18 @@ describe("the planted bugs", () => {
     for (const [index, mutant] of names.entries()) {
       const lane = index % processes;
       const campaign = (lanes[lane] as Promise<unknown>).then(() =>
-        runCampaign({ seeds: 1000, mutant, untilFirst: true }),
+        runCampaign({ from: mutants[mutant]?.seed ?? 1, seeds: 150, mutant, untilFirst: true }),
       );
       lanes[lane] = campaign.catch(() => undefined);
       found.set(mutant, campaign);
     }
   });
 
-  for (const [name, { why }] of Object.entries(mutants))
+  for (const [name, { why, seed = 1 }] of Object.entries(mutants))
     it(`are found: ${name}, ${why}`, async () => {
       const campaign = await found.get(name);
-      expect(campaign?.failures.length, `${campaign?.seeds} seeds did not find it`).to.equal(1);
+      const missed = `no seed from ${seed} on finds it; write another one down: npm run test:sim -- --seeds 3000 --mutant ${name}`;
+      expect(campaign?.failures.length, missed).to.equal(1);
     });
 
   it("are refused when the source has moved on", () => {

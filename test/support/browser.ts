@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+import { hangLimit } from "./limit.ts";
 
 const program = "/usr/bin/chromium";
 
@@ -53,7 +54,7 @@ export async function ask<Value = unknown>(page: Page, expression: string): Prom
 
 /** Waits until an expression is true. (Playwright's own way evaluates text in the page, which its policy refuses.) */
 export async function until(page: Page, expression: string): Promise<void> {
-  const end = Date.now() + 10_000;
+  const end = Date.now() + hangLimit;
   while (!(await ask<boolean>(page, `Boolean(${expression})`))) {
     if (Date.now() > end) throw new Error(`never true in the page: ${expression}`);
     await page.waitForTimeout(20);

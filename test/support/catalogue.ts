@@ -5,8 +5,9 @@ import type { Outcome, RunEvent } from "#engine/events/event.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { defineModule, type Facts, type ModuleDefinition } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
-import { openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
+import type { Lab, LabNode, LabOptions, NodeSpec } from "#lab/lab.ts";
 import { contradictions, openBastion, rosterOf, type Bastion } from "./deploy.ts";
+import { ownLab } from "./own-lab.ts";
 import type { Sample } from "./sample.ts";
 import { SharedLine } from "./shared-line.ts";
 import { contextOf, type StepRun, type StepRunOptions } from "./steps.ts";
@@ -17,7 +18,7 @@ export interface Cost {
   readonly changed: number;
 }
 
-export interface CatalogueOptions extends LabOptions {
+export interface CatalogueOptions extends Pick<LabOptions, "packages"> {
   readonly nodes: readonly NodeSpec[];
   /** What is tried on each node, in this order. */
   readonly samples: Readonly<Record<string, readonly Sample[]>>;
@@ -44,8 +45,16 @@ export class Catalogue {
 
   /** Starts the nodes, and does what the samples want done before. */
   static async open({ nodes, samples, ...options }: CatalogueOptions): Promise<Catalogue> {
-    const lab = await openLab(options);
-    await lab.down();
+    const lab = await ownLab(options);
+    try {
+      return await Catalogue.#openIn(lab, nodes, samples);
+    } catch (error) {
+      await lab.down();
+      throw error;
+    }
+  }
+
+  static async #openIn(lab: Lab, nodes: readonly NodeSpec[], samples: CatalogueOptions["samples"]): Promise<Catalogue> {
     const up = await lab.up(nodes);
     const states = Object.entries(samples).map(([name, all]) => [`states/${name}.yaml`, stateOf(all)] as const);
     const bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab), ...Object.fromEntries(states) });

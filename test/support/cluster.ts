@@ -13,6 +13,7 @@ import { loadContext } from "#pki/contexts.ts";
 import { issueLeaf } from "#pki/issue.ts";
 import type { Authority } from "#pki/issue.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { hangLimit } from "./limit.ts";
 import { nodeProgram } from "./program.ts";
 import { unitEnvironment } from "./unit-environment.ts";
 
@@ -149,7 +150,7 @@ export async function startDaemon(
     configFile,
     log: () => text,
     async logged(message) {
-      for (let waited = 0; waited < 10_000; waited += 20) {
+      for (const end = performance.now() + hangLimit; performance.now() < end;) {
         const found = find(message);
         if (found) return found;
         if (child.exitCode !== null || child.signalCode !== null) break;
@@ -167,15 +168,14 @@ export async function startDaemon(
   };
 }
 
-/** Waits until `look` gives something other than undefined or false; `limit`: milliseconds of pauses. */
+/** Waits until `look` gives something other than undefined or false. */
 export async function eventually<Value>(
   look: () => Promise<Value | undefined | false> | Value | undefined | false,
-  limit = 10_000,
 ): Promise<Value> {
-  for (let waited = 0; waited < limit; waited += 25) {
+  for (const end = performance.now() + hangLimit; performance.now() < end;) {
     const found = await look();
     if (found !== undefined && found !== false) return found as Value;
     await sleep(25);
   }
-  throw new Error(`it did not happen within ${limit / 1000} s`);
+  throw new Error(`it did not happen within ${hangLimit / 1000} s`);
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiRefusal, openApi } from "#api/client.ts";
@@ -17,6 +18,7 @@ import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
 import { codec, eventually, issueTo, passphrase, startDaemon, writeCredentials } from "./cluster.ts";
 import type { Daemon, TestCluster } from "./cluster.ts";
+import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 
 /** One controller of a test's cluster: in this process, or as a process of its own. */
@@ -154,6 +156,19 @@ export async function areAllInStep(controllers: readonly TestController[]): Prom
   return states.every(({ peers }) => peers.length >= controllers.length - 1 && peers.every(({ inStep }) => inStep));
 }
 
+/** Waits until each of these has all that `from` has written by now: what one writes comes to the others in its order. */
+export async function knowAllOf(from: TestController, controllers: readonly TestController[]): Promise<void> {
+  const id = `Order/${randomUUID()}`;
+  await from.operator.call("putObject", { value: {} }, { id });
+  for (const { operator } of controllers)
+    await eventually(() =>
+      operator.call("getObject", {}, { id }).then(
+        () => true,
+        () => false,
+      ),
+    );
+}
+
 /** What the bastion issued and the cluster does not know of yet. */
 const unrecorded = new WeakSet<Credentials>();
 
@@ -161,7 +176,7 @@ const unrecorded = new WeakSet<Credentials>();
 export function nodeCredentials(
   cluster: TestCluster,
   id: string,
-  options: { readonly now?: number } = {},
+  options: { readonly now?: number; readonly key?: KeyObject } = {},
 ): Credentials {
   const credentials = issueTo(cluster.authority, "node", id, options);
   unrecorded.add(credentials);
@@ -277,7 +292,12 @@ export async function prepareController(
   }
   const clients: ApiClient[] = [];
   const clientOf = (given: Credentials): ApiClient => {
-    const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: given, clock: Date.now });
+    const client = openApi({
+      endpoint: parseEndpoint(endpoint),
+      credentials: given,
+      clock: Date.now,
+      timeoutMs: hangLimit,
+    });
     clients.push(client);
     return unrecorded.has(given) ? recordingFirst(client, operator, given) : client;
   };

@@ -1,3 +1,4 @@
+import { howToRepeat, partOf } from "./slice.ts";
 import { ProcessEnds, type UpdateWorld } from "./update-world.ts";
 
 /** Ends the process right before its effects of these numbers; `isPower`: and the machine with it. Gives the number of effects. */
@@ -23,16 +24,20 @@ export async function cut(
 /** What ends the updater in the middle: somebody, or the machine's power. */
 export const endings = ["killed", "without power"] as const;
 
-/** Ends it before each thing that it does, each time in a new world; `at` says where that was. */
+/**
+ * Ends it before each tenth thing that it does, others with each commit, each time in a new world; `at` says where that was. With
+ * `KCORE_HOSTILE=full` before each one.
+ */
 export async function* cutEach<World extends UpdateWorld>(
   ready: () => Promise<World>,
   how: (typeof endings)[number],
 ): AsyncGenerator<{ readonly world: World; readonly at: string }> {
   const effects = await cut(await ready(), [], () => false);
   if (effects <= 20) throw new Error(`it does ${effects} things only`);
-  for (let number = 1; number <= effects; number++) {
+  const numbers = Array.from({ length: effects }, (_, place) => place + 1);
+  for (const number of partOf(numbers, 10)) {
     const world = await ready();
     await cut(world, [number], () => how === "without power");
-    yield { world, at: `cut off before effect ${number} of ${effects}` };
+    yield { world, at: `cut off before effect ${number} of ${effects}${howToRepeat()}` };
   }
 }

@@ -16,12 +16,16 @@ export interface DelayLine {
   readonly turns: number;
   /** Bytes from clients to the server. */
   readonly bytesUp: number;
+  /** How often bytes of the server, or its end, came through to a client. */
+  readonly arrivals: number;
   /** Changes the latency for bytes that come from now on. */
   setLatency(milliseconds: number): void;
   /** From now on clients' bytes go on at most so many a second; undefined: as they come. */
   setRate(bytesPerSecond: number | undefined): void;
   /** Resets all connections, and refuses new ones (closes them at once), until `heal`. */
   cut(): void;
+  /** The next connection is reset after this many bytes from the client (`up`) or the server (`down`) passed. */
+  cutNext(direction: Direction, bytes: number): void;
   /** Swallows all bytes and ends both ways, also of new connections: a half-open line (F-2). */
   blackhole(): void;
   /** New connections work again; swallowed bytes stay lost, so connections of before `blackhole` end by a reset. */
@@ -29,6 +33,7 @@ export interface DelayLine {
   close(): Promise<void>;
 }
 
+type Direction = "up" | "down";
 type Mode = "open" | "cut" | "blackhole";
 
 /** Starts a line on a free loopback port. */
@@ -36,15 +41,17 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
   let mode: Mode = "open";
   let delay = latency;
   let rate: number | undefined;
-  let [connections, turns, bytesUp] = [0, 0, 0];
+  let [connections, turns, bytesUp, arrivals] = [0, 0, 0, 0];
   let clientSpeaks = false;
+  let next: Partial<Record<Direction, number>> = {};
   const pairs = new Set<readonly [Socket, Socket]>();
 
   const reset = () => {
     for (const pair of pairs) for (const socket of pair) socket.resetAndDestroy();
     pairs.clear();
   };
-  const pump = (from: Socket, to: Socket, onChunk: (chunk: Buffer) => void, isUp = false) => {
+  const pump = (from: Socket, to: Socket, onChunk: (chunk: Buffer) => void, isUp: boolean, limit = Infinity) => {
+    let passed = 0;
     const later = (work: () => void) => {
       const guarded = () => mode !== "blackhole" && !to.destroyed && work();
       if (delay === 0) guarded();
@@ -54,8 +61,13 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
     from.on("data", (chunk: Buffer) => {
       if (mode === "blackhole") return;
       onChunk(chunk);
+      const part = chunk.subarray(0, Math.max(0, limit - passed));
+      passed += chunk.length;
+      // What was let through arrives before the end does.
+      if (passed >= limit) setTimeout(() => [from, to].forEach((socket) => socket.resetAndDestroy()), 5);
       later(() => {
-        const isFull = !to.write(chunk);
+        if (!isUp) arrivals++;
+        const isFull = !to.write(part);
         const due = isUp && rate !== undefined ? (chunk.length * 1000) / rate : 0;
         if (!isFull && due === 0) return;
         from.pause();
@@ -63,7 +75,12 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
         else to.once("drain", () => from.resume());
       });
     });
-    from.on("end", () => later(() => to.end()));
+    from.on("end", () =>
+      later(() => {
+        if (!isUp) arrivals++;
+        to.end();
+      }),
+    );
     from.on("error", () => mode !== "blackhole" && to.resetAndDestroy());
     from.on("close", () => later(() => to.destroySoon()));
   };
@@ -82,14 +99,16 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
       allowHalfOpen: true,
     });
     const pair = [client, upstream] as const;
+    const limits = next;
+    next = {};
     pairs.add(pair);
     const countUp = (chunk: Buffer): void => {
       bytesUp += chunk.length;
       if (!clientSpeaks) turns++;
       clientSpeaks = true;
     };
-    pump(client, upstream, countUp, true);
-    pump(upstream, client, () => (clientSpeaks = false));
+    pump(client, upstream, countUp, true, limits.up);
+    pump(upstream, client, () => (clientSpeaks = false), false, limits.down);
     client.on("close", () => mode !== "blackhole" && pairs.delete(pair));
   });
   await new Promise<void>((resolve, reject) => {
@@ -108,6 +127,9 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
     get bytesUp() {
       return bytesUp;
     },
+    get arrivals() {
+      return arrivals;
+    },
     setLatency: (milliseconds) => {
       delay = milliseconds;
     },
@@ -117,6 +139,9 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
     cut() {
       mode = "cut";
       reset();
+    },
+    cutNext: (direction, bytes) => {
+      next = { [direction]: bytes };
     },
     blackhole: () => {
       mode = "blackhole";

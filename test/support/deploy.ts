@@ -18,6 +18,8 @@ export interface Ended {
 export interface KcoreOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly timeout?: number;
+  /** Ends it without farewell. */
+  readonly signal?: AbortSignal;
 }
 
 /** An operator's place: a project and a `KCORE_HOME` of its own, and the real `bin/kcore`. */
@@ -70,18 +72,19 @@ export async function openBastion(
     project,
     home,
     runs,
-    kcore: (args, { env: extra = {}, timeout = 180_000 } = {}) => {
+    kcore: (args, { env: extra = {}, timeout = 600_000, signal } = {}) => {
       const child = spawn(kcoreProgram, args, {
         cwd: project,
         env: { ...env, ...extra },
         stdio: ["ignore", "pipe", "pipe"],
       });
+      signal?.addEventListener("abort", () => child.kill("SIGKILL"));
       started.add(child);
       return endOf(child, timeout);
     },
     begin: async (args) => {
       const before = await newest();
-      const ended = bastion.kcore(args, { timeout: 300_000 });
+      const ended = bastion.kcore(args);
       let over: Ended | undefined;
       void ended.then((end) => (over = end));
       for (; over === undefined; await sleep(30)) {
@@ -111,7 +114,7 @@ export async function openBastion(
         .slice(0, -1)
         .map((line) => JSON.parse(line) as RunEvent);
     },
-    until: async (holds, what, limit = 60_000) => {
+    until: async (holds, what, limit = 600_000) => {
       let events: readonly RunEvent[] = [];
       for (const end = Date.now() + limit; Date.now() < end; await sleep(50)) {
         events = (await newest()) === "" ? [] : await bastion.events();
@@ -191,7 +194,7 @@ export function exchangesOf(events: readonly RunEvent[]): Readonly<Record<string
 }
 
 /** What a command prints on a node as root; throws unless it exits 0. */
-export async function on(node: LabNode, command: string, timeout = 60_000): Promise<string> {
+export async function on(node: LabNode, command: string, timeout = 600_000): Promise<string> {
   const { code, stdout, stderr } = await node.exec(command, { timeout });
   if (code !== 0) throw new Error(`${node.name}: ${command}: exit ${code}\n${stdout}${stderr}`);
   return stdout.trim();

@@ -1,5 +1,6 @@
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import type { Lab, LabNode } from "#lab/lab.ts";
 import { openBastion, rosterOf, type Bastion, type Ended } from "./deploy.ts";
+import { ownLab } from "./own-lab.ts";
 import { openTerminal } from "./terminal.ts";
 
 /** What the nodes were deployed with, for the tests that look at it. */
@@ -22,8 +23,8 @@ export interface DeployedLab {
   readonly first: FirstDeployment;
 }
 
-const name = "deploy";
 let users = 0;
+let lab: Lab | undefined;
 let deployed: Promise<DeployedLab> | undefined;
 
 /**
@@ -37,16 +38,15 @@ export function useDeployedLab(): { readonly get: () => Promise<DeployedLab>; re
     leave: async () => {
       users -= 1;
       if (users > 0) return;
-      const { lab, bastion } = (await deployed?.catch(() => undefined)) ?? {};
+      const { bastion } = (await deployed?.catch(() => undefined)) ?? {};
       await bastion?.remove();
-      await (lab ?? (await openLab({ name }))).down();
+      await lab?.down();
     },
   };
 }
 
 async function deploy(): Promise<DeployedLab> {
-  const lab = await openLab({ name });
-  await lab.down();
+  lab = await ownLab();
   const [n1, n2, n3, n4, b1] = (await lab.up([
     { name: "n1", kind: "debian", disks: ["96M", "64M"] },
     { name: "n2", kind: "debian", disks: ["64M"] },
@@ -71,7 +71,7 @@ async function deployInTerminal(bastion: Bastion): Promise<FirstDeployment> {
       (events) => events.some((event) => event.type === "step.started" && event.title === "nix"),
       "the Nix step of the first node",
     );
-    const attached = bastion.kcore(["runs", "attach", "last"], { timeout: 300_000 });
+    const attached = bastion.kcore(["runs", "attach", "last"]);
     await bastion.until(
       (events) => events.some((event) => event.type === "step.finished" && event.title === "nix"),
       "the end of the Nix step of the first node",

@@ -7,11 +7,18 @@ import type { WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 import { openSession } from "#engine/session/open-session.ts";
+import { hangLimit } from "./limit.ts";
+import { isLongForm } from "./hostile.ts";
 import { nodeEntry } from "./runs.ts";
 import { noTables } from "./tables.ts";
 
 setFlagsFromString("--expose_gc");
 const collectGarbage = runInNewContext("gc") as () => void;
+
+/** MiB that a session may hold. */
+export const mayHold = 32;
+/** Garbage is collected only where all that is in use is more: what is held is a part of it. The long form measures always. */
+const looksFrom = isLongForm ? 0 : mayHold * 2 ** 20;
 
 /** What a node that says all of that did to the bastion. */
 export interface Flooded {
@@ -19,7 +26,7 @@ export interface Flooded {
   /** What the run's record would hold of it: bytes, and by type of event how many. */
   readonly recorded: number;
   readonly events: ReadonlyMap<string, number>;
-  /** MiB that the session held at most while the node spoke. */
+  /** MiB that the session held at its end, and while the node spoke wherever that may have been more than {@link mayHold}. */
   readonly held: number;
   /** The longest time of processor that the loop was not free for, in milliseconds. */
   readonly blocked: number;
@@ -67,13 +74,15 @@ export async function flood(drafts: readonly StepDraft[], says: () => Iterable<U
     recorded: new Map(),
     resumed: false,
     waitForLock: false,
-    connectTimeout: 10_000,
+    connectTimeout: hangLimit,
     retryDelays: [],
     connectSlot: () => Promise.resolve(() => undefined),
   });
   const before = used();
   const loop = watchLoop();
-  const look = setInterval(() => (held = Math.max(held, loop.apart(used) - before)), 20);
+  const look = setInterval(() => {
+    if (loop.apart(inUse) - before >= looksFrom) held = Math.max(held, loop.apart(used) - before);
+  }, 20);
   try {
     const result = await session.perform([{ stage: "s", drafts }], { isLast: true });
     held = Math.max(held, loop.apart(used) - before);
@@ -108,6 +117,10 @@ function used(): number {
   // What lies outside of the heap is counted until a collection's sweeper, which runs beside it, has been there: the next one waits for it.
   collectGarbage();
   collectGarbage();
+  return inUse();
+}
+
+function inUse(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }

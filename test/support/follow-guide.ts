@@ -36,7 +36,7 @@ export class GuideFollower {
     };
     let { code, output } = await run();
     // What one controller was told reaches the others in a moment, and the first heartbeat takes another.
-    for (let turn = 0; turn < 20 && /^(get|health)$/.test(words[0] ?? "") && !fits(output, step.output); turn++) {
+    for (let turn = 0; turn < 120 && /^(get|health)$/.test(words[0] ?? "") && !fits(output, step.output); turn++) {
       await sleep(1000);
       ({ code, output } = await run());
     }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { unescapeLine } from "#engine/program/escape.ts";
 import { shippedText } from "#engine/program/texts.ts";
+import { hangLimit } from "./limit.ts";
 
 /** The shells that facts are gathered in. */
 export const factShells = ["dash", "bash", "busybox sh", "mksh"] as const;
@@ -38,7 +39,7 @@ export function gatherFacts(shell: string, { before = ":", files = {} }: Gatheri
       ${shell} ${folder}/facts.sh 3>&1 || exit
       echo "processes $(($(exec sh -c 'echo $$') - first - 2))"`;
     const args = ["--mount", "--pid", "--fork", "--mount-proc", "--net", "sh", "-c", script];
-    const { stdout, stderr, status } = spawnSync("unshare", args, { encoding: "utf8", timeout: 30_000 });
+    const { stdout, stderr, status } = spawnSync("unshare", args, { encoding: "utf8", timeout: hangLimit });
     if (status !== 0 || stderr !== "") throw new Error(`facts.sh ended with ${status}\n${stderr}`);
     const flat: Record<string, string> = {};
     let processes = Number.NaN;

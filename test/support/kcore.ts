@@ -69,6 +69,15 @@ export class TestProject {
     return this.start(words).ended;
   }
 
+  /** The same without a process of its own: for what no signal, pipe or descriptor is needed to show. */
+  async call(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+    const { callKcore } = await import("./call-kcore.ts");
+    return callKcore(words, {
+      cwd: this.project,
+      env: { ...kcoreEnvironment, KCORE_HOME: join(this.path, "home"), ...env },
+    });
+  }
+
   /** The pid of the newest run's own process, once there is one. */
   async driver(): Promise<number> {
     for (;;) {

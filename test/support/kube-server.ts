@@ -7,6 +7,7 @@ import { request } from "node:https";
 import { join } from "node:path";
 import { json, text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
@@ -22,8 +23,7 @@ export const kubePrograms = { apiserver: join(cache, "kube-apiserver"), etcd: jo
 export function describeWithKube(title: string, define: (kube: () => KubeServer) => void): void {
   const missing = withoutKube();
   let server: KubeServer | undefined;
-  describe(title, function () {
-    this.timeout(60_000);
+  describe(title, () => {
     before(async function () {
       if (missing !== undefined) {
         process.stderr.write(`skipped: ${title}: ${missing}\n`);
@@ -119,8 +119,8 @@ export class KubeServer {
       "service-account-key-file": join(path, "sa.key"),
       "service-account-signing-key-file": join(path, "sa.key"),
     });
-    for (let tries = 0; ; tries++) {
-      if (this.#apiserver.exitCode !== null || tries === 300) throw new Error("it ended, or took a minute");
+    for (const end = performance.now() + hangLimit; ;) {
+      if (this.#apiserver.exitCode !== null || performance.now() > end) throw new Error("it ended, or hangs");
       if (await this.#isReady()) return;
       await sleep(200);
     }
@@ -233,7 +233,7 @@ async function end(child: ChildProcess | undefined): Promise<void> {
   if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, "exit");
   child.kill("SIGTERM");
-  const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+  const timer = setTimeout(() => child.kill("SIGKILL"), hangLimit);
   await ended;
   clearTimeout(timer);
 }

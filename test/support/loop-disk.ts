@@ -1,10 +1,12 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
 const MiB = 1024 ** 2;
 
-/** A disk of this machine: a file of 64 MiB, and a link of its own in /dev/disk/by-id. Not every kernel shows its partitions. */
+const links = "/dev/disk/by-id";
+
+/** A disk of this machine: a file, and a link of its own in /dev/disk/by-id. Not every kernel shows its partitions. */
 export interface LoopDisk {
   readonly device: string;
   readonly image: string;
@@ -17,17 +19,17 @@ export interface LoopDisk {
 }
 
 /** Begins with this content. Undefined where this machine has no loop devices, or they are not for us. */
-export function openLoopDisk(folder: string, content: Uint8Array): LoopDisk | undefined {
+export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * MiB): LoopDisk | undefined {
   const image = join(folder, "image");
-  const size = 64 * MiB;
   writeFileSync(image, content);
   truncateSync(image, size);
   const { status, stdout } = spawnSync("losetup", ["-P", "-f", "--show", image], { encoding: "utf8" });
   if (status !== 0) return undefined;
   const device = stdout.trim();
   const byId = basename(folder);
-  const link = join("/dev/disk/by-id", byId);
-  mkdirSync("/dev/disk/by-id", { recursive: true });
+  const link = join(links, byId);
+  mkdirSync(links, { recursive: true });
+  removeLinksTo(device);
   symlinkSync(device, link);
   return {
     device,
@@ -36,10 +38,20 @@ export function openLoopDisk(folder: string, content: Uint8Array): LoopDisk | un
     size,
     write: (bytes) => void execFileSync("dd", [`of=${device}`, "conv=notrunc,fsync", "status=none"], { input: bytes }),
     remove: () => {
-      rmSync(link);
+      rmSync(link, { force: true });
+      // A kernel that does not see partitions by itself was told of them.
+      spawnSync("partx", ["-d", device]);
       execFileSync("losetup", ["-d", device]);
     },
   };
+}
+
+/** Those that a killed run left: the device was free, so none is in use. */
+function removeLinksTo(device: string): void {
+  for (const entry of readdirSync(links, { withFileTypes: true })) {
+    const link = join(links, entry.name);
+    if (entry.isSymbolicLink() && readlinkSync(link) === device) rmSync(link);
+  }
 }
 
 /** A master boot record of partitions, each by where it begins and what it has, in MiB. */

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { must } from "#lab/run-command.ts";
+import { hangLimit } from "./limit.ts";
 
 /** A host of a test's network: a network namespace of its own, reachable from this process too. */
 export interface NetHost {
@@ -32,7 +33,7 @@ export async function startNetwork(count: number): Promise<TestNetwork> {
   const close = async (): Promise<void> => {
     await Promise.all(holders.map((holder) => holder.end()));
     // The kernel takes namespaces down in its own time.
-    for (let waited = 0; existsSync(`/sys/class/net/${link}`) && waited < 5_000; waited += 20) await sleep(20);
+    for (let waited = 0; existsSync(`/sys/class/net/${link}`) && waited < hangLimit; waited += 20) await sleep(20);
   };
   try {
     const bridge = await hold();

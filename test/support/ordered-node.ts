@@ -46,7 +46,7 @@ export class OrderedNode {
   /** Waits until the node's word about the last order is one of these. */
   async until(...states: readonly Report["state"][]): Promise<Report> {
     let text = "";
-    for (let left = 150; left > 0; left--) {
+    for (let left = 600; left > 0; left--) {
       // While it boots it does not answer.
       text = await this.#node.exec(`cat ${updates}/report.json`).then(
         ({ stdout }) => stdout,

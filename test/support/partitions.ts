@@ -1,6 +1,7 @@
 import { ApiRefusal } from "#api/client.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ControllerPlace, TestController } from "./controllers.ts";
+import { hangLimit } from "./limit.ts";
 import type { NetHost } from "./net-hosts.ts";
 
 /** What can happen to the network between three controllers, the third of which is in another datacenter. */
@@ -142,34 +143,6 @@ export async function suffer(
   return { fault: fault.name, acknowledged: counts, convergedMs };
 }
 
-/**
- * DC2 is cut off; every key is changed many times at a controller of each datacenter, which knows nothing of the other. Right after the healing,
- * as soon as all hold the same, each key is in conflict once, on each controller.
- * @returns the keys that are due, and what each controller lists
- */
-export async function contest(
-  controllers: readonly TestController[],
-  hosts: readonly NetHost[],
-  { keys, turns }: { readonly keys: number; readonly turns: number },
-): Promise<{ readonly due: readonly string[]; readonly listed: readonly (readonly string[])[] }> {
-  const [here, , there] = controllers as readonly [TestController, TestController, TestController];
-  const rules = between(...datacenters())(hosts.map(({ address }) => address));
-  await Promise.all(hosts.map((host, index) => host.filter(rules[index] ?? [])));
-  try {
-    const write = async (side: string, { operator }: TestController): Promise<void> => {
-      for (let turn = 0; turn < turns; turn++)
-        for (let key = 0; key < keys; key++)
-          await operator.call("putObject", { value: { side, turn } }, { id: `Both/k${key}` });
-    };
-    await Promise.all([write("here", here), write("there", there)]);
-  } finally {
-    await Promise.all(hosts.map((host) => host.filter([])));
-  }
-  await timeToAgree(controllers);
-  const due = Array.from({ length: keys }, (_, key) => `object/Both/k${key}`).toSorted();
-  return { due, listed: await listedConflicts(controllers) };
-}
-
 /** The keys that each controller lists as in conflict, once for each conflict. */
 export function listedConflicts(controllers: readonly TestController[]): Promise<readonly (readonly string[])[]> {
   return Promise.all(
@@ -192,7 +165,8 @@ export async function timeToAgree(controllers: readonly TestController[]): Promi
     );
     const took = performance.now() - began;
     if (views.size === 1) return took;
-    if (took > 30_000) throw new Error(`they hold different things after 30 s: ${[...views].join("\n")}`);
+    if (took > hangLimit)
+      throw new Error(`they hold different things after ${hangLimit / 1000} s: ${[...views].join("\n")}`);
     await sleep(25);
   }
 }

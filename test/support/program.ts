@@ -20,5 +20,8 @@ export const kcoreEnvironment: Readonly<Record<string, string>> = isBuilt
   ? {}
   : { KCORE_SOURCE: "1", NODE_COMPILE_CACHE: join(root, "node_modules/.cache/kcore-tests") };
 
+/** The program of the command line, as its launcher starts it. */
+export const programFile = join(root, isBuilt ? "dist/main.js" : "src/cli/main.ts");
+
 /** The program that runs on nodes: daemons and their maintenance. */
 export const nodeProgram = join(root, isBuilt ? "dist/node-main.js" : "src/cli/node-main.ts");

@@ -10,6 +10,7 @@ import type { Failure, Report } from "#rollout/records.ts";
 import { Statement, targetIdOf } from "#rollout/spec.ts";
 import type { TestCluster } from "./cluster.ts";
 import { nodeCredentials, recordAt, registrationOf, type TestController } from "./controllers.ts";
+import { hangLimit } from "./limit.ts";
 
 /** What a simulated node does with an order that is not to know its owner alone. */
 export type Answer =
@@ -78,7 +79,7 @@ async function openNode(
   if (!first) throw new Error("nodes need a controller");
   await recordAt(first, credentials);
   // Longer than a controller lets a node wait for its next order.
-  const common = { credentials, clock: Date.now, timeoutMs: 30_000 };
+  const common = { credentials, clock: Date.now, timeoutMs: hangLimit };
   const clients = controllers.map(({ endpoint }) => openApi({ endpoint: parseEndpoint(endpoint), ...common }));
   const verify = (order: Order): Statement =>
     Statement.parse(verifyStatement(order.signed, { rootPem: credentials.ca, cluster: cluster.authority.cluster }));

@@ -6,6 +6,7 @@ import type { NodeSession, SessionOptions } from "#engine/session/session.ts";
 import type { LateScope, PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
+import { hangLimit } from "./limit.ts";
 import { nodeEntry } from "./runs.ts";
 import { noTables } from "./tables.ts";
 
@@ -89,7 +90,7 @@ export function sessionOn(
     recorded: new Map(),
     resumed: false,
     waitForLock: false,
-    connectTimeout: 10_000,
+    connectTimeout: hangLimit,
     connectSlot: () => Promise.resolve(() => undefined),
     ...options,
     emit: (event) => {

@@ -29,14 +29,18 @@ export class SharedLine {
     throw new Error(`${command}: ${status}\n${stdout}${stderr}`);
   }
 
+  /** By which steps reach the node, as runStepOn takes it. */
+  get via(): string {
+    return `ssh:ssh ${this.#ssh.join(" ")}`;
+  }
+
   /** Runs a step; what steps remember on the node outlives it, as in a run. */
   run(
     module: ModuleDefinition,
     args: object,
     { context = contextOf(), ...options }: StepRunOptions & { readonly context?: StepContext } = {},
   ): Promise<StepRun> {
-    const line = `ssh:ssh ${this.#ssh.join(" ")}`;
-    return runStepOn(line, stepOf(module, args, context), { stateDir: "/var/lib/kcore-test", ...options });
+    return runStepOn(this.via, stepOf(module, args, context), { stateDir: "/var/lib/kcore-test", ...options });
   }
 
   /** Runs steps until one does not end so; throws with what it said. */

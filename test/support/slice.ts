@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
+import { isLongForm } from "./hostile.ts";
 
 const root = join(import.meta.dirname, "../..");
 let commit: number | undefined;
@@ -13,6 +14,21 @@ export function sliceBase(): number {
   if (given !== undefined) return Number(given);
   commit ??= Number.parseInt(headCommit().slice(0, 8), 16) >>> 1;
   return commit;
+}
+
+/** Every so many of these, others with each commit; the long form of the hostile tests takes them all. */
+export function partOf<Case>(cases: readonly Case[], everySo: number): readonly Case[] {
+  return isLongForm ? cases : cases.filter((_, place) => place % everySo === sliceBase() % everySo);
+}
+
+/** So many seeds, from where the slice begins. */
+export function seedsOfSlice(count: number): readonly number[] {
+  return Array.from({ length: count }, (_, place) => sliceBase() + place);
+}
+
+/** What to say with a failure of a slice. */
+export function howToRepeat(): string {
+  return isLongForm ? "" : ` (KCORE_SLICE=${sliceBase()} repeats it)`;
 }
 
 function headCommit(): string {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { descendantsOf, signalProcess } from "./children.ts";
+import { hangLimit } from "./limit.ts";
 import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
 const run = promisify(execFile);
@@ -124,7 +125,7 @@ export async function makeAccounts(
 }
 
 async function untilListening(child: ChildProcess, port: number, folder: string): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (const end = performance.now() + hangLimit; performance.now() < end;) {
     if (child.exitCode !== null || child.signalCode !== null) break;
     // Not by connecting: servers under test count their connections.
     const tcp = await readFile("/proc/net/tcp", "utf8");

@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { quote } from "#engine/step/quote.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
 import type { Host } from "#engine/transport/host.ts";
+import { hangLimit } from "./limit.ts";
 
 /** Every program that a batch may start. */
 const programs = "cat chgrp chmod chown head ln ls mkdir mv readlink rm rmdir sha256sum stat sync tr wc".split(" ");
@@ -102,7 +103,7 @@ exec ${real} "$@"
   release(): void {
     if (this.#hasOwnPrograms || !existsSync(this.#path("reached"))) return;
     writeFileSync(this.#path("point"), "0\n");
-    execFileSync("/bin/sh", ["-c", `echo >${this.#path("gate")}`], { timeout: 10_000 });
+    execFileSync("/bin/sh", ["-c", `echo >${this.#path("gate")}`], { timeout: hangLimit });
   }
 
   readonly connect = (): Promise<Host> => {

@@ -11,6 +11,7 @@ import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/step/de
 import { compileAlone, standaloneText } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { hangLimit } from "./limit.ts";
 import { refusalsOf } from "./refusals.ts";
 
 /** The shells on which every step must run. */
@@ -138,7 +139,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
     const child = spawnSync("/bin/sh", ["-c", command], {
       input: `${remote ? sendBlobs(join(folder, "blobs")) : ""}${text}\n`,
       encoding: "utf8",
-      timeout: remote ? 300_000 : 60_000,
+      timeout: remote ? 300_000 : hangLimit,
       maxBuffer: 64 << 20,
       env: {
         PATH: `${join(folder, "bin")}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,

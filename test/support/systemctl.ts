@@ -14,7 +14,7 @@ verb= names=
 for word; do
   case $word in
     show | start | stop | restart | reload-or-restart | enable | disable | mask | unmask | is-active | reset-failed | daemon-reload | status) verb=\${verb:-$word} ;;
-    -p | -- | -q | --no-pager | --full | -n | 20 | demo.service) ;;
+    -p | -- | -q | --no-pager | --full | -n | 20 | demo.service | demo.timer | --now) ;;
     *State* | NeedDaemonReload* | FragmentPath | ConditionResult | MainPID) names=$word ;;
     *) echo "fake systemctl: $word?" >&2; exit 64 ;;
   esac

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { descendantsOf } from "./children.ts";
+import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 import { makeAccounts, makeKey } from "./ssh-server.ts";
 import { makeTempDir } from "./temp-dir.ts";
@@ -80,7 +81,7 @@ wait`;
   const members = () => processesIn(space);
   const quiet = async () => {
     for (const since = performance.now(); members().length > count + 1; await sleep(5))
-      if (performance.now() - since > 30_000) throw new Error("something goes on running on the targets");
+      if (performance.now() - since > hangLimit) throw new Error("something goes on running on the targets");
   };
   // Numbers are given in order within a namespace: a probe's own tells how many came before it.
   const probe = async () => Number((await run("nsenter", ["-t", String(init), "-p", "sh", "-c", "echo $$"])).stdout);
@@ -104,7 +105,7 @@ wait`;
 
 async function untilListening(count: number, port: number, isAlive: () => boolean): Promise<void> {
   const local = new RegExp(`0A007F:${port.toString(16).toUpperCase().padStart(4, "0")} 00000000:0000 0A`, "g");
-  for (let tries = 0; tries < 800 && isAlive(); tries++) {
+  for (const end = performance.now() + hangLimit; performance.now() < end && isAlive();) {
     // Not by connecting: that would start a process.
     const table = await readFile("/proc/net/tcp", "utf8");
     if ((table.match(local)?.length ?? 0) >= count) return;

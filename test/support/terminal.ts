@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { kcoreProgram, type Bastion } from "./deploy.ts";
+import { hangLimit } from "./limit.ts";
 
 const run = promisify(execFile);
 
@@ -58,10 +59,10 @@ export async function openShell(
   );
   const { terminal, tmux } = await startTmux(options, `env ${set.join(" ")} bash --norc --noprofile`);
   const shows = async (pattern: RegExp) => {
-    for (let tries = 0; ; tries++) {
+    for (const end = performance.now() + hangLimit; ;) {
       const screen = await terminal.screen();
       if (pattern.test(screen)) return screen;
-      if (tries > 400) throw new Error(`no ${String(pattern)} on the screen:\n${screen}`);
+      if (performance.now() > end) throw new Error(`no ${String(pattern)} on the screen:\n${screen}`);
       await sleep(50);
     }
   };

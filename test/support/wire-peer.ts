@@ -11,6 +11,7 @@ import { dialController } from "#controller/transport/dial.ts";
 import { openLink } from "#controller/transport/open-link.ts";
 import { eventually } from "./cluster.ts";
 import type { TestController } from "./controllers.ts";
+import { hangLimit } from "./limit.ts";
 
 type Message = Readonly<Record<string, unknown>> & { readonly t: string };
 
@@ -52,7 +53,7 @@ export async function openWirePeer(
     credentials,
     cluster: "lab",
     bastion: knowBastionCas(credentials.ca, credentials.cert),
-    timeoutMs: 5_000,
+    timeoutMs: hangLimit,
   });
   const heard: Message[] = [];
   const origin = `${id}#1`;

@@ -5,7 +5,7 @@ import { editKeys, findKeys } from "../step/fragments/authorized-keys.ts";
 import { readLines, refuseEdit } from "../step/fragments/edit.ts";
 import { KeyOption, PublicKeyLine, type PublicKey } from "../step/fragments/public-keys.ts";
 import type { Reach } from "../step/reach.ts";
-import { sh, type Sh } from "../step/sh.ts";
+import { rawSh, sh, type Sh } from "../step/sh.ts";
 
 const args = z
   .strictObject({
@@ -78,7 +78,7 @@ ${refuseEdit(sh`"$file"`, true)}
 ${inHome(given) ? sh`[ -d "$home" ] || refuse FILE_NO_PARENT ${`the home folder of ${given.user} is not there: `}"$home"` : sh``}
 ${given.exclusive ? refuseOwnKey(given) : sh``}`,
       foresee: sh`${findFile(given)}
-foresee_place "$file" 8 ${inHome(given) ? 1 : 0} ${inHome(given) ? given.user : "-"} -`,
+${foresee(given)}`,
       keep: keep(given),
       apply: sh`${look}
 ${given.keys.length === 0 ? sh`` : checkKeys(given)}
@@ -168,11 +168,24 @@ function checkKeys({ keys }: Args): Sh {
 fi`;
 }
 
+/** What `stat -L -c '%u %a'` says of a folder of root's or the user's that others can write to. */
+const open = rawSh('"0 "*[2367]? | "0 "*[2367] | "$uid "*[2367]? | "$uid "*[2367]');
+
+/** A folder that put() closes first is looked at itself: what lies in it is in nobody else's hands then. */
+function foresee(given: Args): Sh {
+  const { user } = given;
+  if (!inHome(given)) return sh`foresee_place "$file" 8 0 - -`;
+  return sh`case $(stat -L -c '%u %a' -- "$folder" 2>/dev/null) in
+  ${open}) foresee_place "$folder" 4 0 ${user} - ;;
+  *) foresee_place "$file" 8 1 ${user} - ;;
+esac`;
+}
+
 function put(given: Args): Sh {
   if (!inHome(given)) return sh`put_file "$K_TMP/edited" "$file" - - -`;
   const { user } = given;
   return sh`case $(stat -L -c '%u %a' -- "$folder" 2>/dev/null) in
-  "0 "*[2367]? | "0 "*[2367] | "$uid "*[2367]? | "$uid "*[2367]) keep_folder "$folder" 0700 - - || exit 1 ;;
+  ${open}) keep_folder "$folder" 0700 - - || exit 1 ;;
   "0 "* | "$uid "*) ;;
   *) keep_folder "$folder" 0700 ${user} "$gid" || exit 1 ;;
 esac

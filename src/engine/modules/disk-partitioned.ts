@@ -5,6 +5,7 @@ import { Size } from "../step/fields.ts";
 import { alone } from "../step/fragments/alone.ts";
 import { diskTools, findDisk } from "../step/fragments/disk.ts";
 import { isGranted } from "../step/fragments/granted.ts";
+import { unmark } from "../step/fragments/unmark.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /** GPT partition types by the names that operators use (Discoverable Partitions, sgdisk -L). */
@@ -262,6 +263,6 @@ if [ "$todo" = wipe ]; then
   for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
     wipefs -a -q "$(device_of "$(partition_of "$uuid")")" || exit 1
   done
-  sync && rm -f "$mark"
+  ${unmark(sh`"$mark"`)}
 fi`;
 }

@@ -15,6 +15,7 @@ import { alone } from "../step/fragments/alone.ts";
 import { diskTools, findDevice, findDisk } from "../step/fragments/disk.ts";
 import { isGranted } from "../step/fragments/granted.ts";
 import { luksFolder } from "../step/fragments/luks.ts";
+import { unmark } from "../step/fragments/unmark.ts";
 import { sh, type Sh } from "../step/sh.ts";
 import { uuidOf } from "../step/uuid.ts";
 
@@ -249,4 +250,4 @@ const forget = sh`for part in "$name" $(partitions_of "$name"); do
   done
   [ "$(blkid -p -o value -s TYPE "$(device_of "$part")" 2>/dev/null)" != LVM2_member ] || rm -f "$K_STATE/fresh/"*
 done
-rm -f "$mark"`;
+${unmark(sh`"$mark"`)}`;

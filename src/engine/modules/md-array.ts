@@ -3,6 +3,7 @@ import { defineModule } from "../step/define.ts";
 import { ArrayName, deviceGuid, deviceName, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
 import { arrayLink, arrayUuid, diskTools, eachPartition } from "../step/fragments/disk.ts";
 import { isGranted } from "../step/fragments/granted.ts";
+import { unmark } from "../step/fragments/unmark.ts";
 import { sh } from "../step/sh.ts";
 
 /** RAID levels and the fewest members of each (md(4)). */
@@ -127,7 +128,7 @@ add_member() {
 set -f
 for device in $wipe; do note "wiping $device, as granted" && wipefs -a -q "$device" || exit 1; done
 if [ -e "$making" ] && [ "$shape" = ${kind} ] && [ -z "$add" ]; then
-  rm -f "$making"
+  ${unmark(sh`"$making"`)}
 elif [ -n "$running" ] && [ ! -e "$making" ]; then
   for device in $add; do add_member "$array" || exit 1; done
 elif [ -n "$ours" ] && [ ! -e "$making" ]; then
@@ -138,7 +139,7 @@ else
   # The second mark tells what comes next that nobody has used the array yet, whatever lay on its members.
   mkdir -p "$K_STATE/fresh" && : >"$making" && : >"$K_STATE/fresh/"${guid} && sync || exit 1
   mdadm --create ${path} --run --metadata=1.2 --homehost=any ${[`--name=${name}`, `--uuid=${arrayUuid(guid)}`, `--level=${level}`, `--raid-devices=${disks.length}`]} $all || exit 1
-  sync && rm -f "$making"
+  ${unmark(sh`"$making"`)}
 fi
 ! have udevadm || udevadm settle --timeout=10 || :`,
       tools: diskTools,

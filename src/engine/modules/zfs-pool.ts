@@ -4,6 +4,7 @@ import { defineModule, type StepContext } from "../step/define.ts";
 import { deviceFields, deviceGuid, DiskId, diskName, mappingName, PartitionName } from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { diskTools, eachPartition } from "../step/fragments/disk.ts";
+import { unmark } from "../step/fragments/unmark.ts";
 import { judgePool } from "../step/fragments/zfs-members.ts";
 import { loadZfs, lookAtPool } from "../step/fragments/zfs.ts";
 import { hostId, ofEncryption, PoolName, poolGuid, poolMark, Properties } from "../step/zfs-names.ts";
@@ -183,9 +184,9 @@ if [ -z "$pool" ]; then
 else
   while read -r verb words; do zpool "$verb" $words || exit 1; done <"$K_TMP/todo"
 fi
-sync
-for mark in $used; do rm -f "$K_STATE/fresh/$mark"; done
-rm -f "$making"
+set -- "$making"
+for mark in $used; do set -- "$@" "$K_STATE/fresh/$mark"; done
+${unmark(sh`"$@"`)}
 ${shLines(properties.map(([key, value]) => sh`[ "$(zpool get -H -p -o value ${key} ${name})" = ${value} ] || zpool set ${`${key}=${value}`} ${name} || exit 1`))}
 ${shLines(rootProperties.map(([key, value]) => sh`[ "$(zfs get -H -p -o value ${key} ${name})" = ${value} ] || zfs set ${`${key}=${value}`} ${name} || exit 1`))}
 look_at_boot

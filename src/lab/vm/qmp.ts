@@ -21,7 +21,7 @@ interface Message {
 }
 
 /** How long QEMU may take for an answer, in milliseconds: it is one thread beside two busy processors. */
-const patience = 60_000;
+const patience = 300_000;
 
 /** Connects to the monitor at `path`, waiting until it is there as long as `lives`. */
 export async function openQmp(path: string, lives: () => Promise<boolean>): Promise<Qmp> {
@@ -53,7 +53,7 @@ export async function openQmp(path: string, lives: () => Promise<boolean>): Prom
       if (found !== undefined) return found;
       if (closed) throw nodeFailed({ message: `QEMU ended before ${what}` });
       const left = end - performance.now();
-      if (left <= 0) throw nodeFailed({ message: `QEMU said nothing for a minute: ${what}` });
+      if (left <= 0) throw nodeFailed({ message: `QEMU said nothing for five minutes: ${what}` });
       await Promise.race([news.promise, sleep(left, undefined, { ref: false })]);
     }
   };

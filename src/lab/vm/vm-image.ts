@@ -11,7 +11,7 @@ import { machineKind, qemuArguments, qemuVersion, sockets } from "./qemu.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
 
 /** What the boot of the machine that is saved may take, in milliseconds. */
-const longest = 600_000;
+const longest = 1_200_000;
 
 /** Debian's kernel for virtual machines, and what the initrd is made of. */
 const packages = ["linux-image-cloud-amd64", "busybox-static"];

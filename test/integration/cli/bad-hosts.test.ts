@@ -6,8 +6,7 @@ import { startSshd } from "#support/sshd.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 
 const step = 'steps:\n  - id: written\n    file.managed: { path: "/tmp/kcore-bad-input", content: x }\n';
-describe("kcore, given a host that is not what the roster says", function () {
-  this.timeout(60_000);
+describe("kcore, given a host that is not what the roster says", () => {
   let project: TestProject;
   const written = "/tmp/kcore-bad-input";
 

@@ -5,36 +5,35 @@ import { TestProject } from "#support/kcore.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import { readPages } from "#support/pages.ts";
 
-describe("kcore check", function () {
-  this.timeout(30_000);
+describe("kcore check", () => {
   let project: TestProject;
   beforeEach(() => (project = new TestProject({ "states/a.yaml": "steps: [{ id: a, file.absent: { path: /a } }]\n" })));
   afterEach(() => project.remove());
   const spoil = () => project.write({ "project/states/b.yaml": "steps: [{ id: a, file.absent: { path: a } }]\n" });
 
   it("ends with 0 where all is in order, with 2 and every problem where it is not", async () => {
-    expect(await project.kcore("check")).to.deep.equal({
+    expect(await project.call(["check"])).to.deep.equal({
       code: 0,
       stdout: "1 state and 0 orchestrations, 2 nodes: in order\n",
       stderr: "",
     });
     spoil();
-    const text = await project.kcore("check");
+    const text = await project.call(["check"]);
     expect([text.code, text.stdout]).to.deep.equal([2, ""]);
     expect(text.stderr).to.contain("states/b.yaml:1:39");
-    const json = await project.kcore("check", "-o", "json");
+    const json = await project.call(["check", "-o", "json"]);
     expect(json.code).to.equal(2);
     expect(JSON.parse(json.stdout)).to.have.nested.property("problems[0].at.file", "states/b.yaml");
-    const github = await project.kcore("check", "-o", "github");
+    const github = await project.call(["check", "-o", "github"]);
     expect(github.code).to.equal(2);
     expect(github.stdout).to.match(/^::error file=states\/b\.yaml,line=1,col=39,/);
-    expect((await project.kcore("check", "states/a.yaml")).code).to.equal(0);
-    expect((await project.kcore("check", "nope.yaml")).stderr).to.contain("there is no file nope.yaml");
+    expect((await project.call(["check", "states/a.yaml"])).code).to.equal(0);
+    expect((await project.call(["check", "nope.yaml"])).stderr).to.contain("there is no file nope.yaml");
   });
 
   it("tells of a module with a shipped one's name, though no state uses it", async () => {
     project.write({ "project/modules/file.managed.yaml": "summary: x\nwant: { a: b }\nprobe: fact a b\n" });
-    const { code, stderr } = await project.kcore("check");
+    const { code, stderr } = await project.call(["check"]);
     expect([code, stderr.includes("has the name of a module that is shipped")], stderr).to.deep.equal([2, true]);
   });
 

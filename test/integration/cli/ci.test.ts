@@ -15,8 +15,7 @@ const workflowCommand = /^::(?:error|warning|notice)(?: \w+=[^,:\n]*(?:,\w+=[^,:
 
 /** The pipelines of docs/ci.md, each job's own commands run in a clean checkout against two machines behind real SSH. */
 for (const open of [githubCi, gitlabCi])
-  describe(`the example of docs/ci.md: ${open === githubCi ? "GitHub" : "GitLab"}`, function () {
-    this.timeout(120_000);
+  describe(`the example of docs/ci.md: ${open === githubCi ? "GitHub" : "GitLab"}`, () => {
     let world: CiWorld;
     let ci: Ci;
     let servers: readonly SshServer[];

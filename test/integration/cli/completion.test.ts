@@ -8,8 +8,7 @@ import { kcoreEnvironment } from "#support/program.ts";
 
 const has = (shell: string): boolean => spawnSync(shell, ["-c", "exit 0"]).status === 0;
 
-describe("completion in real shells", function () {
-  this.timeout(60_000);
+describe("completion in real shells", () => {
   let project: TestProject;
   let env: NodeJS.ProcessEnv;
 

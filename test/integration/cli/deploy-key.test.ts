@@ -10,8 +10,7 @@ import { startSshd } from "#support/sshd.ts";
 import { openShell } from "#support/terminal.ts";
 
 /** Two machines of which only root's password is known, and a key of the fleet's, whose private half is elsewhere. */
-describe("kcore roster trust --deploy-key", function () {
-  this.timeout(60_000);
+describe("kcore roster trust --deploy-key", () => {
   let servers: readonly [SshServer, SshServer];
   let project: TestProject;
   const secret = "a first contact";

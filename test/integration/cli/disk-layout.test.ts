@@ -13,8 +13,7 @@ import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 import { openShell } from "#support/terminal.ts";
 
-describe("kcore diff -f of a DiskLayout, on this machine", function () {
-  this.timeout(120_000);
+describe("kcore diff -f of a DiskLayout, on this machine", () => {
   let project: TestProject;
   let disk: LoopDisk | undefined;
 
@@ -117,7 +116,7 @@ spec:
   });
 
   it("writes to none of two disks while one of them was not granted", async function () {
-    const folder = join(project.path, "other-disk");
+    const folder = join(project.path, `${disk?.byId ?? ""}-other`);
     mkdirSync(folder);
     const other = openLoopDisk(folder, Buffer.alloc(0));
     if (!other) return this.skip();
@@ -209,8 +208,7 @@ spec:
   });
 });
 
-describe("a layout in Nix", function () {
-  this.timeout(30_000);
+describe("a layout in Nix", () => {
   const at = { file: "d.yaml", line: 1, column: 1 };
   const evaluate = (text: string): Promise<unknown> => evaluateLayout(text, { name: "layoutNix", at });
   const problems = (text: string): Promise<string[]> => problemsOfRejection(evaluate(text));

@@ -12,8 +12,7 @@ import { startSshd } from "#support/sshd.ts";
 const { sha256 } = blobOf(body);
 const names = ["n1", "n2"] as const;
 
-describe("file.downloaded by way of the bastion", function () {
-  this.timeout(120_000);
+describe("file.downloaded by way of the bastion", () => {
   let nodes: SshServer[];
   let server: DownloadServer;
   let project: TestProject;

@@ -11,8 +11,7 @@ import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject } from "#support/kcore.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
-describe("kcore exec", function () {
-  this.timeout(60_000);
+describe("kcore exec", () => {
   let project: TestProject;
   beforeEach(() => {
     project = new TestProject();

@@ -6,8 +6,7 @@ import { selectFact } from "#engine/facts/paths.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { TestProject } from "#support/kcore.ts";
 
-describe("kcore facts, and targets by them", function () {
-  this.timeout(60_000);
+describe("kcore facts, and targets by them", () => {
   let project: TestProject;
   beforeEach(() => {
     project = new TestProject({

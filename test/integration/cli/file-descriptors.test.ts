@@ -15,8 +15,7 @@ const launcher = join(import.meta.dirname, "../../../bin/kcore");
 /** F-30 names 500; `KCORE_FARM=500` runs them. */
 const count = Number(process.env["KCORE_FARM"] ?? "300");
 
-describe("a bastion that allows few open files", function () {
-  this.timeout(240_000);
+describe("a bastion that allows few open files", () => {
   let farm: NodeFarm;
   let folder: string;
 

@@ -7,8 +7,7 @@ import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
 /** `-k` never leaves verification out (S-1): with real sshds, without a terminal. */
-describe("kcore --node HOST -k", function () {
-  this.timeout(60_000);
+describe("kcore --node HOST -k", () => {
   let server: SshServer;
   let project: TestProject;
   let fingerprint: string;

@@ -49,8 +49,7 @@ const flaky = (path: string) => `steps:
 /** On the screen of a view, and of nothing else. */
 const view = /\? help +q leave/;
 
-describe("the live view in a terminal", function () {
-  this.timeout(60_000);
+describe("the live view in a terminal", () => {
   let project: TestProject;
   let gate: string;
   let terminals: ShellTerminal[];

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
 
-describe("values in local.command", function () {
-  this.timeout(60_000);
+describe("values in local.command", () => {
   let project: TestProject;
   const said = (command: string): Readonly<Record<string, string>> => ({
     "orchestrate/say.yaml": `params:\n  what: { type: string, required: true }\nstages:\n  - { id: say, run: local.command, command: "${command}" }\n`,

@@ -3,8 +3,7 @@ import { TestProject } from "#support/kcore.ts";
 import { startSshd } from "#support/sshd.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 
-describe("a node that the roster has reached by OpenSSH's client", function () {
-  this.timeout(60_000);
+describe("a node that the roster has reached by OpenSSH's client", () => {
   let server: SshServer;
   let project: TestProject;
   before(async () => {

@@ -10,8 +10,7 @@ import { startSshd } from "#support/sshd.ts";
 import { openShell } from "#support/terminal.ts";
 
 /** A machine that has only its live system's root password: a real sshd with accounts of its own. */
-describe("kcore node --password-file", function () {
-  this.timeout(60_000);
+describe("kcore node --password-file", () => {
   let server: SshServer;
   let project: TestProject;
   const disks = (...words: readonly string[]): Promise<Ended> => {

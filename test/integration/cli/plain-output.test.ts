@@ -10,8 +10,7 @@ import { kcoreEnvironment } from "#support/program.ts";
 
 const run = promisify(execFile);
 
-describe("a run where nobody looks at a terminal", function () {
-  this.timeout(60_000);
+describe("a run where nobody looks at a terminal", () => {
   let project: TestProject;
   let words: string;
   beforeEach(() => {

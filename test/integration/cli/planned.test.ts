@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject, type Ended } from "#support/kcore.ts";
 
-describe("a run that is held to its plan", function () {
-  this.timeout(60_000);
+describe("a run that is held to its plan", () => {
   let project: TestProject;
   const file = (): string => join(project.path, "issue");
   const apply = (...words: readonly string[]): Promise<Ended> =>

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
 
-describe("Reports of a run", function () {
-  this.timeout(60_000);
+describe("Reports of a run", () => {
   let project: TestProject;
   before(() => {
     project = new TestProject({

@@ -14,8 +14,7 @@ steps:
     fact.assert: { that: [{ root: true }] }
 `;
 
-describe("kcore disk restore-table, on this machine (F-18)", function () {
-  this.timeout(120_000);
+describe("kcore disk restore-table, on this machine (F-18)", () => {
   let project: TestProject;
   let disk: LoopDisk | undefined;
 

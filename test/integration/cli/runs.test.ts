@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
+import { eventually } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 
 const files = {
@@ -18,14 +18,13 @@ steps:
   path: { type: string, required: true }
 steps:
   - id: slow
-    command.run: { cmd: "sleep 2; echo once >>{{params.path}}" }
+    command.run: { cmd: "touch {{params.path}}.begun; while [ -e {{params.path}}.begun ]; do sleep 0.1; done; echo once >>{{params.path}}" }
   - id: after
     command.run: { cmd: "echo after >>{{params.path}}" }
 `,
 };
 
-describe("kcore, from the command line to a node and back", function () {
-  this.timeout(60_000);
+describe("kcore, from the command line to a node and back", () => {
   let project: TestProject;
   let target: string;
   beforeEach(() => {
@@ -43,6 +42,9 @@ describe("kcore, from the command line to a node and back", function () {
     `path=${target}`,
     ...more,
   ];
+  /** Waits until the slow step has begun. */
+  const slowBegan = () => eventually(() => existsSync(`${target}.begun`));
+  const endSlow = () => rmSync(`${target}.begun`);
   const eventsOf = (text: string) =>
     text
       .trim()
@@ -115,11 +117,14 @@ describe("kcore, from the command line to a node and back", function () {
   it("stops before the next step at the first Ctrl-C and exits 130 (F-17)", async () => {
     const { child, ended } = project.start(apply("slow"));
     await project.driver();
-    await sleep(1200);
+    await slowBegan();
+    let said = "";
+    child.stderr?.on("data", (text: string) => (said += text));
     child.kill("SIGINT");
-    const { code, stdout, stderr } = await ended;
+    await eventually(() => said.includes("no new step starts"));
+    endSlow();
+    const { code, stdout } = await ended;
     expect(code).to.equal(130);
-    expect(stderr).to.contain("no new step starts");
     expect(stdout).to.contain("kcore runs resume");
     expect(readFileSync(target, "utf8")).to.equal("once\n");
   });
@@ -127,9 +132,10 @@ describe("kcore, from the command line to a node and back", function () {
   it("goes on when its terminal is closed, and can be attached to (F-17)", async () => {
     const { child, ended } = project.start(apply("slow"));
     await project.driver();
-    await sleep(800);
+    await slowBegan();
     child.kill("SIGHUP");
     await ended;
+    endSlow();
     const attached = await project.kcore("runs", "attach", "last");
     expect(attached.code).to.equal(0);
     expect(attached.stdout).to.contain("here  after  ran");
@@ -139,9 +145,10 @@ describe("kcore, from the command line to a node and back", function () {
   it("resumes a run whose process was killed; the step that ran is not run again (F-3)", async () => {
     const { ended } = project.start(apply("slow"));
     const pid = await project.driver();
-    await sleep(1200);
+    await slowBegan();
     process.kill(pid, "SIGKILL");
     const killed = await ended;
+    endSlow();
     expect(killed.stderr).to.contain("[RUN_DIED]").and.to.contain("kcore runs resume");
     const resumed = await project.kcore("runs", "resume", "last");
     expect(resumed.stderr).to.equal("");
@@ -156,6 +163,8 @@ describe("kcore, from the command line to a node and back", function () {
     const { stderr, code } = await project.kcore(...apply("slow", "--detach"));
     expect(code).to.equal(0);
     expect(stderr).to.contain("The run goes on: kcore runs attach");
+    await slowBegan();
+    endSlow();
     expect((await project.kcore("runs", "attach", "last", "--output", "json")).code).to.equal(0);
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
   });
@@ -163,6 +172,8 @@ describe("kcore, from the command line to a node and back", function () {
   it("survives a reader that goes away", async () => {
     const { child, ended } = project.start(apply("slow", "--output", "json"));
     child.stdout?.once("data", () => child.stdout?.destroy());
+    await slowBegan();
+    endSlow();
     await ended;
     expect((await project.kcore("runs", "attach", "last")).code).to.equal(0);
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
@@ -173,6 +184,8 @@ describe("kcore, from the command line to a node and back", function () {
     const driver = await project.driver();
     const view = readFileSync(`/proc/${child.pid}/environ`, "utf8");
     const run = readFileSync(`/proc/${driver}/environ`, "utf8");
+    await slowBegan();
+    endSlow();
     await ended;
     expect(view + run).to.not.contain("canary");
     expect(view).to.contain("KCORE_PASSPHRASE_FD=");

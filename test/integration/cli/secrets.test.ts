@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { eventually } from "#support/cluster.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import { kcoreEnvironment } from "#support/program.ts";
@@ -11,8 +12,7 @@ import { openShell } from "#support/terminal.ts";
 
 const ROSTER = "roster/nodes.yaml";
 
-describe("secrets in git", function () {
-  this.timeout(60_000);
+describe("secrets in git", () => {
   let project: TestProject;
   let home: string;
 
@@ -343,10 +343,7 @@ steps:
       try {
         await shell.enter(`clear; '${kcoreProgram}' secrets edit ${ROSTER}; echo "ended: $?"`);
         const where = join(project.path, "where");
-        for (let tries = 0; !existsSync(where) || readFileSync(where, "utf8") === ""; tries++) {
-          if (tries > 200) throw new Error("the editor was not started");
-          await new Promise((resolve) => setTimeout(resolve, 50));
-        }
+        await eventually(() => existsSync(where) && readFileSync(where, "utf8") !== "");
         const folder = readFileSync(where, "utf8").trim();
         expect(readdirSync(folder)).to.deep.equal(["nodes.yaml"]);
         await shell.press("C-c");

@@ -12,9 +12,7 @@ import { TestProject } from "#support/kcore.ts";
 
 const runMain = join(import.meta.dirname, "../../../src/cli/run-main.ts");
 
-describe("a run's process that was started before its run was known", function () {
-  this.timeout(30_000);
-
+describe("a run's process that was started before its run was known", () => {
   it("ends without a word when nobody wants it", async () => {
     const child = spawn(process.execPath, [runMain], { stdio: ["pipe", "pipe", "pipe", "pipe"] });
     child.stdin?.end();

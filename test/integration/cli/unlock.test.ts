@@ -144,10 +144,8 @@ describe("kcore disk unlock", () => {
     });
     try {
       while (got() !== key) await sleep(20);
-      const at = Date.now();
       stop.abort();
       expect(await end).to.equal("lost");
-      expect(Date.now() - at).to.be.lessThan(5_000);
     } finally {
       writeFileSync(over, "");
       await transport.close();

@@ -2,13 +2,12 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { hangLimit } from "#support/limit.ts";
 import { root } from "#support/pages.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 /** /proc is a folder in which nobody can make one, and says that it is not there. */
-describe("a folder that cannot be made", function () {
-  this.timeout(60_000);
-
+describe("a folder that cannot be made", () => {
   for (const words of [
     ["schema", "--out", "/proc/kcore/x"],
     ["man", "--out", "/proc/kcore/x"],
@@ -25,7 +24,7 @@ describe("a folder that cannot be made", function () {
       };
       const given = promisify(execFile)(join(root, "bin/kcore"), words, {
         env,
-        timeout: 20_000,
+        timeout: hangLimit,
         killSignal: "SIGKILL",
       });
       const { code, stderr } = await given.then(

@@ -7,8 +7,7 @@ import { Bundle } from "#rollout/spec.ts";
 import { TestProject } from "#support/kcore.ts";
 import { unpackExport } from "#support/nar.ts";
 
-describe("kcore update bundle", function () {
-  this.timeout(120_000);
+describe("kcore update bundle", () => {
   let project: TestProject;
   before(() => {
     project = new TestProject();

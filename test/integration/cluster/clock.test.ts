@@ -12,8 +12,7 @@ import type { TestController } from "#support/controllers.ts";
 const dayMs = 86_400_000;
 const preload = globSync("/usr/lib/*/faketime/libfaketimeMT.so.1")[0] ?? "libfaketime is missing: apt install faketime";
 
-describe("the agent's certificate as the days go by (libfaketime)", function () {
-  this.timeout(120_000);
+describe("the agent's certificate as the days go by (libfaketime)", () => {
   let cluster: TestCluster;
   let controller: TestController;
   let agent: Daemon;
@@ -67,7 +66,7 @@ describe("the agent's certificate as the days go by (libfaketime)", function () 
     await cluster.remove();
   });
 
-  it("is kept while more than 30 days are left, then renewed without a restart or a missed heartbeat", async () => {
+  it("S-14: is kept while more than 30 days are left, then renewed without a restart or a missed heartbeat", async () => {
     const issued = issueTo(cluster.authority, "node", nodeId);
     await recordAt(controller, issued);
     await startAgent(await writeCredentials(join(cluster.dir, "node"), "node", issued));

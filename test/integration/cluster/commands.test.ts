@@ -24,8 +24,7 @@ import { TestProject, type Ended } from "#support/kcore.ts";
 import { openShell } from "#support/terminal.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
-describe("the cluster's commands against three real controllers", function () {
-  this.timeout(60_000);
+describe("the cluster's commands against three real controllers", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;
@@ -34,8 +33,7 @@ describe("the cluster's commands against three real controllers", function () {
   let alpha: string;
   const at = (index: number): TestController => controllers[index] as TestController;
 
-  const kcore = (...words: readonly string[]): Promise<Ended> =>
-    project.start(words, { KCORE_HOME: cluster.home }).ended;
+  const kcore = (...words: readonly string[]): Promise<Ended> => project.call(words, { KCORE_HOME: cluster.home });
   const does = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
     expect(stderr.replaceAll(/^.*; the next one is asked\n/gm, ""), words.join(" ")).to.equal("");
@@ -347,33 +345,6 @@ spec: { node_id: ${id}, dc_id: DC2 }
     expect(await does("apply", "-f", file)).to.equal("cluster/lab updated\n");
     expect(await does("apply", "-f", file)).to.equal("cluster/lab unchanged\n");
     expect((await at(2).operator.call("listObjects", {})).objects.map(({ kind }) => kind)).to.include("Cluster");
-  });
-
-  it("conflict ack and take-loser settle what two sides wrote", async () => {
-    const { id } = await register("eta");
-    await eventually(() => areAllInStep(controllers));
-    // Both stop hearing of each other for the moment of the writes.
-    await at(0).stop();
-    await at(1).operator.call("setLabels", { set: { side: "one" } }, { id });
-    await at(1).stop();
-    await at(2).stop();
-    await at(0).start();
-    // It asks the others first, and there is none.
-    await eventually(async () => (await at(0).operator.call("ready", {})).ready);
-    await at(0).operator.call("setLabels", { set: { side: "zero" } }, { id });
-    await at(1).start();
-    await at(2).start();
-    await eventually(() => areAllInStep(controllers));
-    const conflicts = await eventually(async () => {
-      const found = await json<{ id: string; key?: string; loser: { value: unknown } }[]>("get", "conflicts");
-      return found.find(({ key }) => key === `node/${id}/label/side`);
-    });
-    expect(await does("get", "nodes", "eta")).to.match(/^eta .* 1$/m);
-    expect(await does("conflict", "take-loser", conflicts.id)).to.contain("label/side");
-    const node = await json<NodeDetail>("get", "node", "eta");
-    expect(node.labels["side"]).to.equal((conflicts.loser.value as { value: string }).value);
-    expect(node.conflicts).to.equal(0);
-    expect((await kcore("conflict", "ack", conflicts.id)).stderr).to.contain("[CONFLICT_UNKNOWN]");
   });
 
   it("controller leave and remove: off the list and out of the context", async () => {

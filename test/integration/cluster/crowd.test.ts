@@ -14,8 +14,7 @@ interface Answer {
   readonly retryAfter: string | undefined;
 }
 
-describe("a crowd at a controller", function () {
-  this.timeout(120_000);
+describe("a crowd at a controller", () => {
   let cluster: TestCluster;
   let controller: TestController;
 

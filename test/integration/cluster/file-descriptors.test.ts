@@ -13,8 +13,7 @@ import { freePort } from "#support/ports.ts";
 
 const openFiles = 200;
 
-describe("a controller that may open few files", function () {
-  this.timeout(120_000);
+describe("a controller that may open few files", () => {
   let cluster: TestCluster;
   let controller: TestController;
   const sockets: Socket[] = [];

@@ -13,8 +13,7 @@ interface Config {
   readonly replication: object;
 }
 
-describe("a controller that lost its state", function () {
-  this.timeout(60_000);
+describe("a controller that lost its state", () => {
   let cluster: TestCluster;
   let controllers: readonly [TestController, TestController, TestController];
   let stop: () => Promise<void>;

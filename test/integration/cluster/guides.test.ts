@@ -15,8 +15,7 @@ const page = join(import.meta.dirname, "../../../docs/cluster.md");
 /** As the page calls the three controllers. */
 const shown = ["192.0.2.11:9090", "192.0.2.12:9090", "192.0.2.14:9090"];
 
-describe("the guides of docs/cluster.md, command by command", function () {
-  this.timeout(120_000);
+describe("the guides of docs/cluster.md, command by command", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;

@@ -6,19 +6,14 @@ import { expect } from "chai";
 import { ApiRefusal } from "#api/client.ts";
 import type { Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
-import { createLog } from "#api/log.ts";
-import { encodePage } from "#crdt/page.ts";
 import { knowBastionCas } from "#pki/bastion-cas.ts";
 import { dialController } from "#controller/transport/dial.ts";
-import { openLink } from "#controller/transport/open-link.ts";
-import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
+import { createTestCluster, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { tellLongForm, tries } from "#support/hostile.ts";
 import { seededRandom } from "#support/random.ts";
-
-const silent = createLog({ write: () => undefined, clock: Date.now });
 
 /** The long form takes the figures of S-17. */
 const connections = tries(2_000, 10_000);
@@ -28,7 +23,7 @@ const frames = tries(30_000, 1_000_000);
 const hello = await clientHello();
 
 describe("a controller among hostile peers", function () {
-  this.timeout(tries(60_000, 1_200_000));
+  this.timeout(1_200_000);
   let cluster: TestCluster;
   let controller: TestController;
   let stop: () => Promise<void>;
@@ -78,62 +73,6 @@ describe("a controller among hostile peers", function () {
       socket.resume();
     });
 
-  it("S-24: takes nothing of an origin that nobody registered, nor in its own name, and goes on", async () => {
-    const { id, credentials } = await registered();
-    const { vv } = await controller.operator.call("replicationStatus", {});
-    const own = Object.keys(vv)[0] ?? "";
-    const socket = await dial(credentials);
-    const said: string[] = [];
-    const wall = Date.now();
-    openLink({
-      socket,
-      peer: controller.id,
-      initiator: true,
-      head: Buffer.alloc(0),
-      log: silent,
-      onContact: () => undefined,
-      connected: (link) => {
-        const boot = randomUUID();
-        const digest = "0".repeat(16);
-        const greeting = {
-          t: "hello",
-          cluster: "lab",
-          id,
-          origin: `${id}#1`,
-          boot,
-          proto: [1, 1],
-          ready: true,
-        } as const;
-        link.send({ ...greeting, vv: [], digest } as never);
-        link.send({ t: "welcome", proto: 1, walls: [wall, wall] } as never);
-        for (const [origin, from] of [
-          ["ghost#1", 0],
-          [own, vv[own] ?? 0],
-        ] as const) {
-          const text = JSON.stringify({ forged: true });
-          const register = { key: "object/Forged/one", text, ms: wall, c: 0, o: origin, s: from + 1 };
-          const page = encodePage([{ ...register, x: { origins: [], seqs: [] } }]);
-          link.send({ t: "push", page, origin, from, upto: from + 1 });
-        }
-        // In its own name it may: it is a member.
-        const mine = { key: "object/Mine/one", text: "{}", ms: wall, c: 0, o: `${id}#1`, s: 1 };
-        const page = encodePage([{ ...mine, x: { origins: [], seqs: [] } }]);
-        link.send({ t: "push", page, origin: `${id}#1`, from: 0, upto: 1 });
-        return { received: (value) => said.push(JSON.stringify(value)), closed: () => undefined };
-      },
-    });
-    await eventually(() => said.length > 1 || socket.destroyed);
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    const { objects } = await controller.operator.call("listObjects", {});
-    expect(objects.filter(({ kind }) => kind === "Forged")).to.deep.equal([]);
-    const after = await controller.operator.call("replicationStatus", {});
-    expect(after.vv).not.to.have.property("ghost#1");
-    expect(await controller.operator.call("putObject", { value: { a: 1 } }, { id: "Cluster/x" })).to.include({
-      result: "created",
-    });
-    socket.destroy();
-  });
-
   it("S-17, S-24: cuts a peer that sends no messages but noise, deep nests or endless lines, and lives on", async () => {
     const { credentials } = await registered();
     const before = await settledRss();
@@ -156,27 +95,6 @@ describe("a controller among hostile peers", function () {
     }
     expect((await controller.operator.call("ready", {})).ready).to.equal(true);
     expect((await rss()) - before).to.be.lessThan(50);
-  });
-
-  it("S-17: answers 2,000 requests of noise on authenticated connections with nothing worse than a refusal", async () => {
-    const id = randomUUID();
-    const credentials = nodeCredentials(cluster, id);
-    const options = { ...parseEndpoint(controller.endpoint), ...credentials, rejectUnauthorized: false };
-    for (let round = 0; round < 40; round++) {
-      const socket = connectTls(options);
-      const gone = closed(socket);
-      for (let frame = 0; frame < 50; frame++) {
-        const noise = randomBytes(1 + (frame % 40) * 3).toString("latin1");
-        const path = frame % 2 === 0 ? "/v1/nodes/heartbeat" : `/${noise.replaceAll(/[^\x21-\x7e]/g, "x")}`;
-        const body = frame % 3 === 0 ? noise : `{"nodeId":${"[".repeat(frame)}`;
-        const length = frame % 7 === 0 ? 9e15 : Buffer.byteLength(body);
-        socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n${body}`);
-      }
-      socket.end(randomBytes(100));
-      await gone;
-    }
-    expect((await controller.operator.call("ready", {})).ready).to.equal(true);
-    expect(controller.log()).not.to.contain('"a bug ended');
   });
 
   for (const [what, first] of [

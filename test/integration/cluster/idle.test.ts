@@ -4,9 +4,7 @@ import { createTestCluster } from "#support/cluster.ts";
 import { startControllers } from "#support/controllers.ts";
 import { rateOf, useOf } from "#support/process-use.ts";
 
-describe("three controllers that have nothing to do", function () {
-  this.timeout(120_000);
-
+describe("three controllers that have nothing to do", () => {
   it("wake a few times a second, for pings and nothing else", async () => {
     const cluster = await createTestCluster();
     const { controllers, stop } = await startControllers(cluster, 3, { processes: true });

@@ -25,9 +25,7 @@ for (;;)
       } catch {}
 `;
 
-describe("a controller's state, whose owner is not root", function () {
-  this.timeout(60_000);
-
+describe("a controller's state, whose owner is not root", () => {
   it("H4: root restores nothing through a name that the owner can swap", async function () {
     if (process.getuid?.() !== 0) this.skip();
     const cluster = await createTestCluster();

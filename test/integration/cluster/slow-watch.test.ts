@@ -21,8 +21,7 @@ function followed(child: ChildProcess) {
   return { child, told: () => told, complained: () => complained, ended: once(child, "exit") };
 }
 
-describe("a watch whose client does not read", function () {
-  this.timeout(120_000);
+describe("a watch whose client does not read", () => {
   let cluster: TestCluster;
   let controller: TestController;
   let project: TestProject;

@@ -13,7 +13,7 @@ describe("the store of a process that is killed", () => {
     } finally {
       await dir.remove();
     }
-  }).timeout(120_000);
+  });
 
   it("loses nothing that a real controller acknowledged, in 10 kills while operators write", async () => {
     const cluster = await createTestCluster();
@@ -23,5 +23,5 @@ describe("the store of a process that is killed", () => {
     } finally {
       await cluster.remove();
     }
-  }).timeout(120_000);
+  });
 });

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -85,6 +86,7 @@ while True:
     await chmod(join(dir.path, "systemd-notify"), 0o755);
     const supervisor = supervise({ NOTIFY_SOCKET: socket, WATCHDOG_USEC: "3000", WATCHDOG_PID: "1", PATH: dir.path });
     supervisor.ready();
+    await eventually(() => existsSync(`${dir.path}/told`));
     await new Promise((resolve) => setTimeout(resolve, 100));
     supervisor.stopping();
     expect(await readFile(`${dir.path}/told`, "utf8")).not.to.contain("WATCHDOG");

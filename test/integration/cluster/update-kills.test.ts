@@ -19,12 +19,11 @@ async function takes({ operator }: TestController, name: string, signed: SignedS
   }
 }
 
-const wanted = 50;
+const wanted = 20;
 const maxUnavailable = 3;
 
 /** The owner as a real process, killed where it stands, again and again: with every transition it has written it goes on, or another one does. */
-describe("a cluster update whose owner is killed", function () {
-  this.timeout(300_000);
+describe("a cluster update whose owner is killed", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;
@@ -92,10 +91,10 @@ describe("a cluster update whose owner is killed", function () {
         },
         ...(bundle && { bundle }),
       });
-      await eventually(() => takes(first, name, signed), 30_000);
+      await eventually(() => takes(first, name, signed));
       for (;;) {
         await sleep(Math.random() * 400);
-        const view = await eventually(() => get(name), 30_000);
+        const view = await eventually(() => get(name));
         if (view.phase === "succeeded") break;
         expect(["pending", "ready", "rolling_out"], JSON.stringify(view, undefined, 1)).to.include(view.phase);
         if (kills >= wanted) continue;
@@ -106,28 +105,25 @@ describe("a cluster update whose owner is killed", function () {
         // Now and then it stays away for a while, and another one takes over.
         if (kills % 5 === 0) {
           const other = controllers.find((one) => one !== owner) as TestController;
-          await eventually(
-            () => other.operator.call("takeOverUpdate", {}, { id: name }).then(({ owner: id }) => id === other.id),
-            30_000,
+          await eventually(() =>
+            other.operator.call("takeOverUpdate", {}, { id: name }).then(({ owner: id }) => id === other.id),
           );
           takeovers++;
           await sleep(Math.random() * 300);
         }
         await owner.start();
       }
-      await eventually(
-        async () =>
-          (await Promise.all(controllers.map(({ operator }) => operator.call("getUpdate", {}, { id: name })))).every(
-            ({ phase }) => phase === "succeeded",
-          ),
-        30_000,
+      await eventually(async () =>
+        (await Promise.all(controllers.map(({ operator }) => operator.call("getUpdate", {}, { id: name })))).every(
+          ({ phase }) => phase === "succeeded",
+        ),
       );
       const present = new Set(nodes.nodes.map((node) => node.present().id));
       expect([...present]).to.deep.equal([bundle?.storePath]);
     }
     expect(wrong).to.deep.equal([]);
     expect(most).to.be.within(2, maxUnavailable);
-    expect(takeovers).to.be.at.least(8);
+    expect(takeovers).to.be.at.least(3);
     expect([...moments]).to.include.members(["pending", "preparing", "activating", "succeeded"]);
   });
 });

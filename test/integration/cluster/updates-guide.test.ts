@@ -8,8 +8,7 @@ const page = join(import.meta.dirname, "../../../docs/updates.md");
 /** As the page calls the three site.controllers. */
 const shown = ["192.0.2.11", "192.0.2.12", "192.0.2.14"].map((host) => `${host}:9090`);
 
-describe("the guides of docs/updates.md, command by command", function () {
-  this.timeout(120_000);
+describe("the guides of docs/updates.md, command by command", () => {
   let site: UpdateSite;
 
   before(async () => {

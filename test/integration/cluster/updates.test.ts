@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { ReplyOf } from "#api/methods.ts";
 import { contextFolder } from "#pki/contexts.ts";
 import { eventually } from "#support/cluster.ts";
-import { areAllInStep, type TestController } from "#support/controllers.ts";
+import { areAllInStep, reasonOf, type TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import type { Ended } from "#support/kcore.ts";
 import type { Answer } from "#support/rollout-nodes.ts";
@@ -17,8 +17,7 @@ type Plan = ReplyOf<"planUpdate">;
 /** Of a node that is in the roster, and is this machine. */
 const hereId = randomUUID();
 
-describe("cluster updates by their commands, against three real controllers", function () {
-  this.timeout(120_000);
+describe("cluster updates by their commands, against three real controllers", () => {
   let site: UpdateSite;
   /** By host name: what a node answers with, instead of doing as it is told. */
   const answers = new Map<string, (step: string) => Answer | Promise<Answer>>();
@@ -41,7 +40,7 @@ describe("cluster updates by their commands, against three real controllers", fu
     eventually(async () => {
       const view = await get(name);
       return view.phase === phase && view;
-    }, 20_000);
+    });
 
   /** Writes a manifest that means these nodes. */
   const manifest = (name: string, names: readonly string[], version: string, more: object = {}): string =>
@@ -72,7 +71,17 @@ steps:
 `,
     });
   });
-  afterEach(() => answers.clear());
+  afterEach(async function () {
+    answers.clear();
+    if (this.currentTest?.state !== "failed") return;
+    // What it left open would keep its nodes from the tests behind it.
+    const { operator } = at(1);
+    const { updates } = await operator.call("listUpdates", {});
+    await eventually(async () => {
+      const ends = updates.map(({ name }) => reasonOf(operator.call("cancelUpdate", {}, { id: name })));
+      return (await Promise.all(ends)).every((reason) => reason === "UPDATE_ENDED");
+    });
+  });
   after(() => site?.stop());
 
   it("plan, apply, get, list, approve, cancel, rollback: the sequence of who comes from another tool", async () => {
@@ -198,17 +207,6 @@ steps:
     expect(plan?.nodes.map(({ blockers }) => blockers.length)).to.deep.equal([0, 1]);
   });
 
-  it("a name that no node has, of the selector or of the canary, keeps it from being begun", async () => {
-    const strategy = { type: "canary", canary: { nodeIds: ["n44", "n1"] } };
-    const file = manifest("mistyped", ["n5", "n55"], "0.4.0", { strategy });
-    const { code, stdout } = await kcore("plan", "-f", file, "--bundle", "0.4.0");
-    expect(code, stdout).to.equal(1);
-    expect(stdout)
-      .to.match(/^blocked: no node of this cluster is “n55”, which selector\.nodeIds names$/m)
-      .and.to.match(/^blocked: no node of this cluster is “n44”, which strategy\.canary\.nodeIds names$/m)
-      .and.to.match(/^blocked: strategy\.canary\.nodeIds names “n1”, which the selector leaves out: select it, too/m);
-  });
-
   it("kcore diff and kcore apply take it as any other manifest", async () => {
     const file = manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto" });
     const words = ["-f", file, "--bundle", "0.4.0"];
@@ -228,45 +226,6 @@ steps:
     expect(refused.code).to.equal(1);
     expect(JSON.parse(refused.stdout)).to.have.nested.property("[0].phase", "refused");
   });
-
-  it("canaries: the rest waits for promote", async () => {
-    const strategy = { type: "canary", canary: { nodeIds: ["n2"] } };
-    const file = manifest("canary", ["n1", "n2"], "0.5.0", { strategy, approvalPolicy: "auto" });
-    const { child, ended } = start(
-      "update",
-      "cluster",
-      "apply",
-      "-f",
-      file,
-      "--bundle",
-      "0.5.0",
-      "--passphrase-file",
-      "passphrase",
-      "-w",
-    );
-    let seen = "";
-    child.stdout?.on("data", (text: string) => (seen += text));
-    await eventually(() => seen.includes("waits for promotion; kcore update cluster promote canary"), 20_000);
-    expect(site.node("n1").present().version).not.to.equal("0.5.0");
-    expect(await does("promote", "canary")).to.contain("canary is promoted");
-    expect((await ended).code).to.equal(0);
-    expect(site.node("n1").present().version).to.equal("0.5.0");
-  });
-
-  it("cancel: a node that is being activated is not interrupted, the next one never begun", async () => {
-    const held = Promise.withResolvers<Answer>();
-    answers.set("n3", (step) => (step === "activate" ? held.promise : { ok: true }));
-    await apply(manifest("stopped", ["n3", "n4"], "0.5.0", { approvalPolicy: "auto" }));
-    await eventually(async () => (await get("stopped")).nodeStatus[0]?.phase === "activating", 20_000);
-    await does("cancel", "stopped");
-    expect(await reachesWait("stopped")).to.contain("n3");
-    held.resolve({ ok: true });
-    const view = await reaches("stopped", "cancelled");
-    expect(view.nodeStatus.map(({ phase }) => phase)).to.deep.equal(["succeeded", "cancelled"]);
-    expect((await kcore("get", "stopped", "-w")).code).to.equal(1);
-  });
-
-  const reachesWait = (name: string): Promise<string> => eventually(async () => (await get(name)).waits, 20_000);
 
   it("a node that fails ends it, with its reason; -o json -w tells each transition on a line", async () => {
     answers.set("n4", (step) =>
@@ -323,52 +282,6 @@ steps:
       kind: "drain",
       message: "it ran out of its 8 s: evicting web",
     });
-  });
-
-  it("attend: a drained node that failed and went back by itself gets its work back, behind the end of the update", async () => {
-    const failure = { kind: "service", message: "it died" } as const;
-    answers.set("n4", (step) => (step === "activate" ? { ok: false, failure } : { ok: true }));
-    const drain = { enabled: true, command: "true", after: { command: "test -e quorum && echo $KCORE_NODE >>back" } };
-    const rollback = { automatic: true };
-    await apply(manifest("undrained", ["n4"], "0.6.0", { drain, rollback, approvalPolicy: "auto" }));
-    const watched = await kcore("get", "undrained", "-w");
-    expect(watched.code, watched.stderr + watched.stdout).to.equal(1);
-    expect(watched.stderr).to.contain("n4: undrain failed: it exits with 1");
-    expect((await get("undrained")).reason).to.equal("n4: it died; n4 stays drained: undrain: it exits with 1");
-
-    writeFileSync(pathOf("quorum"), "");
-    expect((await kcore("attend", "undrained")).stderr).to.contain("n4: undrain is done");
-    await eventually(async () => (await get("undrained")).reason === "n4: it died");
-    await apply(manifest("undrained-then", ["n4"], "0.6.0", { drain, rollback, approvalPolicy: "auto" }));
-    const then = await kcore("get", "undrained-then", "-w");
-    expect(then.code, then.stderr + then.stdout).to.equal(1);
-    expect(readFileSync(pathOf("back"), "utf8")).to.equal("n4\nn4\n");
-    const view = await get("undrained-then");
-    expect(view).to.include({ phase: "rolled_back", reason: "n4: it died" });
-    expect(view.nodeStatus[0]).to.include({ phase: "failed" }).and.not.have.property("hook");
-  });
-
-  it("attend: a drain that goes on when its update is called off is ended, and only then work comes back", async () => {
-    const turns = pathOf("turns");
-    const drain = {
-      enabled: true,
-      command: "trap 'echo $KCORE_NODE ended >>turns; exit 1' TERM; echo $KCORE_NODE draining >>turns; sleep 60 & wait",
-      after: { command: "echo $KCORE_NODE back >>turns" },
-    };
-    const strategy = { type: "batch", maxUnavailable: 2 };
-    await apply(manifest("drain-called-off", ["n4", "n5"], "0.6.0", { drain, strategy, approvalPolicy: "auto" }));
-    const watching = kcore("get", "drain-called-off", "-w");
-    const said = (): readonly string[] => readFileSync(turns, { encoding: "utf8", flag: "a+" }).trim().split("\n");
-    await eventually(() => said().length === 2, 20_000);
-    await kcore("cancel", "drain-called-off");
-    const { code, stderr } = await watching;
-    expect(code, stderr).to.equal(1);
-    for (const node of ["n4", "n5"]) {
-      expect(said().filter((line) => line.startsWith(node))).to.deep.equal(
-        ["draining", "ended", "back"].map((word) => `${node} ${word}`),
-      );
-      expect(stderr).to.contain(`${node}: drain is ended: it is not asked for any more\n`);
-    }
   });
 
   it("attend: a state is applied to the node as kcore state apply does it, and leaves a record", async () => {
@@ -488,7 +401,7 @@ steps:
     const held = Promise.withResolvers<Answer>();
     answers.set("n1", (step) => (step === "prepare" ? held.promise : { ok: true }));
     await apply(manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto" }), "-s", at(0).endpoint);
-    await eventually(async () => (await get("handed")).nodeStatus[0]?.phase === "preparing", 20_000);
+    await eventually(async () => (await get("handed")).nodeStatus[0]?.phase === "preparing");
     expect(await does("takeover", "handed")).to.contain("it was before; for another");
     const refused = await kcore("takeover", "handed", "--force");
     expect(refused.code).to.equal(2);
@@ -497,7 +410,7 @@ steps:
     const unheard = await eventually(async () => {
       const { stderr } = await kcore("approve", "handed", "-s", at(1).endpoint);
       return stderr.includes("is not heard of") && stderr;
-    }, 20_000);
+    });
     expect(unheard).to.contain("kcore update cluster takeover handed");
     const taken = await does("takeover", "handed", "-s", at(1).endpoint);
     expect(taken).to.equal(`handed is owned by ${at(1).endpoint}: epoch 3, granted by 2 of 3 controllers\n`);
@@ -510,27 +423,5 @@ steps:
     expect(await apply(file, "-s", at(0).endpoint)).to.match(/^handed updated: generation 2/);
     const forced = await json<object>("takeover", "handed", "--force", "--old-owner-is-dead", "-s", at(2).endpoint);
     expect(forced).to.include({ name: "handed", epoch: 4, owner: at(2).id, controllers: 3 });
-  });
-
-  it("--again: what has ended is its next generation, approved anew; what has not stays as it is", async () => {
-    const file = manifest("once-more", ["n2", "n4"], "0.7.0");
-    answers.set("n4", (step) =>
-      step === "activate" ? { ok: false, failure: { kind: "service", message: "it died" } } : { ok: true },
-    );
-    await apply(file);
-    expect(await does("apply", "-f", file, "--bundle", "0.7.0", "--again")).to.match(/^once-more unchanged: gen/);
-    await does("approve", "once-more", "--yes");
-    await reaches("once-more", "failed");
-    answers.clear();
-    const touched: string[] = [];
-    answers.set("n2", (step) => (touched.push(step), { ok: true }));
-    expect(await json("plan", "once-more", "--again")).to.have.nested.property("[0].generation", 2);
-    expect(await apply(file, "--again")).to.match(
-      /^once-more updated: generation 2, hash \S+\nnext: kcore update cluster approve once-more\n$/,
-    );
-    expect(await does("approve", "once-more", "--yes", "-w")).to.match(
-      /^n4 \(DC2\) succeeded: runs 0\.7\.0\nonce-more succeeded, generation 2, 2\/2 done\n$/m,
-    );
-    expect(touched).to.deep.equal([]);
   });
 });

@@ -18,8 +18,7 @@ interface Web {
   readonly end: () => Promise<Ended>;
 }
 
-describe("kcore web with a cluster", function () {
-  this.timeout(60_000);
+describe("kcore web with a cluster", () => {
   let cluster: TestCluster;
   let stranger: TestCluster;
   let controllers: readonly TestController[];

@@ -80,8 +80,7 @@ class Pushing {
   }
 }
 
-describe("what a push costs a node", function () {
-  this.timeout(120_000);
+describe("what a push costs a node", () => {
   let targets: Targets;
   const open: Pushing[] = [];
 

@@ -118,8 +118,7 @@ interface Undisturbed {
   readonly points: number;
 }
 
-describe("a batch of data steps under fault", function () {
-  this.timeout(300_000);
+describe("a batch of data steps under fault", () => {
   const scenes = new Set<Scene>();
   const sceneOn = (shell: string): Scene => {
     const scene = new Scene(shell);

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { placeOf } from "#engine/sealed/places.ts";
 import { sealFor } from "#engine/sealed/seal.ts";
+import { hangLimit } from "#support/limit.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import { person } from "#support/sealed.ts";
 
@@ -31,8 +32,7 @@ const timer = setInterval(look, 2);
 process.on("SIGTERM", () => { clearInterval(timer); console.log("rounds " + rounds); process.exit(0); });
 `;
 
-describe("canary secrets in whole runs of kcore", function () {
-  this.timeout(60_000);
+describe("canary secrets in whole runs of kcore", () => {
   let project: string;
   let state: string;
   let target: string;
@@ -131,7 +131,7 @@ steps:
           cwd: project,
           env,
           encoding: "utf8",
-          timeout: 30_000,
+          timeout: hangLimit,
         }),
       };
     } catch (error) {

@@ -21,8 +21,7 @@ import { draftOf, sessionOn } from "#support/sessions.ts";
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 const pattern = readFileSync("/proc/sys/kernel/core_pattern", "utf8").trim();
 
-describe("Core dumps", function () {
-  this.timeout(60_000);
+describe("Core dumps", () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "kcore-core-"));

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { followerText, runnerCommand, type RunVariables } from "#engine/program/bootstrap.ts";
+import { hangLimit } from "#support/limit.ts";
 import { shells } from "#support/steps.ts";
 
 const entry = 'IFS= read -r k; eval "$k"';
 
-describe("bytes of a program that are lost on its way", function () {
-  this.timeout(60_000);
+describe("bytes of a program that are lost on its way", () => {
   let folder: string;
   let run: RunVariables;
   beforeEach(() => {
@@ -30,7 +30,7 @@ describe("bytes of a program that are lost on its way", function () {
   /** What the node says to these bytes. */
   function sayOf(shell: string, input: Uint8Array): string {
     const [program = "", ...words] = shell.split(" ");
-    return spawnSync(program, [...words, "-c", entry], { input, encoding: "utf8", timeout: 10_000 }).stdout;
+    return spawnSync(program, [...words, "-c", entry], { input, encoding: "utf8", timeout: hangLimit }).stdout;
   }
   const follower = (): Buffer => Buffer.from(followerText(run, { offset: 0, seen: "" }));
   const without = (bytes: Buffer, at: number, length: number): Buffer =>

@@ -9,8 +9,7 @@ import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 
-describe("a full disk on a node", function () {
-  this.timeout(30_000);
+describe("a full disk on a node", () => {
   let folder: string;
   let small: string;
   beforeEach(() => {

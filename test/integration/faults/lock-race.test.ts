@@ -6,8 +6,7 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 
-describe("many runs on one node at once", function () {
-  this.timeout(60_000);
+describe("many runs on one node at once", () => {
   let folder: string;
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-race-"))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));

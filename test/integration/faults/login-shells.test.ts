@@ -25,8 +25,7 @@ const shells: Readonly<Record<string, string>> = {
   mksh: "/usr/bin/mksh",
 };
 
-describe("odd logins", function () {
-  this.timeout(30_000);
+describe("odd logins", () => {
   let sshd: SshServer;
   // What a login shell started may still make folders for a moment: in this one it cannot.
   let all: string;
@@ -95,10 +94,11 @@ describe("odd logins", function () {
 
   it("F-12 runs a whole program behind noisy files of root", async () => {
     for (const file of rcFiles) writeFileSync(join(sshd.home("root"), file), noise);
-    const run = sessionOn("/var/tmp/kcore-login-state", { endpoint: { ...sshd.endpoint(), name: "n1" } });
+    const state = mkdtempSync("/var/tmp/kcore-login-");
+    const run = sessionOn(state, { endpoint: { ...sshd.endpoint(), name: "n1" } });
     const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("hello", hello)] }]);
     await run.session.finish(outcome);
-    rmSync("/var/tmp/kcore-login-state", { recursive: true, force: true });
+    rmSync(state, { recursive: true, force: true });
     expect([outcome, problem]).to.deep.equal(["done", undefined]);
   });
 
@@ -139,14 +139,12 @@ describe("odd logins", function () {
             return user === "root" ? { ...host, exec: (_, given) => host.exec("exec sh", given) } : host;
           },
         });
-        const began = performance.now();
         const stages = work === "a ping" ? [] : [{ stage: "s", drafts: [draftOf("hello", hello)] }];
         const { problem } = await run.session.perform(stages);
         await run.session.finish("failed");
         expect(problem).to.deep.include({ code: "NODE_SHELL_UNUSABLE" });
         expect(problem?.message).to.contain("another shell reads what kcore sends");
         expect(problem?.hint).to.contain(".bashrc");
-        expect(performance.now() - began).to.be.lessThan(3_000);
       });
 
   it("F-12 says so when the login shell is no shell", async () => {

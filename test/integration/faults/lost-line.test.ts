@@ -5,19 +5,18 @@ import { join } from "node:path";
 import { blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
-import { startCuttingLine, type CuttingLine } from "#support/cutting-line.ts";
+import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-describe("a line that breaks at any byte", function () {
-  this.timeout(90_000);
+describe("a line that breaks at any byte", () => {
   let sshd: SshServer;
-  let line: CuttingLine;
+  let line: DelayLine;
   let folder: string;
   before(async () => {
     sshd = await startSshd();
-    line = await startCuttingLine(sshd.port);
+    line = await startDelayLine({ target: { port: sshd.port } });
   });
   after(async () => {
     await line.close();

@@ -37,8 +37,7 @@ function step(texts: readonly string[]): Step {
   return { want: Object.fromEntries(facts), probe: join2(facts.map(([name, text]) => sh`fact ${name} ${text}`)) };
 }
 
-describe("any text through quoting", function () {
-  this.timeout(60_000);
+describe("any text through quoting", () => {
   const samples = (seed: number): string[] => fc.sample(anyText, { numRuns: perProgram, seed });
 
   for (const shell of shells)

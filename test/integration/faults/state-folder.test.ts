@@ -23,8 +23,7 @@ import { draftOf, sessionOn } from "#support/sessions.ts";
 
 const nobody = 65_534;
 
-describe("the state folder of a node", function () {
-  this.timeout(30_000);
+describe("the state folder of a node", () => {
   let folder: string;
   let state: string;
   beforeEach(() => {

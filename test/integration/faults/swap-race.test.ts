@@ -40,8 +40,7 @@ for (;;) {
 }
 `;
 
-describe("a file that another user wants", function () {
-  this.timeout(60_000);
+describe("a file that another user wants", () => {
   let folder: string;
   let victim: string;
   let attack: ChildProcess | undefined;

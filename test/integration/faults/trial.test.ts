@@ -14,8 +14,7 @@ import { stepOf } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 /** What a change may do to the way in, tried on OpenSSH itself. */
-describe("a change on trial", function () {
-  this.timeout(60_000);
+describe("a change on trial", () => {
   let sshd: SshServer;
   let temp: TempDir;
   let pidFile: string;

@@ -78,7 +78,7 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
       await kube().resume();
       await kube().patch(`${pods}/p`, { metadata: { finalizers: null } });
     };
-    const result = await node(kube().kubeconfig(), { drained: true, drainTimeout: "50s" }, context);
+    const result = await node(kube().kubeconfig(), { drained: true, drainTimeout: "120s" }, context);
     await away;
     expect(result.changed).to.equal(true);
     expect(context.notes.some((text) => /^waiting: the API server .* does not answer: /.test(text))).to.equal(true);

@@ -107,7 +107,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
       message: "after 1.5 s ConfigMap default/held is still there, held by its finalizers example.com/hold",
     });
     expect((await plan(absent)).changed, "when it goes cannot be told").to.equal("unknown");
-    const leaving = run({ ...absent, wait: { timeout: "30s" } });
+    const leaving = run({ ...absent, wait: { timeout: "120s" } });
     await kube().patch(`${maps}/held`, { metadata: { finalizers: null } });
     expect((await leaving).changed, "somebody else deleted it").to.equal(false);
   });
@@ -231,7 +231,7 @@ spec:
       spec: { selector: { matchLabels: labels }, template },
     };
     const deployment = "/apis/apps/v1/namespaces/default/deployments/web";
-    const wait = { condition: "Available", timeout: "20s" };
+    const wait = { condition: "Available", timeout: "120s" };
     await run({ manifest });
     expect((await plan({ manifest, wait })).changed).to.equal("unknown");
     const tooShort = await rejectionOf(run({ manifest, wait: { ...wait, timeout: "1s" } }));

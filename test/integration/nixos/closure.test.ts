@@ -60,8 +60,7 @@ function killRunner(state: string): void {
   process.kill(Number(readlinkSync(join(state, "lock", String(highest))).split(":")[0]), "SIGKILL");
 }
 
-describe("a closure of the bastion's store, with the real Nix on both sides", function () {
-  this.timeout(120_000);
+describe("a closure of the bastion's store, with the real Nix on both sides", () => {
   let folder: TempDir;
   const path = process.env["PATH"];
   before(async function () {

@@ -1,21 +1,13 @@
-import { execFileSync, spawnSync } from "node:child_process";
-import {
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
-import { basename, join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import { nixosConfig } from "#actions/nixos-config.ts";
 import { nixosInstalled } from "#engine/modules/nixos-installed.ts";
 import { osLive } from "#engine/modules/os-live.ts";
 import { diskGuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { actionContext } from "#support/action-context.ts";
+import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { liveFacts, withOwnStore } from "#support/nixos.ts";
 import { makeProject } from "#support/project.ts";
 import { nodeEntry } from "#support/runs.ts";
@@ -30,24 +22,18 @@ const run = (command: string, ...args: readonly string[]): string =>
  * What nixos.installed does to a disk, with a real Nix, a real disk and a stand-in for nixos-install, in a mount namespace that passes for a live
  * system. The real nixos-install needs nixpkgs, and has never been run by these tests.
  */
-describe("nixos.installed", function () {
-  this.timeout(120_000);
+describe("nixos.installed", () => {
   let project: TempDir;
+  let disk: LoopDisk | undefined;
   let device: string;
   let byId: string;
   let flake: unknown;
 
   before(async function () {
     project = await makeProject({});
-    byId = basename(project.path);
-    const image = join(project.path, "image");
-    writeFileSync(image, "");
-    truncateSync(image, 512 * 2 ** 20);
-    const { status, stdout } = spawnSync("losetup", ["-f", "--show", image], { encoding: "utf8" });
-    if (status !== 0) return this.skip();
-    device = stdout.trim();
-    mkdirSync("/dev/disk/by-id", { recursive: true });
-    symlinkSync(device, join("/dev/disk/by-id", byId));
+    disk = openLoopDisk(project.path, Buffer.alloc(0), 512 * 2 ** 20);
+    if (!disk) return this.skip();
+    ({ device, byId } = disk);
     const node = nodeEntry("n1", { disks: [{ byId, use: "os" }] });
     const owner = { node: node.name, nodeId: node.id };
     const guids = ["bios", "esp", "root"].flatMap((partition, index) => [
@@ -66,7 +52,7 @@ describe("nixos.installed", function () {
       ...guids,
       device,
     );
-    run("partx", "-a", device);
+    run("partx", "-u", device);
     // Only what the installer is for: nixpkgs stands in the live system's store.
     const nixpkgs = join(project.path, "nixpkgs");
     cpSync(standIn, nixpkgs, { recursive: true });
@@ -79,11 +65,7 @@ describe("nixos.installed", function () {
     flake = made.outputs["flake"];
   });
   after(async () => {
-    rmSync(join("/dev/disk/by-id", byId), { force: true });
-    if (device) {
-      spawnSync("partx", ["-d", device]);
-      run("losetup", "-d", device);
-    }
+    disk?.remove();
     await project.remove();
   });
   beforeEach(() => void run("mkfs.ext4", "-q", "-F", `${device}p3`));

@@ -9,8 +9,7 @@ const timeouts = { rebootSeconds: 600_000, prepareSeconds: 120, activateSeconds:
  * An update of a NixOS machine from the order to the report: the real updater, Nix, flakes in git, store, profile and generations. Stand-ins:
  * nixpkgs, switch-to-configuration, systemd with its boot loader, and the boot itself.
  */
-describe("updates of a NixOS machine", function () {
-  this.timeout(180_000);
+describe("updates of a NixOS machine", () => {
   let machine: NixosMachine;
   let first: string;
   before(function () {

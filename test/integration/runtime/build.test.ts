@@ -22,8 +22,7 @@ import { unpackExport } from "#support/nar.ts";
 
 const repository = join(import.meta.dirname, "..", "..", "..");
 
-describe("the runtime for nodes", function () {
-  this.timeout(120_000);
+describe("the runtime for nodes", () => {
   let folder: string;
   let root: string;
   let runtime: Runtime;

@@ -28,8 +28,7 @@ const { steps } = parsePlainYaml(
 const step = steps.find(({ id }) => id === "controller's rotated key");
 
 /** The step's own sh, in folders of the test, with `nobody` for the controller's user. */
-describe("the state kcore/key, where a controller's certificate was rotated", function () {
-  this.timeout(20_000);
+describe("the state kcore/key, where a controller's certificate was rotated", () => {
   let dir: string;
   let certs: string;
   let pki: string;

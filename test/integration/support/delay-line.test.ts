@@ -30,7 +30,7 @@ describe("delay line", () => {
     const since = performance.now();
     client.write("a");
     expect(await answer()).to.equal("a");
-    expect(performance.now() - since).to.be.within(38, 200);
+    expect(performance.now() - since).to.be.at.least(38);
     client.write("b");
     expect(await answer()).to.equal("b");
     expect([line.turns, line.bytesUp, line.connections]).to.deep.equal([2, 2, 1]);

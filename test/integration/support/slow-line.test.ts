@@ -3,7 +3,8 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
 import { portOf, startSlowLine } from "../../../bench/push/slow-line.ts";
 
-const rtt = 80;
+/** Long enough for what a busy machine adds to be a part of it. */
+const rtt = 300;
 
 describe("the line of bench:push", () => {
   let server: Server;
@@ -39,7 +40,7 @@ describe("the line of bench:push", () => {
   /** Round trips that it takes: the least of several, as a busy machine only adds to them. */
   async function roundTrips(work: (since: () => void) => Promise<unknown>): Promise<number> {
     let least = Infinity;
-    for (let tries = 0; tries < 6; tries++) {
+    for (let tries = 0; tries < 3; tries++) {
       let start = performance.now();
       await work(() => (start = performance.now()));
       least = Math.min(least, (performance.now() - start) / rtt);
@@ -61,7 +62,7 @@ describe("the line of bench:push", () => {
 
   it("takes one round trip for what fits into the first window, and counts it", async () => {
     expect(await answered(10_000)).to.be.within(0.95, 1.9);
-    expect(sent).to.equal(60_000);
+    expect(sent).to.equal(30_000);
   });
 
   it("takes two more when three windows are needed, each twice the one before", async () => {

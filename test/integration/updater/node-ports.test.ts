@@ -11,6 +11,7 @@ import { names, readReport, writeOrder } from "#updater/files.ts";
 import { lockFolder } from "#pki/lock-folder.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import type { Ports } from "#updater/ports.ts";
+import { hangLimit } from "#support/limit.ts";
 import { statementOf } from "#support/update-world.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
@@ -27,16 +28,16 @@ describe("what the updater does to its node", () => {
   const at = (name: string): string => join(folder.path, name);
 
   it("runs a program with nothing of its own environment, and keeps the end of what it says", async () => {
-    const ended = await ports.run(["sh", "-c", "env | cut -d= -f1 | sort; echo why >&2; exit 3"], 10_000);
+    const ended = await ports.run(["sh", "-c", "env | cut -d= -f1 | sort; echo why >&2; exit 3"], hangLimit);
     expect({ ...ended, stdout: ended.stdout.split("\n") }).to.deep.equal({
       code: 3,
       stdout: ["HOME", "LC_ALL", "PATH", "PWD", ""],
       stderr: "why\n",
     });
-    expect((await ports.run(["seq", "100000"], 10_000)).stdout)
+    expect((await ports.run(["seq", "100000"], hangLimit)).stdout)
       .to.match(/^[\d\n]{16384}$/)
       .and.match(/\n100000\n$/);
-    expect(await ports.run(["no-such-program"], 10_000)).to.deep.include({ code: 127 });
+    expect(await ports.run(["no-such-program"], hangLimit)).to.deep.include({ code: 127 });
   });
 
   it("kills a program whose time is over, with all that it started", async () => {
@@ -50,7 +51,7 @@ describe("what the updater does to its node", () => {
   });
 
   it("ends with its signal, and what it runs with it", async () => {
-    const ended = Promise.allSettled([ports.run(["sleep", "60"], 60_000), ports.sleep(60_000)]);
+    const ended = Promise.allSettled([ports.run(["sleep", "60"], hangLimit), ports.sleep(hangLimit)]);
     stop.abort();
     for (const one of await ended)
       expect(one.status === "rejected" && (one.reason as Error).name).to.equal("AbortError");
@@ -98,11 +99,11 @@ describe("what the updater does to its node", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
     try {
-      expect(await ports.ask(`http://127.0.0.1:${port}/`, 5_000)).to.equal(302);
+      expect(await ports.ask(`http://127.0.0.1:${port}/`, hangLimit)).to.equal(302);
     } finally {
       server.close();
     }
-    expect(await ports.ask(`http://127.0.0.1:${port}/`, 5_000).catch((error: unknown) => error)).to.be.an("error");
+    expect(await ports.ask(`http://127.0.0.1:${port}/`, hangLimit).catch((error: unknown) => error)).to.be.an("error");
   });
 
   it("has a folder for itself as long as it lives", async () => {

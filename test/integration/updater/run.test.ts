@@ -13,8 +13,7 @@ import { statementOf } from "#support/update-world.ts";
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 
 /** The process as systemd starts it. What it then does with Nix and systemd is for the lab. */
-describe("kcore updater run", function () {
-  this.timeout(30_000);
+describe("kcore updater run", () => {
   let cluster: TestCluster;
   let folder: string;
   let config: object;

@@ -6,8 +6,7 @@ import { UpdateNodes } from "#support/update-nodes.ts";
 
 const all = "  selector: { allNodes: true }\n";
 
-describe("kcore orchestrate update", function () {
-  this.timeout(180_000);
+describe("kcore orchestrate update", () => {
   let nodes: UpdateNodes;
   afterEach(() => nodes.stop());
 

@@ -36,8 +36,7 @@ const statement = JSON.stringify(
 
 describe("runtime.updated with a stand-in of the updater", () => {
   for (const shell of shells)
-    describe(`on ${shell}`, function () {
-      this.timeout(30_000);
+    describe(`on ${shell}`, () => {
       let temp: TempDir;
       let updater: ChildProcess | undefined;
       beforeEach(async () => {

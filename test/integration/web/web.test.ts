@@ -24,8 +24,7 @@ const states = (path: string) => `steps:
     command.run: { cmd: "grep -q good ${path}/{{ node.name }} || { echo it is bad >&2; exit 3; }" }
 `;
 
-describe("kcore web", function () {
-  this.timeout(60_000);
+describe("kcore web", () => {
   let project: TestProject;
   let browser: Browser;
   let web: { readonly child: ChildProcess; readonly ended: Promise<Ended> };

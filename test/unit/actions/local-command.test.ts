@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { localCommand } from "#actions/local-command.ts";
 import { secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { actionContext } from "#support/action-context.ts";
+import { eventually } from "#support/cluster.ts";
 
 describe("local.command", () => {
   let project: string;
@@ -90,8 +90,7 @@ describe("local.command", () => {
     ).catch((error: Error) => error);
     expect(ended).to.have.property("name", "AbortError");
     const child = (await readFile(join(project, "child"), "utf8")).trim();
-    for (let tries = 0; tries < 50 && isRunning(child); tries++) await sleep(2);
-    expect(isRunning(child)).to.equal(false);
+    await eventually(() => !isRunning(child));
   });
 
   it("F-10: endless output ends the command, and is told", async () => {

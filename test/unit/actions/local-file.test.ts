@@ -47,6 +47,7 @@ describe("local.file", () => {
     await act("run", { ...admin, mode: "0640" });
     expect(await file()).to.equal("a key\n");
     expect((await stat(join(project, admin.path))).mode & 0o777).to.equal(0o640);
+    expect((await act("run", admin)).result, "the mode alone").to.deep.include({ changed: true });
   });
 
   it("takes the place of a link instead of writing where it leads to", async () => {

@@ -1,5 +1,4 @@
-import { generateKeyPairSync } from "node:crypto";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { discardNext, keepNextKey, settleNext, swapIn } from "#agent/certificate-files.ts";
@@ -9,6 +8,7 @@ import { loadCredentials } from "#api/credentials.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
 import { renewalChallenge } from "#pki/challenges.ts";
 import { issueLeaf } from "#pki/issue.ts";
+import { generateKey, publicDer } from "#pki/keys.ts";
 import { createTestCluster, issueTo, writeCredentials } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { codeOf } from "#support/rejection.ts";
@@ -98,8 +98,27 @@ describe("the renewal of a node's certificate", () => {
   });
 
   it("refuses a certificate that ends no later", () => {
-    const spki = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ type: "spki", format: "der" });
-    expect(refusalOf(present.cert, { spki: spki.toString("base64"), present, now })).to.be.a("string");
+    const key = generateKey();
+    const refusal = (at: number): string | undefined => {
+      const { cert } = issueTo(cluster.authority, "node", nodeId, { key, now: at });
+      return refusalOf(cert, { spki: publicDer(key).toString("base64"), present, now });
+    };
+    expect(refusal(now - 61 * dayMs)).to.equal("it ends no later than the present one");
+    expect(refusal(now - 60 * dayMs)).to.equal(undefined);
+  });
+
+  it("puts the key in place before its certificate, and takes no certificate without its key", async () => {
+    const next = issueTo(cluster.authority, "node", nodeId);
+    await keepNextKey(files, next.key);
+    await rm(files.certFile);
+    await mkdir(join(files.certFile, "in the way"), { recursive: true });
+    await swapIn(files, next.cert).catch(() => undefined);
+    await rm(files.certFile, { recursive: true });
+    expect(await settleNext(files)).to.equal("finished");
+    expect((await loadCredentials(files, "node")).cert).to.equal(next.cert);
+    await writeFile(`${files.certFile}.next`, issueTo(cluster.authority, "node", nodeId).cert);
+    expect(await settleNext(files)).to.equal("discarded");
+    expect((await loadCredentials(files, "node")).cert).to.equal(next.cert);
   });
 
   it("finishes at the next start what a crash interrupted, or discards it", async () => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { findMethod, methods } from "#api/methods.ts";
+import { findMethod, isAudited, methods } from "#api/methods.ts";
 import type { MethodName } from "#api/methods.ts";
 import { authorize } from "#controller/server/access.ts";
 import { roles } from "#pki/identity.ts";
@@ -93,6 +93,22 @@ describe("the controllers' API", () => {
     const open = names.filter((name) => (methods[name].roles as readonly Role[]).includes("node"));
     const untied = open.filter((name) => !("ownNodeOnly" in methods[name]));
     expect(untied).to.deep.equal(["health", "ready", "bundle"]);
+  });
+
+  it("S-12: answers nothing but what admits a node before it is approved", () => {
+    const open = names.filter((name) => (methods[name].roles as readonly Role[]).includes("node"));
+    const early = open.filter((name) => !("approvedOnly" in methods[name]));
+    expect(early).to.deep.equal(["health", "ready", "registerNode", "heartbeat", "goodbye", "getNode"]);
+  });
+
+  it("leaves a line in the audit of each change, but of what comes all the time or changes nothing", () => {
+    const untold = names.filter((name) => methods[name].verb === "POST" && !isAudited(name));
+    expect(untold).to.deep.equal(["heartbeat", "renewChallenge", "exchangeUpdate", "planUpdate", "watch"]);
+    expect(names.filter((name) => methods[name].verb === "GET" && isAudited(name))).to.deep.equal(["backup"]);
+    expect([isAudited("putBundle", { whole: false }), isAudited("putBundle", { whole: true })]).to.deep.equal([
+      false,
+      true,
+    ]);
   });
 
   it("finds every method by its verb and path, and takes the id from the path", () => {

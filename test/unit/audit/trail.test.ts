@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { appendEntry } from "#audit/append-entry.ts";
 import { beginning, linkEntry, Verifier, type Head, type PlacedLine, type Verdict } from "#audit/chain.ts";
 import { openTrail } from "#audit/open-trail.ts";

@@ -16,9 +16,8 @@ function helpOf(command: Command): string {
   return text;
 }
 
-describe("the help of every command", function () {
+describe("the help of every command", () => {
   // Reads the whole program.
-  this.timeout(20_000);
   it("shows at least one example of that very command", async () => {
     const commands = await Promise.all(commandTable.map(({ load }) => load()));
     const leaves = commands.flatMap((command) => leavesOf(command));

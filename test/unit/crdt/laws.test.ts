@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { hasSeen } from "#crdt/conflict.ts";
 import { cutPage, startDelta } from "#crdt/delta.ts";
 import { compareStamps, decodeStamp, encodeStamp, nextStamp, witness } from "#crdt/hlc.ts";
@@ -11,8 +11,8 @@ import { toWire } from "#crdt/version-vector.ts";
 import { anyActs, kindOfTestKey, play, Writer } from "#support/registers.ts";
 import type { Transaction } from "#support/registers.ts";
 
-/** `npm run test:sim` runs these with 10,000 cases each. */
-const numRuns = Number(process.env["KCORE_LAW_CASES"] ?? 30);
+/** Others with each commit; `KCORE_LAW_CASES=10000` tries more. */
+const numRuns = Number(process.env["KCORE_LAW_CASES"] ?? 200);
 const holds = <T>(arbitrary: fc.Arbitrary<T>, law: (value: T) => void): void =>
   fc.assert(fc.property(arbitrary, law), { numRuns });
 

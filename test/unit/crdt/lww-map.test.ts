@@ -53,6 +53,46 @@ describe("the map", () => {
     expect(sent).to.deep.equal(["k/1", "k/2", "k/3", "k/4", "k/6", "k/5'"]);
   });
 
+  it("takes a late copy of what a collected tombstone deleted for known", () => {
+    const map = new LwwMap(() => "lww");
+    const deletion = write("k", 2, null);
+    map.merge([write("k", 1), deletion], [["a#1", 2]]);
+    map.drop(deletion);
+    expect(map.merge([write("k", 1)], [["a#1", 1]]).changed).to.deep.equal([]);
+    expect([map.get("k"), map.vector.get("a#1")]).to.deep.equal([undefined, 2]);
+  });
+
+  it("tells of two writes under one dot, and keeps the first", () => {
+    const map = new LwwMap(() => "lww");
+    map.merge([write("k", 1)], [["a#1", 1]]);
+    const twin = write("k", 1, "2");
+    expect(map.merge([write("k", 1), twin], []).equivocations).to.deep.equal([twin]);
+    expect(map.get("k")?.text).to.equal("1");
+    expect(map.merge([twin], [], true).changed).to.deep.equal(["k"]);
+  });
+
+  it("sends what lost without being known, and lets it go with the write that knew of both", () => {
+    const map = new LwwMap(() => "lww");
+    const [lost, won] = [write("k", 1), write("k", 2, "2", "b#1")];
+    map.merge(
+      [lost, won],
+      [
+        ["a#1", 1],
+        ["b#1", 2],
+      ],
+    );
+    expect([...map.since("a#1", 0, 1)]).to.deep.equal([lost]);
+    map.merge([{ ...write("k", 3, "3"), x: { origins: ["b#1"], seqs: [2] } }], [["a#1", 3]]);
+    expect([...map.siblings.all()]).to.deep.equal([]);
+  });
+
+  it("is sent in pages of bounded bytes", () => {
+    const map = new LwwMap(() => "lww");
+    for (let s = 1; s <= 4; s++) map.merge([write(`k/${s}`, s, JSON.stringify("x".repeat(400)))], [["a#1", s]]);
+    const page = cutPage(map, startDelta(map, new Map()), { registers: 100, bytes: 1000 });
+    expect([page.registers.length, page.next === undefined]).to.deep.equal([2, false]);
+  });
+
   it("walks keys that came twice once", () => {
     const index = new KeyIndex();
     for (const key of ["b", "a", "b"]) index.add(key);
@@ -93,6 +133,8 @@ describe("pages", () => {
       null,
       {},
       { ...good, origins: [7] },
+      { ...good, origins: [""] },
+      { ...good, registers: [["k", "1", 1, 0, 0, -1, 0]] },
       { ...good, contexts: [[0]] },
       { ...good, contexts: [[9, 1]] },
       { ...good, registers: [null] },

@@ -25,9 +25,8 @@ users:
     user: { token: a-secret-token-of-admin }
 `;
 
-describe("a kubeconfig", function () {
+describe("a kubeconfig", () => {
   // The library is loaded once.
-  this.timeout(20_000);
   let folder: TempDir;
   before(async () => (folder = await makeTempDir("kubeconfig")));
   after(() => folder.remove());

@@ -10,6 +10,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 const images = {
   debian: "/i/d",
   layer: "/i/l",
+  nix: "/i/n",
   busybox: "/i/b",
   packages: "/i/p",
   vm: "/i/v",
@@ -69,6 +70,7 @@ describe("a lab's records", () => {
     ["a live system without a disk to install on", { name: "v1", kind: "vm", disks: [], live: true }],
     ["a disk of no size", { name: "n1", kind: "debian", disks: ["0G"] }],
     ["ZFS in a container", { name: "n1", kind: "debian", disks: [], zfs: true }],
+    ["Nix in a virtual machine", { name: "v1", kind: "vm", disks: [], nix: true }],
     ["a TPM in a container", { name: "n1", kind: "debian", disks: [], tpm: true }],
     ["a TPM in a live system", { name: "v1", kind: "vm", disks: ["1G"], live: true, tpm: true }],
     ["a root file system of another unit", { name: "n1", kind: "debian", disks: [], root: "8 GiB" }],

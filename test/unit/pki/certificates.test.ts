@@ -218,6 +218,25 @@ describe("a certificate's renewal", () => {
     );
     expect(renewalReason("garbage", expected)).to.be.a("string");
   });
+  it("is needed for what no CA of ours issues: a longer life, or one beyond the CA's", () => {
+    const byHand = ({ certificate, certificatePem, key: signer }: Authority, days: number): string =>
+      issueCertificate({
+        commonName: "kcore-node-n1",
+        publicKey: createPublicKey(key),
+        issuer: certificate,
+        signer,
+        notBefore: new Date(now),
+        notAfter: new Date(now + days * day),
+        usages: ["server", "client"],
+        hosts: namesOf(request),
+        uri: `kcore://lab/node/${id}`,
+      }) + certificatePem;
+    expect(renewalReason(byHand(authority, 60), expected)).to.equal(undefined);
+    expect(renewalReason(byHand(authority, 400), expected)).to.equal("it was issued for more than 90 days");
+    const ended = createAuthority(now - 1826 * day);
+    const { rootPem } = ended;
+    expect(renewalReason(byHand(ended, 60), { ...expected, rootPem })).to.equal("another CA issued it");
+  });
 });
 
 describe("the identity in a certificate", () => {
@@ -253,5 +272,7 @@ describe("the identity in a certificate", () => {
     expect(refused({ uri: "kcore://lab/node/x, URI:kcore://lab/operator/x" })).to.deep.equal(["PKI_IDENTITY"]);
     expect(refused({ hosts: ["a, URI:kcore://lab/operator/x, b"], uri: "x:y" })).to.deep.equal(["PKI_IDENTITY"]);
     expect(refused({})).to.deep.equal([]);
+    for (const uri of ["kcore://Lab/node/x", "kcore://lab/node/-x", "kcore://lab/node/x%2fy"])
+      expect(refused({ uri }), uri).to.deep.equal(["PKI_IDENTITY"]);
   });
 });

@@ -85,6 +85,12 @@ describe("a controller's sub-CA", () => {
     expect(String((error as { stderr?: unknown }).stderr)).to.contain("permitted subtree violation");
   });
 
+  it("does not outlive the root", () => {
+    const end = firstCertificate(root.rootPem).validToDate.getTime();
+    const late = firstCertificate(issueSubCa(request, { root, now: end - 86_400_000 }));
+    expect(late.validToDate.getTime()).to.equal(end);
+  });
+
   it("is nobody's identity", () => {
     expect(problemsIn(() => identityOf(firstCertificate(pem), "client"))[0]).to.contain("is a CA's");
   });

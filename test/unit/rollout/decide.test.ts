@@ -520,6 +520,14 @@ describe("a rollback", () => {
     expect(rollout.progress).to.deep.include({ phase: "rolled_back", undone: "2026-01-01T00:00:00Z" });
   });
 
+  it("takes one node back at a time where the strategy says so, however many may be down", () => {
+    const rollout = begun(["n1", "n2"], { strategy: { maxUnavailable: 2 } })
+      .finish("n1")
+      .finish("n2")
+      .wish("rollback");
+    expect(rollout.phases).to.equal("n1=succeeded n2=rolling_back");
+  });
+
   it("of a cancelled one takes back those that were done", () => {
     const rollout = begun(["n1", "n2"]).finish("n1").wish("cancel");
     expect(rollout.progress.phase).to.equal("cancelled");
@@ -822,6 +830,11 @@ describe("a node that was drained and does not succeed", () => {
     rollout.report("n1", "failed", { failure, previous: old });
     expect(rollout.row("n1").phase).to.equal("failed");
     expect(hookOf(rollout)).to.equal("undrain");
+  });
+
+  it("is remembered by a new owner of what was being drained", () => {
+    const rollout = begun(["n1"], { drain }).report("n1", "prepared").takeOver("c2");
+    expect(rollout.row("n1")).to.include({ phase: "preflight", drained: true });
   });
 
   it("is not asked about again when it had its work back before it was taken back", () => {

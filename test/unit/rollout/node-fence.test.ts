@@ -30,6 +30,13 @@ describe("the fence of a node", () => {
     expect(verdict(idle, { epoch: 1, owner: "c2", seq: 99 })).to.equal("refused");
   });
 
+  it("remembers the last orders of 200 other updates", () => {
+    let remembered: Omit<Remembered, "isBusy"> = { fence: fence({ name: "u0" }) };
+    for (let index = 1; index <= 300; index++)
+      remembered = rememberOrder({ ...remembered, isBusy: false }, fence({ name: `u${index}` }));
+    expect([remembered.past?.length, remembered.past?.at(-1)?.name]).to.deep.equal([200, "u299"]);
+  });
+
   it("refuses another owner of the same epoch", () => {
     expect(verdict(idle, { owner: "c2", seq: 99 })).to.equal("refused");
   });

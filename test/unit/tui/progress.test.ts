@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import type { RunEvent, RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { nodeRows, type NodeRow } from "#tui/node-row.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { PaceReading, tellTimeLeft, timeLeft, type Pace } from "#tui/time-left.ts";
 

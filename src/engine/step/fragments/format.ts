@@ -2,6 +2,7 @@ import type { Step } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { diskTools } from "./disk.ts";
 import { isGranted } from "./granted.ts";
+import { unmark } from "./unmark.ts";
 
 /** Something of ours that fills a device: a filesystem, a physical volume, a swap area. */
 export interface Format {
@@ -111,7 +112,7 @@ function makeFormat({ prepare = nothing, make }: Format): Sh {
   ${prepare}
   [ "$todo" != wipe ] || { note "wiping $device, as granted" && wipefs -a -q "$device"; } || exit 1
   ${make} "$device" || exit 1
-  sync && rm -f "$mark"
+  ${unmark(sh`"$mark"`)}
 fi`;
 }
 

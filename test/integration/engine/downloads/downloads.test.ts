@@ -19,8 +19,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const { sha256 } = blobOf(body);
 
-describe("downloads of the bastion", function () {
-  this.timeout(30_000);
+describe("downloads of the bastion", () => {
   let folder: TempDir;
   let server: DownloadServer;
   before(async () => {

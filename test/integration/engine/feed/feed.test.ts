@@ -18,8 +18,7 @@ import { startSshd } from "#support/sshd.ts";
 
 const names = ["n1", "n2", "n3", "n4"] as const;
 
-describe("nodes that feed one another over SSH", function () {
-  this.timeout(60_000);
+describe("nodes that feed one another over SSH", () => {
   const servers: SshServer[] = [];
   let folder: string;
   let reads: number;

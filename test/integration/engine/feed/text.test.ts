@@ -106,8 +106,7 @@ class Talk {
   }
 }
 
-describe("a node's part in the feeding, whatever its shell is", function () {
-  this.timeout(30_000);
+describe("a node's part in the feeding, whatever its shell is", () => {
   let folder: string;
   let talks: Talk[];
   let server: SshServer;

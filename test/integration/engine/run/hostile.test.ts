@@ -20,9 +20,7 @@ const floods: Readonly<Record<string, (key: string) => Iterable<string>>> = {
   "a step that starts again and again": (key) => repeat(200, `start ${key}`, `end ${key} failed 1`),
 };
 
-describe("A run with one hostile node", function () {
-  this.timeout(120_000);
-
+describe("A run with one hostile node", () => {
   for (const [what, says] of Object.entries(floods))
     it(`M1: fails that node by its name and takes the others to their end: ${what}`, async () => {
       const farm = await startFarm(3, { pace: 10, floods: { name: "n2", says } });

@@ -8,8 +8,7 @@ import { writeFarmProject } from "#support/farm-project.ts";
 import { TestProject } from "#support/kcore.ts";
 import { startFarm, type NodeFarm } from "#support/node-farm.ts";
 
-describe("A run over fifty simulated nodes", function () {
-  this.timeout(120_000);
+describe("A run over fifty simulated nodes", () => {
   let farm: NodeFarm;
   let project: TestProject;
   before(async () => {

@@ -28,8 +28,7 @@ const request = {
   command: "fake",
 } as const;
 
-describe("a run's own process", function () {
-  this.timeout(20_000);
+describe("a run's own process", () => {
   let project: string;
   beforeEach(() => (project = mkdtempSync(join(tmpdir(), "kcore-run-"))));
   afterEach(() => rmSync(project, { recursive: true, force: true }));

@@ -9,13 +9,13 @@ import { sh } from "#engine/step/sh.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { createTransport } from "#engine/transport/connect.ts";
+import { eventually } from "#support/cluster.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-describe("a node's session over SSH, under faults", function () {
-  this.timeout(60_000);
+describe("a node's session over SSH, under faults", () => {
   let sshd: SshServer;
   let line: DelayLine;
   let folder: string;
@@ -71,7 +71,8 @@ describe("a node's session over SSH, under faults", function () {
     await dead.seen(startedStep("slow"));
     // The bastion is gone for good: its connections end, and nothing of it connects again.
     line.cut();
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await eventually(() => lines() === 1);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
     expect([lines("first"), lines(), lines("next")]).to.deep.equal([1, 1, 0]);
     line.heal();
 

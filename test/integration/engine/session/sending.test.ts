@@ -12,8 +12,7 @@ import { draftOf, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-describe("a large content on its way over SSH", function () {
-  this.timeout(60_000);
+describe("a large content on its way over SSH", () => {
   let sshd: SshServer;
   let line: DelayLine;
   let folder: string;

@@ -627,8 +627,7 @@ done; printf 'no end'`,
     expect(events.at(-1)?.type).to.not.equal("step.output");
   });
 
-  it("waits a moment for what a step's children still say, however long the step took", async function () {
-    this.timeout(30_000);
+  it("waits a moment for what a step's children still say, however long the step took", async () => {
     const slow: Step = {
       want: {},
       probe: sh``,
@@ -642,8 +641,7 @@ done; printf 'no end'`,
     expect(said).to.equal("early\nlate\n");
   });
 
-  it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async function () {
-    this.timeout(30_000);
+  it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async () => {
     const noisy: Step = {
       want: {},
       probe: sh``,
@@ -663,8 +661,7 @@ done; printf 'no end'`,
     expect(pieces.reduce((sum, { skipped = 0 }) => sum + skipped, 0)).to.be.greaterThan(10_000_000);
   });
 
-  it("ends a step that takes too long, with all its children", async function () {
-    this.timeout(20_000);
+  it("ends a step that takes too long, with all its children", async () => {
     const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 300 & sleep 300`, always: true };
     const { session } = sessionOn(state);
     const result = await session.perform([{ stage: "s", drafts: [draftOf("slow", slow, { timeout: 1 })] }]);
@@ -672,8 +669,7 @@ done; printf 'no end'`,
     expect(result.problem).to.have.property("code", "STEP_TIMEOUT");
   });
 
-  it("lets a step go on that moves bytes, however slowly, and ends one that moves none, saying how many it had moved", async function () {
-    this.timeout(60_000);
+  it("lets a step go on that moves bytes, however slowly, and ends one that moves none, saying how many it had moved", async () => {
     const moving: Step = {
       want: {},
       probe: sh``,
@@ -699,8 +695,7 @@ done; printf 'no end'`,
     expect(result.problem?.message).to.match(/^“still” \(test\.step\) moved nothing for 10 s, after [67]\.\d MB$/);
   });
 
-  it("keeps the hard limit of a step that moves bytes for ever", async function () {
-    this.timeout(30_000);
+  it("keeps the hard limit of a step that moves bytes for ever", async () => {
     const busy: Step = {
       want: {},
       probe: sh``,

@@ -8,6 +8,7 @@ import { quote } from "#engine/step/quote.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Connect } from "#engine/transport/host.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
+import { childCpuClock } from "#support/cpu.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 
 const shells = ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"];
@@ -31,8 +32,7 @@ function withShell(shell: string): Connect {
 const many = Array.from({ length: 200 }, (_, index) => `line ${index}`);
 const long = "x".repeat(60_000);
 
-describe("a whole session, whatever /bin/sh is", function () {
-  this.timeout(60_000);
+describe("a whole session, whatever /bin/sh is", () => {
   let folder: string;
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-shells-"))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -124,7 +124,7 @@ describe("a whole session, whatever /bin/sh is", function () {
     });
 
   for (const shell of shells)
-    it(`tells much at once, in order and soon, with ${shell}`, async function () {
+    it(`tells much at once, in order and with little work, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const lines = many.flatMap((line) => (line === "line 100" ? [line, long] : [line]));
       writeFileSync(join(folder, "lines"), `${lines.join("\n")}\n`);
@@ -135,11 +135,11 @@ describe("a whole session, whatever /bin/sh is", function () {
         always: true,
       };
       const run = sessionOn(join(folder, "state"), { connect: withShell(shell), runId: "r1" });
-      const since = performance.now();
+      const used = childCpuClock();
       const result = await run.session.perform([{ stage: "s", drafts: [draftOf("tells", tells)] }], { isLast: true });
       await run.session.finish(result.outcome);
       expect(run.events.flatMap((event) => (event.type === "step.note" ? [event.text] : []))).to.deep.equal(lines);
       // A shell that searches for the end of the last line takes ten times as long.
-      expect(performance.now() - since).to.be.lessThan(2_500);
+      expect(used(), "ms of processor").to.be.lessThan(2_500);
     });
 });

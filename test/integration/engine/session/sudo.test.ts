@@ -18,8 +18,7 @@ for try in 1 2; do
 done
 `;
 
-describe("becoming root by sudo", function () {
-  this.timeout(30_000);
+describe("becoming root by sudo", () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "kcore-sudo-"));

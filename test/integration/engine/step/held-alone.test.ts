@@ -12,8 +12,7 @@ import { runStepOn, shells, stepOf } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 /** On a disk of this machine, a file behind a loop device. */
-describe("a disk that is held alone", function () {
-  this.timeout(60_000);
+describe("a disk that is held alone", () => {
   let folder: TempDir;
   let disk: LoopDisk;
   before(async function () {

@@ -12,8 +12,7 @@ import { startSshd } from "#support/sshd.ts";
 
 const run = promisify(execFile);
 
-describe("host keys on a real sshd", function () {
-  this.timeout(20_000);
+describe("host keys on a real sshd", () => {
   let server: SshServer;
   let transport: Transport;
   let otherKey: string;

@@ -6,8 +6,7 @@ import { rejectionOf } from "#support/rejection.ts";
 import { makeKey, type SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-describe("jump hosts on real sshds", function () {
-  this.timeout(20_000);
+describe("jump hosts on real sshds", () => {
   let outer: SshServer;
   let inner: SshServer;
   let target: SshServer;

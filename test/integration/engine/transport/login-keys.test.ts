@@ -12,8 +12,7 @@ import { startSshd } from "#support/sshd.ts";
 
 const run = promisify(execFile);
 
-describe("identities on a real sshd", function () {
-  this.timeout(20_000);
+describe("identities on a real sshd", () => {
   let server: SshServer;
   let transport: Transport;
   let agent: { socket: string; child: ChildProcess };

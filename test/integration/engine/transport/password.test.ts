@@ -13,8 +13,7 @@ const problemOf = async (promise: Promise<unknown>) => (await rejectionOf(promis
 const password = "only this: ünd “x”";
 
 /** A real sshd, with accounts of its own, that knows root's password and no key. */
-describe("a machine that knows a password and no key", function () {
-  this.timeout(60_000);
+describe("a machine that knows a password and no key", () => {
   const transport = createTransport({ home: "/nonexistent" });
   const connect = (endpoint: Endpoint) => transport.connect(endpoint);
   const admitKey = async (endpoint: Endpoint, given: string) =>

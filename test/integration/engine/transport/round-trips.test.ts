@@ -27,9 +27,9 @@ async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
     expect(said).to.equal("hello");
     // Nobody waits for the server's farewell.
     line.setLatency(5000);
-    const before = performance.now();
+    const before = line.arrivals;
     await host.close();
-    expect(performance.now() - before).to.be.below(900);
+    expect(line.arrivals).to.equal(before);
     return { login, start };
   } finally {
     await transport.close();
@@ -37,17 +37,16 @@ async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
   }
 }
 
-/** The least of three counts: on a busy machine one flight may go in two parts, and no two ever go in one. */
-async function turnsOf(port: number, endpoint: (port: number) => Endpoint) {
+/** The least of some counts: on a busy machine one flight may go in two parts, and no two ever go in one. */
+async function turnsOf(wanted: { login: number; start: number }, port: number, endpoint: (port: number) => Endpoint) {
   const counts: Awaited<ReturnType<typeof countTurns>>[] = [];
-  for (let tries = 0; tries < 3; tries++) counts.push(await countTurns(port, endpoint));
   const least = (name: "login" | "start"): number => Math.min(...counts.map((count) => count[name]));
+  while (counts.length < 30 && (least("login") > wanted.login || least("start") > wanted.start))
+    counts.push(await countTurns(port, endpoint));
   return { login: least("login"), start: least("start") };
 }
 
-describe("the round trips of a session", function () {
-  this.timeout(20_000);
-
+describe("the round trips of a session", () => {
   for (const [name, startOne] of [
     ["OpenSSH", () => startSshd()],
     ["dropbear", () => startDropbear()],
@@ -60,16 +59,17 @@ describe("the round trips of a session", function () {
       after(() => server?.stop());
 
       it("are three for the login and one for the first command", async () => {
-        const turns = await turnsOf(server.port, (port) => server.endpoint({ port }));
-        expect(turns).to.deep.equal({ login: 3, start: 1 });
+        const wanted = { login: 3, start: 1 };
+        expect(await turnsOf(wanted, server.port, (port) => server.endpoint({ port }))).to.deep.equal(wanted);
       });
 
       it("are four for a login that depends on what the server names", async () => {
         const identityFile = join(server.folder, "rsa");
         const key = await makeKey(identityFile, "rsa");
         await appendFile(join(server.home("root"), ".ssh", "authorized_keys"), `${key}\n`);
-        const turns = await turnsOf(server.port, (port) => server.endpoint({ port, identityFile }));
-        expect(turns).to.deep.equal({ login: 4, start: 1 });
+        const wanted = { login: 4, start: 1 };
+        const turns = await turnsOf(wanted, server.port, (port) => server.endpoint({ port, identityFile }));
+        expect(turns).to.deep.equal(wanted);
       });
     });
 
@@ -86,7 +86,9 @@ describe("the round trips of a session", function () {
       const { port } = server.address() as AddressInfo;
       const hostKeys = [host.public.split(" ").slice(0, 2).join(" ")];
       const node = { name: "n1", transport: "ssh", address: "127.0.0.1", user: "root", jump: [] } as const;
-      const turns = await turnsOf(port, (through) => ({ ...node, port: through, hostKeys, identityFile }));
+      const endpoint = (through: number): Endpoint => ({ ...node, port: through, hostKeys, identityFile });
+      // Its login takes four or five.
+      const turns = await turnsOf({ login: 5, start: 2 }, port, endpoint);
       expect(turns.login).to.be.at.least(4);
       expect(turns.start).to.equal(2);
     } finally {

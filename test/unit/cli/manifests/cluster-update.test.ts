@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { readManifests } from "#cli/manifests/read-manifests.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 import { problemsIn } from "#support/problems.ts";

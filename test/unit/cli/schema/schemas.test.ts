@@ -54,9 +54,7 @@ function filesBelow(folder: string): readonly string[] {
   return names.filter((name) => name.endsWith(".yaml")).map((name) => join(folder, name));
 }
 
-describe("JSON Schema", function () {
-  this.timeout(20_000);
-
+describe("JSON Schema", () => {
   for (const [kind, folder] of [
     ["state", "states"],
     ["orchestration", "orchestrate"],

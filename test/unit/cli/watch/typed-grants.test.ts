@@ -27,6 +27,13 @@ describe("what is asked about refused disks", () => {
     expect([asked?.name, asked?.grant]).to.deep.equal(["QM 00 1", "QM 00 1:0123456789abcdef@n1"]);
   });
 
+  it("is not of a step that went on all the same", () => {
+    const problem = { code: "DISK_HAS_DATA", message: ending };
+    const steps = [{ outcome: "ok", problem }, { outcome: "failed" }];
+    const nodes = new Map([["n1", { name: "n1", steps } as unknown as NodeModel]]);
+    expect(grantsWanted({ nodes })).to.deep.equal([]);
+  });
+
   it("leaves what was not granted, and what no grant is for", () => {
     const other = { code: "DISK_HAS_DATA", message: ending.replaceAll("scsi1", "scsi11") } as const;
     const busy = { code: "DISK_IN_USE", message: "disk /dev/sdc is in use, which no grant overrides" } as const;

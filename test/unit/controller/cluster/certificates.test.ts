@@ -60,8 +60,32 @@ describe("the registered keys", () => {
     await records.put([{ key: keys.node("a").reg, value: reg }]);
     expect(reasonOf("getNode", "node", "a", key1)).to.equal("allowed");
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("KEY_UNREGISTERED");
-    await record("02", "node", "a", key2);
+    await record("02", "node", "b", key2);
+    expect(reasonOf("getNode", "node", "a", key2), "another node's").to.equal("KEY_UNREGISTERED");
+    await record("03", "operator", "a", key2);
+    expect(reasonOf("getNode", "node", "a", key2), "another role's").to.equal("KEY_UNREGISTERED");
+    await record("04", "node", "a", key2);
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("allowed");
+    await records.put([{ key: keys.node("a").removed, value: { at: "", by: "operator ann", reason: "" } }]);
+    expect(reasonOf("getNode", "node", "a", key2)).to.equal("NODE_REMOVED");
+  });
+
+  it("S-10: a node that has not registered needs a record as soon as there is an operator", async () => {
+    expect(certificates.isOfNode("a", key2, undefined)).to.equal(true);
+    await record("01", "operator", "ann", key1);
+    expect(certificates.isOfNode("a", key2, undefined)).to.equal(false);
+    expect(certificates.isOfNode("ann", key1, undefined), "an operator's key").to.equal(false);
+  });
+
+  it("are told as active, expired or revoked", async () => {
+    await record("01", "node", "a", key1);
+    const ended = { spki: key2, role: "node", id: "a", issuer: "1", issued: "", by: "operator ann" } as const;
+    await records.put([certificates.wishToRecord("02", { ...ended, notAfter: new Date(now).toISOString() })]);
+    await certificates.revoke({ spki: key1, reason: "", by: "operator ann" });
+    expect(Array.from(certificates.list(), ({ serial, status }) => `${serial} ${status}`)).to.deep.equal([
+      "01 revoked",
+      "02 expired",
+    ]);
   });
 
   it("S-11: tells an agent the revoked keys that are not nodes', once, and the same from every controller", async () => {

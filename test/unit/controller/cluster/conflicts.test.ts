@@ -67,6 +67,19 @@ describe("conflicts of the cluster", () => {
     expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["known", "known"]);
   });
 
+  it("S-7: let nothing be taken of a secret, and tell neither value", async () => {
+    const all = await Controllers.start(2);
+    all.cut();
+    for (const [place, { records }] of all.parts.entries())
+      await records.write([{ key: keys.object("Secret", "one"), value: { password: `canary ${place}` } }]);
+    await all.heal();
+    const due = ["object/Secret/one (secret) (secret)"];
+    expect(listed(all)).to.deep.equal([due, due]);
+    const [one] = all.parts;
+    const refused = await takeLoser(one as NonNullable<typeof one>, await idOf(all), by).catch(String);
+    expect(refused).to.contain("what lost is not given out");
+  });
+
   it("V2: let what lost be taken", async () => {
     const all = await Controllers.start(2);
     await disagree(all);
@@ -75,6 +88,54 @@ describe("conflicts of the cluster", () => {
     await all.settle();
     expect(listed(all)).to.deep.equal([[], []]);
     expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["last 0", "last 0"]);
+  });
+
+  it("V2: let nothing be taken of a secret, or of what is written once, and find no conflict by three letters", async () => {
+    const all = await Controllers.start(2);
+    const [one] = all.parts;
+    if (!one) throw new Error("there is no controller");
+    const kept = keys.update("u").owner;
+    const secret = keys.object("Secret", "db");
+    all.cut();
+    for (const [place, { replica }] of all.replicas.entries())
+      await replica.write([
+        { key: kept, value: { epoch: 1, owner: `c${place}` } },
+        { key: secret, value: { password: `hidden ${place}` } },
+      ]);
+    await all.heal();
+    const open = one.records.replica.conflicts();
+    expect(open.map(({ key }) => key)).to.deep.equal([secret, kept]);
+    expect(JSON.stringify(open)).not.to.contain("hidden");
+    for (const { id } of open) {
+      const refused = await takeLoser(one, id, by).catch((error: unknown) => error);
+      expect(refused).to.include({ status: 409, code: "CONFLICT_FINAL" });
+      const unknown = await takeLoser(one, id.slice(0, 3), by).catch((error: unknown) => error);
+      expect(unknown).to.include({ code: "CONFLICT_UNKNOWN" });
+    }
+  });
+
+  it("V2: of an approval that is taken begin the next epoch", async () => {
+    const all = await Controllers.start(2);
+    all.cut();
+    await all.nodes[0]?.setApproval("n", { state: "rejected", by });
+    await all.settle();
+    await all.nodes[1]?.setApproval("n", { state: "rejected", by: "operator bob" });
+    await all.heal();
+    const conflict = all.parts[0]?.records.replica.conflicts().find(({ key }) => key === keys.node("n").approval);
+    if (all.parts[0]) await takeLoser(all.parts[0], conflict?.id ?? "none", by);
+    expect(all.nodes[0]?.get("n")).to.include({ approval: "rejected", approvalEpoch: 2 });
+  });
+
+  it("V2: are told of two memberships that were written at once", async () => {
+    const all = await Controllers.start(2);
+    all.cut();
+    for (const [place, { replica }] of all.replicas.entries())
+      await replica.write([{ key: keys.controller("c3").auth, value: { spki: `key ${place}` } }]);
+    await all.heal();
+    expect(all.replicas.map(({ replica }) => replica.conflicts().map(({ key }) => key))).to.deep.equal([
+      [keys.controller("c3").auth],
+      [keys.controller("c3").auth],
+    ]);
   });
 
   it("V2: are not settled unseen: one more sibling is another conflict, and what was acknowledged stays so", async () => {

@@ -63,6 +63,11 @@ describe("the names of nodes", () => {
     expect(refusalOf("7a000000").code).to.equal("NODE_AMBIGUOUS");
   });
 
+  it("S-4: finds a node by its whole id, whatever another one calls itself", async () => {
+    await expectNode("ffffffff-0000-4f0e-9a50-0d8a3b0f4e15", other);
+    expect(names.find(other)).to.equal(other);
+  });
+
   it("tells who shares a name, in whatever case, the one that had it first before the others", async () => {
     await expectNode(n2, "TWIN");
     expect(names.sharing("Twin")).to.deep.equal([twin, other, n2]);

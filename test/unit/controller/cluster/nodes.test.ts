@@ -5,10 +5,12 @@ import type { Liveness } from "#controller/cluster/node-lives.ts";
 import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import type { NodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes } from "#controller/cluster/nodes.ts";
+import { manageObjects } from "#controller/cluster/objects.ts";
 import type { Nodes } from "#controller/cluster/nodes.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import type { Records } from "#controller/cluster/records.ts";
+import { keys } from "#controller/cluster/registers.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { registrationOf } from "#support/controllers.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
@@ -96,6 +98,27 @@ describe("the nodes of a cluster", () => {
     expect(nodes.get("a").approval).to.equal("approved");
   });
 
+  it("keep who approved them, and since when they are here, when they register again", async () => {
+    await register("a");
+    const { registered } = nodes.get("a");
+    await nodes.setApproval("a", { state: "rejected", by });
+    await nodes.setApproval("a", { state: "approved", by });
+    now += 1000;
+    await register("a", { version: "2" });
+    expect(nodes.get("a")).to.include({ approvalBy: by, approvalEpoch: 2, registered });
+  });
+
+  it("lose the keys that they had when they register with another one, and when they are removed", async () => {
+    const [first, second] = ["a".repeat(64), "b".repeat(64)];
+    await register("a", {}, first);
+    const record = { spki: second, role: "node", id: "a", issuer: "x", notAfter: "", issued: "", by };
+    await records.write([{ key: "cert/02", value: record }]);
+    await register("a", {}, second);
+    expect([first, second].map((spki) => records.replica.stands(keys.revoked(spki)))).to.deep.equal([true, false]);
+    await nodes.remove("a", by, "broken");
+    expect(records.replica.stands(keys.revoked(second))).to.equal(true);
+  });
+
   it("are approved after a reject only in the next epoch", async () => {
     await register("a");
     await nodes.setApproval("a", { state: "rejected", by });
@@ -155,5 +178,20 @@ describe("the nodes of a cluster", () => {
     expect(await reasonOf(() => nodes.setApproval("a", { state: "approved", by, ifMatch: "nonsense" }))).to.equal(
       "API_INVALID",
     );
+    const objects = manageObjects(records);
+    const created = await objects.put("Cluster/a", { size: 1 }, "absent");
+    const updated = await objects.put("Cluster/a", { size: 2 }, created.dot);
+    expect([created.result, updated.result]).to.deep.equal(["created", "updated"]);
+    expect(await objects.put("Cluster/a", { size: 2 })).to.include({ result: "unchanged", dot: updated.dot });
+    for (const late of [objects.put("Cluster/a", { size: 3 }, created.dot), objects.remove("Cluster/a", created.dot)])
+      expect(await late.catch((error: unknown) => error)).to.include({
+        status: 409,
+        hint: `look again; its version is ${updated.dot} now`,
+      });
+    await nodes.setLabels("a", { set: { tier: "ab" }, remove: [] });
+    const same = (ifMatch: string) => nodes.setLabels("a", { set: { tier: "ab" }, remove: [], ifMatch });
+    expect(await reasonOf(() => same(dot)), "a change that changes nothing").to.equal("MATCH_FAILED");
+    await nodes.setLabels("a", { set: { tier: "ba" }, remove: [] });
+    expect(nodes.get("a").labels, "letters in another order").to.deep.equal({ tier: "ba" });
   });
 });

@@ -77,6 +77,16 @@ describe("a controller's own certificate", () => {
     expect((await open()).credentials().cert).to.equal(own.credentials().cert);
   });
 
+  it("is the deployed one where the rotated files are another controller's", async () => {
+    const { cert } = (await open()).credentials();
+    const other = issueTo(cluster.authority, "controller", randomUUID(), { now: now + 60_000 });
+    const files = await writeCredentials(join(cluster.dir, randomUUID()), "controller", other);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await copyFile(files.certFile, join(folder, "controller.crt"));
+    await copyFile(files.keyFile, join(folder, "controller.key"));
+    expect((await open()).credentials().cert).to.equal(cert);
+  });
+
   it("is not rotated with a key that was asked for more than ten minutes ago, or with one twice", async () => {
     const own = await open();
     const late = certify(own);

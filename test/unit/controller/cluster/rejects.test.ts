@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { takeLoser } from "#controller/cluster/conflicts.ts";
 import type { Nodes } from "#controller/cluster/nodes.ts";
 import type { Records } from "#controller/cluster/records.ts";
@@ -101,8 +101,7 @@ describe("rejects of nodes", () => {
     expect(all.nodes.map((nodes) => [...nodes.list()])).to.deep.equal([[], []]);
   });
 
-  it("V1: stand exactly while some reject is left that no approve has read, whatever is cut and in whatever order", async function () {
-    this.timeout(60_000);
+  it("V1: stand exactly while some reject is left that no approve has read, whatever is cut and in whatever order", async () => {
     const step = fc.oneof(
       { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("approved", "rejected"), at: fc.nat(2) }) },
       { weight: 1, arbitrary: fc.constant({ do: "cut", at: 0 }) },

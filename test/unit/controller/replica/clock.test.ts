@@ -3,6 +3,7 @@ import { ClockGuard } from "#controller/replica/clock-guard.ts";
 import { restamp } from "#controller/replica/restamp.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import { defaultTuning } from "#controller/replica/tuning.ts";
+import { encodePage } from "#crdt/page.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 import { connect, pair, TestReplica } from "#support/replica.ts";
 
@@ -71,6 +72,22 @@ describe("a controller whose own clock jumps", () => {
     }
     alone.offset += 4_000;
     expect(await put(alone, "stepped")).to.equal("written");
+  });
+
+  it("believes the median of its peers, and what each said within the last minute by a quick answer", () => {
+    let mono = 0;
+    const guard = new ClockGuard({ wall: () => mono, mono: () => mono }, defaultTuning);
+    for (const [peer, offset] of [
+      ["b", 0],
+      ["c", 0],
+      ["d", hour],
+    ] as const)
+      guard.sample(peer, mono, [offset, offset]);
+    expect([guard.isFenced(), guard.offsetOf("d")]).to.deep.equal([false, hour]);
+    mono += 60_001;
+    expect(guard.offsetOf("d")).to.equal(undefined);
+    guard.sample("b", mono - 2_001, [mono, mono]);
+    expect(guard.offsetOf("b")).to.equal(undefined);
   });
 
   it("V4: a jump is one after half a day of being cut off as well", () => {
@@ -145,6 +162,22 @@ describe("a controller whose own clock jumps", () => {
     expect(here.digest).to.equal(there.digest);
     expect([...here.alarms, ...there.alarms].map(({ message }) => message)).to.deep.equal([]);
     expect(a.replica.conflicts()).to.deep.equal([]);
+  });
+
+  it("V4: restamped, a transaction stays one", () => {
+    const ahead = ["k", "l", "m"].map((key, place) => ({
+      key,
+      text: "1",
+      ms: 2 * hour,
+      c: 0,
+      o: "a#1",
+      s: place === 2 ? 2 : 1,
+      x: { origins: [], seqs: [] },
+    }));
+    const records = [{ t: "apply", page: encodePage(ahead), upto: [["a#1", 2]] }] as const;
+    const { writes } = restamp(records, { id: "a", now: hour, word: () => "00000002", rules });
+    const seqs = writes.map(({ is }) => is.split(":")[1]);
+    expect(seqs).to.deep.equal(["1", "1", "2"]);
   });
 
   it("V4: leaves alone what is ahead by less than others wait for", async () => {

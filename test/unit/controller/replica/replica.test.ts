@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { encodePage } from "#crdt/page.ts";
 import { newIncarnation } from "#controller/replica/incarnation.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
@@ -65,6 +66,10 @@ describe("a replica", () => {
     expect(await refusalOf(replica.write([{ key: "grow/x", value: null }]))).to.equal("CONFLICT 409");
     expect(await refusalOf(replica.write([{ key: "k", value: "x".repeat(70_000) }]))).to.equal("TOO_LARGE 413");
     expect(await refusalOf(replica.write([{ key: "é".repeat(130), value: 1 }]))).to.equal("TOO_LARGE 413");
+    const many = Array.from({ length: 501 }, (_, index) => ({ key: `k${index}`, value: 1 }));
+    expect(await refusalOf(replica.write(many))).to.equal("TOO_LARGE 413");
+    const twice = [1, 2].map((value) => ({ key: "k", value }));
+    expect(await refusalOf(replica.write(twice))).to.equal("CONFLICT 409");
   });
 
   it("answers 507 while the disk is full, and heals by itself (F-6)", async () => {
@@ -276,14 +281,24 @@ describe("two replicas", () => {
       return closed;
     };
     await scheduler.runUntil(scheduler.now + 3_000);
-    const page = (origin: string): unknown => ({
-      origins: [origin],
-      contexts: [[]],
-      registers: [["forged", "1", 1.7e12, 0, 0, 1, 0]],
+    const page = (o: string, key = "forged", s = 1): unknown =>
+      encodePage([{ key, text: "1", ms: 1.7e12, c: 0, o, s, x: { origins: [], seqs: [] } }]);
+    const push = (origin: string, key?: string): unknown => ({
+      t: "push",
+      page: page(origin, key),
+      origin,
+      from: 0,
+      upto: 1,
     });
-    expect(forge({ t: "push", page: page("c#1"), origin: "c#1", from: 0, upto: 1 })).to.equal("MALFORMED");
+    const [own = ""] = Object.keys(a.replica.status().vv);
+    for (const origin of ["c#1", own]) expect(forge(push(origin))).to.equal("MALFORMED");
+    expect(forge({ t: "push", page: page("b#2", "forged", 2), origin: "b#2", from: 0, upto: 1 })).to.equal("MALFORMED");
     expect(forge({ t: "page", index: 0, full: false, page: page("b#1"), end: endOf([]) })).to.equal("MALFORMED");
+    // In its own name it may.
+    expect(forge(push("b#2", "its own"))).to.equal("");
+    await scheduler.runUntil(scheduler.now + 1_000);
     expect(a.replica.get("forged")).to.equal(undefined);
+    expect(a.replica.get("its own")).to.include({ text: "1" });
   });
 
   it("close a link that speaks nonsense, and never throw (S-24)", async () => {

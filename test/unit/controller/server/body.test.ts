@@ -25,4 +25,12 @@ describe("the bodies of requests", () => {
     third.end(JSON.stringify("c".repeat(900)));
     expect(await read(third, room)).to.equal("c".repeat(900));
   });
+
+  it("S-17: are refused when they are nested deeper than any of ours", async () => {
+    const [deep, deeper] = [request(), request()];
+    deep.end("[".repeat(32) + "]".repeat(32));
+    deeper.end("[".repeat(33) + "]".repeat(33));
+    expect(await read(deep, openBodyRoom(1_000))).to.be.an("array");
+    expect(await read(deeper, openBodyRoom(1_000))).to.include({ status: 400, code: "API_INVALID" });
+  });
 });

@@ -15,6 +15,11 @@ describe("how fast one peer may ask", () => {
     expect(mayAsk("b")).to.equal(true);
     now += 1_000;
     expect([1, 2, 3].map(() => mayAsk("a"))).to.deep.equal([true, true, false]);
+    now += 3_600_000;
+    expect(
+      [1, 2, 3, 4].map(() => mayAsk("a")),
+      "after a long rest",
+    ).to.deep.equal([true, true, true, false]);
   });
 
   it("S-17: holds however many others come meanwhile: a bucket that is not full is kept", () => {

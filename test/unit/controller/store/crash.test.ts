@@ -194,14 +194,16 @@ describe("the store on a full disk (F-6)", () => {
   });
 
   it("says that the process must end when the disk fails, and writes no more", async () => {
-    const disk = new MemoryDisk();
-    let broken = 0;
-    const program = await Program.start(disk, () => broken++);
-    disk.onOperation = (name) => (name.startsWith("sync") ? "EIO" : undefined);
-    expect(await codeOf(program.add(1))).to.equal("STORE_BROKEN");
-    disk.onOperation = undefined;
-    expect(await codeOf(program.add(2))).to.equal("STORE_BROKEN");
-    expect(broken).to.equal(1);
+    for (const operation of ["sync", "write"]) {
+      const disk = new MemoryDisk();
+      let broken = 0;
+      const program = await Program.start(disk, () => broken++);
+      disk.onOperation = (name) => (name.startsWith(operation) ? "EIO" : undefined);
+      expect(await codeOf(program.add(1)), operation).to.equal("STORE_BROKEN");
+      disk.onOperation = undefined;
+      expect(await codeOf(program.add(2)), operation).to.equal("STORE_BROKEN");
+      expect(broken, operation).to.equal(1);
+    }
   });
 });
 

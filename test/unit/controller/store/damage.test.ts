@@ -1,6 +1,10 @@
 import { expect } from "chai";
 import { JournalFile } from "#controller/store/journal.ts";
+import { decodeFrame, encodeFrame } from "#controller/store/journal-frames.ts";
 import { recover, type Recovered } from "#controller/store/recover.ts";
+import { segmentHead, segmentName } from "#controller/store/segments.ts";
+import { snapshotName, writeSnapshot } from "#controller/store/snapshot-file.ts";
+import { openHeld } from "#controller/store/store.ts";
 import { codeOf } from "../../../support/rejection.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 
@@ -28,6 +32,53 @@ async function recoverFrom(bytes: Buffer): Promise<Recovered> {
 }
 
 const padded = (size: number): string => JSON.stringify({ t: "meta", storeId: "x".repeat(Math.max(0, size - 24)) });
+
+describe("a journal that is not whole", () => {
+  it("is refused with an unfinished write before its last segment", async () => {
+    const { bytes } = await journalOf(["1"], ["2"]);
+    const disk = new MemoryDisk();
+    disk.place(path, Buffer.concat([bytes, Buffer.from("#000000")]));
+    const next = Buffer.concat([segmentHead, encodeFrame(3, ["3"], segmentHead.length)]);
+    disk.place(`${folder}/${segmentName(3)}`, next);
+    expect(await codeOf(recover(disk, folder))).to.equal("STORE_CORRUPT");
+    disk.place(path, bytes);
+    expect((await recover(disk, folder)).records).to.deep.equal(["1", "2", "3"]);
+  });
+
+  it("is refused when it ends before what a damaged snapshot says was acknowledged", async () => {
+    const { bytes } = await journalOf(["1"], ["2"]);
+    const disk = new MemoryDisk();
+    disk.place(path, bytes);
+    await writeSnapshot(disk, `${folder}/${snapshotName(1)}`, { index: 1, entries: [] });
+    expect((await recover(disk, folder)).next).to.equal(3);
+    disk.place(`${folder}/${snapshotName(5)}`, Buffer.from("damaged"));
+    expect(await codeOf(recover(disk, folder))).to.equal("STORE_CORRUPT");
+  });
+});
+
+describe("records of another version", () => {
+  it("stop the start", async () => {
+    for (const record of [{ t: "meta", format: 2 }, { t: "meta", format: "new" }, { t: "unheard-of" }]) {
+      const { bytes } = await journalOf([JSON.stringify(record)]);
+      const disk = new MemoryDisk();
+      disk.place(path, bytes);
+      const open = async (): Promise<unknown> => {
+        const store = await openHeld({ folder, disk, onBroken: () => undefined }, () => Promise.resolve());
+        return [...store.recovered];
+      };
+      expect(await codeOf(open()), JSON.stringify(record)).to.equal("STORE_TOO_NEW");
+    }
+  });
+});
+
+describe("a frame of the journal", () => {
+  it("has as many records as its head says", () => {
+    expect(decodeFrame(encodeFrame(1, ["1", "2"], 0), 0)).to.deep.include({ records: ["1", "2"] });
+    expect(decodeFrame(encodeFrame(1, ["1\n2"], 0), 0))
+      .to.have.property("damage")
+      .that.contains("count of records");
+  });
+});
 
 describe("a journal's end", () => {
   it("V6: a changed byte anywhere in the last complete record is damage, not a write that never finished", async () => {

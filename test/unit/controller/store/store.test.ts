@@ -7,6 +7,7 @@ import { expect } from "chai";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { openStore } from "#controller/store/store.ts";
 import type { DurableStore, StoreLimits } from "#controller/store/store.ts";
+import { eventually } from "../../../support/cluster.ts";
 import { makeTempDir } from "../../../support/temp-dir.ts";
 import type { TempDir } from "../../../support/temp-dir.ts";
 import { codeOf } from "../../../support/rejection.ts";
@@ -248,6 +249,15 @@ describe("the controller's durable store", () => {
       "latin1",
     );
     expect(await codeOf(open())).to.equal("STORE_TOO_NEW");
+    await writeFile(
+      journal,
+      (await readFile(journal, "latin1")).replace("kcore-journal/2", "kcore-journal/1"),
+      "latin1",
+    );
+    await open();
+    await store?.append([{ t: "lease", holder: "c1" } as unknown as JournalRecord]);
+    await abandon();
+    expect(await codeOf(open())).to.equal("STORE_TOO_NEW");
   });
 
   it("removes what a snapshot has made superfluous, and snapshots that were never finished", async () => {
@@ -267,8 +277,7 @@ describe("the controller's durable store", () => {
     await open({ snapshotRecords: 3 });
     for (const name of ["a", "b", "c"]) await add(name);
     const isThere = async (): Promise<boolean> => (await files("snapshot")).some((name) => name.endsWith(".json"));
-    for (let waited = 0; waited < 200 && !(await isThere()); waited++)
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually(isThere);
     expect(await files("snapshot")).to.deep.equal(["snapshot-0000000000000003.json"]);
   });
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { isTooLarge, planUpdate } from "#controller/updates/plan-update.ts";
 import { maxValueBytes } from "#crdt/register.ts";
+import { Statement } from "#rollout/spec.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { bundleOf } from "#support/update-world.ts";
 import { aNode, aSpec, SteppedRollout } from "#support/stepped-rollout.ts";
@@ -73,10 +74,25 @@ describe("the plan of an update", () => {
     expect(blockers("n2", "n3")).to.deep.equal([]);
   });
 
-  it("is blocked by a datacenter that no node is in, beside one that is there, too", () => {
+  it("is the next generation when one that has ended is asked for again, and the same before that", async () => {
+    const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
+    const { spec } = await known
+      .update(other)
+      .then(({ head }) => Statement.parse(JSON.parse(head.value.signed.statement)));
+    const again = (is: boolean) => planUpdate(known.parts, { name: "other", spec, again: is }).generation;
+    expect([again(false), again(true)]).to.deep.equal([1, 1]);
+    await known.update(other.finish("n1").finish("n2"));
+    expect([again(false), again(true)]).to.deep.equal([1, 2]);
+  });
+
+  it("is blocked by a datacenter that no node is in, or a name that none has, beside one that is there, too", () => {
     expect(plan({ target: aFlake, selector: { datacenters: ["DC1", "DC9"] } })).to.deep.include({
       viable: false,
       blockers: ["no node of this cluster is in “DC9”, which selector.datacenters names"],
+    });
+    expect(plan({ target: aFlake, selector: { nodeIds: ["n1", "n9"] } })).to.deep.include({
+      viable: false,
+      blockers: ["no node of this cluster is “n9”, which selector.nodeIds names"],
     });
   });
 

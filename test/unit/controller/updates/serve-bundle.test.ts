@@ -59,6 +59,9 @@ describe("bundles on their way from a controller", () => {
       expect((await buffer(response)).equals(bytes.subarray(from)), String(from)).to.equal(true);
     }
     expect(failures).to.deep.equal([]);
+    for (const id of [sha256, `${sha256}@`, `${sha256}@-1`, `${sha256}@1x`, `${sha256}@${bytes.length + 1}`])
+      expect((await ask("a", id)).statusCode, id).to.equal(400);
+    expect((await ask("a", `${"0".repeat(64)}@0`)).statusCode).to.equal(404);
   });
 
   it("S-17: two to one key and thirty-two in all at a time", async () => {

@@ -23,6 +23,7 @@ describe("cleanText", () => {
   it("shows what is left of control characters instead of sending it (S-4, F-11)", () => {
     expect(cleanText("a\u0000b\u0008c\u001b")).to.equal("a\\x00b\\x08c\\x1b");
     expect(cleanText("right \u202eleft")).to.equal("right \\u202eleft");
+    expect(cleanText("right \u2067left")).to.equal("right \\u2067left");
   });
 
   it("leaves tabs and line breaks, and makes line breaks of carriage returns", () => {

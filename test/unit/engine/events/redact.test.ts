@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 
@@ -35,6 +35,8 @@ describe("the redactor", () => {
       Buffer.from(`root:${awkward}`).toString("base64"),
       Buffer.from(`r:${awkward}:x`).toString("base64url"),
       encodeURIComponent(awkward),
+      new URLSearchParams({ awkward }).toString(),
+      JSON.stringify({ awkward }),
       JSON.stringify({ deep: JSON.stringify({ awkward }) }),
     ];
     for (const form of forms) {
@@ -106,6 +108,8 @@ describe("the redactor", () => {
     const redactor = createRedactor([secret]);
     redactor.pass(output(secret.slice(0, 5), "a/b"));
     expect(texts(redactor.pass(output(secret.slice(5), "c/d")))).to.deep.equal([secret.slice(5)]);
+    const error = { ...output(secret.slice(5)), stream: "err" } as RunEventBody;
+    expect(texts(redactor.pass(error)), "another stream").to.deep.equal([secret.slice(5)]);
   });
 
   it("learns secrets on the way", () => {
@@ -114,8 +118,15 @@ describe("the redactor", () => {
     expect(redactor.text(secret)).to.equal(secret);
     known.add(secret);
     expect(redactor.text(`x${secret}x`)).to.equal("x***x");
+    known.add("one more");
+    expect(redactor.text("one more")).to.equal("***");
     redactor.add("another one");
     expect(redactor.text("another one")).to.equal("***");
+  });
+
+  it("masks a secret that contains another one whole, and none of three letters", () => {
+    expect(createRedactor(["pass", "password"]).text("a password, a pass")).to.equal("a ***, a ***");
+    expect(createRedactor(["yes"]).text("yes")).to.equal("yes");
   });
 
   it("masks each line of a long secret", () => {

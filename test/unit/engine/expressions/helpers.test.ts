@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { callHelper } from "#engine/expressions/helpers.ts";
 

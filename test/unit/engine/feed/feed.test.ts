@@ -143,9 +143,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     const a = await source("a");
     expect(hangUp(a)).to.equal(true);
     a.freeze();
-    const began = Date.now();
     await feed.close();
-    expect(Date.now() - began).to.be.within(150, 4_000);
     expect(a.isClosed).to.equal(true);
   });
 
@@ -158,9 +156,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     for (const bytes of [0, 1_000]) {
       const timers: NodeJS.Timeout[] = [];
       b.answer = (_, say) => timers.push(setInterval(() => say(`at ${(fetched += bytes)}`), 20));
-      const began = Date.now();
       expect(await feed.bring(b.party, name, content)).to.equal("send");
-      expect(Date.now() - began).to.be.within(150, 2_000);
       for (const timer of timers) clearInterval(timer);
       feed.leave("b");
     }

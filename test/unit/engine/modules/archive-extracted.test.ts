@@ -17,7 +17,8 @@ import { expect } from "chai";
 import { blobOf } from "#engine/step/blob.ts";
 import { archiveExtracted } from "#engine/modules/archive-extracted.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
-import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 /** A tar of one entry with a name or target that tar itself would not write (POSIX ustar). */
@@ -84,7 +85,7 @@ describe("archive.extracted", () => {
       expect(archiveExtracted.args.safeParse({ path: "/a", ...args }).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: TempDir;
       const at = (...names: string[]): string => join(folder.path, ...names);

@@ -13,7 +13,8 @@ import {
 import { join } from "node:path";
 import { expect } from "chai";
 import { caTrusted } from "#engine/modules/ca-trusted.ts";
-import { contextOf, problemsOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { contextOf, problemsOf, runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 function certificate(name: string, constraints = "critical,CA:TRUE"): string {
@@ -71,7 +72,7 @@ describe("ca.trusted", () => {
       expect(caTrusted.args.safeParse({ name: "a", ...args }).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: TempDir;
       const at = (...names: string[]): string => join(folder.path, ...names);

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { certificateDropped } from "#engine/modules/certificate-dropped.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("certificate.dropped", () => {
   let folder: string;
@@ -70,7 +71,7 @@ describe("certificate.dropped", () => {
     expect(accepts(text("node.crt") + text("node.key"))).to.equal(false);
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`drops certificate and CA, and changes nothing the second time, on ${shell}`, async () => {
       const run = await runStepOn(shell, step("node.crt"));
       expect([run.outcome, run.now["key"]]).to.deep.equal(["changed", "matches"]);

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { diskHealth } from "#engine/modules/disk-health.ts";
 import { rawSh } from "#engine/step/sh.ts";
-import { runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 /** What smartctl 7.3 prints of an emulated NVMe disk, good and with a critical warning; of ATA and SAS disks, the lines that are read. */
 const nvme = (verdict: string, used = "3%"): string => `=== START OF SMART DATA SECTION ===
@@ -35,7 +36,7 @@ describe("disk.health", () => {
     expect(stepOf(diskHealth, { disk: { serial: "S1" } }).want).to.deep.equal({ health: "good" });
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       /** The step on a disk that was found, with these words of smartctl's. */
       const run = async (told: string, args: object = {}, status = 0): Promise<StepRun> => {

@@ -5,7 +5,8 @@ import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { findDisk } from "#engine/step/fragments/disk.ts";
 import { rawSh } from "#engine/step/sh.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const partitions = [{ name: "meta", size: "64M" }, { name: "data" }];
 
@@ -34,7 +35,7 @@ describe("disk.partitioned", () => {
     expect(accepts([{ name: "a", type: "ext4" }])).to.equal(false);
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`takes no serial of one disk for that of another that has none, on ${shell}`, async () => {
       const sysfs = await makeTempDir("sysfs");
       try {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { diskRestored } from "#engine/modules/disk-restored.ts";
-import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const sha256 = "0".repeat(64);
 const MiB = 1024 ** 2;
@@ -47,7 +48,7 @@ describe("disk.restored", () => {
     expect(String(stepOf(diskRestored, args, context).apply)).to.contain('/etc/kcore/luks"/$uuid.recovery"');
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`refuses a disk that is not there, and changes nothing, on ${shell} (F-18)`, async () => {
       const run = await runStepOn(shell, stepOf(diskRestored, args, context), { bin: { lsblk: "exit 1" } });
       expect([run.outcome, run.problem?.code]).to.deep.equal(["failed", "DISK_NOT_FOUND"]);

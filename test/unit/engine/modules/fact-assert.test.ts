@@ -1,7 +1,8 @@
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { expect } from "chai";
 import { factAssert } from "#engine/modules/fact-assert.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("fact.assert", () => {
   let server: Server;
@@ -33,7 +34,7 @@ describe("fact.assert", () => {
       expect(factAssert.args.safeParse({ that }).success, JSON.stringify(that)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       const run = (that: object[], bin: Record<string, string> = {}, env: Record<string, string> = {}) =>
         runStepOn(shell, stepOf(factAssert, { that }), { bin, env });

@@ -16,7 +16,8 @@ import { secret } from "#engine/step/secret.ts";
 import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
 import { body, token } from "#support/download-server.ts";
 import { serveDownloads, type DownloadServer } from "#support/serve-downloads.ts";
-import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const { sha256 } = blobOf(body);
@@ -87,7 +88,7 @@ describe("file.downloaded", () => {
     expect(remotes.map(({ label }) => label)).to.deep.equal(["tool", "contents"]);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       it("takes what the bastion sends, and asks for nothing where only the mode differs", async () => {
         const dry = await sent(shell, { mode: "0750" }, { dryRun: true });

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const on = { disk: { serial: "S1" }, partition: "data" };
 
@@ -33,7 +34,7 @@ describe("filesystem.formatted", () => {
     expect(accepts("ext4", "-L")).to.equal(false);
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`refuses where the disk has no partition of ours, on ${shell}`, async () => {
       const step = stepOf(filesystemFormatted, { partuuid: "e55e0dd0-6a11-5fd2-8a8b-5e7b6a7e3d5c" });
       const run = await runStepOn(shell, step, { bin: { partx: "exit 1", lsblk: "exit 1" } });

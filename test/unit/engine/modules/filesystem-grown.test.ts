@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { filesystemGrown } from "#engine/modules/filesystem-grown.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("filesystem.grown", () => {
   it("is told of a partition or a volume, just one", () => {
@@ -11,7 +12,7 @@ describe("filesystem.grown", () => {
       expect(accepts(args), JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`refuses a volume that is not there, on ${shell}`, async () => {
       const run = await runStepOn(shell, stepOf(filesystemGrown, { vg: "vg_none", lv: "none" }), {
         bin: { lvs: "exit 5" },

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { firewallRules } from "#engine/modules/firewall-rules.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { contextOf, runStepOn, shells, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const textOf = (args: object): string => stepOf(firewallRules, args).shown ?? "";
 
@@ -96,7 +97,7 @@ describe("firewall.rules", () => {
       expect(String(keep)).to.contain(`keep_path ${path}\n`);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: TempDir;
       beforeEach(async () => {

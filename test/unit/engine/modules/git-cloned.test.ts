@@ -5,7 +5,8 @@ import { expect } from "chai";
 import { secret } from "#engine/step/secret.ts";
 import { gitCloned } from "#engine/modules/git-cloned.ts";
 import { startSshd } from "#support/sshd.ts";
-import { runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const commit = "0123456789abcdef0123456789abcdef01234567";
@@ -42,7 +43,7 @@ describe("git.cloned", () => {
       ).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: TempDir;
       const at = (...names: string[]): string => join(folder.path, ...names);

@@ -7,7 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { httpReady } from "#engine/modules/http-ready.ts";
 import { freePort } from "#support/ports.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 async function untilListening(port: number): Promise<void> {
   for (;;) {
@@ -53,7 +54,7 @@ describe("http.ready", () => {
       expect(httpReady.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`asks and judges the answer on ${shell}`, async () => {
       const run = (path: string, args: object = {}) =>
         runStepOn(shell, stepOf(httpReady, { url: `http://127.0.0.1:${port}/${path}`, ...args }), { dryRun: true });

@@ -14,7 +14,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { keyGenerated } from "#engine/modules/key-generated.ts";
-import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("key.generated", () => {
   let folder: string;
@@ -31,7 +32,7 @@ describe("key.generated", () => {
     expect(["0644", "0660", "0620", "0604", "4600"].filter(accepts)).to.deep.equal([]);
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`makes an EC P-256 key with mode 0600 and proves that it has it, on ${shell} (S-14)`, async () => {
       const step = stepOf(keyGenerated, { path, challenge: "run 1 it's $(node)" });
       const run = await runStepOn(shell, step);
@@ -71,7 +72,7 @@ describe("key.generated", () => {
     });
   }
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`M4: makes a key as another user, in whose way nobody can put anything, on ${shell}`, async () => {
       const daemon = 1;
       chmodSync(folder, 0o755);

@@ -5,7 +5,8 @@ import { expect } from "chai";
 import { luksEscrowed } from "#engine/modules/luks-escrowed.ts";
 import { rawSh, type Sh } from "#engine/step/sh.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const pem = (...[kind, options]: [string, object]): string =>
   (generateKeyPairSync as unknown as (kind: string, options: object) => { publicKey: string })(kind, {
@@ -23,14 +24,14 @@ describe("luks.escrowed", () => {
     for (const key of others) expect(accepts(key), key).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`is in order where kcore has made no container, on ${shell}`, async () => {
       const run = await runStepOn(shell, stepOf(luksEscrowed, { publicKey }), { bin: { cryptsetup: "exit 9" } });
       expect(run.outcome, JSON.stringify(run)).to.equal("ok");
       expect(run.have).to.deep.equal({ missing: "none", sealed: "" });
     });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`leaves the recovery key that is there while nothing can add another, on ${shell}`, async () => {
       const folder = await makeTempDir("luks");
       try {

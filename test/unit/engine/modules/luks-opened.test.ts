@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
 import { luksOpened } from "#engine/modules/luks-opened.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const on = { disk: { serial: "S1" }, partition: "data" };
 
@@ -50,7 +51,7 @@ describe("luks.opened", () => {
       expect(accepts(args), JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`refuses where the node has no such disk, array or open container, on ${shell}`, async () => {
       const codeOf = async (...[module, args]: Parameters<typeof stepOf>): Promise<string | undefined> =>
         (await runStepOn(shell, stepOf(module, args), { bin: { lsblk: "exit 1", lvs: "exit 1" } })).problem?.code;

@@ -7,7 +7,8 @@ import { luksOpened } from "#engine/modules/luks-opened.ts";
 import { luksRoot } from "#engine/modules/luks-root.ts";
 import { unlockFunctions } from "#engine/step/fragments/os-unlock.ts";
 import { functions } from "#engine/step/fragments/os-debian.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const on = { disk: { serial: "S1" } };
 
@@ -32,7 +33,7 @@ describe("luks.root", () => {
     expect(luksRoot.args.safeParse({ ...on, unlock: "tpm2" }).success).to.equal(false);
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`refuses where the machine has no such disk, on ${shell}`, async () => {
       const { problem } = await runStepOn(shell, stepOf(luksRoot, on), { bin: { lsblk: "exit 1" } });
       expect(problem?.code).to.equal("DISK_NOT_FOUND");

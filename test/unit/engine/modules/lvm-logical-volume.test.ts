@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { lvmLogicalVolume } from "#engine/modules/lvm-logical-volume.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const MiB = 1024 ** 2;
 const plain = { vg: "vg_a", name: "data", size: "100M" };
@@ -31,7 +32,7 @@ describe("lvm.logical_volume", () => {
     for (const name of ["-L", "a/b", "snapshot1", "a_tdata", ".."]) expect(accepts({ name }), name).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       it("is in order at the size wanted, rounded up to an extent", async () => {
         for (const [size, bytes] of [

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { lvmPhysicalVolume } from "#engine/modules/lvm-physical-volume.ts";
-import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const on = { disk: { serial: "S1" }, partition: "lvm" };
 
@@ -15,7 +16,7 @@ describe("lvm.physical_volume", () => {
     expect(uuidOf(on, one)).to.not.equal(uuidOf(on, "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e12"));
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`refuses where the node has no such disk, on ${shell}`, async () => {
       const run = await runStepOn(shell, stepOf(lvmPhysicalVolume, on), { bin: { lsblk: "exit 1" } });
       expect(run.problem?.code).to.equal("DISK_NOT_FOUND");

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { lvmVolumeGroup } from "#engine/modules/lvm-volume-group.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { partitionGuid, physicalVolumeUuid } from "#engine/step/disk-names.ts";
 
 const uuid = (serial: string): string =>
@@ -30,7 +31,7 @@ describe("lvm.volume_group", () => {
     expect(["4M", "1G", "3M", "512K"].map(accepts)).to.deep.equal([true, true, false, false]);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       it("is in order when all are in it, whatever else is", async () => {
         const run = await runStepOn(shell, step, lvm({ S1: "vg_a", S2: "vg_a", S9: "vg_z" }, ["vg_a"]));

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { mdArray } from "#engine/modules/md-array.ts";
-import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const two = [{ serial: "S1" }, { serial: "S2" }];
 const on = { name: "data", disks: two, partition: "raid" };
@@ -30,7 +31,7 @@ describe("md.array", () => {
     expect(accepts({ disks: two.slice(1) })).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`refuses where the node has no such disk, or no mdadm, on ${shell}`, async () => {
       const bin = { lsblk: "exit 1", mdadm: "exit 1" };
       expect((await runStepOn(shell, stepOf(mdArray, on), { bin })).problem?.code).to.equal("DISK_NOT_FOUND");

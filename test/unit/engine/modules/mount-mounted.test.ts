@@ -5,7 +5,8 @@ import { expect } from "chai";
 import { escapePath } from "#engine/step/fragments/mount-unit.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
 import { withOwnStore } from "#support/nixos.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const uuid = "UUID=381fc100-a77c-5bb8-a3d1-530f66bbf153";
 
@@ -49,7 +50,7 @@ describe("mount.mounted", () => {
     expect(want["mounted"]).to.match(/^UUID=[0-9a-f]{8}-[0-9a-f]{4}-5/);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`mounts what the fstab of NixOS names, and refuses to change that fstab, on ${shell}`, async () => {
       const store = "/nix/store/00000000000000000000000000000000-etc";
       const on = withOwnStore(
@@ -82,7 +83,7 @@ describe("mount.mounted", () => {
     });
     afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-    for (const shell of shells) {
+    for (const shell of shellsOf(import.meta.filename)) {
       const run = (state: string): ReturnType<typeof runStepOn> =>
         runStepOn(shell, stepOf(mountMounted, { path: "/srv/data", source: uuid, fstype: "xfs", state, fstab }), {
           bin: { systemctl: ":", findfs: "exit 1" },

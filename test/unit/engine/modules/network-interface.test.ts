@@ -10,7 +10,8 @@ import {
 } from "#engine/step/fragments/network-files.ts";
 import { rawSh, sh } from "#engine/step/sh.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const given = (args: object): Interface => networkInterface.args.parse({ name: "eth1", ...args }) as Interface;
 const complaint = (args: object): string =>
@@ -104,7 +105,7 @@ iface eth1.10 inet static
     }
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       /** What the guard says on a node with these files below /etc, and this `networkctl status`. */
       const refusal = async (

@@ -2,7 +2,8 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { nixInstalled } from "#engine/modules/nix-installed.ts";
-import { contextOf, problemsOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, problemsOf, runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
 const sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"; // of “hello”
@@ -59,7 +60,7 @@ describe("nix.installed", () => {
     expect(nixInstalled.args.safeParse({ method: "tarball", source: "x" }).success).to.equal(false);
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`leaves a working Nix alone, on ${shell}`, async () => {
       const run = await runStepOn(shell, stepOf(nixInstalled, {}), { bin: working });
       expect(run.outcome).to.equal("ok");

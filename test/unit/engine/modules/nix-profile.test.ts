@@ -6,7 +6,8 @@ import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { nixProfile } from "#engine/modules/nix-profile.ts";
 import { sh } from "#engine/step/sh.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const path = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0";
 const library = "/nix/store/1c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-lib";
@@ -68,7 +69,7 @@ describe("nix.profile", () => {
     expect(nixProfile.args.safeParse({ backFrom: "../x" }).success).to.equal(false);
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`S-22: does not go back to an older version unless told to, on ${shell}`, async () => {
       const store = (version: string): string => path.replace("0.1.0", version);
       const run = (old: string, wanted: string, more: object = {}) => {

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { nixosInstalled } from "#engine/modules/nixos-installed.ts";
 import { blobOf } from "#engine/step/blob.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 // A file whose hash is right: it is compared when it is read.
 const { sha256 } = blobOf(readFileSync(import.meta.filename));
@@ -34,7 +35,7 @@ describe("nixos.installed", () => {
     expect(accepts({}, { nixpkgs: "a b" })).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`refuses where the machine has no such disk, on ${shell}`, async () => {
       const { problem } = await runStepOn(shell, stepOf(nixosInstalled, on), { bin: { lsblk: "exit 1" } });
       expect(problem?.code).to.equal("DISK_NOT_FOUND");

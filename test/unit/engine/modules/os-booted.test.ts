@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { osBooted } from "#engine/modules/os-booted.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("os.booted", () => {
   it("ends the boot, and waits longer than a reboot does: firmware takes its time", () => {
@@ -9,7 +10,7 @@ describe("os.booted", () => {
   });
 
   // Its apply is never run here, only on lab machines.
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`refuses where the machine has no such disk, on ${shell}`, async () => {
       const step = stepOf(osBooted, { disk: { serial: "S1" } });
       const { problem } = await runStepOn(shell, step, { bin: { lsblk: "exit 1" } });

@@ -6,7 +6,8 @@ import { expect } from "chai";
 import { osInstalled } from "#engine/modules/os-installed.ts";
 import { functions } from "#engine/step/fragments/os-debian.ts";
 import { blobOf } from "#engine/step/blob.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 // A file whose hash is right: it is compared when it is read.
 const { sha256 } = blobOf(readFileSync(import.meta.filename));
@@ -66,7 +67,7 @@ describe("os.installed", () => {
       expect(accepts(args), JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`refuses where the machine has no such disk, on ${shell}`, async () => {
       const { problem } = await runStepOn(shell, stepOf(osInstalled, on), { bin: { lsblk: "exit 1" } });
       expect(problem?.code).to.equal("DISK_NOT_FOUND");

@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { expect } from "chai";
 import { packageRepository } from "#engine/modules/package-repository.ts";
-import { contextOf, problemsOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { contextOf, problemsOf, runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 /** A flat repository without packages, signed with key.asc. */
@@ -61,7 +62,7 @@ Signed-By: /etc/apt/keyrings/example.asc
       expect(packageRepository.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let folder: TempDir;
       beforeEach(async () => {

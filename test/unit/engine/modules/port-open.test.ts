@@ -2,7 +2,8 @@ import { createServer, type Server } from "node:net";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { portOpen } from "#engine/modules/port-open.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("port.open", () => {
   let server: Server;
@@ -30,7 +31,7 @@ describe("port.open", () => {
       expect(portOpen.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       it("reads the kernel's table for this node", async () => {
         expect((await runStepOn(shell, stepOf(portOpen, { port }))).outcome).to.equal("ok");

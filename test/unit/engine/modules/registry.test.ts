@@ -27,8 +27,12 @@ describe("the module registry", () => {
 
   for (const { name, file } of listModules())
     describe(name, () => {
-      it("has a test of its own", () => {
-        expect(existsSync(join(root, "test/unit/engine/modules", file.replace(".ts", ".test.ts")))).to.equal(true);
+      it("has cases of its own", () => {
+        const places = [
+          ["test/modules", ".yaml"],
+          ["test/unit/engine/modules", ".test.ts"],
+        ] as const;
+        expect(places.some(([folder, end]) => existsSync(join(root, folder, file.replace(".ts", end))))).to.equal(true);
       });
 
       it("is named and described alike in its file and in docs/modules.md", async () => {

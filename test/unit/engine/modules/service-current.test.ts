@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { serviceCurrent } from "#engine/modules/service-current.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 describe("service.current", () => {
   it("wants that nothing runs what was replaced", () => {
@@ -8,7 +9,7 @@ describe("service.current", () => {
   });
 
   // BusyBox takes its own grep, whatever stands on PATH; lab machines try it for real.
-  for (const shell of shells.filter((name) => !name.startsWith("busybox")))
+  for (const shell of shellsOf(import.meta.filename).filter((name) => !name.startsWith("busybox")))
     it(`finds the units of processes that run replaced files, and tells of those it leaves, on ${shell}`, async () => {
       // What grep finds in /proc is this machine's own; which processes they are is answered by the kernel.
       const bin = {

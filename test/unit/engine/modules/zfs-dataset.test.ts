@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { zfsDataset } from "#engine/modules/zfs-dataset.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const images = { name: "guests/images", properties: { recordsize: "1M", quota: "none", atime: "off" } };
 const volume = { name: "vol0", size: "40M" };
@@ -54,7 +55,7 @@ describe("zfs.dataset", () => {
   });
 
   // BusyBox has a modprobe of its own, which no test can replace.
-  for (const shell of shells.filter((name) => name !== "busybox sh"))
+  for (const shell of shellsOf(import.meta.filename).filter((name) => name !== "busybox sh"))
     describe(`on ${shell}`, () => {
       const there = { type: "filesystem", recordsize: "1048576", quota: "0", atime: "off" };
       it("is in order when all is as wanted, and sets what is not", async () => {

@@ -4,7 +4,8 @@ import { lookAtPool } from "#engine/step/fragments/zfs.ts";
 import { poolGuid, poolMark } from "#engine/step/zfs-names.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Step } from "#engine/step/define.ts";
-import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const serials = (...names: readonly string[]) => names.map((serial) => ({ serial }));
 const on = { disks: serials("S1", "S2"), partition: "zfs" };
@@ -86,7 +87,7 @@ describe("zfs.pool", () => {
     expect(apply).to.contain("-d /dev/mapper");
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`tells the members of a pool with what they are in, on ${shell}`, async () => {
       const step: Step = {
         want: { vdevs: "" },

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { arrange, batchesOf, lastParts, shareOf, wavesOf } from "#engine/orchestrate/plan.ts";
 import { actionStage, applyStage } from "#support/runs.ts";
 import { noAction } from "#support/actions.ts";
@@ -31,8 +31,11 @@ describe("the order of a run", () => {
       applyStage("a", ["n1", "n2"], []),
       applyStage("b", ["n1", "n2"], [], { pace: { batch: 1 } }),
       applyStage("c", ["n2"], []),
+      applyStage("d", ["n2"], [], { pace: { maxFailures: 1 } }),
+      applyStage("e", ["n2"], [], { pace: { maxUnavailable: 1 } }),
+      applyStage("f", ["n2"], [], { pace: { concurrency: 1 } }),
     ]);
-    expect(parts).to.have.length(3);
+    expect(parts).to.have.length(6);
   });
 
   it("never loses, repeats or reorders a stage", () => {

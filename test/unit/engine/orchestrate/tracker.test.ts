@@ -36,4 +36,18 @@ describe("tracking stages", () => {
       expect(events, outcome).to.deep.equal([started]);
     }
   });
+
+  it("a stage is as bad as its worst node", () => {
+    for (const [outcomes, worst] of [
+      [["ok", "failed", "skipped"], "failed"],
+      [["ok", "interrupted"], "interrupted"],
+      [["interrupted", "failed"], "failed"],
+      [["skipped", "ok"], "ok"],
+    ] as const) {
+      const nodes = outcomes.map((_, place) => `n${place}`);
+      const { tracker, events } = tracking(...nodes);
+      for (const [place, outcome] of outcomes.entries()) tracker.leave("s", `n${place}`, outcome);
+      expect(events.at(-1), outcomes.join()).to.include({ type: "stage.finished", outcome: worst });
+    }
+  });
 });

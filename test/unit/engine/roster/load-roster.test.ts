@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { join } from "node:path";
 import { idOfName, loadRoster } from "#engine/roster/load-roster.ts";
 import type { Roster } from "#engine/roster/roster.ts";
+import { cpuClock } from "#support/cpu.ts";
 import { problemsIn } from "#support/problems.ts";
 import { inProject } from "#support/in-project.ts";
 
@@ -233,14 +234,13 @@ nodes:
     );
   });
 
-  it("reads 1,000 nodes in a time that a person does not notice", function () {
-    this.timeout(10_000);
+  it("reads 1,000 nodes with little work", () => {
     const lines = Array.from(
       { length: 1000 },
       (_, n) => `  n${n}: { address: 10.0.${n >> 8}.${n & 255}, roles: [worker], labels: { rack: r${n % 9} } }`,
     );
-    const start = performance.now();
+    const used = cpuClock();
     expect(load(`nodes:\n${lines.join("\n")}\n`).nodes.size).to.equal(1000);
-    expect(performance.now() - start).to.be.below(3000);
+    expect(used(), "ms of processor").to.be.below(3000);
   });
 });

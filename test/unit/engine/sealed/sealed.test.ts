@@ -9,6 +9,7 @@ import { checkPlaces, placeOf } from "#engine/sealed/places.ts";
 import { readRecipients, someRecipients } from "#engine/sealed/recipients.ts";
 import { sealFor } from "#engine/sealed/seal.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
+import { knownSecrets } from "#engine/step/secret.ts";
 import { isSealed } from "#engine/step/sealed.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -64,6 +65,21 @@ describe("a sealed value", () => {
     const both = await sealFor("for two ä€\n", [alice.recipient, bob.recipient], PLACE);
     for (const { identity } of [alice, bob]) expect(await openWith(`${identity}\n`, both)).to.equal("for two ä€\n");
     expect(await openWith(`# two\n${mallory.identity}\n${alice.identity}\n`, text)).to.equal("hunter2-hunter2");
+  });
+
+  it("is opened by an identity that nothing shows from then on", async () => {
+    const { identity, recipient } = await person("carol");
+    await openWith(identity, await sealFor("x", [recipient], PLACE));
+    expect(knownSecrets().has(identity)).to.equal(true);
+  });
+
+  it("that lacks its end is said to be not whole, without a key", () => {
+    const bytes = Buffer.from(text.slice(4), "base64");
+    const header = bytes.indexOf("\n", bytes.indexOf("\n--- ") + 1) + 1;
+    for (const length of [header + 31, header, header - 1, 20])
+      expect(problemsIn(() => headerOf(`age:${bytes.toString("base64", 0, length)}`)).join()).to.match(
+        /is not whole: something of it is missing \[SECRET_UNREADABLE\]/,
+      );
   });
 
   it("opens nothing for a stranger, and says what everybody may know", async () => {

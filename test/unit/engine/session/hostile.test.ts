@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc, { anyText } from "#support/properties.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { sh } from "#engine/step/sh.ts";
-import { flood, line, type Flooded } from "#support/flooding-node.ts";
+import { flood, line, mayHold, type Flooded } from "#support/flooding-node.ts";
 import { tellLongForm, tries } from "#support/hostile.ts";
 import { draftOf } from "#support/sessions.ts";
 
@@ -119,14 +119,14 @@ function check(name: string, { blocked, held, recorded, sent, result }: Flooded)
     `${name}: ${blocked.toFixed(0)} ms, ${held.toFixed(1)} MiB, record ${(recorded / 2 ** 20).toFixed(1)} MiB`,
   );
   expect(blocked, "milliseconds of a blocked loop").to.be.lessThan(50);
-  expect(held, "MiB held").to.be.lessThan(32);
+  expect(held, "MiB held").to.be.lessThan(mayHold);
   expect(recorded, "bytes in the record").to.be.lessThan(40 * 2 ** 20);
   expect(sent, "bytes sent").to.be.lessThan(16 * 2 ** 20);
   if (result.problem?.code === "NODE_LIMIT_EXCEEDED") expect(result.problem.message).to.contain("n1");
 }
 
 describe("a hostile node's frames", function () {
-  this.timeout(tries(60_000, 1_200_000));
+  this.timeout(1_200_000);
 
   for (const [name, [outcome, says]] of Object.entries(floods))
     it(`M1, S-4: are bounded: ${name}`, async () => {
@@ -166,7 +166,7 @@ describe("a hostile node's frames", function () {
         ),
       },
       fc.constantFrom("a=1", "a.b.c=x", `${"d.".repeat(300)}=1`, "__proto__.x=1", "-1", "1e9", "65536", "NaN", ""),
-      fc.string({ unit: "binary", maxLength: 30 }).map((text) => text.replaceAll("\n", "")),
+      anyText({ maxLength: 30 }).map((text) => text.replaceAll("\n", "")),
     );
     const pad = fc.tuple(
       fc.constantFrom("x", "\\n", " ", "\u009d", "\u202e", "\u001b["),

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
@@ -202,8 +202,7 @@ function settle(world: SessionWorld, isOver: () => boolean): void {
 }
 
 describe("the machines of a session, whatever happens", () => {
-  it("F-1 F-4 F-15 F-17 come to an end, and send, ask and tell everything once", function () {
-    this.timeout(100_000);
+  it("F-1 F-4 F-15 F-17 come to an end, and send, ask and tell everything once", () => {
     fc.assert(fc.property(scenarios, play), { numRuns: 1_000 });
   });
 });

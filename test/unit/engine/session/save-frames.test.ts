@@ -125,6 +125,12 @@ describe("what a node tells to be saved", () => {
     expect(await unsaved([...frames, ...more])).to.match(/larger than/);
   });
 
+  it("is not kept when it announces more than any disk has", async () => {
+    const announced = (bytes: number) => ({ type: "piece", rest: `0 0 512 ${"0".repeat(64)} ${bytes}` });
+    for (const bytes of [0, (8 << 20) + 1, 2 ** 31])
+      expect(await unsaved([...told().slice(0, 2), announced(bytes)])).to.equal("the node said more than a disk has");
+  });
+
   it("says why the node could not, or the bastion's disk", async () => {
     expect(await unsaved([{ type: "unsaved", rest: "0 several disks have this name" }])).to.equal(
       "several disks have this name",

@@ -1,5 +1,13 @@
 import { expect } from "chai";
-import { DiskId, diskGuid, diskName, filesystemUuid, partitionGuid, shownUuid } from "#engine/step/disk-names.ts";
+import {
+  DiskId,
+  diskGuid,
+  diskName,
+  filesystemUuid,
+  partitionGuid,
+  plainWwn,
+  shownUuid,
+} from "#engine/step/disk-names.ts";
 import { uuidOf } from "#engine/step/uuid.ts";
 
 const node = { node: "n1", nodeId: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11" };
@@ -25,6 +33,11 @@ describe("the UUIDs of what kcore makes on disks", () => {
 
   it("keep the parts of a name apart", () => {
     expect(uuidOf("ab", "c")).not.to.equal(uuidOf("a", "bc"));
+  });
+
+  it("know a WWN by each of its spellings", () => {
+    const spellings = ["naa.5000C500a1", "eui.5000c500a1", "wwn-0x5000c500a1", "0x5000C500A1", "5000c500a1"];
+    for (const spelling of spellings) expect(plainWwn(spelling), spelling).to.equal("5000c500a1");
   });
 
   it("shorten to a volume id for vfat", () => {

@@ -124,5 +124,5 @@ describe("The HTML report", () => {
         : event,
     );
     expect(draw(events).length).to.be.below(6e6);
-  }).timeout(10_000);
+  });
 });

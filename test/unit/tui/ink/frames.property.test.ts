@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { lineWidth, paintLine } from "#tui/ink/text.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
@@ -137,7 +137,7 @@ describe("any frame", () => {
       ),
       { numRuns: 40 },
     );
-  }).timeout(20_000);
+  });
 
   for (const name of recordedRunNames)
     it(`of the recorded run ${name} fits at each of its moments`, () => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { finder, markLine, outputLine, outputRows, type OutputRow } from "#tui/ink/output-rows.ts";
 import { lineWidth, span } from "#tui/ink/text.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { commonStart, tellApart } from "#tui/ink/tell-apart.ts";
 import { widthOf } from "#tui/ink/text.ts";

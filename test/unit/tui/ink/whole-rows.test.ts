@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import fc from "fast-check";
+import fc from "#support/properties.ts";
 import { paintLine, span } from "#tui/ink/text.ts";
 import { wholeRows, type Operation } from "#tui/ink/whole-rows.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";

@@ -1,0 +1,51 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { parse } from "yaml";
+import { z } from "zod";
+
+const entry = z.strictObject({
+  name: z.string().regex(/^[a-z\d]+(-[a-z\d]+)*$/),
+  /** The promise that breaks. */
+  why: z.string().min(1),
+  /** Below src/. */
+  file: z.string().min(1),
+  /** Stands exactly once in the file. */
+  from: z.string().min(1),
+  to: z.string(),
+  /** The files of which at least one test must fail. */
+  tests: z.array(z.string()).nonempty(),
+});
+
+/** A fault of one line, and the test files that must find it. */
+export type Fault = Readonly<z.infer<typeof entry>> & { readonly area: string };
+
+/**
+ * All faults of `test/planted/AREA.yaml`, by area.
+ * @throws Error when a list does not have the form of one
+ */
+export function readFaults(root: string): readonly Fault[] {
+  return globSync("test/planted/*.yaml", { cwd: root })
+    .toSorted()
+    .flatMap((name) => {
+      const list = z.array(entry).safeParse(parse(readFileSync(join(root, name), "utf8")));
+      if (!list.success) throw new Error(`${name}: ${z.prettifyError(list.error)}`);
+      return list.data.map((fault) => ({ ...fault, area: basename(name, ".yaml") }));
+    });
+}
+
+/** Why this fault cannot be planted in the tree; undefined: it can. */
+export function whyNot({ file, from, to, tests }: Fault, root: string): string | undefined {
+  const path = join(root, "src", file);
+  if (!existsSync(path)) return `there is no src/${file}`;
+  const times = readFileSync(path, "utf8").split(from).length - 1;
+  if (times !== 1) return `src/${file} holds ${times} times: ${from}`;
+  if (from === to) return "it changes nothing";
+  const missing = tests.find((test) => !existsSync(join(root, test)));
+  return missing && `there is no ${missing}`;
+}
+
+/** Each name that more than one fault has. */
+export function namesTwice(faults: readonly Fault[]): readonly string[] {
+  const names = faults.map(({ name }) => name);
+  return [...new Set(names.filter((name, at) => names.indexOf(name) !== at))];
+}

@@ -1,0 +1,140 @@
+import { spawn } from "node:child_process";
+import { readFileSync, realpathSync } from "node:fs";
+import { cp, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { applyEdit } from "../../test/sim/plant.ts";
+import { whyNot } from "./faults.ts";
+import type { Fault } from "./faults.ts";
+
+/** “red without it”: a named test fails in the tree as it is, so that it shows nothing. */
+export type Outcome = "found" | "not found" | "does not apply" | "red without it";
+
+export interface Planted {
+  readonly outcome: Outcome;
+  /** The test that failed, or why the fault could not be planted. */
+  readonly said: string;
+  /** CPU seconds. */
+  readonly cpu: number;
+}
+
+interface Tested {
+  readonly isGreen: boolean;
+  readonly said: string;
+  readonly cpu: number;
+}
+
+const notCopied: ReadonlySet<string> = new Set(["node_modules", ".git", "dist", ".kcore"]);
+const limitMs = 120_000;
+
+/** A throw-away copy of the tree, in which faults are planted one after the other: the tree itself is never changed. */
+export class Copy {
+  readonly #root: string;
+  readonly #green: Map<string, Promise<Tested>>;
+  #child: number | undefined;
+
+  private constructor(root: string, green: Map<string, Promise<Tested>>) {
+    this.#root = root;
+    this.#green = green;
+  }
+
+  /** Copies with one `green` ask once for all of them whether tests pass without a fault. */
+  static async make(tree: string, green: Map<string, Promise<Tested>> = new Map()): Promise<Copy> {
+    const root = await realpath(await mkdtemp(join(tmpdir(), "kcore-planted-")));
+    await cp(tree, root, { recursive: true, filter: (path) => path === tree || !notCopied.has(basename(path)) });
+    await symlink(await realpath(join(tree, "node_modules")), join(root, "node_modules"));
+    return new Copy(root, green);
+  }
+
+  async plant(fault: Fault): Promise<Planted> {
+    const reason = whyNot(fault, this.#root);
+    if (reason !== undefined) return { outcome: "does not apply", said: reason, cpu: 0 };
+    const path = join(this.#root, "src", fault.file);
+    const source = await readFile(path, "utf8");
+    try {
+      const before = await this.#isGreenWithout(fault.tests);
+      if (!before.isGreen) return { ...before, outcome: "red without it" };
+      await writeFile(path, applyEdit(source, fault));
+      const { isGreen, ...tested } = await this.#test(fault.tests);
+      return { ...tested, outcome: isGreen ? "not found" : "found" };
+    } catch (error) {
+      return { outcome: "does not apply", said: (error as Error).message, cpu: 0 };
+    } finally {
+      await writeFile(path, source);
+    }
+  }
+
+  #isGreenWithout(tests: readonly string[]): Promise<Tested> {
+    const key = tests.join(" ");
+    const known = this.#green.get(key) ?? this.#test(tests);
+    this.#green.set(key, known);
+    return known;
+  }
+
+  /** @throws Error when the tests do not even load: a fault that nothing can miss shows nothing */
+  #test(tests: readonly string[]): Promise<Tested> {
+    const report = join(this.#root, "planted.json");
+    // Its own entry starts a second process for Node's options.
+    const mocha = [realpathSync(join(this.#root, "node_modules/mocha/lib/cli/cli.js")), "--bail", "--timeout", "60000"];
+    const options = ["--reporter", "json", "--reporter-option", `output=${report}`];
+    // A shell around it tells the CPU of all that ran below.
+    const script = '"$@" >/dev/null 2>planted.err; times';
+    const child = spawn(
+      "sh",
+      ["-c", script, "sh", process.execPath, "--disable-warning=ExperimentalWarning", ...mocha, ...options, ...tests],
+      {
+        cwd: this.#root,
+        env: { ...process.env, KCORE_SOURCE: "1", NODE_COMPILE_CACHE: join(this.#root, ".compiled") },
+        stdio: ["ignore", "pipe", "ignore"],
+        detached: true,
+      },
+    );
+    this.#child = child.pid;
+    let times = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (times += text));
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        this.stop();
+      }, limitMs);
+      child.on("error", reject).on("close", () => {
+        clearTimeout(timer);
+        this.#child = undefined;
+        if (isLate) resolve({ isGreen: false, said: `not done within ${limitMs / 1000} s`, cpu: limitMs / 1000 });
+        else this.#read(report).then(({ isGreen, said }) => resolve({ isGreen, said, cpu: cpuOf(times) }), reject);
+      });
+    });
+  }
+
+  async #read(report: string): Promise<Pick<Tested, "isGreen" | "said">> {
+    const text = await readFile(report, "utf8").catch(() => undefined);
+    await rm(report, { force: true });
+    if (text === undefined) {
+      const said = readFileSync(join(this.#root, "planted.err"), "utf8");
+      throw new Error(`the tests do not load: ${said.trim().split("\n").slice(0, 6).join(" ")}`);
+    }
+    const { stats, failures } = JSON.parse(text) as { stats: { passes: number }; failures: { fullTitle: string }[] };
+    const [failed] = failures;
+    return { isGreen: stats.passes > 0 && !failed, said: failed?.fullTitle ?? `${stats.passes} passed` };
+  }
+
+  /** Ends what runs in it. */
+  stop(): void {
+    if (this.#child !== undefined) process.kill(-this.#child, "SIGKILL");
+  }
+
+  remove(): Promise<void> {
+    this.stop();
+    return rm(this.#root, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+/** Seconds that the children of a shell took, by its `times`: the second line, user and system. */
+function cpuOf(times: string): number {
+  const [, children = ""] = times.split("\n");
+  return [...children.matchAll(/(\d+)m([\d.]+)s/g)].reduce(
+    (sum, [, min, sec]) => sum + Number(min) * 60 + Number(sec),
+    0,
+  );
+}

@@ -1,0 +1,87 @@
+import type { JobResult } from "./run-job.ts";
+import type { Times } from "./suites.ts";
+
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+/** The counts of all files of jobs together. */
+export function sum(results: readonly JobResult[]): Counts {
+  const total = { passed: 0, failed: 0, skipped: 0 };
+  for (const { files } of results)
+    for (const counts of Object.values(files)) {
+      total.passed += counts.passed;
+      total.failed += counts.failed;
+      total.skipped += counts.skipped;
+    }
+  return total;
+}
+
+/** `1 passed, 0 failed, 2 skipped`: the line that a run ends with. */
+export function countsLine({ passed, failed, skipped }: Counts): string {
+  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+}
+
+/** The line of a job that has ended. */
+export function jobLine(result: JobResult): string {
+  const { job, seconds, cpu } = result;
+  const counts = sum([result]);
+  const word = counts.failed > 0 ? "FAILED" : "ok";
+  return `${word.padEnd(6)} ${pad(seconds)} s ${pad(cpu)} s CPU  ${job.name}: ${countsLine(counts)}`;
+}
+
+/** Tests, CPU and time by suite, the ten jobs that took longest with what ran beside them, and what failed. */
+export function drawReport(
+  results: readonly JobResult[],
+  flaky: readonly JobResult[],
+  all: { readonly seconds: number; readonly machineCpu: number },
+): string[] {
+  const suites = Map.groupBy(results, ({ job }) => job.suite);
+  const rows = [...suites].map(([suite, of]) => {
+    const { passed, failed, skipped } = sum(of);
+    const cpu = of.reduce((total, result) => total + result.cpu, 0);
+    const longest = of.reduce((most, { seconds }) => Math.max(most, seconds), 0);
+    return `${suite.padEnd(12)} ${pad(passed + failed + skipped)} tests ${pad(cpu)} s CPU, longest job ${pad(longest)} s`;
+  });
+  const slowest = results.toSorted((a, b) => b.seconds - a.seconds).slice(0, 10);
+  return [
+    "== by suite",
+    ...rows,
+    `${"all".padEnd(12)} ${pad(all.seconds)} s; the machine, with lab machines and daemons: ${pad(all.machineCpu)} s CPU`,
+    "== the ten that took longest",
+    ...slowest.map(({ job, seconds, cpu, beside }) => {
+      const others = beside.slice(0, 4).join("; ");
+      return `${pad(seconds)} s ${pad(cpu)} s CPU  ${job.name} (beside it ${beside.length}${others ? `: ${others}` : ""})`;
+    }),
+    ...flaky.flatMap(({ failed }) =>
+      failed.map(
+        ({ file, title, message }) => `failed once, passed when run again alone: ${file}: ${title}: ${message}`,
+      ),
+    ),
+    ...results.flatMap(({ failed }) =>
+      failed.map(({ file, title, message }) => `failed: ${file}: ${title}: ${message}`),
+    ),
+  ];
+}
+
+/** What `times.json` keeps of a run: the seconds and CPU seconds of what took longer than `least`. */
+export function timesOf(results: readonly JobResult[], least = 1.5): Times {
+  const rows = results.flatMap(({ job, files, seconds, cpu }) => {
+    if (job.files.length <= 1) return [[job.name, [round(seconds), round(cpu)]] as const];
+    const all = Object.values(files).reduce((total, file) => total + file.seconds, 0);
+    return Object.entries(files).map(
+      ([name, file]) => [name, [round(file.seconds), round((cpu * file.seconds) / (all || 1))]] as const,
+    );
+  });
+  return Object.fromEntries(rows.filter(([, [seconds]]) => seconds >= least).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+function pad(value: number): string {
+  return (value < 10 ? value.toFixed(1) : value.toFixed(0)).padStart(6);
+}

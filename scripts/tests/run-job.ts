@@ -1,0 +1,87 @@
+import { spawn } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FilesResult } from "./run-files.ts";
+import { root, type Job } from "./suites.ts";
+
+/** How a job ended, with its whole output. */
+export interface JobResult extends FilesResult {
+  readonly job: Job;
+  readonly seconds: number;
+  readonly output: string;
+  /** Names of the jobs that ran at some time beside it. */
+  readonly beside: readonly string[];
+}
+
+/** A job that runs: its result, and how it is ended from outside. */
+export interface Running {
+  readonly job: Job;
+  readonly beside: Set<string>;
+  readonly ended: Promise<JobResult>;
+  readonly end: () => void;
+}
+
+/** Milliseconds that a job has for its clean-up when it is ended from outside. */
+const graceful = 120_000;
+
+/** Starts a job in a process of its own, whose group ends with it. */
+export function startJob(job: Job): Running {
+  const folder = mkdtempSync(join(tmpdir(), "kcore-job-"));
+  const resultFile = join(folder, "result");
+  const log = openSync(join(folder, "log"), "w");
+  const started = performance.now();
+  const child = spawn(process.execPath, argumentsOf(job, resultFile), {
+    cwd: root,
+    env: { ...process.env, ...job.env },
+    stdio: ["ignore", log, log],
+    detached: true,
+  });
+  closeSync(log);
+  const signal = (pid: number, name: NodeJS.Signals): void => {
+    try {
+      if (child.pid !== undefined) process.kill(pid, name);
+    } catch {
+      // It is gone.
+    }
+  };
+  const killGroup = (): void => signal(-(child.pid ?? 0), "SIGKILL");
+  const beside = new Set<string>();
+  const ended = new Promise<JobResult>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, killedBy) => {
+      killGroup();
+      const seconds = (performance.now() - started) / 1000;
+      const output = readFileSync(join(folder, "log"), "utf8");
+      const result = readResult(resultFile) ?? broken(job, `ended by ${killedBy ?? code} without a result`);
+      rmSync(folder, { recursive: true, force: true });
+      resolve({ job, seconds, output, ...result, beside: [...beside] });
+    });
+  });
+  const end = (): void => {
+    // Its own process alone: children of tests do not know this signal.
+    signal(child.pid ?? 0, job.check ? "SIGTERM" : "SIGUSR2");
+    setTimeout(killGroup, graceful).unref();
+  };
+  return { job, beside, ended, end };
+}
+
+function argumentsOf(job: Job, result: string): string[] {
+  const script = (name: string): string[] => ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, name)];
+  if (job.check) return [...script("run-check.ts"), result, job.check];
+  return [...script("run-files.ts"), "--result", result, "--timeout", String(job.timeout), ...job.files];
+}
+
+function readResult(file: string): FilesResult | undefined {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as FilesResult;
+  } catch {
+    return undefined;
+  }
+}
+
+function broken({ name, files }: Job, message: string): FilesResult {
+  const file = files[0] ?? name;
+  const counts = { passed: 0, failed: 1, skipped: 0, seconds: 0 };
+  return { files: { [file]: counts }, failed: [{ file, title: name, message }], cpu: 0 };
+}

@@ -1,0 +1,23 @@
+import type { Job, JobClass } from "./suites.ts";
+
+/** Share of a core that a job of a class keeps busy, and how many of the class go at once. */
+const shares: Readonly<Record<JobClass, { readonly share: number; readonly slots: number }>> = {
+  processor: { share: 1, slots: Infinity },
+  machine: { share: 1, slots: 1 },
+  waiting: { share: 0.34, slots: 6 },
+};
+
+/**
+ * The job that starts next, or none as long as the machine is full: an emulated machine before all others, since there is one at a
+ * time and they take longest; then the longest that has room. `cores` may be kept busy, and half a core more.
+ */
+export function nextJob(waiting: readonly Job[], running: readonly Job[], cores: number): Job | undefined {
+  const busy = running.reduce((sum, job) => sum + shares[job.class].share, 0);
+  const hasRoom = (job: Job): boolean => {
+    const { share, slots } = shares[job.class];
+    const alike = running.filter((other) => other.class === job.class).length;
+    return running.length === 0 || (alike < slots && busy + share <= cores + 0.5);
+  };
+  const first = (job: Job): number => (job.class === "machine" ? Number.MAX_SAFE_INTEGER : job.known);
+  return waiting.filter(hasRoom).toSorted((a, b) => first(b) - first(a))[0];
+}

@@ -1,0 +1,132 @@
+import { globSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+
+export const root = join(import.meta.dirname, "../..");
+
+/** How a job loads the machine: it computes, it mostly waits, or it emulates a machine. */
+export type JobClass = "processor" | "waiting" | "machine";
+
+/** One process of the run: some test files of a suite, or one check. */
+export interface Job {
+  readonly name: string;
+  readonly suite: string;
+  readonly class: JobClass;
+  /** Test files below the root; none for a check. */
+  readonly files: readonly string[];
+  /** The npm script of a check. */
+  readonly check?: string;
+  /** Limit of one test or hook, ms, against hangs; a test's own limit goes before it. */
+  readonly timeout: number;
+  /** Seconds that it took the last time that it was recorded. */
+  readonly known: number;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+interface Suite {
+  readonly files: readonly string[];
+  readonly not?: RegExp;
+  readonly class: JobClass;
+  readonly timeout: number;
+  /** Files of about so many seconds share a process, which loads the sources once. */
+  readonly together?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Its machines need root. */
+  readonly root?: true;
+}
+
+const minutes = 60_000;
+
+export const suites: Readonly<Record<string, Suite>> = {
+  unit: { files: ["test/unit/**/*.test.ts"], class: "processor", timeout: 10 * minutes, together: 12 },
+  sim: {
+    files: ["test/sim/**/*.test.ts", "test/unit/crdt/laws.test.ts"],
+    class: "processor",
+    timeout: 10 * minutes,
+    env: { KCORE_LAW_CASES: "3000" },
+  },
+  integration: { files: ["test/integration/**/*.test.ts"], class: "waiting", timeout: 10 * minutes, together: 6 },
+  smoke: { files: ["test/lab/lab.test.ts"], class: "waiting", timeout: 15 * minutes, root: true },
+  lab: {
+    files: ["test/lab/**/*.test.ts"],
+    not: /\/(lab|vm[^/]*)\.test\.ts$/,
+    class: "waiting",
+    timeout: 15 * minutes,
+    root: true,
+  },
+  vm: { files: ["test/lab/vm*.test.ts"], class: "machine", timeout: 30 * minutes, root: true },
+};
+
+export const checks = ["format", "lint", "types", "layers", "dead", "shell", "advisories"];
+
+/** Seconds and CPU seconds of the files of a recorded run (`times.json`); small ones are not in it. */
+export type Times = Readonly<Record<string, readonly [seconds: number, cpu: number]>>;
+
+export const timesFile = join(import.meta.dirname, "times.json");
+
+export function readTimes(): Times {
+  return JSON.parse(readFileSync(timesFile, "utf8")) as Times;
+}
+
+/** Seconds of a file that `times.json` does not hold. */
+const unknown = 1;
+
+/** The jobs of suites and checks; `wanted` keeps only the test files that it names. */
+export function jobsOf(names: readonly string[], times: Times, wanted?: ReadonlySet<string>): Job[] {
+  return names.flatMap((name) => {
+    if (name === "checks") return checks.map((check) => checkJob(check, times));
+    const suite = suites[name];
+    if (!suite) throw new Error(`no suite “${name}”; there are ${[...Object.keys(suites), "checks"].join(", ")}`);
+    const files = globSync([...suite.files], { cwd: root })
+      .filter((file) => !suite.not?.test(file) && (wanted?.has(file) ?? true))
+      .toSorted();
+    return together(files, suite.together ?? 0, times).map((group) => ({
+      name: group.length === 1 ? (group[0] as string) : `${group.length} files of ${name}, from ${group[0]}`,
+      suite: name,
+      class: suite.class,
+      files: group,
+      timeout: suite.timeout,
+      known: group.reduce((sum, file) => sum + secondsOf(file, times), 0),
+      ...(suite.env ? { env: suite.env } : {}),
+    }));
+  });
+}
+
+function checkJob(check: string, times: Times): Job {
+  const known = times[`check ${check}`]?.[0] ?? 10;
+  return { name: `check ${check}`, suite: "checks", class: "processor", files: [], check, timeout: 0, known };
+}
+
+function secondsOf(file: string, times: Times): number {
+  return times[file]?.[0] ?? unknown;
+}
+
+/** Neighbours in one process, until they take `seconds` together; a longer file is alone. */
+function together(files: readonly string[], seconds: number, times: Times): string[][] {
+  const groups: string[][] = [];
+  let group: string[] = [];
+  let sum = 0;
+  for (const file of files) {
+    const known = secondsOf(file, times);
+    if (known >= seconds) {
+      groups.push([file]);
+      continue;
+    }
+    if (sum + known > seconds && group.length > 0) {
+      groups.push(group);
+      [group, sum] = [[], 0];
+    }
+    group.push(file);
+    sum += known;
+  }
+  if (group.length > 0) groups.push(group);
+  return groups;
+}
+
+/** The suite that a test file belongs to. */
+export function suiteOf(file: string): string {
+  if (file.startsWith("test/lab/")) {
+    const name = basename(file);
+    return name === "lab.test.ts" ? "smoke" : name.startsWith("vm") ? "vm" : "lab";
+  }
+  return file.split("/")[1] ?? "";
+}

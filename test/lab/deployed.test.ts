@@ -1,0 +1,3 @@
+// One process, since they share nodes that were deployed once (test/support/deployed-lab.ts).
+import "./deployed/deploy-node.ts";
+import "./deployed/survives.ts";

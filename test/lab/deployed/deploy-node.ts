@@ -1,0 +1,404 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { expect } from "chai";
+import type { NodeView } from "#api/schemas.ts";
+import type { LabNode } from "#lab/lab.ts";
+import { eventually } from "#support/cluster.ts";
+import {
+  contentsOf,
+  exchangesOf,
+  on,
+  rosterOf,
+  stepsThat,
+  type Bastion,
+  type Ended,
+  contradictions,
+} from "#support/deploy.ts";
+import { useDeployedLab, type DeployedLab } from "#support/deployed-lab.ts";
+
+const profile = "/nix/var/nix/profiles/kcore";
+const certs = "/etc/kcore/certs";
+
+/** As many files as asked for, below a folder. */
+const files = (count: number): string => `
+steps:
+  - id: folder
+    directory.managed: { path: /srv/many }
+  - id: file
+    each: [${Array.from({ length: count - 1 }, (_, index) => index + 1).join(", ")}]
+    file.managed: { path: "/srv/many/{{item}}", content: "{{item}} of {{node.name}}\\n" }
+`;
+
+/** deploy_node on two nodes that share one lab: each test leaves both deployed and in order. */
+describe("deploy_node on real nodes", function () {
+  this.timeout(600_000);
+  const shared = useDeployedLab();
+  let deployed: DeployedLab;
+  let bastion: Bastion;
+  let n1: LabNode;
+  let n2: LabNode;
+  let n4: LabNode;
+  let b1: LabNode;
+
+  before(async () => {
+    deployed = await shared.get();
+    ({ bastion, n1, n2, n4, b1 } = deployed);
+    await bastion.write({ "states/five.yaml": files(5), "states/sixty.yaml": files(60) });
+  });
+  after(() => shared.leave());
+
+  const nodes = async (): Promise<readonly NodeView[]> =>
+    JSON.parse(await bastion.does("get", "nodes", "-o", "json")) as NodeView[];
+  const statuses = async (): Promise<Readonly<Record<string, string>>> =>
+    Object.fromEntries((await nodes()).map(({ hostname, status }) => [hostname, status]));
+
+  it("takes three bare nodes to Ready at once, though its terminal is closed on the way", async () => {
+    expect(deployed.first.endedBefore).to.equal(0);
+    expect(await statuses()).to.deep.equal({ n1: "ready", n2: "ready", n3: "ready" });
+    const table = await bastion.does("get", "nodes");
+    expect(table)
+      .to.match(/n1 +Ready +approved +controller/)
+      .and.match(/n2 +Ready +approved +worker/);
+  });
+
+  it("is watched live from another terminal, and told whole afterwards", async () => {
+    const { attached } = deployed.first;
+    expect(attached.code, all(attached)).to.equal(0);
+    const [first = ""] = await bastion.runs();
+    const shown = await bastion.does("runs", "show", first, "--events");
+    for (const text of [attached.stdout, shown]) {
+      expect(text)
+        .to.match(text === shown ? /n1 +machine +in order/ : /n1 +preflight +in order: 1 step/)
+        .and.match(/n3 +agent's service +changed/);
+      expect(text).to.match(/^3 nodes: 3 done and changed \(n1, n2, n3\)$/m);
+      expect(text).to.include(`(run ${first})`);
+    }
+    expect(await bastion.does("runs", "list")).to.match(new RegExp(`${first} +done `));
+  });
+
+  it("says in a dry run what it would do to a bare node, and changes nothing", async () => {
+    const look = async (): Promise<readonly string[]> =>
+      Promise.all([contentsOf(n4), ...n4.disks.map(({ image }) => sumOf(image))]);
+    const before = await look();
+    const dry = await bastion.deploy("n4", "--dry-run");
+    expect(dry.code, all(dry)).to.equal(0);
+    const events = await bastion.events();
+    expect(stepsThat("would-change", events, "n4")).to.include.members(["partition[n4-disk0]", "nix"]);
+    expect(stepsThat("unknown", events, "n4")).to.include("node's certificate");
+    expect(stepsThat("changed", events)).to.deep.equal([]);
+    for (const [index, after] of (await look()).entries())
+      expect(differences(before[index] ?? "", after)).to.deep.equal([]);
+  });
+
+  it("refuses a disk that holds data, names it and what to type, and leaves it as it is", async () => {
+    const disk = n4.disks[1];
+    await on(n4, `mkfs.ext4 -q ${disk?.byId} && mount ${disk?.byId} /mnt && echo dear >/mnt/dear && umount /mnt`);
+    const sum = await sumOf(disk?.image ?? "");
+    const refused = await bastion.deploy("n4");
+    expect(refused.code, all(refused)).to.equal(1);
+    expect(all(refused)).to.match(/DISK_HAS_DATA/);
+    expect(all(refused)).to.match(/--grant n4-disk1:[0-9a-f]{16}/);
+    expect(all(refused)).to.match(/states\/disks\.yaml:\d+/);
+    expect(await sumOf(disk?.image ?? "")).to.equal(sum);
+  });
+
+  it("changes nothing in the second run, in two exchanges for each node (ADR 0004)", async () => {
+    const second = await bastion.deploy("n1,n2,n3");
+    expect(second.code, all(second)).to.equal(0);
+    expect(second.stdout).to.match(/^3 nodes: 3 done \(n1, n2, n3\)\nSteps: \d+ succeeded \(changed=0\), 0 failed/m);
+    // In lines: 193 before what is in order was told once a stage and node.
+    expect(second.stdout.trimEnd().split("\n").length, second.stdout).to.be.at.most(40);
+    const events = await bastion.events();
+    expect(stepsThat("changed", events)).to.deep.equal([]);
+    expect(exchangesOf(events)).to.deep.equal({ n1: 2, n2: 2, n3: 2 });
+  });
+
+  it("says 0 changes in a dry run on deployed nodes", async () => {
+    const dry = await bastion.deploy("n1,n2,n3", "--dry-run");
+    expect(dry.code, all(dry)).to.equal(0);
+    const events = await bastion.events();
+    for (const outcome of ["would-change", "unknown", "changed", "failed"])
+      expect(stepsThat(outcome, events), outcome).to.deep.equal([]);
+  });
+
+  it("needs as many exchanges for sixty steps as for five", async () => {
+    for (const state of ["five", "sixty"]) {
+      await bastion.does("state", "apply", state, "--on", "n1,n2,b1");
+      await bastion.does("state", "apply", state, "--on", "n1,n2,b1");
+      const events = await bastion.events();
+      expect(stepsThat("ok", events, "b1").length).to.equal(state === "five" ? 5 : 60);
+      expect(exchangesOf(events), state).to.deep.equal({ n1: 1, n2: 1, b1: 1 });
+    }
+  });
+
+  const drifts: readonly { what: string; node: string; make: string; mended: readonly string[]; look: string }[] = [
+    {
+      what: "an edited file, with the restart it asks for",
+      node: "n1",
+      make: "echo '# by hand' >>/etc/kcore/controller.yaml",
+      mended: ["controller's configuration", "controller's service"],
+      look: "! grep 'by hand' /etc/kcore/controller.yaml",
+    },
+    {
+      what: "a daemon that runs from another store path than the profile's, as after a run that was cut off",
+      node: "n2",
+      make: [
+        "mkdir -p /run/systemd/system/kcore-node-agent.service.d",
+        "printf '[Service]\\nType=exec\\nExecStart=\\nExecStart=/bin/sleep infinity\\n' >/run/systemd/system/kcore-node-agent.service.d/old.conf",
+        "systemctl daemon-reload && systemctl restart kcore-node-agent",
+        "rm -r /run/systemd/system/kcore-node-agent.service.d && systemctl daemon-reload",
+      ].join(" && "),
+      mended: ["agent's service"],
+      look: "readlink /proc/$(systemctl show -P MainPID kcore-node-agent)/exe | grep ^/nix/store/",
+    },
+    {
+      what: "a stopped unit",
+      node: "n2",
+      make: "systemctl stop kcore-node-agent",
+      mended: ["agent's service"],
+      look: "systemctl is-active kcore-node-agent",
+    },
+    {
+      what: "a disabled unit",
+      node: "n2",
+      make: "systemctl disable kcore-node-agent",
+      mended: ["agent's service"],
+      look: "systemctl is-enabled kcore-node-agent",
+    },
+    {
+      what: "a changed mode",
+      node: "n1",
+      make: `chmod 0666 ${certs}/node.key`,
+      mended: ["node's key"],
+      look: `stat -c %a ${certs}/node.key | grep 600`,
+    },
+    {
+      what: "an unmounted disk",
+      node: "n1",
+      make: "umount /var/lib/kcore/volumes1",
+      mended: ["mount[n1-disk1]"],
+      look: "findmnt /var/lib/kcore/volumes1",
+    },
+  ];
+  for (const { what, node, make, mended, look } of drifts)
+    it(`mends exactly ${what}`, async () => {
+      const machine = node === "n1" ? n1 : n2;
+      await on(machine, make);
+      await bastion.deploy(node, "--dry-run");
+      const plan = await bastion.events();
+      const mending = await bastion.deploy(node);
+      expect(mending.code, all(mending)).to.equal(0);
+      expect(contradictions(plan, await bastion.events())).to.deep.equal([]);
+      expect(stepsThat("changed", await bastion.events(), node)).to.deep.equal(mended);
+      await on(machine, look);
+    });
+
+  it("mounts the data disks as findmnt and sgdisk see them, and keeps the controller's state off them", async () => {
+    const mounts = await on(n1, "findmnt -rno TARGET,FSTYPE,OPTIONS,PARTLABEL | grep /var/lib/kcore");
+    expect(mounts).to.match(/^\/var\/lib\/kcore\/volumes ext4 \S*noatime/m);
+    expect(mounts).to.match(/^\/var\/lib\/kcore\/volumes1 ext4 /m);
+    expect(await on(n1, `sgdisk -p ${n1.disks[0]?.byId}`)).to.match(/^ +1 .* 8300 +data$/m);
+    expect(await on(n1, "cat /etc/fstab")).to.match(/nofail/);
+    expect(await on(n1, "findmnt -no TARGET --target /var/lib/kcore/controller")).to.equal("/");
+  });
+
+  it("runs its two daemons enabled and hardened", async () => {
+    const units = { n1: ["kcore-controller", "kcore-node-agent"], n2: ["kcore-node-agent"] };
+    for (const machine of [n1, n2])
+      for (const unit of units[machine.name as "n1" | "n2"]) {
+        expect(await on(machine, `systemctl is-active ${unit}; systemctl is-enabled ${unit}`)).to.equal(
+          "active\nenabled",
+        );
+        const exposure = await on(machine, `systemd-analyze security --no-pager ${unit} | tail -n 1`);
+        expect(Number(/: ([\d.]+) /.exec(exposure)?.[1]), exposure).to.be.at.most(4.0);
+      }
+    expect(await on(n2, "systemctl list-unit-files 'kcore-controller*' --no-legend || :")).to.equal("");
+    // What updates a node waits, and runs only when it is needed.
+    expect(await on(n2, "systemctl is-active kcore-updater.path kcore-updater.service || :")).to.equal(
+      "active\ninactive",
+    );
+    const updater = await on(n2, "systemd-analyze security --no-pager kcore-updater | tail -n 1");
+    expect(Number(/: ([\d.]+) /.exec(updater)?.[1]), updater).to.be.at.most(6.0);
+  });
+
+  it("drops certificates that openssl verifies strictly, with the owners and modes they need", async () => {
+    for (const [machine, name] of [
+      [n1, "controller"],
+      [n1, "node"],
+      [n2, "node"],
+    ] as const) {
+      expect(await on(machine, chainCheck(name))).to.match(/: OK$/m);
+      const key = "openssl pkey -pubout -in KEY | sha256sum; openssl x509 -noout -pubkey -in CERT | sha256sum";
+      const [ofKey, ofCert] = (
+        await on(machine, key.replace("KEY", `${certs}/${name}.key`).replace("CERT", `${certs}/${name}.crt`))
+      ).split("\n");
+      expect(ofCert).to.equal(ofKey);
+      expect(await on(machine, `openssl x509 -noout -ext subjectAltName -in ${certs}/${name}.crt`))
+        .to.include(`IP Address:${machine.address}`)
+        .and.include(`/${name}/${machine.id}`);
+    }
+    expect(await on(n1, `cd ${certs} && stat -c '%n %a %U:%G' *`)).to.equal(
+      [
+        "ca.crt 644 root:root",
+        "controller.crt 644 root:root",
+        "controller.key 640 root:kcore",
+        "node.crt 644 root:root",
+        "node.key 600 root:root",
+        "sub-ca.crt 644 root:root",
+        "sub-ca.key 600 kcore:kcore",
+      ].join("\n"),
+    );
+    expect(await on(n1, "stat -c '%a %U:%G' /etc/kcore /etc/kcore/certs /etc/kcore/controller.yaml")).to.equal(
+      "755 root:root\n755 root:root\n640 root:kcore",
+    );
+    expect(await on(n1, "stat -c '%a %U' /var/lib/kcore/controller /var/lib/kcore/controller/*")).to.match(
+      /^700 kcore(\n[67]00 kcore)+$/,
+    );
+  });
+
+  it("keeps private keys where they were made (S-1)", async () => {
+    for (const [machine, name] of [
+      [n1, "controller"],
+      [n1, "node"],
+      [n2, "node"],
+    ] as const) {
+      const secret = (await on(machine, `cat ${certs}/${name}.key`)).split("\n")[1] ?? "";
+      expect(secret.length).to.be.greaterThan(30);
+      for (const file of await filesBelow(bastion.project))
+        expect((await readFile(file, "latin1")).includes(secret), `${name}.key in ${file}`).to.equal(false);
+    }
+    const keys = [];
+    for (const file of await filesBelow(bastion.project))
+      if (/^-+BEGIN (EC |RSA )?PRIVATE KEY/m.test(await readFile(file, "latin1"))) keys.push(file);
+    expect(keys).to.deep.equal([join(bastion.home, "test", "kctl.key")]);
+  });
+
+  it("answers only who shows a certificate of the cluster", async () => {
+    const client = (args: string): string =>
+      `printf 'GET /healthz HTTP/1.1\\r\\nHost: n1\\r\\nConnection: close\\r\\n\\r\\n' |
+       openssl s_client -connect ${n1.address}:9090 -CAfile ${certs}/ca.crt -verify_return_error -ign_eof ${args} 2>&1 || :`;
+    const known = await on(n2, client(`-cert ${certs}/node.crt -cert_chain ${certs}/node.crt -key ${certs}/node.key`));
+    expect(known)
+      .to.match(/Verify return code: 0 \(ok\)/)
+      .and.match(/HTTP\/1\.1 200/);
+    const unknown = await on(n2, client(""));
+    expect(unknown)
+      .to.match(/alert certificate required|handshake failure/)
+      .and.not.match(/HTTP\/1\.1/);
+    const stranger = `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=n2 -keyout /tmp/s.key -out /tmp/s.crt 2>/dev/null;`;
+    expect(await on(n2, stranger + client("-cert /tmp/s.crt -key /tmp/s.key"))).to.not.match(/HTTP\/1\.1 200/);
+  });
+
+  it("keeps its runtime as a generation that starts from its store path alone", async () => {
+    const generations = await on(n1, `nix-env -p ${profile} --list-generations`);
+    expect(generations).to.match(/^\s*1 .*\(current\)$/);
+    const path = await on(n1, `readlink -f ${profile}`);
+    expect(path).to.match(/^\/nix\/store\/[a-z0-9]{32}-kcore/);
+    expect(await on(n1, `nix-store --verify-path ${path} && nix-store -q --references ${path}`)).to.equal("");
+    expect(await on(n1, "cat /etc/systemd/system/kcore-controller.service")).to.match(
+      new RegExp(`^ExecStart=${profile}/bin/kcore-node controller serve `, "m"),
+    );
+    expect(await on(n1, "readlink /proc/$(systemctl show -P MainPID kcore-controller)/exe")).to.contain(`${path}/lib/`);
+    const version = await on(
+      n1,
+      `set -e; root=$(mktemp -d); mkdir -p $root${path}; cp -a ${path}/. $root${path}/
+       chroot $root $(echo ${path}/lib/ld-linux*) --library-path ${path}/lib ${path}/bin/node ${path}/app/kcore.mjs --version; rm -rf $root`,
+    );
+    expect(version).to.match(/^kcore \d+\.\d+\.\d+/);
+  });
+
+  it("shows a node NotReady while its agent is stopped, and Ready after", async () => {
+    await on(n2, "systemctl stop kcore-node-agent");
+    expect(await statuses()).to.deep.equal({ n1: "ready", n2: "not-ready", n3: "ready" });
+    expect(await bastion.does("get", "nodes")).to.match(/n2 +NotReady/);
+    await on(n2, "systemctl start kcore-node-agent");
+    await eventually(async () => (await statuses())["n2"] === "ready");
+    expect(await statuses()).to.deep.equal({ n1: "ready", n2: "ready", n3: "ready" });
+  });
+
+  it("does ad hoc work on Debian and BusyBox nodes", async () => {
+    const uname = await bastion.does("exec", "--on", "role:worker", "--", "uname", "-a");
+    expect(uname)
+      .to.match(/n2 .*Linux n2/)
+      .and.match(/b1 .*Linux b1/)
+      .and.not.match(/Linux n1/);
+    const ping = await bastion.does("ping", "--on", "*");
+    for (const { name } of [n1, n2, b1]) expect(ping).to.match(new RegExp(`${name} +ok +\\d+`));
+    for (const { name } of [n1, b1]) {
+      const facts = JSON.parse(await bastion.does("facts", "--on", name, "-o", "json")) as Record<string, Facts>;
+      expect(facts[name]?.hostname).to.equal(name);
+      expect(facts[name]?.os.id).to.equal(name === "n1" ? "debian" : "busybox-lab");
+      // Those of the machine that the lab runs on are none of theirs.
+      const disks = facts[name]?.disks.map(({ serial }) => serial).toSorted();
+      expect(disks).to.deep.equal(name === "n1" ? ["n1-disk0", "n1-disk1"] : []);
+    }
+  });
+
+  it("says in three lines why nodes cannot be used: a wrong sudo password, a full disk", async () => {
+    await bastion.write({
+      "roster/wrong.yaml": (await rosterOf(deployed.lab))
+        .replace(
+          /^ {2}n1:$/m,
+          "  wrong:\n    user: opspw\n    sudo: { password: env:LAB_SUDO }\n    stateDir: /var/lib/other",
+        )
+        .replace(/^ {4}id: .*$/gm, "")
+        .replace(/^ {2}n2:[^]*/m, ""),
+      "states/full.yaml": `steps:\n  - id: big\n    file.managed: { path: /mnt/big, content: "${"x".repeat(300_000)}" }\n`,
+    });
+    const denied = await bastion.kcore(["exec", "--on", "wrong", "--", "touch", "/tmp/done"], {
+      env: { LAB_SUDO: "no" },
+    });
+    expect(denied.code, all(denied)).to.equal(255);
+    expect(all(denied)).to.match(/SUDO_PASSWORD_WRONG/);
+    const right = await bastion.kcore(["exec", "--on", "wrong", "--", "id", "-u"], {
+      env: { LAB_SUDO: "lab-password" },
+    });
+    expect(right.stdout).to.match(/\b0\b/);
+    expect(all(right)).to.not.include("lab-password");
+    await on(n1, "! test -e /tmp/done; mount -t tmpfs -o size=128k none /mnt");
+    try {
+      const full = await bastion.kcore(["state", "apply", "full", "--on", "n1"]);
+      expect(full.code, all(full)).to.equal(1);
+      expect(all(full))
+        .to.match(/No space left on device/)
+        .and.match(/states\/full\.yaml:[23]/);
+      expect(await on(n1, "ls -A /mnt")).to.equal("");
+    } finally {
+      await on(n1, "umount /mnt");
+    }
+  });
+
+  const chainCheck = (name: string): string =>
+    `openssl verify -x509_strict -CAfile ${certs}/ca.crt -untrusted ${certs}/${name}.crt ${certs}/${name}.crt`;
+});
+
+interface Facts {
+  readonly hostname: string;
+  readonly os: { readonly id: string };
+  readonly disks: readonly { readonly serial: string }[];
+}
+
+const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
+
+/** Lines that only one of two texts has. */
+function differences(before: string, after: string): readonly string[] {
+  const [one, two] = [before.split("\n"), after.split("\n")].map((lines) => new Set(lines)) as [
+    Set<string>,
+    Set<string>,
+  ];
+  return [...one, ...two].filter((line) => !one.has(line) || !two.has(line));
+}
+
+async function sumOf(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(file), hash);
+  return hash.digest("hex");
+}
+
+async function filesBelow(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}

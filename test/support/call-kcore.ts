@@ -1,0 +1,57 @@
+import { Writable } from "node:stream";
+import { start } from "../../src/cli/start.ts";
+import { programFile } from "./program.ts";
+import type { Ended } from "./kcore.ts";
+
+/** One call at a time: a command line has the process's folder, environment and streams. */
+let last: Promise<unknown> = Promise.resolve();
+
+interface Surroundings {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Runs `kcore WORDS…` in this process, as the program does once it has started; a run that it begins has a process of its own. */
+export function callKcore(words: readonly string[], surroundings: Surroundings): Promise<Ended> {
+  const called = last.then(() => call(words, surroundings));
+  last = called.catch(() => undefined);
+  return called;
+}
+
+async function call(words: readonly string[], { cwd, env }: Surroundings): Promise<Ended> {
+  const before = { cwd: process.cwd(), argv: process.argv, env: { ...process.env }, exitCode: process.exitCode };
+  const streams = { stdout: process.stdout, stderr: process.stderr };
+  const [stdout, stderr] = [new Heard(), new Heard()];
+  const argv = [process.execPath, programFile, ...words];
+  try {
+    process.chdir(cwd);
+    process.argv = argv;
+    process.exitCode = undefined;
+    Object.assign(process.env, env);
+    put({ stdout, stderr });
+    await start(argv);
+    return { code: Number(process.exitCode ?? 0), stdout: stdout.text, stderr: stderr.text };
+  } finally {
+    put(streams);
+    process.chdir(before.cwd);
+    process.argv = before.argv;
+    process.exitCode = before.exitCode;
+    for (const name of Object.keys(process.env)) if (!(name in before.env)) delete process.env[name];
+    Object.assign(process.env, before.env);
+  }
+}
+
+function put(streams: Readonly<Record<"stdout" | "stderr", unknown>>): void {
+  for (const [name, value] of Object.entries(streams))
+    Object.defineProperty(process, name, { configurable: true, value });
+}
+
+/** A stream that is no terminal. */
+class Heard extends Writable {
+  text = "";
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}

@@ -1,0 +1,184 @@
+import { expect } from "chai";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
+import { contextOf, problemsOf, runStepOn, stepOf, type StepRun } from "../steps.ts";
+import { All, expectAs, Has, isPlain, Sh } from "./expected.ts";
+import { makePlace, type Place } from "./place.ts";
+import { standIns } from "./stand-ins.ts";
+import type { Look, Move, Table } from "./table.ts";
+
+type Load = () => Promise<ModuleDefinition>;
+
+/** Tests of a module, made of its table: what its steps are, which arguments it takes, and its cases on each shell. */
+export function describeTable(load: Load, table: Table, shells: readonly string[]): void {
+  for (const [sentence, looks] of Object.entries(table.step))
+    it(sentence, async () => {
+      const module = await load();
+      for (const look of [looks].flat()) await lookAt(module, table, look);
+    });
+  for (const [sentence, { takes = [], refuses = [] }] of Object.entries(table.arguments))
+    it(sentence, async () => {
+      const { args: schema } = await load();
+      const parse = (args: object) => schema.safeParse(filled(merged(table.args, args), "/dir"));
+      for (const args of takes) expect(parse(args).success, JSON.stringify(args)).to.equal(true);
+      for (const entry of refuses) {
+        const [args, words] = Array.isArray(entry) ? entry : [entry, ""];
+        const { success, error } = parse(args);
+        expect(success, JSON.stringify(args)).to.equal(false);
+        expect(JSON.stringify(error)).to.contain(words);
+      }
+    });
+  for (const shell of shells)
+    if (Object.keys(table.cases).length > 0)
+      describe(`on ${shell}`, () => {
+        for (const [sentence, moves] of Object.entries(table.cases))
+          it(sentence, async () => runCase(await load(), table, shell, moves));
+      });
+}
+
+async function lookAt(module: ModuleDefinition, table: Table, look: Look): Promise<void> {
+  const { args = {}, context = {}, refused, hides, is, ...wanted } = filled(look, "/dir") as Look;
+  const make = (): Step => stepOf(module, filled(merged(table.args, args), "/dir"), contextFor(table, context));
+  if (refused !== undefined) {
+    expect((await problemsOf(make)).map(({ code }) => code)).to.deep.equal([refused]);
+    return;
+  }
+  const step = make();
+  const texts = {
+    apply: step.apply?.masked,
+    probe: step.probe.masked,
+    guard: step.guard?.masked,
+    keep: step.keep?.masked,
+  };
+  for (const [key, value] of Object.entries(wanted)) {
+    const found = key in texts ? texts[key as keyof typeof texts] : step[key as keyof Step];
+    expectAs(found, key === "want" && !(value instanceof All) ? new All(value as Record<string, unknown>) : value, key);
+  }
+  if (is !== undefined) expectAs(step, is, "the step");
+  if (hides !== undefined)
+    expect(JSON.stringify(step) + String(step.apply) + String(step.probe), "what is hidden").not.to.contain(hides);
+}
+
+function contextFor(table: Table, { sensitive, runAs, onTrial }: NonNullable<Look["context"]> = {}): StepContext {
+  return contextOf({
+    files: table.project,
+    // A template's text tells what it was given.
+    renderTemplate: (name, vars) => `${name} ${JSON.stringify(vars)}`,
+    ...(sensitive ? { sensitive } : {}),
+    ...(runAs === undefined ? {} : { runAs }),
+    ...(onTrial ? { onTrial } : {}),
+  });
+}
+
+interface Case {
+  readonly module: ModuleDefinition;
+  readonly table: Table;
+  readonly place: Place;
+  readonly shell: string;
+}
+
+/** Makes the moves of a case one behind the other, in a place of its own; throws where one ends otherwise than the table says. */
+export async function runCase(
+  module: ModuleDefinition,
+  table: Table,
+  shell: string,
+  moves: readonly Move[],
+): Promise<void> {
+  const place = await makePlace(table.machine);
+  try {
+    await makeMoves({ module, table, place, shell }, moves);
+  } finally {
+    await place.remove();
+  }
+}
+
+async function makeMoves(given: Case, moves: readonly Move[]): Promise<void> {
+  const { table, place } = given;
+  const commands = filled(table.commands, place.dir) as Table["commands"];
+  prepare(place, filled(table.before, place.dir) as Move);
+  for (const [index, move] of moves.entries()) {
+    if (move.skips?.includes(given.shell)) return;
+    const { commands: more = {}, ...made } = filled(move, place.dir) as Move;
+    const bin = standIns({ ...commands, ...more }, place.dir, place.own);
+    try {
+      await makeMove(given, bin, made);
+    } catch (error) {
+      if (error instanceof Error) error.message = `move ${index + 1}: ${error.message}`;
+      throw error;
+    }
+    const untaught = join(place.own, "untaught");
+    if (existsSync(untaught))
+      throw new Error(`move ${index + 1}: a stand-in was not taught: ${readFileSync(untaught, "utf8")}`);
+  }
+}
+
+function prepare(place: Place, { write = {}, sh }: Move): void {
+  for (const [path, text] of Object.entries(write)) place.write(path, text);
+  if (sh !== undefined) place.sh(sh);
+}
+
+async function makeMove({ module, table, place, shell }: Case, bin: Record<string, string>, move: Move): Promise<void> {
+  prepare(place, move);
+  const calls = join(place.own, "calls");
+  rmSync(calls, { force: true });
+  const context = contextFor(table, move.context);
+  const { due, unsure, granted, env, plan } = move;
+  const given = Object.fromEntries(
+    Object.entries({ due, unsure, granted, env, plan }).filter(([, value]) => value !== undefined),
+  );
+  const run = (args: object, dryRun: boolean): Promise<StepRun> => {
+    const step = stepOf(module, merged(filled(table.args, place.dir) as object, args), context);
+    const kept = table.state === "kept" ? { stateDir: place.dir } : {};
+    return runStepOn(place.shell(shell), step, { bin, dryRun, ...kept, ...given });
+  };
+  if (move.dry !== undefined) compare(await run(move.dry ?? {}, true), move);
+  if (move.both !== undefined) {
+    compare(await run(move.both ?? {}, true), move);
+    compare(await run(move.both ?? {}, false), move);
+  }
+  if (move.run !== undefined)
+    if (move.ends === "converges") {
+      compare(await run(move.run ?? {}, false), { ...move, ends: "changed" });
+      if (move.calls !== undefined) expectAs(textOf(calls), move.calls, "calls");
+      compare(await run(move.run ?? {}, false), { ends: "ok" });
+    } else compare(await run(move.run ?? {}, false), move);
+  if (move.calls !== undefined && move.ends !== "converges") expectAs(textOf(calls), move.calls, "calls");
+  for (const [path, text] of Object.entries(move.leaves ?? {})) expectAs(place.read(path), text, path);
+  if (move.holds !== undefined) place.sh(move.holds);
+}
+
+const textOf = (path: string): string => (existsSync(path) ? readFileSync(path, "utf8") : "");
+
+const compared = ["have", "now", "stdout", "stderr", "shown", "rc", "status", "notes"] as const;
+
+function compare(run: StepRun, move: Move): void {
+  const told = JSON.stringify(run);
+  const { ends, refused } = move;
+  if (refused !== undefined) {
+    const { code, message, detail } = typeof refused === "string" ? { code: refused } : refused;
+    expectAs(run.outcome, "failed", told);
+    expectAs(run.problem?.code, code, told);
+    if (message !== undefined) expectAs(run.problem?.message, message, "the message");
+    if (detail !== undefined) expectAs(run.problem?.detail, detail, "the detail");
+  } else if (ends !== undefined) expectAs(run.outcome, ends, told);
+  for (const key of compared) if (move[key] !== undefined) expectAs(run[key], move[key], key);
+}
+
+/** The arguments of the table with those of a case; null takes one away. */
+function merged(below: object, args: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries({ ...below, ...args }).filter(([, value]) => value !== null));
+}
+
+/** The same with the case's folder in the place of `$DIR`. */
+function filled(value: unknown, dir: string): unknown {
+  if (typeof value === "string") return value.replaceAll("$DIR", dir);
+  if (Array.isArray(value)) return value.map((item) => filled(item, dir));
+  if (value instanceof Sh) return new Sh(value.text.replaceAll("$DIR", dir));
+  if (value instanceof Has) return new Has(filled(value.parts, dir) as string[], filled(value.none, dir) as string[]);
+  if (value instanceof All) return new All(filled(value.entries, dir) as Record<string, unknown>);
+  if (!isPlain(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key.replaceAll("$DIR", dir), filled(item, dir)]),
+  );
+}

@@ -1,0 +1,60 @@
+import { expect } from "chai";
+
+/** A text or a list that holds these parts, and none of those. */
+export class Has {
+  readonly parts: readonly unknown[];
+  readonly none: readonly string[];
+  constructor(parts: readonly unknown[], none: readonly string[] = []) {
+    this.parts = parts;
+    this.none = none;
+  }
+}
+
+/** A text that an expression finds something in. */
+export class Like {
+  readonly expression: RegExp;
+  constructor(expression: RegExp) {
+    this.expression = expression;
+  }
+}
+
+/** A map with no further keys. */
+export class All {
+  readonly entries: Readonly<Record<string, unknown>>;
+  constructor(entries: Readonly<Record<string, unknown>>) {
+    this.entries = entries;
+  }
+}
+
+/** A text of sh. */
+export class Sh {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Compares what was found with what a table says of it; a map of a table names only some keys, unless it is an {@link All}. */
+export function expectAs(found: unknown, wanted: unknown, what: string): void {
+  if (wanted instanceof Has) {
+    for (const part of wanted.parts)
+      if (Array.isArray(found)) expect(found, what).to.deep.include(part);
+      else expect(found, what).to.be.a("string").that.contains(part);
+    for (const part of wanted.none) expect(String(found), what).not.to.contain(part);
+  } else if (wanted instanceof Like) expect(found, what).to.be.a("string").that.matches(wanted.expression);
+  else if (wanted instanceof All) {
+    expect(Object.keys(found ?? {}), `${what}: its keys`).to.have.members(Object.keys(wanted.entries));
+    expectAs(found, wanted.entries, what);
+  } else if (Array.isArray(wanted)) {
+    expect(found, what).to.be.an("array").with.lengthOf(wanted.length);
+    for (const [index, item] of wanted.entries()) expectAs((found as unknown[])[index], item, `${what}: ${index}`);
+  } else if (isPlain(wanted))
+    for (const [key, value] of Object.entries(wanted))
+      expectAs((found as Record<string, unknown> | undefined)?.[key], value, `${what}: ${key}`);
+  else expect(found ?? null, what).to.deep.equal(wanted);
+}
+
+/** A map, and no object of a class. */
+export function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}

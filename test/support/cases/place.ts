@@ -1,0 +1,72 @@
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { makeTempDir } from "../temp-dir.ts";
+import type { Table } from "./table.ts";
+
+/** Where a case runs: a folder of its own, on a machine of its own where the table asks for one. */
+export interface Place {
+  /** The case's folder, `$DIR` in tables. */
+  readonly dir: string;
+  /** A folder of the harness beside it. */
+  readonly own: string;
+  readonly shell: (shell: string) => string;
+  /** Runs a text of sh as root; throws what it said when it fails. */
+  readonly sh: (text: string) => void;
+  readonly write: (path: string, text: string) => void;
+  /** undefined: nothing is there. */
+  readonly read: (path: string) => string | undefined;
+  readonly remove: () => Promise<void>;
+}
+
+/** This machine with all but /tmp, /proc, /sys and /dev covered, its network and name its own: what is written goes with the namespaces. */
+const cover = [
+  "mount -t tmpfs none /mnt",
+  "mkdir /mnt/upper /mnt/work /mnt/root",
+  "mount -t overlay none -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root",
+  "for place in proc sys dev tmp; do mount --rbind /$place /mnt/root/$place || exit; done",
+  "exec chroot /mnt/root sh -c 'echo ready; read -r end'",
+].join(" && ");
+
+export async function makePlace(machine: Table["machine"]): Promise<Place> {
+  const temp = await makeTempDir("case");
+  const [dir, own] = [join(temp.path, "dir"), join(temp.path, "own")];
+  for (const folder of [dir, own]) mkdirSync(folder);
+  const child = machine === undefined ? undefined : await makeMachine();
+  const enter =
+    child === undefined ? [] : ["nsenter", `--target=${child.pid}`, "--mount", "--net", "--uts", "--root", "--wd"];
+  const at = (path: string): string => (child === undefined ? path : `/proc/${child.pid}/root${path}`);
+  return {
+    dir,
+    own,
+    shell: (shell) => [...enter, shell].join(" "),
+    sh: (text) => {
+      const [program, ...words] = [...enter, "sh", "-ec", `cd ${dir}\n${text}`];
+      const { status, stdout, stderr } = spawnSync(program, words, { encoding: "utf8" });
+      if (status !== 0) throw new Error(`sh: ${text}\nended with ${status}\n${stdout}${stderr}`);
+    },
+    write: (path, text) => {
+      mkdirSync(dirname(at(path)), { recursive: true });
+      writeFileSync(at(path), text);
+    },
+    read: (path) => (existsSync(at(path)) ? readFileSync(at(path), "utf8") : undefined),
+    remove: async () => {
+      if (child !== undefined) {
+        const ended = once(child, "exit");
+        child.stdin?.end();
+        await ended;
+      }
+      await temp.remove();
+    },
+  };
+}
+
+async function makeMachine(): Promise<ChildProcess> {
+  const child = spawn("unshare", ["--mount", "--net", "--uts", "sh", "-c", cover], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const [word] = (await Promise.race([once(child.stdout, "data"), once(child, "exit")])) as [unknown];
+  if (String(word).trim() !== "ready") throw new Error(`no machine of its own could be made: ${String(word)}`);
+  return child;
+}

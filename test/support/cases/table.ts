@@ -1,0 +1,215 @@
+import { readFileSync } from "node:fs";
+import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document, type YAMLMap } from "yaml";
+import { z } from "zod";
+import { Secret } from "#engine/step/secret.ts";
+import { All, Has, isPlain, Like, Sh } from "./expected.ts";
+
+const mark = "!all";
+const tag = (name: string, resolve: (text: string) => object) => ({ tag: `!${name}`, resolve });
+const listTag = (name: string, make: (items: unknown[]) => object) => ({
+  tag: `!${name}`,
+  collection: "seq" as const,
+  resolve: (node: unknown) => make((node as { toJSON(): unknown[] }).toJSON()),
+});
+
+/** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh. */
+const tags = [
+  tag("has", (text) => new Has([text])),
+  listTag("has", (items) => new Has(items)),
+  tag("lacks", (text) => new Has([], [text])),
+  tag("like", (text) => new Like(new RegExp(text))),
+  tag("secret", (text) => new Secret(text)),
+  tag("sh", (text) => new Sh(text)),
+  {
+    tag: "!all",
+    collection: "map" as const,
+    // A mark, taken for what it is once aliases stand for their values.
+    resolve: (node: unknown) => {
+      (node as YAMLMap).set(mark, true);
+      return node;
+    },
+  },
+];
+
+const Args = z.record(z.string(), z.unknown());
+const Text = z.union([z.string(), z.instanceof(Has), z.instanceof(Like)]);
+const FactValues = z.union([z.record(z.string(), Text), z.instanceof(All)]);
+const Files = z.record(z.string(), z.string());
+const Found = z.union([Args, z.instanceof(All)]);
+/** What the step's surroundings are: `sensitive`, `runAs`, `onTrial`. */
+const Context = z.strictObject({
+  sensitive: z.literal(true).optional(),
+  runAs: z.string().optional(),
+  onTrial: z.literal(true).optional(),
+});
+
+/** What a step made of arguments is: a plain look at it, without a shell. */
+const Look = z.strictObject({
+  args: Args.optional(),
+  context: Context.optional(),
+  want: Found.optional(),
+  data: Found.nullable().optional(),
+  shown: Text.nullable().optional(),
+  apply: Text.nullable().optional(),
+  probe: Text.optional(),
+  guard: Text.optional(),
+  keep: Text.optional(),
+  retry: Found.optional(),
+  is: Args.optional(),
+  /** The step cannot be made: with this code. */
+  refused: z.string().optional(),
+  /** Stands nowhere in the step. */
+  hides: z.string().optional(),
+});
+
+const Outcome = z.enum(["ok", "changed", "would-change", "skipped", "unknown", "failed", "converges"]);
+
+const Answer = z.union([
+  z.string(),
+  z.strictObject({
+    sh: z.string().optional(),
+    prints: z.string().optional(),
+    fails: z.string().optional(),
+    code: z.number().optional(),
+  }),
+]);
+
+const Commands = z.record(
+  z.string(),
+  z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer), z.null()]),
+);
+
+/** A move of a case: what somebody does first, then a run, then what has become of it. */
+const Move = z.strictObject({
+  write: Files.optional(),
+  sh: z.string().optional(),
+  /** Stand-ins beside those of the table. */
+  commands: Commands.optional(),
+  /** On these shells the case ends before this move: they take their own applets first. */
+  skips: z.array(z.string()).optional(),
+  run: Args.nullable().optional(),
+  dry: Args.nullable().optional(),
+  /** A dry run and then a real one, with the same end. */
+  both: Args.nullable().optional(),
+  due: z.literal(true).optional(),
+  unsure: z.literal(true).optional(),
+  granted: z.array(z.string()).optional(),
+  env: Files.optional(),
+  plan: Args.optional(),
+  context: Context.optional(),
+  ends: Outcome.optional(),
+  refused: z
+    .union([z.string(), z.strictObject({ code: z.string(), message: Text.optional(), detail: Text.optional() })])
+    .optional(),
+  have: FactValues.optional(),
+  now: FactValues.optional(),
+  stdout: Text.optional(),
+  stderr: Text.optional(),
+  shown: Text.optional(),
+  rc: z.string().optional(),
+  status: z.number().optional(),
+  notes: z.array(z.string()).optional(),
+  /** Calls of stand-ins in this move, a line each. */
+  calls: Text.optional(),
+  /** Texts of files; null: none is there. */
+  leaves: z.record(z.string(), Text.nullable()).optional(),
+  /** Sh that must end 0. */
+  holds: z.string().optional(),
+});
+
+/** Cases of one module, as `test/modules/NAME.yaml` has them. `$DIR` in a text is the case's own folder, in which texts of sh run. */
+const Table = z.strictObject({
+  /** Below the arguments of each case. */
+  args: Args.default({}),
+  /** A / and a network of its own; otherwise $DIR alone is the case's own. */
+  machine: z.literal("own").optional(),
+  /** What steps remember on a node stays from run to run, in $DIR. */
+  state: z.literal("kept").optional(),
+  /** Files of the project. */
+  project: Files.default({}),
+  before: z.strictObject({ write: Files.optional(), sh: z.string().optional() }).default({}),
+  commands: Commands.default({}),
+  step: z.record(z.string(), z.union([Look, z.array(Look)])).default({}),
+  arguments: z
+    .record(
+      z.string(),
+      z.strictObject({
+        takes: z.array(Args).optional(),
+        refuses: z.array(z.union([Args, z.tuple([Args, z.string()])])).optional(),
+      }),
+    )
+    .default({}),
+  cases: z.record(z.string(), z.array(Move)).default({}),
+});
+
+export type Table = z.infer<typeof Table>;
+export type Move = z.infer<typeof Move>;
+export type Look = z.infer<typeof Look>;
+export type Answer = z.infer<typeof Answer>;
+
+/** The table of a file; what is wrong in it is told with file and line. */
+export function readTable(path: string, name = path): Table {
+  return parseTable(readFileSync(path, "utf8"), name);
+}
+
+export function parseTable(text: string, name: string): Table {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { merge: true, customTags: tags, lineCounter: lines, prettyErrors: false });
+  const lineAt = (offset: number): number => lines.linePos(offset).line;
+  const wrong = [...document.errors, ...document.warnings].map(
+    ({ pos: [at], message }) => `${name}:${lineAt(at)}: ${message}`,
+  );
+  if (wrong.length > 0) throw new Error(wrong.join("\n"));
+  const read = Table.safeParse(marked(document.toJS({ maxAliasCount: 1000 })));
+  if (read.success) return read.data;
+  const found = flat(read.error.issues).map(
+    ({ path, message }) => `${name}:${lineAt(offsetOf(document, path))}: ${message}`,
+  );
+  throw new Error(found.join("\n"));
+}
+
+/** The same with an {@link All} for each map that has the mark. */
+function marked(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(marked);
+  if (!isPlain(value)) return value;
+  const made = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, marked(item)]));
+  if (!(mark in made)) return made;
+  const { [mark]: _, ...entries } = made;
+  return new All(entries);
+}
+
+/** The issues of the way of a union that came farthest, and a place for each unknown key. */
+function flat(
+  issues: readonly z.core.$ZodIssue[],
+  above: readonly PropertyKey[] = [],
+): { path: readonly PropertyKey[]; message: string }[] {
+  return issues.flatMap((issue) => {
+    const path = [...above, ...issue.path];
+    if (issue.code === "unrecognized_keys")
+      return issue.keys.map((key) => ({ path: [...path, key], message: `“${key}” is no key here` }));
+    if (issue.code !== "invalid_union") return [{ path, message: `${path.map(String).join(".")}: ${issue.message}` }];
+    const ways = issue.errors.filter((way) =>
+      way.some(({ code, path: own }) => code !== "invalid_type" || own.length > 0),
+    );
+    const [way] = ways;
+    return way === undefined ? [{ path, message: `${path.map(String).join(".")}: ${issue.message}` }] : flat(way, path);
+  });
+}
+
+/** Where the key or the item at the end of a path stands, or what is nearest above it. */
+function offsetOf(document: Document, path: readonly PropertyKey[]): number {
+  let node: unknown = document.contents;
+  let offset = 0;
+  for (const part of path) {
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => isNode(key) && String(key) === String(part));
+      if (pair === undefined) break;
+      offset = (pair.key as { range?: number[] }).range?.[0] ?? offset;
+      node = pair.value;
+    } else if (isSeq(node)) {
+      node = node.items[Number(part)];
+      if (isNode(node)) offset = node.range?.[0] ?? offset;
+    } else break;
+  }
+  return offset;
+}

@@ -1,0 +1,54 @@
+import { KcoreError } from "#errors/problem.ts";
+import { openLab, type Lab, type LabOptions } from "#lab/lab.ts";
+import { withLock } from "#lab/lock.ts";
+import { findPlace, labNames, type PlaceOptions } from "#lab/place.ts";
+
+export interface OwnLab extends Lab {
+  /** By which another process opens the same lab. */
+  readonly where: PlaceOptions;
+}
+
+/** The labs of tests; no lab that is named otherwise has one of these networks. */
+const places = Array.from({ length: 50 }, (_, number) => {
+  return { name: `test${number}`, bridge: `kctest${number}`, net: `10.78.${number}` };
+});
+
+/** A lab that no other process has until its `down`, or the end of this process. What killed processes left of theirs is taken down first. */
+export async function ownLab(options: Pick<LabOptions, "packages"> = {}): Promise<OwnLab> {
+  const left = await labNames();
+  for (const where of places) if (left.includes(where.name)) await (await claim(where))?.down();
+  for (const where of places) {
+    const lab = await claim(where, options);
+    if (lab) return lab;
+  }
+  throw new Error(`all ${places.length} labs of tests are taken`);
+}
+
+async function claim(where: PlaceOptions & { name: string }, options: LabOptions = {}): Promise<OwnLab | undefined> {
+  const giveBack = await hold(`${where.name}.owner`);
+  if (!giveBack) return undefined;
+  const lab = await openLab({ ...options, ...where });
+  let isOurs = true;
+  return {
+    ...lab,
+    where,
+    down: async (names) => {
+      if (names !== undefined) return lab.down(names);
+      if (!isOurs) return;
+      isOurs = false;
+      await lab.down().finally(giveBack);
+    },
+  };
+}
+
+/** Holds a lock until what it gives is called or this process ends; gives nothing if another process holds it. */
+async function hold(name: string): Promise<(() => void) | undefined> {
+  const { home } = await findPlace();
+  return new Promise((resolve, reject) => {
+    const work = (): Promise<void> => new Promise((release) => resolve(release));
+    withLock(home, name, 0, work).catch((error: unknown) => {
+      if (error instanceof KcoreError && error.problems[0]?.code === "LAB_BUSY") resolve(undefined);
+      else reject(error as Error);
+    });
+  });
+}

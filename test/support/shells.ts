@@ -1,0 +1,45 @@
+import { spawnSync } from "node:child_process";
+import { basename, join } from "node:path";
+import { sliceBase } from "./slice.ts";
+import { shells } from "./steps.ts";
+
+const root = join(import.meta.dirname, "../..");
+/** Text of sh that every module runs with. */
+const shared = ["src/engine/program/", "src/engine/step/"];
+let changed: readonly string[] | undefined;
+
+/**
+ * The shells on which a file of module tests runs here: dash always; bash and BusyBox as well for a third of the files, which another commit
+ * chooses otherwise, and for modules that the branch changed. With `KCORE_SHELLS=all` every file runs on all of them.
+ */
+export function shellsOf(file: string): readonly string[] {
+  const name = basename(file).replace(/\.[^]*/, "");
+  const isAll = process.env["KCORE_SHELLS"] === "all" || isInSlice(name, sliceBase()) || isChanged(name);
+  return isAll ? shells : ["dash"];
+}
+
+/** Whether it is the turn of a module at this number: three numbers in a row reach each module once. */
+export function isInSlice(name: string, base: number): boolean {
+  return Buffer.from(name).reduce((sum, byte) => sum + byte, base) % 3 === 0;
+}
+
+function isChanged(name: string): boolean {
+  changed ??= changedFiles();
+  return changed.some(
+    (path) => basename(path).replace(/\.[^]*/, "") === name || shared.some((folder) => path.startsWith(folder)),
+  );
+}
+
+/** What differs from the commit where the branch left the main one, and what is not committed; nothing outside git. */
+function changedFiles(): readonly string[] {
+  const git = (...words: string[]) => {
+    const { status, stdout } = spawnSync("git", words, { cwd: root, encoding: "utf8" });
+    return status === 0 ? stdout.trim() : undefined;
+  };
+  const base = git("merge-base", "HEAD", "origin/main") ?? git("merge-base", "HEAD", "main");
+  if (base === undefined) return [];
+  return [
+    ["diff", "--name-only", base],
+    ["ls-files", "--others", "--exclude-standard"],
+  ].flatMap((words) => git(...words)?.split("\n") ?? []);
+}

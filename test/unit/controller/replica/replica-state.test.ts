@@ -1,0 +1,18 @@
+import { expect } from "chai";
+import { ReplicaState } from "#controller/replica/replica-state.ts";
+import { encodePage } from "#crdt/page.ts";
+
+const rules = { mergeKindOf: () => "lww" as const, isContested: () => true, isSecret: () => false };
+
+describe("the state of a replica", () => {
+  it("takes no push without what it stands on, for its vector would claim what is not here", () => {
+    const state = new ReplicaState(rules);
+    const register = { key: "k", text: "1", ms: 1, c: 0, o: "a#1", s: 2, x: { origins: [], seqs: [] } };
+    const push = { t: "apply", page: encodePage([register]), from: [["a#1", 1]], upto: [["a#1", 2]] } as const;
+    expect(state.apply(push).changed).to.deep.equal([]);
+    expect([state.map.get("k"), state.covers([["a#1", 2]])]).to.deep.equal([undefined, false]);
+    const first = { ...register, key: "first", s: 1 };
+    state.apply({ t: "apply", page: encodePage([first]), upto: [["a#1", 1]] });
+    expect(state.apply(push).changed).to.deep.equal(["k"]);
+  });
+});

@@ -1,0 +1,67 @@
+import { expect } from "chai";
+import { keys, mergeKindOf } from "#controller/cluster/registers.ts";
+import { LwwMap } from "#crdt/lww-map.ts";
+import type { Register } from "#crdt/register.ts";
+
+const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+const spki = "0".repeat(64);
+const write = (key: string, value: unknown, ms: number, o = "a#1"): Register => ({
+  key,
+  text: value === null ? null : JSON.stringify(value),
+  ms,
+  c: 0,
+  o,
+  s: ms,
+  x: { origins: [], seqs: [] },
+});
+
+/** What stands of two writes, in either order of their coming. */
+function standing(one: Register, other: Register): unknown {
+  const texts = [
+    [one, other],
+    [other, one],
+  ].map((registers) => {
+    const map = new LwwMap(mergeKindOf);
+    for (const register of registers) map.merge([register], []);
+    return map.get(one.key)?.text;
+  });
+  expect(texts[0]).to.equal(texts[1]);
+  return JSON.parse(texts[0] ?? "null");
+}
+
+describe("how two writes of a key merge", () => {
+  const { approval, label, removed } = keys.node(id);
+  const update = keys.update("u");
+
+  it("a reject stands inside its epoch, an approval over what is pending, and the next epoch over both", () => {
+    const decided = (epoch: number, state: string, ms: number) => write(approval, { epoch, state }, ms);
+    expect(standing(decided(1, "rejected", 1), decided(1, "approved", 2))).to.have.property("state", "rejected");
+    expect(standing(decided(1, "approved", 1), decided(1, "pending", 2))).to.have.property("state", "approved");
+    expect(standing(decided(2, "approved", 1), decided(1, "rejected", 2))).to.have.property("state", "approved");
+  });
+
+  for (const key of [update.owner, update.progress, update.row("n"), update.report("n")])
+    it(`${key}: a former owner's word does not replace the present one's, however late it is written`, () => {
+      expect(standing(write(key, { epoch: 2 }, 1), write(key, { epoch: 1 }, 2))).to.have.property("epoch", 2);
+      expect(standing(write(key, { epoch: 2, of: 1 }, 1), write(key, { epoch: 2, of: 2 }, 2))).to.have.property(
+        "of",
+        2,
+      );
+    });
+
+  for (const key of [removed, keys.revoked(spki), keys.certificate("0a"), update.claim(1, "c"), update.grant(1, "c")])
+    it(`${key}: what was written first stands, and is never deleted`, () => {
+      expect(standing(write(key, { at: 1 }, 1), write(key, { at: 2 }, 2))).to.have.property("at", 1);
+      expect(standing(write(key, { at: 1 }, 1), write(key, null, 2))).to.have.property("at", 1);
+      expect(standing(write(key, null, 1), write(key, { at: 2 }, 2))).to.have.property("at", 2);
+    });
+
+  for (const key of [keys.node(id).reject("r"), "conflict/0a"])
+    it(`${key}: a deletion stands, whatever is written later`, () => {
+      expect(standing(write(key, null, 1), write(key, { by: "ann" }, 2))).to.equal(null);
+    });
+
+  it("of two writes of one stamp the one of the higher origin stands", () => {
+    expect(standing(write(label("tier"), "a", 1), write(label("tier"), "b", 1, "b#1"))).to.equal("b");
+  });
+});

@@ -1,0 +1,159 @@
+import { createHash } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { diskFunctions, findDisk, findForeignPartition } from "#engine/step/fragments/disk.ts";
+import { stepOfFormat } from "#engine/step/fragments/format.ts";
+import { rawSh, sh } from "#engine/step/sh.ts";
+import { runStepOn, type StepRun, type StepRunOptions } from "#support/steps.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
+
+/** The partition sdx1 of a disk that holds and is used by what is given; what makes the filesystem only says so. */
+function format(
+  { contents = "", users = "" }: { readonly contents?: string; readonly users?: string },
+  options: StepRunOptions = {},
+): Promise<StepRun> {
+  const step = stepOfFormat({
+    find: sh`${diskFunctions}
+disk=/dev/sdx disk_name=sdx device=/dev/sdx1 name=sdx1
+disk_ids() { echo "sdx serial S1"; echo "sdx wwn 5000c500"; }
+users_of() { printf %s ${users}; }
+refused_open() { :; }
+contents_of() { printf %s ${contents}; }`,
+    guid: "guid",
+    type: "ext4",
+    uuid: "uuid",
+    wanted: "ext4",
+    grant: "S1",
+    make: sh`note "formatted"`,
+    tool: { command: "true", package: "coreutils" },
+  });
+  const bin = { blkid: "exit 2", wipefs: "exit 0" };
+  return runStepOn("dash", { want: { type: "ext4" }, ...step }, { bin, ...options });
+}
+
+const contents = "/dev/sdx1 holds xfs at byte 0x0";
+/** What a refusal names, and a grant gives: what is there, whatever the node calls the disk. */
+const fingerprint = createHash("sha256").update("device holds xfs at byte 0x0\n").digest("hex").slice(0, 16);
+
+describe("the disk of a name", () => {
+  /** Disks by their serials, and what a step on the one of that name finds. */
+  async function find(
+    serials: Readonly<Record<string, string | undefined>>,
+    serial: string,
+    wwids: Readonly<Record<string, string>> = {},
+  ): Promise<StepRun> {
+    const folder = await makeTempDir("sysfs");
+    try {
+      for (const [name, own] of Object.entries(serials)) {
+        await mkdir(join(folder.path, name));
+        await writeFile(join(folder.path, name, "size"), "8\n");
+        if (own !== undefined) await writeFile(join(folder.path, name, "serial"), `${own}\n`);
+      }
+      for (const [name, wwid] of Object.entries(wwids)) {
+        await mkdir(join(folder.path, name, "device"));
+        await writeFile(join(folder.path, name, "device/wwid"), `${wwid}\n`);
+      }
+      const text = findDisk({ serial }).toString().replaceAll("/sys/block/", `${folder.path}/`);
+      return await runStepOn("dash", { want: { found: "" }, probe: rawSh(text) }, { bin: { lsblk: "exit 1" } });
+    } finally {
+      await folder.remove();
+    }
+  }
+
+  it("is the one that has it: no neighbour without a serial, and no device upon another", async () => {
+    const { problem } = await find({ "kcore-a": "S1", "kcore-b": undefined, zd0: "S1", "dm-0": "S1" }, "S1");
+    expect(problem?.message).to.equal("/dev/kcore-a, the disk with serial S1, is no block device");
+  });
+
+  it("is not what the disk before it says of itself", async () => {
+    const { problem } = await find({ "kcore-a": "S1", "kcore-b": undefined }, "naa.5000c5", {
+      "kcore-a": "naa.5000c5",
+    });
+    expect(problem?.code).to.equal("DISK_NOT_FOUND");
+  });
+
+  it("is none where no disk has it, or several have", async () => {
+    const [missing, ambiguous] = [await find({ "kcore-a": "S1" }, "S2"), await find({ a: "S1", b: "S1" }, "S1")];
+    expect([missing.problem?.code, ambiguous.problem?.code]).to.deep.equal(["DISK_NOT_FOUND", "DISK_AMBIGUOUS"]);
+    expect(missing.problem?.detail).to.contain("serial S1");
+  });
+
+  it("is none where no disk has the partition that is named", async () => {
+    const probe = findForeignPartition("e55e0dd0-6a11-5fd2-8a8b-5e7b6a7e3d5c");
+    const bin = { partx: "exit 1", lsblk: "exit 1" };
+    const { problem } = await runStepOn("dash", { want: { found: "" }, probe }, { bin });
+    expect(problem?.code).to.equal("PARTITION_NOT_FOUND");
+    expect(problem?.message).to.contain("no disk has a partition");
+  });
+});
+
+describe("a device that is to be formatted", () => {
+  it("is formatted when nothing is on it", async () => {
+    expect((await format({})).notes).to.include("formatted");
+  });
+
+  it("is left alone in use, whatever is granted", async () => {
+    const run = await format({ contents, users: "/dev/sdx1 is swap" }, { granted: [`S1:${fingerprint}`] });
+    expect([run.problem?.code, run.notes]).to.deep.equal(["DISK_IN_USE", []]);
+  });
+
+  it("is left alone with anything on it, and the refusal says what would let it go", async () => {
+    const run = await format({ contents });
+    expect([run.problem?.code, run.notes]).to.deep.equal(["FILESYSTEM_DIFFERS", []]);
+    expect(run.problem?.message).to.contain(`--grant S1:${fingerprint}`);
+  });
+
+  it("is wiped when just these contents are granted, by any name that the disk has", async () => {
+    for (const name of ["S1", "5000c500"]) {
+      const { notes } = await format({ contents }, { granted: [`${name}:${fingerprint}`] });
+      expect(notes).to.deep.equal(["wiping /dev/sdx1, as granted", "formatted"]);
+    }
+  });
+
+  it("is left alone when other contents are granted, or another disk", async () => {
+    for (const grant of [`S1:${"0".repeat(16)}`, `S2:${fingerprint}`, "S1"]) {
+      const run = await format({ contents }, { granted: [grant] });
+      expect([run.problem?.code, run.notes], grant).to.deep.equal(["FILESYSTEM_DIFFERS", []]);
+    }
+  });
+
+  it("is left alone when what is granted could not be saved before", async () => {
+    const run = await format({ contents }, { env: { K_UNSAVED: `S1:${fingerprint}\nthe disk is full\n` } });
+    expect(run.problem?.code).to.equal("DISK_NOT_SAVED");
+    expect(run.problem?.message).to.contain("the disk is full");
+  });
+});
+
+describe("who uses a device", () => {
+  it("is told of a mount by its number and by its name, of swap, and of what holds it", async () => {
+    const folder = await makeTempDir("users");
+    try {
+      for (const name of ["dev", "ro"]) {
+        await mkdir(join(folder.path, "sdx1/holders/dm-0"), { recursive: true });
+        await writeFile(join(folder.path, "sdx1", name), name === "dev" ? "8:1\n" : "0\n");
+      }
+      const mounts = ["36 35 8:1 / /data rw - ext4 /dev/root rw", "37 35 0:40 / /pool rw - btrfs /dev/sdx1 rw"];
+      await writeFile(
+        join(folder.path, "mountinfo"),
+        `${mounts.join("\n")}\n36 35 8:2 / /other rw - ext4 /dev/sdx2 rw\n`,
+      );
+      await writeFile(join(folder.path, "swaps"), "Filename Type\n/dev/sdx1 partition 1 0 -1\n");
+      const text = diskFunctions
+        .toString()
+        .replaceAll("/sys/class/block/", `${folder.path}/`)
+        .replaceAll("/proc/self/mountinfo", `${folder.path}/mountinfo`)
+        .replaceAll("/proc/swaps", `${folder.path}/swaps`);
+      const probe = rawSh(`${text}\nfact users "$(users_of sdx1)"`);
+      const { have } = await runStepOn("dash", { want: { users: "" }, probe });
+      expect(have["users"]?.split("\n")).to.deep.equal([
+        "/dev/sdx1 is mounted at /data",
+        "/dev/sdx1 is mounted at /pool",
+        "/dev/sdx1 is swap",
+        "/dev/sdx1 is held by dm-0 ",
+      ]);
+    } finally {
+      await folder.remove();
+    }
+  });
+});

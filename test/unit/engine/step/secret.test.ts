@@ -1,0 +1,20 @@
+import { inspect } from "node:util";
+import { expect } from "chai";
+import { knownSecrets, secret } from "#engine/step/secret.ts";
+
+describe("a secret", () => {
+  it("shows nothing of itself, however it is printed, and is known to what masks", () => {
+    const kept = secret("hunter2-of-this-test");
+    for (const text of [String(kept), JSON.stringify({ kept }), inspect({ kept }), `${[kept].join()}`]) {
+      expect(text).to.contain("***");
+      expect(text).not.to.contain("hunter2");
+    }
+    expect(kept.reveal()).to.equal("hunter2-of-this-test");
+    expect(knownSecrets().has("hunter2-of-this-test")).to.equal(true);
+  });
+
+  it("that is empty masks nothing", () => {
+    expect(secret("").reveal()).to.equal("");
+    expect(knownSecrets().has("")).to.equal(false);
+  });
+});

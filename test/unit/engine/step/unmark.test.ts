@@ -1,0 +1,52 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { registry } from "#engine/modules/registry.ts";
+import { unmark } from "#engine/step/fragments/unmark.ts";
+import { sh } from "#engine/step/sh.ts";
+import { contextOf, shells, stepOf } from "#support/steps.ts";
+
+const disk = { serial: "S1" };
+const on = { disk, partition: "data" };
+/** Arguments of what makes something that a mark tells of; its marks in its sh, where they are not `$mark`. */
+const makers: Readonly<Record<string, readonly [args: object, words?: string]>> = {
+  "disk.partitioned": [{ disk, partitions: [{ name: "data" }] }],
+  "filesystem.formatted": [on],
+  "lvm.physical_volume": [on],
+  "swap.enabled": [on],
+  "luks.opened": [on],
+  "disk.restored": [
+    { disk, size: 1024, source: "pieces.gz", pieces: [{ offset: 0, length: 512, sha256: "0".repeat(64) }] },
+  ],
+  "md.array": [{ name: "a", disks: [disk, { serial: "S2" }], partition: "data" }, '"$making"'],
+  "zfs.pool": [{ disks: [disk], partition: "data" }, '"$@"'],
+};
+
+describe("the mark of what is half made", () => {
+  for (const shell of shells)
+    it(`goes when that is on the disk, and is gone for good before the step ends, on ${shell}`, () => {
+      const folder = mkdtempSync(join(tmpdir(), "kcore-mark-"));
+      try {
+        const mark = join(folder, "mark");
+        writeFileSync(mark, "");
+        const seen = `sync() { if [ -e '${mark}' ]; then echo marked; else echo gone; fi; }`;
+        const text = `${seen}\nmark='${mark}'\n${String(unmark(sh`"$mark"`))}`;
+        const { stdout, stderr } = spawnSync("/bin/sh", ["-c", `exec ${shell} -c "$0"`, text], { encoding: "utf8" });
+        expect([stdout, stderr]).to.deep.equal(["marked\ngone\n", ""]);
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    });
+
+  for (const [name, [args, words = '"$mark"']] of Object.entries(makers))
+    it(`is removed so by ${name}, and no other way`, async () => {
+      const module = await registry.get(name)?.();
+      if (!module) throw new Error(`there is no module ${name}`);
+      const apply = String(stepOf(module, args, contextOf({ files: { "pieces.gz": "" } })).apply);
+      const removal = `sync && rm -f ${words} && sync || exit 1`;
+      expect(apply).to.include(removal);
+      expect(apply.replaceAll(removal, "")).to.not.match(/rm -f [^\n]*"\$(?:mark|making)"/);
+    });
+});

@@ -1,0 +1,58 @@
+import { expect } from "chai";
+import { nextJob } from "../../../scripts/tests/schedule.ts";
+import { jobsOf, suiteOf, type Job, type JobClass } from "../../../scripts/tests/suites.ts";
+
+function job(name: string, of: JobClass, known: number): Job {
+  return { name, suite: "unit", class: of, files: [name], timeout: 1, known };
+}
+
+describe("the order of test jobs", () => {
+  const waits = Array.from({ length: 9 }, (_, index) => job(`w${index}`, "waiting", 10 - index));
+  const computes = [job("p1", "processor", 5), job("p2", "processor", 50), job("p3", "processor", 20)];
+
+  it("takes the longest first, and the emulated machine before all", () => {
+    expect(nextJob([...waits, ...computes], [], 2)?.name).to.equal("p2");
+    expect(nextJob([...waits, ...computes, job("vm", "machine", 1)], [], 2)?.name).to.equal("vm");
+  });
+
+  it("lets as many compute as there are cores, and waiting ones in the half core beside them", () => {
+    const busy = [job("a", "processor", 1), job("b", "processor", 1)];
+    expect(nextJob(computes, busy, 2)).to.equal(undefined);
+    expect(nextJob([...computes, ...waits], busy, 2)?.name).to.equal("w0");
+    expect(nextJob([...computes, ...waits], [...busy, ...waits.slice(0, 1)], 2)).to.equal(undefined);
+  });
+
+  it("has six that wait at most, and one emulated machine", () => {
+    expect(nextJob(waits, waits.slice(0, 5), 8)?.name).to.equal("w0");
+    expect(nextJob(waits, waits.slice(0, 6), 8)).to.equal(undefined);
+    expect(nextJob([job("vm2", "machine", 1)], [job("vm1", "machine", 1)], 8)).to.equal(undefined);
+  });
+
+  it("starts whatever there is on a machine that does nothing", () => {
+    expect(nextJob(computes.slice(0, 1), [], 0)?.name).to.equal("p1");
+  });
+});
+
+describe("the jobs of a run", () => {
+  it("hold each test file of a suite once; long files are alone", () => {
+    const [long = "", ...others] = jobsOf(["integration"], {}).flatMap(({ files }) => files);
+    const jobs = jobsOf(["integration"], { [long]: [500, 100] });
+    expect(jobs.find(({ files }) => files.includes(long))?.files).to.deep.equal([long]);
+    expect(jobs.flatMap(({ files }) => files)).to.have.members([long, ...others]);
+    expect(jobs.find(({ files }) => files.includes(long))?.known).to.equal(500);
+  });
+
+  it("leave no test file out", () => {
+    const all = jobsOf(["unit", "sim", "integration", "smoke", "lab", "vm"], {});
+    for (const { files, suite } of all)
+      for (const file of files) if (!file.endsWith("laws.test.ts")) expect(suiteOf(file), file).to.equal(suite);
+    expect(all.filter(({ suite }) => suite === "vm")[0]?.class).to.equal("machine");
+  });
+
+  it("are of wanted files alone, and refuse a suite that is none", () => {
+    expect(jobsOf(["smoke", "vm"], {}, new Set(["test/lab/lab.test.ts"])).map(({ name }) => name)).to.deep.equal([
+      "test/lab/lab.test.ts",
+    ]);
+    expect(() => jobsOf(["unti"], {})).to.throw("no suite “unti”; there are unit, sim");
+  });
+});
