@@ -24,6 +24,8 @@ export interface Exchange {
 /** A rollout takes a node through some ten words; whoever says more writes registers that nobody needs. */
 const words = { perSecond: 0.5, burst: 40 } as const;
 
+const workStates: ReadonlySet<Report["state"]> = new Set(["preparing", "activating", "rebooting", "rolling_back"]);
+
 interface Parts {
   readonly records: Records;
   readonly index: UpdateIndex;
@@ -62,19 +64,19 @@ export function openExchange({ records, index, monotonic, timers }: Parts): Exch
     return update?.rows.has(node) === true && (update.reports.get(node)?.epoch ?? 0) < epoch;
   };
   return {
-    concerns: (node) => orderFor(index, node) !== undefined,
+    concerns: (node) => orderFor(index, node) !== undefined || isAtWork(index, node),
     async exchange(node, { report, known }) {
       if (report && isNews(report, node)) {
         if (!maySay(node)) throw new Busy(429, `node ${node} says too much about an update`, 2);
         await records.put([{ key: keys.update(report.fence.name).report(node), value: report }]);
       }
       let order = orderFor(index, node);
-      if (order && isKnown(order.fence, known)) {
+      if (order ? isKnown(order.fence, known) : isAtWork(index, node)) {
         await wait(node);
         order = orderFor(index, node);
       }
       const isOrder = order !== undefined && !isKnown(order.fence, known);
-      return { concerned: order !== undefined, ...(isOrder ? { order } : {}) };
+      return { concerned: order !== undefined || isAtWork(index, node), ...(isOrder ? { order } : {}) };
     },
     stop() {
       unwatch();
@@ -94,6 +96,16 @@ function orderFor(index: UpdateIndex, node: string): Order | undefined {
     if (!isKnown(order.fence, update.reports.get(node)?.fence)) last = order;
   }
   return last;
+}
+
+/** By its latest word: what comes of that is heard, also when its update has ended meanwhile. */
+function isAtWork(index: UpdateIndex, node: string): boolean {
+  let latest: Report | undefined;
+  for (const { reports } of index.all()) {
+    const report = reports.get(node);
+    if (report && report.epoch > (latest?.epoch ?? 0)) latest = report;
+  }
+  return latest !== undefined && workStates.has(latest.state);
 }
 
 function isOfOwner({ owner, head }: UpdateRecords, row: Row): boolean {
