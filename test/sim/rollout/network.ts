@@ -18,7 +18,8 @@ export class RolloutNetwork {
     this.#scheduler = scheduler;
     this.#random = random;
     this.#swarm = swarm;
-    this.links = new SimNetwork(scheduler, random, { ...swarm, reorder: swarm.slow > 0, json: false });
+    // They are TCP: nothing is late alone, and what is lost is lost with its connection.
+    this.links = new SimNetwork(scheduler, random, { ...swarm, drop: swarm.drop / 20, reorder: false, json: false });
     this.#blocked = this.links.blocked;
   }
 
