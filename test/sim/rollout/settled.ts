@@ -15,8 +15,7 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   const [first, ...rest] = living;
   if (!first) return undefined;
   const text = first.text();
-  for (const other of rest)
-    if (other.text() !== text) return `(h) ${first.id} and ${other.id} hold different records`;
+  for (const other of rest) if (other.text() !== text) return `(h) ${first.id} and ${other.id} hold different records`;
   for (const machine of world.machines) {
     const why = whyNotAtRest(machine, first);
     if (why !== undefined) return why;
@@ -42,15 +41,20 @@ function hookOf(world: RolloutWorld, controller: SimController, name: string): s
   return undefined;
 }
 
-/** (c) Wholly on one generation, with nothing under way, and its report says so. */
+/**
+ * (c) Wholly on one generation, with nothing under way, and its report says so. What it did by a manifest that has been replaced since counts for
+ * nothing, and nobody asks for it: the next one has the node confirm its owner before anything else.
+ */
 function whyNotAtRest(machine: Machine, controller: SimController): string | undefined {
   if (machine.isDead) return undefined;
   const { id, memory, isBetween, isBusy, isUp } = machine;
   if (!isUp || isBetween || isBusy) return `(c) ${id} is ${isUp ? "" : "down, "}${memory?.state}`;
-  const name = memory?.remembered.fence.name;
-  const report = name === undefined ? undefined : controller.of(name).reports.get(id);
+  if (!memory) return undefined;
+  const { name, generation } = memory.remembered.fence;
+  const { head, reports } = controller.of(name);
+  const report = reports.get(id);
   if (
-    memory &&
+    head?.generation === generation &&
     (report?.state !== memory.state || report.present.id !== machine.present || report.epoch !== memory.count)
   )
     return `(c) ${id} is ${memory.state} on ${machine.present}, and its report says ${report?.state} on ${report?.present.id}`;
