@@ -82,7 +82,10 @@ describe("the check of orders", () => {
 
   it("finds an activation of what is not drained, and lets what is", async () => {
     const activate = (world: RolloutWorld) => () => give(world, "u", row("activating", 3));
-    expect(activate(await prepared(true))).to.throw(Violation, "(i) w2 is to be activated by generation 1 of u, undrained");
+    expect(activate(await prepared(true))).to.throw(
+      Violation,
+      "(i) w2 is to be activated by generation 1 of u, undrained",
+    );
     const world = await prepared(true);
     world.hooks.ended("u", { id: "w2", hook: "drain", row: row("draining", 2) }, false);
     expect(activate(world)).to.throw(Violation, "(i) w2");

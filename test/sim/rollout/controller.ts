@@ -265,7 +265,11 @@ export class SimController implements Endpoint {
   /** A node's heartbeat, with its word. */
   exchanged(
     id: string,
-    { report, known, version }: { readonly report?: Report; readonly known?: Report["fence"]; readonly version: string },
+    {
+      report,
+      known,
+      version,
+    }: { readonly report?: Report; readonly known?: Report["fence"]; readonly version: string },
     answer: (order: Awaited<ReturnType<Updates["exchange"]>>["order"]) => void,
   ): void {
     const boot = this.#boot;

@@ -18,7 +18,7 @@ export class HookChecks {
     this.#world = world;
   }
 
-  begun(name: string, { id, hook, row }: Asked): void {
+  begun(name: string, { id, hook, row }: Done): void {
     // By the word of a controller that is cut off, a process that has just begun cannot know better.
     if (hook === "drain" && !this.#isOver(name, id, row)) this.#drained.add(`${name} ${id}`);
   }
@@ -32,7 +32,7 @@ export class HookChecks {
     });
   }
 
-  ended(name: string, { id, hook = "", row }: Asked, isOk: boolean): void {
+  ended(name: string, { id, hook = "", row }: Done, isOk: boolean): void {
     this.#world.figures.hooks++;
     if (!isOk) {
       this.#world.figures.badHooks++;
@@ -84,6 +84,8 @@ export class HookChecks {
 }
 
 const gate = "gate web";
+
+type Done = Omit<Asked, "owner">;
 
 interface Committed {
   readonly name: string;

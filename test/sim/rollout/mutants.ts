@@ -191,9 +191,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   sameorder: {
     why: "a node that knows an order is not given the next one",
-    edits: [
-      { file: "controller/updates/exchange.ts", from: "known.seq === fence.seq", to: "known.seq <= fence.seq" },
-    ],
+    edits: [{ file: "controller/updates/exchange.ts", from: "known.seq === fence.seq", to: "known.seq <= fence.seq" }],
   },
   hastyclaim: {
     why: "a takeover waits for nobody's grant",
