@@ -1,9 +1,15 @@
 import type { Mutant } from "../mutants.ts";
+import type { RolloutSwarm } from "./swarm.ts";
 
 const sim = "../test/sim/rollout";
 
+interface RolloutMutant extends Omit<Mutant, "swarm"> {
+  /** What has to go wrong for it to show, where few seeds have that. */
+  readonly swarm?: Partial<RolloutSwarm>;
+}
+
 /** Bugs of rollouts that the simulator must find: most of them are what is easily got wrong, some are what the first draft had. */
-export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
+export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   anyowner: {
     why: "a node takes orders of two owners of one epoch",
     edits: [
@@ -209,6 +215,16 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   lateanswer: {
     why: "an answer to an earlier order counts for the present one",
+    swarm: {
+      gates: true,
+      approval: "auto",
+      takeovers: 6,
+      slow: 0.2,
+      duplicate: 0.3,
+      bad: 0,
+      cancels: false,
+      duration: 400_000,
+    },
     edits: [
       {
         file: "controller/updates/answer-hook.ts",
@@ -218,7 +234,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
       {
         file: "controller/updates/answer-hook.ts",
         from: "const value = { ...answer, epoch, owner };",
-        to: "const value = { ...answer, seq: isAsked ? (row?.seq ?? answer.seq) : answer.seq, epoch, owner };",
+        to: "const value = { ...answer, ...(isAsked && row && { seq: row.seq, generation: row.generation }), epoch, owner };",
       },
     ],
   },

@@ -1,3 +1,4 @@
+import { decide } from "#rollout/decide.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import { fenceOf } from "#rollout/order.ts";
 import { hasEnded, type Row } from "#rollout/records.ts";
@@ -78,11 +79,11 @@ function whyNotEnded(
   return busy && !hasDead ? `it has ended, and ${busy[0]} is ${busy[1].phase}` : undefined;
 }
 
-/** So often an order may be found that its node would take and has not. */
+/** So often an order may be found that its node would take and has not, or a decision that its owner has not written. */
 const patience = 6;
 
-/** Orders that never reach a node which would take them, though nothing is in the way. */
-export class Undelivered {
+/** Orders that never reach a node which would take them, and decisions that are never carried out, though nothing is in the way. */
+export class Undone {
   readonly #world: RolloutWorld;
   #found = new Map<string, number>();
 
@@ -93,17 +94,22 @@ export class Undelivered {
   look(): void {
     const { begun, machines } = this.#world;
     const found = new Map<string, number>();
+    const count = (what: string): void => {
+      const times = (this.#found.get(what) ?? 0) + 1;
+      if (times > patience) throw new Violation(`(g) ${what}`);
+      found.set(what, times);
+    };
     for (const name of begun) {
-      const records = this.#world.ownerOf(name)?.of(name);
+      const owner = this.#world.ownerOf(name);
+      const decision = owner && decisionOf(owner, name);
+      if (decision !== undefined) count(`${name}: ${owner?.id} never writes what it decides: ${decision}`);
+      const records = owner?.of(name);
       for (const machine of machines) {
         const row = records?.rows.get(machine.id);
         if (row?.epoch !== records?.owner?.epoch || row?.generation !== records?.head?.generation) continue;
         if (!row || !machine.wouldTake(fenceOf(name, row))) continue;
         if (this.#isHeld(machine, name)) continue;
-        const order = `${machine.id} order ${row.seq} of epoch ${row.epoch}`;
-        const times = (this.#found.get(`${name} ${order}`) ?? 0) + 1;
-        if (times > patience) throw new Violation(`(g) ${name}: ${order} is never brought`);
-        found.set(`${name} ${order}`, times);
+        count(`${name}: ${machine.id} order ${row.seq} of epoch ${row.epoch} is never brought`);
       }
     }
     this.#found = found;
@@ -120,6 +126,16 @@ export class Undelivered {
       }),
     );
   }
+}
+
+/** What an owner would write now, if anything. */
+function decisionOf(owner: SimController, name: string): string | undefined {
+  const view = owner.isUp ? owner.viewOf(name) : undefined;
+  if (!view) return undefined;
+  const { progress, rows } = decide(view);
+  if (!progress && rows.size === 0) return undefined;
+  const steps = [...rows].map(([id, { phase, seq }]) => `${id} ${phase} by order ${seq}`);
+  return [...(progress ? [`${progress.phase}, waiting for ${progress.waits}`] : []), ...steps].join(", ");
 }
 
 /** What must be so when all is over. */

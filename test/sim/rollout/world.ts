@@ -14,7 +14,7 @@ import { Nemesis } from "./nemesis.ts";
 import { RolloutNetwork } from "./network.ts";
 import { Operator } from "./operator.ts";
 import { first, statementOf, versionOf } from "./targets.ts";
-import { atEnd, Undelivered, whyNotSettled } from "./settled.ts";
+import { atEnd, Undone, whyNotSettled } from "./settled.ts";
 import { drawRolloutSwarm, type RolloutSwarm } from "./swarm.ts";
 
 export interface Kill {
@@ -303,10 +303,10 @@ export class RolloutWorld {
       this.#start(controller);
     }
     const start = this.scheduler.now;
-    const undelivered = new Undelivered(this);
+    const undone = new Undone(this);
     for (let look = 1; look <= 160; look++) {
       await this.#run(start + look * 30_000);
-      undelivered.look();
+      undone.look();
       this.operator.help(look);
       if (whyNotSettled(this) === undefined) return;
     }
