@@ -128,10 +128,11 @@ export class Undone {
   }
 }
 
-/** What an owner would write now, if anything. */
+/** What an owner would write now, if anything; one that has ended waits for what nodes say, and for no time. */
 function decisionOf(owner: SimController, name: string): string | undefined {
   const view = owner.isUp ? owner.viewOf(name) : undefined;
   if (!view) return undefined;
+  if (view.progress?.generation === view.generation && hasEnded(view.progress.phase)) return undefined;
   const { progress, rows } = decide(view);
   if (!progress && rows.size === 0) return undefined;
   const steps = [...rows].map(([id, { phase, seq }]) => `${id} ${phase} by order ${seq}`);
