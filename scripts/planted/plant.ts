@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
-import { readFileSync, realpathSync } from "node:fs";
 import { cp, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { applyEdit } from "../../test/sim/plant.ts";
+import type { FilesResult } from "../tests/run-files.ts";
 import { whyNot } from "./faults.ts";
 import type { Fault } from "./faults.ts";
 
@@ -74,24 +74,25 @@ export class Copy {
   /** @throws Error when the tests do not even load: a fault that nothing can miss shows nothing */
   #test(tests: readonly string[]): Promise<Tested> {
     const report = join(this.#root, "planted.json");
-    // Its own entry starts a second process for Node's options.
-    const mocha = [realpathSync(join(this.#root, "node_modules/mocha/lib/cli/cli.js")), "--bail", "--timeout", "60000"];
-    const options = ["--reporter", "json", "--reporter-option", `output=${report}`];
-    // A shell around it tells the CPU of all that ran below.
-    const script = '"$@" >/dev/null 2>planted.err; times';
-    const child = spawn(
-      "sh",
-      ["-c", script, "sh", process.execPath, "--disable-warning=ExperimentalWarning", ...mocha, ...options, ...tests],
-      {
-        cwd: this.#root,
-        env: { ...process.env, KCORE_SOURCE: "1", NODE_COMPILE_CACHE: join(this.#root, ".compiled") },
-        stdio: ["ignore", "pipe", "ignore"],
-        detached: true,
-      },
-    );
+    const script = join(import.meta.dirname, "../tests/run-files.ts");
+    const options = [
+      "--disable-warning=ExperimentalWarning",
+      script,
+      "--bail",
+      "--timeout",
+      "60000",
+      "--result",
+      report,
+    ];
+    const child = spawn(process.execPath, [...options, ...tests], {
+      cwd: this.#root,
+      env: { ...process.env, KCORE_SOURCE: "1", NODE_COMPILE_CACHE: join(this.#root, ".compiled") },
+      stdio: ["ignore", "ignore", "pipe"],
+      detached: true,
+    });
     this.#child = child.pid;
-    let times = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (times += text));
+    let said = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text));
     return new Promise((resolve, reject) => {
       let isLate = false;
       const timer = setTimeout(() => {
@@ -102,24 +103,22 @@ export class Copy {
         clearTimeout(timer);
         this.#child = undefined;
         if (isLate) resolve({ isGreen: false, said: `not done within ${limitMs / 1000} s`, cpu: limitMs / 1000 });
-        else this.#read(report).then(({ isGreen, said }) => resolve({ isGreen, said, cpu: cpuOf(times) }), reject);
+        else this.#read(report, said).then(resolve, reject);
       });
     });
   }
 
-  async #read(report: string): Promise<Pick<Tested, "isGreen" | "said">> {
+  async #read(report: string, stderr: string): Promise<Tested> {
     const text = await readFile(report, "utf8").catch(() => undefined);
     await rm(report, { force: true });
-    if (text === undefined) {
-      const said = readFileSync(join(this.#root, "planted.err"), "utf8");
-      throw new Error(`the tests do not load: ${said.trim().split("\n").slice(0, 6).join(" ")}`);
-    }
-    const { stats, failures } = JSON.parse(text) as { stats: { passes: number }; failures: { fullTitle: string }[] };
-    const [failed] = failures;
-    return { isGreen: stats.passes > 0 && !failed, said: failed?.fullTitle ?? `${stats.passes} passed` };
+    if (text === undefined)
+      throw new Error(`the tests do not load: ${stderr.trim().split("\n").slice(0, 6).join(" ")}`);
+    const { files, failed, cpu } = JSON.parse(text) as FilesResult;
+    const passed = Object.values(files).reduce((sum, counts) => sum + counts.passed, 0);
+    return { isGreen: passed > 0 && failed.length === 0, said: failed[0]?.title ?? `${passed} passed`, cpu };
   }
 
-  /** Ends what runs in it. */
+  /** Ends the tests that run in the copy. */
   stop(): void {
     if (this.#child !== undefined) process.kill(-this.#child, "SIGKILL");
   }
@@ -128,13 +127,4 @@ export class Copy {
     this.stop();
     return rm(this.#root, { recursive: true, force: true, maxRetries: 10 });
   }
-}
-
-/** Seconds that the children of a shell took, by its `times`: the second line, user and system. */
-function cpuOf(times: string): number {
-  const [, children = ""] = times.split("\n");
-  return [...children.matchAll(/(\d+)m([\d.]+)s/g)].reduce(
-    (sum, [, min, sec]) => sum + Number(min) * 60 + Number(sec),
-    0,
-  );
 }

@@ -27,7 +27,7 @@ const readers: readonly { readonly changed: RegExp; readonly tests: RegExp }[] =
 /** Started as a process, kcore reaches all of its sources. */
 const program = "test/support/program.ts";
 
-/** What changed since `ref`, untracked files too, and what it can break: by imports, by files' names in texts, by `readers`. */
+/** The tests that files changed since `ref`, or untracked, can break: by imports, by names of files in texts, by `readers`. */
 export function changeOf(ref: string): Change {
   const changed = [...git("diff", "--name-only", ref), ...git("ls-files", "--others", "--exclude-standard")];
   const all = globSync("test/**/*.test.ts", { cwd: root });

@@ -1,8 +1,7 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { changeOf } from "./changed.ts";
-import { machineCpuSeconds } from "./cpu.ts";
 import { countsLine, drawReport, jobLine, sum, timesOf } from "./report.ts";
 import { startJob, type JobResult, type Running } from "./run-job.ts";
 import { nextJob } from "./schedule.ts";
@@ -113,4 +112,10 @@ async function runAgain(): Promise<JobResult[]> {
     replaced.push(before);
   }
   return replaced;
+}
+
+/** CPU seconds that all processes of the machine used since it started (proc_stat(5)), idle and stolen time left out. */
+function machineCpuSeconds(): number {
+  const [, user = 0, nice = 0, system = 0] = readFileSync("/proc/stat", "utf8").split(/\s+/, 4).map(Number);
+  return (user + nice + system) / 100;
 }

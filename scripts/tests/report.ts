@@ -66,7 +66,7 @@ export function drawReport(
   ];
 }
 
-/** What `times.json` keeps of a run: the seconds and CPU seconds of what took longer than `least`. */
+/** The seconds and CPU seconds of each file and check that took longer than `least`, for `times.json`. */
 export function timesOf(results: readonly JobResult[], least = 1.5): Times {
   const rows = results.flatMap(({ job, files, seconds, cpu }) => {
     if (job.files.length <= 1) return [[job.name, [round(seconds), round(cpu)]] as const];

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { cpuSeconds } from "./cpu.ts";
+import { cpuSeconds } from "#support/cpu.ts";
 import type { FilesResult } from "./run-files.ts";
 
 /** One check's process: node run-check.ts FILE SCRIPT: runs the npm script and leaves in FILE how it ended, as run-files.ts does. */

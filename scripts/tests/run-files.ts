@@ -2,12 +2,12 @@ import Mocha from "mocha";
 import { writeFileSync } from "node:fs";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
-import { cpuSeconds } from "./cpu.ts";
+import { cpuSeconds } from "#support/cpu.ts";
 import { root } from "./suites.ts";
 
 /**
- * One job's process: node run-files.ts --result FILE --timeout MS TESTFILE…: runs the files by mocha and leaves counts, seconds by file and
- * failures in FILE. SIGUSR2 ends it: the test that runs fails at once, so that its hooks clean up; no other test begins.
+ * One job's process: node run-files.ts --result FILE --timeout MS [--bail] TESTFILE…: runs the files by mocha and leaves counts, seconds by file
+ * and failures in FILE. SIGUSR2 ends it: the test that runs fails at once, so that its hooks clean up; no other test begins.
  */
 export interface FilesResult {
   readonly files: Readonly<Record<string, FileCounts>>;
@@ -24,8 +24,9 @@ interface FileCounts {
 }
 
 const text = { type: "string" } as const;
-const { values, positionals } = parseArgs({ options: { result: text, timeout: text }, allowPositionals: true });
-const mocha = new Mocha({ reporter: "dot", timeout: Number(values.timeout ?? 20_000) });
+const options = { result: text, timeout: text, bail: { type: "boolean", default: false } } as const;
+const { values, positionals } = parseArgs({ options, allowPositionals: true });
+const mocha = new Mocha({ reporter: "dot", timeout: Number(values.timeout ?? 20_000), bail: values.bail });
 for (const file of positionals) mocha.addFile(file);
 await mocha.loadFilesAsync();
 

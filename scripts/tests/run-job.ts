@@ -33,7 +33,6 @@ export function startJob(job: Job): Running {
   const started = performance.now();
   const child = spawn(process.execPath, argumentsOf(job, resultFile), {
     cwd: root,
-    env: { ...process.env, ...job.env },
     stdio: ["ignore", log, log],
     detached: true,
   });

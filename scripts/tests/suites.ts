@@ -19,7 +19,6 @@ export interface Job {
   readonly timeout: number;
   /** Seconds that it took the last time that it was recorded. */
   readonly known: number;
-  readonly env?: Readonly<Record<string, string>>;
 }
 
 interface Suite {
@@ -29,7 +28,6 @@ interface Suite {
   readonly timeout: number;
   /** Files of about so many seconds share a process, which loads the sources once. */
   readonly together?: number;
-  readonly env?: Readonly<Record<string, string>>;
   /** Its machines need root. */
   readonly root?: true;
 }
@@ -38,12 +36,7 @@ const minutes = 60_000;
 
 export const suites: Readonly<Record<string, Suite>> = {
   unit: { files: ["test/unit/**/*.test.ts"], class: "processor", timeout: 10 * minutes, together: 12 },
-  sim: {
-    files: ["test/sim/**/*.test.ts", "test/unit/crdt/laws.test.ts"],
-    class: "processor",
-    timeout: 10 * minutes,
-    env: { KCORE_LAW_CASES: "3000" },
-  },
+  sim: { files: ["test/sim/**/*.test.ts"], class: "processor", timeout: 10 * minutes },
   integration: { files: ["test/integration/**/*.test.ts"], class: "waiting", timeout: 10 * minutes, together: 6 },
   smoke: { files: ["test/lab/lab.test.ts"], class: "waiting", timeout: 15 * minutes, root: true },
   lab: {
@@ -86,7 +79,6 @@ export function jobsOf(names: readonly string[], times: Times, wanted?: Readonly
       files: group,
       timeout: suite.timeout,
       known: group.reduce((sum, file) => sum + secondsOf(file, times), 0),
-      ...(suite.env ? { env: suite.env } : {}),
     }));
   });
 }

@@ -66,7 +66,7 @@ export const busyboxPackages: readonly string[] = [
   "libgmp10",
 ];
 
-/** What a node with Nix has besides. */
+/** Packages that a node with Nix has besides. */
 export const nixPackages: readonly string[] = ["nix-bin", "nix-setup-systemd"];
 
 /**

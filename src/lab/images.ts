@@ -4,7 +4,7 @@ export interface Images {
   /** Goes over the Debian tree: what makes the lab's disks behave. */
   readonly layer: string;
   readonly busybox: string;
-  /** The folder of what a Debian node with Nix has over the Debian tree; empty where none was asked for. */
+  /** The layer of a Debian node with Nix, over the Debian tree; empty where no node was to have Nix. */
   readonly nix: string;
   /** A flat apt repository. */
   readonly packages: string;

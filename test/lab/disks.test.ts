@@ -13,7 +13,7 @@ const partitions = [{ name: "data" }];
 const serial = (number: number): string => `n1-disk${number}`;
 const link = (number: number): string => `/dev/disk/by-id/lab-${serial(number)}`;
 
-/** What a disk may hold, how it comes there, and what a refusal has to name. */
+/** Contents of a disk: how each is made, and the words that a refusal has to name. */
 const holdings: Readonly<Record<string, readonly [make: string, says: RegExp]>> = {
   "a filesystem": ["mkfs.ext4 -q -F DISK", /holds ext4/],
   "a partition table": ["sgdisk -n 1:0:0 DISK", /holds gpt/],
@@ -60,7 +60,7 @@ const moreHoldings: typeof holdings = {
   ],
 };
 
-/** What holds a disk now, what a refusal has to name, and how it ends. */
+/** Uses of a disk: how each begins, the words that a refusal has to name, and how it ends. */
 const uses: Readonly<Record<string, readonly [make: string, says: RegExp, end: string]>> = {
   "a mounted filesystem": ["mkfs.ext4 -qF DISK && mount -r DISK /mnt", /mounted at \/mnt/, "umount /mnt"],
   "a mounted partition": [

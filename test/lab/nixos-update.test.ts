@@ -44,7 +44,10 @@ describe("updates of a NixOS node, by systemd", function () {
     updater = new OrderedNode(n1, bastion);
     const { code, stdout, stderr } = await bastion.deploy("n1");
     expect(code, stdout + stderr).to.equal(0);
-    await on(n1, "apt-get install -qq -y git grub2-common >/dev/null 2>&1; git --version; command -v grub-reboot");
+    await on(
+      n1,
+      "{ apt-get update -qq && apt-get install -qq -y git grub2-common; } >/dev/null 2>&1; git --version; command -v grub-reboot",
+    );
     const archive = execFileSync("tar", ["-cz", "-C", fixtures, "."]).toString("base64");
     await write("/usr/local/sbin/start-of-system", startOfSystem);
     const unit =

@@ -169,7 +169,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
   });
 
   it("containers, array, group and mounts are back after a power cut, and a run changes nothing, nor what was made a moment before", async () => {
-    // What a step itself does not sync is lost.
+    // The power cut takes all writes that the step did not sync.
     shell("echo kept >/srv/secret/file && sync && mount -o remount,commit=300 /");
     await line.expectAll([[filesystemFormatted, volume]], "changed");
     shell("mount /dev/vg_pair/data /mnt && echo dear >/mnt/file && sync -f /mnt/file");

@@ -4,7 +4,7 @@ import type { Lab, LabNode } from "#lab/lab.ts";
 import { ownLab } from "#support/own-lab.ts";
 import { SharedLine, type Steps } from "#support/shared-line.ts";
 
-/** What the kernel of a container's host may not have. */
+/** The kernel below a container may lack these devices. */
 describe("VLANs and bonds of machines with a kernel of their own", function () {
   this.timeout(900_000);
   let lab: Lab;

@@ -13,10 +13,10 @@ const wanted = { disk: { serial }, partitions: [{ name: "data", size: "16M" }] }
 
 const luksFormat = "echo secret | cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000";
 
-/** What needs a kernel of its own, each on a partition of the one disk: P is that partition, E another disk. What containers can stands in disks.test.ts. */
+/** Uses that need a kernel of their own, each on a partition of one disk: P is that partition, E another disk. disks.test.ts has the others. */
 interface Occupied {
   readonly make: string;
-  /** What the refusal has to say of that partition. */
+  /** Words that the refusal has to say of that partition. */
   readonly says: RegExp;
   readonly end?: string;
   /** Of the partition, in MiB; default 5. */

@@ -12,7 +12,7 @@ import { runSeed } from "./seed.ts";
 const root = join(import.meta.dirname, "../..");
 const processes = 2;
 
-/** What 150 seeds meet at least, whichever they are: a quarter of the usual, less of what comes seldom. */
+/** Events that any 150 seeds meet at least: a quarter of the usual number, less of rare events. */
 const met = {
   crashes: 100,
   partitions: 100,

@@ -15,6 +15,12 @@ export function childCpuClock(): () => number {
   return () => (childTicks() - begun) * 10;
 }
 
+/** Processor seconds of this process and of all children that it waited for, since it began. */
+export function cpuSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6 + childTicks() / 100;
+}
+
 /** Hundredths of a second (proc_pid_stat(5)). */
 function childTicks(): number {
   const fields = readFileSync("/proc/self/stat", "utf8").split(") ").at(-1)?.split(" ") ?? [];

@@ -29,6 +29,15 @@ function step({ emit }: RunStage, name: string, output?: string): void {
   emit({ type: "step.finished", ...common, outcome: "changed", duration: 1 });
 }
 
+async function slowly(stage: RunStage, steps: number): Promise<{ exitCode: ExitCode }> {
+  start(stage);
+  for (let count = 1; count <= steps && !stage.stop.aborted; count++) {
+    step(stage, `step ${count}`);
+    await sleep(25, undefined, { signal: stage.abort }).catch(() => undefined);
+  }
+  return { exitCode: stage.stop.aborted ? 130 : 0 };
+}
+
 const scenarios: Readonly<Record<string, (stage: RunStage) => Promise<{ exitCode: ExitCode }>>> = {
   short: async (stage) => {
     start(stage);
@@ -36,14 +45,8 @@ const scenarios: Readonly<Record<string, (stage: RunStage) => Promise<{ exitCode
     stage.emit({ type: "node.finished", node: "n1", outcome: "done" });
     return { exitCode: 0 };
   },
-  slow: async (stage) => {
-    start(stage);
-    for (let count = 1; count <= 40 && !stage.stop.aborted; count++) {
-      step(stage, `step ${count}`);
-      await sleep(25, undefined, { signal: stage.abort }).catch(() => undefined);
-    }
-    return { exitCode: stage.stop.aborted ? 130 : 0 };
-  },
+  slow: (stage) => slowly(stage, 40),
+  endless: (stage) => slowly(stage, Infinity),
   ask: async (stage) => {
     start(stage);
     const answer = await stage.ask({ kind: "passphrase", text: "Passphrase", secret: true });

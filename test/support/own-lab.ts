@@ -13,7 +13,7 @@ const places = Array.from({ length: 50 }, (_, number) => {
   return { name: `test${number}`, bridge: `kctest${number}`, net: `10.78.${number}` };
 });
 
-/** A lab that no other process has until its `down`, or the end of this process. What killed processes left of theirs is taken down first. */
+/** Opens a lab that no other process has until its `down`, or the end of this process; takes down labs that killed processes left. */
 export async function ownLab(options: Pick<LabOptions, "packages"> = {}): Promise<OwnLab> {
   const left = await labNames();
   for (const where of places) if (left.includes(where.name)) await (await claim(where))?.down();

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { sliceBase } from "./slice.ts";
 
-// Other cases with each commit; who fails is told with the seed, which `KCORE_SLICE=SEED` repeats.
+// Other cases with each commit; a failure names its seed, which `KCORE_SLICE=SEED` repeats.
 fc.configureGlobal({ seed: sliceBase() });
 
 export { default } from "fast-check";

@@ -30,7 +30,7 @@ function isChanged(name: string): boolean {
   );
 }
 
-/** What differs from the commit where the branch left the main one, and what is not committed; nothing outside git. */
+/** Files that differ from the merge base with the main branch, committed or not; none outside git. */
 function changedFiles(): readonly string[] {
   const git = (...words: string[]) => {
     const { status, stdout } = spawnSync("git", words, { cwd: root, encoding: "utf8" });

@@ -26,7 +26,7 @@ export function seedsOfSlice(count: number): readonly number[] {
   return Array.from({ length: count }, (_, place) => sliceBase() + place);
 }
 
-/** What to say with a failure of a slice. */
+/** The words that tell how a failed slice is repeated. */
 export function howToRepeat(): string {
   return isLongForm ? "" : ` (KCORE_SLICE=${sliceBase()} repeats it)`;
 }

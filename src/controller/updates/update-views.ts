@@ -119,7 +119,7 @@ function viewNode(
   const { statement } = update;
   // What it said of a former generation is not how it stands in this one.
   const report = preparedOf(update, id);
-  // What a former owner ordered is nobody's to do before the present one has taken it up.
+  // A former owner's order waits until the present owner has adopted it.
   const isOwners = row?.epoch === view.owner.epoch && row.owner === view.owner.owner;
   const hook = isOwners ? lookAtHooks(view, id, row).next : undefined;
   return {

@@ -111,8 +111,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
       return records.put([{ key: keys.update(name).approved, value: { generation, hash, by, at: now() } }]);
     },
     wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
-    takeOver: (name, { force }, by) =>
-      takeOver(parts, name, { by, ...defined({ force }) }),
+    takeOver: (name, { force }, by) => takeOver(parts, name, { by, ...defined({ force }) }),
     answerHook: (name, answer) => answerHook(parts, known(name), { ...answer, node: parts.names.find(answer.node) }),
     async stop() {
       unwatch();

@@ -168,10 +168,10 @@ function checkKeys({ keys }: Args): Sh {
 fi`;
 }
 
-/** What `stat -L -c '%u %a'` says of a folder of root's or the user's that others can write to. */
+/** Outputs of `stat -L -c '%u %a'` for a folder that root or the user owns and others can write to. */
 const open = rawSh('"0 "*[2367]? | "0 "*[2367] | "$uid "*[2367]? | "$uid "*[2367]');
 
-/** A folder that put() closes first is looked at itself: what lies in it is in nobody else's hands then. */
+/** Of a folder that put() closes first, only the folder is checked: no other user can change its files after that. */
 function foresee(given: Args): Sh {
   const { user } = given;
   if (!inHome(given)) return sh`foresee_place "$file" 8 0 - -`;

@@ -106,7 +106,7 @@ describe("kcore top against three real controllers", () => {
     expect(first).to.match(/✓ n1 +Ready +DC1/);
     expect(first).to.contain("3 nodes:  ✓ 3 ready");
 
-    // What another controller is told is seen as well.
+    // A change at another controller is shown, too.
     const id = await register("n3", { dc: "DC2" }, at(2));
     await shell.shows(/✓ n3 +Ready +DC2/);
 

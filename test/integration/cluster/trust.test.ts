@@ -85,10 +85,10 @@ describe("trust between clients and controllers", () => {
     await once(server, "listening");
     return (server.address() as { port: number }).port;
   };
-  const healthOf = async (port: number, credentials: Credentials): Promise<string> => {
+  const healthOf = async (port: number, credentials: Credentials, timeoutMs = hangLimit): Promise<string> => {
     try {
       const endpoint = { host: "127.0.0.1", port };
-      const client = openApi({ endpoint, credentials, clock: Date.now, timeoutMs: hangLimit });
+      const client = openApi({ endpoint, credentials, clock: Date.now, timeoutMs });
       clients.push(client);
       await client.call("health", {});
       return "allowed";
@@ -497,7 +497,7 @@ describe("trust between clients and controllers", () => {
     expect(await healthOf(9, cluster.operator)).to.match(/^API_UNREACHABLE .*ECONNREFUSED/);
     const server = createServer({ ...issueTo(cluster.authority, "controller", "c") }, () => undefined);
     const port = await listen(server);
-    expect(await healthOf(port, cluster.operator)).to.contain("no answer within 3 s");
+    expect(await healthOf(port, cluster.operator, 3_000)).to.contain("no answer within 3 s");
   });
 
   it("S-17: refuses bodies that are too large, too deep or no JSON, and lives on", async () => {

@@ -74,7 +74,7 @@ steps:
   afterEach(async function () {
     answers.clear();
     if (this.currentTest?.state !== "failed") return;
-    // What it left open would keep its nodes from the tests behind it.
+    // An update that stays open would hold its nodes, which later tests use.
     const { operator } = at(1);
     const { updates } = await operator.call("listUpdates", {});
     await eventually(async () => {
@@ -102,8 +102,11 @@ steps:
       /^release-0-4-0 +1 +pending +awaiting_approval +kcore 0\.4\.0 +one-at-a-time +0\/2 /m,
     );
 
+    const held = Promise.withResolvers<Answer>();
+    answers.set("n1", (step) => (step === "activate" ? held.promise : { ok: true }));
     expect(await does("approve", "release-0-4-0")).to.match(/^release-0-4-0 approved: generation 1, hash /);
     expect(await does("approve", "release-0-4-0")).to.match(/^release-0-4-0 is approved already, by /);
+    held.resolve({ ok: true });
     await reaches("release-0-4-0", "succeeded");
     const table = await does("get", "release-0-4-0");
     expect(table).to.match(/^Phase: +succeeded for \d+s$/m);

@@ -54,7 +54,7 @@ export class Checks {
       this.#world.violate(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
 
-  /** (l) Whoever owns an update in a later epoch is not written over: what a controller holds of it never goes back to an earlier one. */
+  /** (l) The registers of an update that a controller holds never go back to an earlier epoch. */
   changed(controller: Pick<SimController, "id" | "value">, key: string): void {
     if (key.includes("/node/")) this.#isDirty = true;
     if (!/^update\/[^/]+\/(?:owner|progress|node|report)/.test(key)) return;

@@ -30,7 +30,7 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   return undefined;
 }
 
-/** What the bastion is asked for, or will be when its node is well: each node is, after the faults, but one that is gone for good. */
+/** Hooks that the bastion is asked for, or will be once their node is well; after the faults every node gets well, unless it is gone for good. */
 function hookOf(world: RolloutWorld, controller: SimController, name: string): string | undefined {
   const view = controller.viewOf(name);
   for (const [id, row] of view?.rows ?? []) {
@@ -101,6 +101,8 @@ export class Undone {
     };
     for (const name of begun) {
       const owner = this.#world.ownerOf(name);
+      // An owner that was killed brings nothing until it starts again.
+      if (owner && !owner.isUp) continue;
       const decision = owner && decisionOf(owner, name);
       if (decision !== undefined) count(`${name}: ${owner?.id} never writes what it decides: ${decision}`);
       const records = owner?.of(name);
@@ -130,7 +132,7 @@ export class Undone {
 
 /** What an owner would write now, if anything; one that has ended waits for what nodes say, and for no time. */
 function decisionOf(owner: SimController, name: string): string | undefined {
-  const view = owner.isUp ? owner.viewOf(name) : undefined;
+  const view = owner.viewOf(name);
   if (!view) return undefined;
   if (view.progress?.generation === view.generation && hasEnded(view.progress.phase)) return undefined;
   const { progress, rows } = decide(view);

@@ -36,14 +36,14 @@ const Text = z.union([z.string(), z.instanceof(Has), z.instanceof(Like)]);
 const FactValues = z.union([z.record(z.string(), Text), z.instanceof(All)]);
 const Files = z.record(z.string(), z.string());
 const Found = z.union([Args, z.instanceof(All)]);
-/** What the step's surroundings are: `sensitive`, `runAs`, `onTrial`. */
+/** Context of the step, as an orchestration gives it. */
 const Context = z.strictObject({
   sensitive: z.literal(true).optional(),
   runAs: z.string().optional(),
   onTrial: z.literal(true).optional(),
 });
 
-/** What a step made of arguments is: a plain look at it, without a shell. */
+/** Expectations of a step as the module makes it, without running it. */
 const Look = z.strictObject({
   args: Args.optional(),
   context: Context.optional(),
@@ -79,7 +79,7 @@ const Commands = z.record(
   z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer), z.null()]),
 );
 
-/** A move of a case: what somebody does first, then a run, then what has become of it. */
+/** One move of a case: changes to the machine, a run of the step, and the expected result. */
 const Move = z.strictObject({
   write: Files.optional(),
   sh: z.string().optional(),
@@ -123,7 +123,7 @@ const Table = z.strictObject({
   args: Args.default({}),
   /** A / and a network of its own; otherwise $DIR alone is the case's own. */
   machine: z.literal("own").optional(),
-  /** What steps remember on a node stays from run to run, in $DIR. */
+  /** The node's state folder is $DIR, and stays from run to run. */
   state: z.literal("kept").optional(),
   /** Files of the project. */
   project: Files.default({}),

@@ -15,7 +15,7 @@ const write = (key: string, value: unknown, ms: number, o = "a#1"): Register => 
   x: { origins: [], seqs: [] },
 });
 
-/** What stands of two writes, in either order of their coming. */
+/** The write that wins of two, whichever arrives first. */
 function standing(one: Register, other: Register): unknown {
   const texts = [
     [one, other],

@@ -18,14 +18,16 @@ describe("docs/security.md", () => {
     expect(rows.length).to.be.greaterThan(30);
     for (const row of rows) {
       const [, file = "", words = ""] = /`(\S+)` \((.+)\) *\|$/.exec(row) ?? [];
-      const test = join(root, "test", `${file}.test.ts`);
-      expect(existsSync(test), row).to.equal(true);
-      expect(titles(test), row).to.include(words);
+      // Tests that share one deployment stand in files that a test file imports.
+      const test = [".test.ts", ".ts"]
+        .map((end) => join(root, "test", `${file}${end}`))
+        .find((path) => existsSync(path));
+      expect(titles(test ?? ""), row).to.include(words);
     }
   });
 });
 
 function titles(test: string): string {
-  const found = readFileSync(test, "utf8").matchAll(/\b(?:it|describe)\(\s*(["'`][^\n]*)/g);
+  const found = (test === "" ? "" : readFileSync(test, "utf8")).matchAll(/\b(?:it|describe)\(\s*(["'`][^\n]*)/g);
   return [...found].map(([, title = ""]) => title).join("\n");
 }

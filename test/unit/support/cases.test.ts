@@ -5,7 +5,7 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { runCase } from "#support/cases/describe.ts";
 import { parseTable } from "#support/cases/table.ts";
 
-/** What is said of a table's only case. */
+/** The error of a table's only case. */
 async function saidOf(module: ModuleDefinition, text: string): Promise<string> {
   const table = parseTable(text, "a.yaml");
   const [moves = []] = Object.values(table.cases);

@@ -125,7 +125,7 @@ describe("a run's own process", () => {
   });
 
   it("stops before the next step when a view says so (F-17)", async () => {
-    const { folder, launched } = await launch("slow");
+    const { folder, launched } = await launch("endless");
     const follower = follow(folder, launched);
     const events = await all(follower, ({ seq }) => {
       if (seq === 8) follower.send({ type: "stop" });
@@ -177,7 +177,7 @@ describe("a run's own process", () => {
   });
 
   it("tells that it died, and another process goes on from a torn record (F-3)", async () => {
-    const { folder, launched } = await launch("slow");
+    const { folder, launched } = await launch("endless");
     let failure: unknown;
     try {
       await all(follow(folder, launched), ({ seq }) => {
@@ -232,11 +232,11 @@ describe("a run's own process", () => {
   });
 
   it("is driven by one process only (F-15)", async () => {
-    const { folder, launched } = await launch("slow");
+    const { folder, launched } = await launch("endless");
     const follower = follow(folder, launched);
     let second: ReturnType<typeof launchRun> | undefined;
     const events = await all(follower, ({ seq }) => {
-      if (seq === 5) second = relaunch(folder, "slow");
+      if (seq === 5) second = relaunch(folder, "endless");
       if (seq > 5 && second?.hasExited()) follower.send({ type: "abort" });
     });
     expect(events.filter(({ type }) => type === "run.started")).to.have.lengthOf(1);
@@ -245,7 +245,7 @@ describe("a run's own process", () => {
   });
 
   it("hangs up on a view that says what no view may say", async () => {
-    const { folder, launched } = await launch("slow");
+    const { folder, launched } = await launch("endless");
     const follower = follow(folder, launched);
     let hungUp = false;
     await all(follower, ({ seq }) => {

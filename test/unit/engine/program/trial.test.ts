@@ -114,8 +114,9 @@ describe("what a change on trial keeps", () => {
             const file = join(place, "file");
             writeFileSync(file, "old");
             expect(step(`keep_path ${quote(file)}`, `echo new >${quote(file)}`)).to.equal("");
-            writeFileSync(join(trial(), "deadline"), "0\n");
+            // Decided first: the step's own guard, which still waits, would decide at a deadline that is over.
             symlinkSync(decision, join(trial(), "decision"));
+            writeFileSync(join(trial(), "deadline"), "0\n");
             if (decision === "reverted") for (const name of ["going-back", "over"]) mkdirSync(join(trial(), name));
             // One name after another, and the guard wakes behind each, and once more when nothing seems to be left.
             const watched = `wake() { cd "$k_t" 2>/dev/null && ${shell} -c "$guard" "$k_t/guard" watch; cd /; }

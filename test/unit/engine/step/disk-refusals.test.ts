@@ -33,7 +33,7 @@ contents_of() { printf %s ${contents}; }`,
 }
 
 const contents = "/dev/sdx1 holds xfs at byte 0x0";
-/** What a refusal names, and a grant gives: what is there, whatever the node calls the disk. */
+/** The digest of a disk's contents that a refusal names and a grant gives; it does not depend on the disk's name. */
 const fingerprint = createHash("sha256").update("device holds xfs at byte 0x0\n").digest("hex").slice(0, 16);
 
 describe("the disk of a name", () => {
