@@ -160,12 +160,14 @@ export class SimController implements Endpoint {
       },
       soon: (run) => scheduler.after(0, inProcess(run)),
     };
-    const replica = createReplica({
+    const own = createReplica({
       id: this.id,
       cluster,
       clock: { wall: clock, mono },
       rng: () => random.next(),
       timers,
+      // Idle links are most of the work: the simulator of replication has the usual interval.
+      tuning: { pingEvery: 5_000, conflictsEvery: 10_000 },
       net: {
         dial: (target, timeoutMs) => {
           const to = "id" in target ? target.id : target.address;
@@ -173,7 +175,7 @@ export class SimController implements Endpoint {
             this,
             this.#world.controllers.find(({ id }) => id === to),
             timeoutMs,
-            inProcess(() => replica.dialFailed(target)),
+            inProcess(() => own.dialFailed(target)),
           );
         },
       },
@@ -185,6 +187,8 @@ export class SimController implements Endpoint {
       isKnown,
       isSecret,
     });
+    // Decisions ask for it several times at the same instant.
+    const replica: Replica = { ...own, status: this.#oncePerEvent(() => own.status()) };
     replica.watch((changed) => {
       if (this.#boot === boot) for (const key of changed) this.#world.checks.changed(this, key);
     });
@@ -237,6 +241,15 @@ export class SimController implements Endpoint {
       clock,
     };
     return { replica, records, index, liveness, majority, updates: manageUpdates(parts), parts };
+  }
+
+  #oncePerEvent<Value>(read: () => Value): () => Value {
+    const { scheduler } = this.#world;
+    let last: { readonly event: number; readonly value: Value } | undefined;
+    return () => {
+      if (last?.event !== scheduler.executed) last = { event: scheduler.executed, value: read() };
+      return last.value;
+    };
   }
 
   #durable(records: readonly JournalRecord[]): ReturnType<RolloutDisk["onDurable"]> {

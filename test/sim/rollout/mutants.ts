@@ -1,8 +1,6 @@
 import type { Mutant } from "../mutants.ts";
 import type { RolloutSwarm } from "./swarm.ts";
 
-const sim = "../test/sim/rollout";
-
 interface RolloutMutant extends Omit<Mutant, "swarm"> {
   /** What has to go wrong for it to show, where few seeds have that. */
   readonly swarm?: Partial<RolloutSwarm>;
@@ -286,9 +284,9 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
     why: "an order that a busy node refused is never brought again",
     edits: [
       {
-        file: `${sim}/agent.ts`,
-        from: "if (report?.epoch !== this.#word) this.known",
-        to: "if (this.#word === undefined) this.known",
+        file: "agent/known-order.ts",
+        from: "if (report?.epoch !== word) known",
+        to: "if (word === undefined) known",
       },
     ],
   },

@@ -1,9 +1,9 @@
 import type { Order } from "#rollout/order.ts";
 import { hasEnded, type Progress } from "#rollout/records.ts";
+import { knowOrder, type KnownOrder } from "#agent/known-order.ts";
 import { Random } from "../random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
-import { Agent } from "./agent.ts";
 import { Attendant } from "./attendant.ts";
 import { Checks } from "./checks.ts";
 import { foundingOf, names, SimController, type Changes } from "./controller.ts";
@@ -69,7 +69,8 @@ export class RolloutWorld {
   readonly promoted = new Set<string>();
   readonly #kill: Kill | undefined;
   #violation: Violation | undefined;
-  readonly #agents = new Map<string, Agent>();
+  readonly #agents = new Map<string, KnownOrder>();
+  readonly #brought = new WeakSet<SimOrder>();
   readonly #attached = new Map<string, string>();
   readonly #heardBy = new Map<string, number>();
   isHealed = false;
@@ -212,12 +213,14 @@ export class RolloutWorld {
     this.#attached.set(id, from);
     machine.spoke();
     if (!order) return;
-    this.#agent(id).brings(order);
+    // An answer comes once, however often its order does.
+    if (!this.#brought.has(order)) this.#agent(id).brings(order.fence);
+    this.#brought.add(order);
     machine.take(order);
   }
 
-  #agent(id: string): Agent {
-    const agent = this.#agents.get(id) ?? new Agent();
+  #agent(id: string): KnownOrder {
+    const agent = this.#agents.get(id) ?? knowOrder();
     this.#agents.set(id, agent);
     return agent;
   }
@@ -232,9 +235,7 @@ export class RolloutWorld {
     this.#attached.set(id, to);
     const report = machine.report();
     const version = versionOf(machine.present);
-    const agent = this.#agent(id);
-    agent.asks(report);
-    const { known } = agent;
+    const known = this.#agent(id).asks(report);
     this.checks.asked(machine, known);
     this.send(`${id}*`, to, () => {
       const controller = this.controller(to);
