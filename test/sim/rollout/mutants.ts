@@ -1,5 +1,5 @@
 import type { Mutant } from "../mutants.ts";
-import type { RolloutSwarm } from "./swarm.ts";
+import { missing, type RolloutSwarm } from "./swarm.ts";
 
 interface RolloutMutant extends Omit<Mutant, "swarm"> {
   /** What has to go wrong for it to show, where few seeds have that. */
@@ -10,6 +10,7 @@ interface RolloutMutant extends Omit<Mutant, "swarm"> {
 export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   anyowner: {
     why: "a node takes orders of two owners of one epoch",
+    swarm: { takeovers: 6, slow: 0.2, partitions: true },
     edits: [
       {
         file: "rollout/node-fence.ts",
@@ -24,6 +25,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   lwwowner: {
     why: "of two owners the later written one stands, whatever its epoch",
+    swarm: { takeovers: 6, partitions: true, jumps: true },
     edits: [
       {
         file: "controller/cluster/registers.ts",
@@ -44,6 +46,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   lwwprogress: {
     why: "of two words for the whole the later written one stands, whatever its epoch",
+    swarm: { takeovers: 6, partitions: true, jumps: true },
     edits: [
       {
         file: "controller/cluster/registers.ts",
@@ -54,6 +57,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   lwwreport: {
     why: "of two words of a node the one that was heard later stands",
+    swarm: { cutNodes: true, partitions: true, slow: 0.2, jumps: true },
     edits: [
       {
         file: "controller/cluster/registers.ts",
@@ -74,10 +78,12 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   oldmanifest: {
     why: "a node takes an older manifest from a later owner",
+    swarm: { manifests: true, takeovers: 6, slow: 0.2 },
     edits: [{ file: "rollout/node-fence.ts", from: "if (generation < last.generation)", to: "if (generation < 0)" }],
   },
   forgets: {
     why: "a node forgets an update's orders as soon as it has another's",
+    swarm: { second: true, takeovers: 4, slow: 0.2, duplicate: 0.3 },
     edits: [
       {
         file: "rollout/node-fence.ts",
@@ -94,6 +100,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   unfenced: {
     why: "nodes that have not confirmed their owner are not counted as down",
+    swarm: { takeovers: 6, maxUnavailable: 1, workers: 4, strategy: "batch", approval: "auto", batchSize: 4 },
     edits: [
       {
         file: "rollout/starts.ts",
@@ -109,6 +116,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   notready: {
     why: "nodes that are not ready are not counted as down",
+    swarm: missing,
     edits: [
       { file: "rollout/starts.ts", from: "view.nodes.get(id)?.isReady !== true || mayBeDownBy", to: "mayBeDownBy" },
     ],
@@ -125,6 +133,16 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   together: {
     why: "two controllers go at once",
+    swarm: {
+      withControllers: true,
+      workers: 0,
+      maxUnavailable: 3,
+      rollbacks: true,
+      approval: "auto",
+      bad: 0,
+      gates: true,
+      badHooks: 0.3,
+    },
     edits: [
       {
         file: "rollout/starts.ts",
@@ -135,6 +153,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   grantstwice: {
     why: "a controller grants an epoch to everybody who claims it",
+    swarm: { partitions: false, takeovers: 6 },
     edits: [
       {
         file: "rollout/takeover.ts",
@@ -155,6 +174,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   minority: {
     why: "the grants of a minority are enough",
+    swarm: { controllers: 5, partitions: true, takeovers: 6 },
     edits: [
       {
         file: "rollout/takeover.ts",
@@ -165,6 +185,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   forgetsactive: {
     why: "a new owner takes all that it finds for nodes that were never begun",
+    swarm: { takeovers: 6, slowNodes: true, approval: "auto" },
     edits: [
       {
         file: "rollout/advance.ts",
@@ -185,6 +206,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   onlynews: {
     why: "an owner looks at an update only when something of it changes",
+    swarm: missing,
     edits: [
       {
         file: "controller/updates/owner-loop.ts",
@@ -199,6 +221,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   hastyclaim: {
     why: "a takeover waits for nobody's grant",
+    swarm: { takeovers: 6 },
     edits: [
       {
         file: "controller/updates/takeover.ts",
@@ -216,12 +239,14 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
     swarm: {
       gates: true,
       approval: "auto",
-      takeovers: 6,
-      slow: 0.2,
-      duplicate: 0.3,
+      takeovers: 12,
+      slow: 0.5,
+      duplicate: 0.5,
+      drop: 0,
+      partitions: false,
       bad: 0,
       cancels: false,
-      duration: 400_000,
+      workers: 4,
     },
     edits: [
       {
@@ -238,6 +263,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   goeson: {
     why: "a failure does not stop what comes next",
+    swarm: { bad: 0.3, workers: 4, approval: "auto" },
     edits: [
       {
         file: "rollout/decide.ts",
@@ -248,6 +274,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   interrupts: {
     why: "cancel interrupts an activation",
+    swarm: { cancels: true, workers: 4, approval: "auto" },
     edits: [
       {
         file: "rollout/view.ts",
@@ -258,14 +285,17 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   forward: {
     why: "nodes go back in the order in which they were started",
+    swarm: { rollbacks: true, workers: 4, approval: "auto" },
     edits: [{ file: "rollout/roll-back.ts", from: "place(b) - place(a)", to: "place(a) - place(b)" }],
   },
   unpromoted: {
     why: "what comes behind the canaries does not wait for promotion",
+    swarm: { strategy: "canary", workers: 4, approval: "auto" },
     edits: [{ file: "rollout/start-more.ts", from: "progress.promoted !== true", to: "progress.promoted === false" }],
   },
   nolockstep: {
     why: "a group begins while the one before has not ended",
+    swarm: { strategy: "per-dc", workers: 4, approval: "auto" },
     edits: [
       {
         file: "rollout/start-more.ts",
@@ -276,12 +306,14 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   oldreport: {
     why: "what a node said of the manifest before is believed of this one",
+    swarm: { manifests: true, approval: "auto" },
     edits: [
       { file: "rollout/view.ts", from: "isOurs && fence.generation === generation ? report", to: "isOurs ? report" },
     ],
   },
   knowsrefused: {
     why: "an order that a busy node refused is never brought again",
+    swarm: { manifests: true, slowNodes: true },
     edits: [
       {
         file: "agent/known-order.ts",
@@ -292,6 +324,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   deafend: {
     why: "what nodes say after the end of a rollout is not heard",
+    swarm: { takeovers: 6, cancels: true, slowNodes: true, slow: 0.2, approval: "auto" },
     edits: [
       {
         file: "rollout/decide.ts",
@@ -302,6 +335,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   undrained: {
     why: "a node is taken down with its work on it",
+    swarm: { hooks: true, approval: "auto" },
     edits: [
       {
         file: "rollout/start-more.ts",
@@ -312,12 +346,14 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   anydrain: {
     why: "a drain that failed is as good as one that was done",
+    swarm: { hooks: true, badHooks: 0.4, approval: "auto" },
     edits: [
       { file: "rollout/advance.ts", from: 'if (failed) return fail(view, drained, "drain", failed.message);', to: "" },
     ],
   },
   keepsdrained: {
     why: "a node that was taken back does not get its work back",
+    swarm: { hooks: true, rollbacks: true, approval: "auto" },
     edits: [
       {
         file: "rollout/hooks.ts",
@@ -328,6 +364,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   anygate: {
     why: "a gate that failed is as good as one that held",
+    swarm: { gates: true, badHooks: 0.4, approval: "auto" },
     edits: [
       {
         file: "rollout/hooks.ts",
@@ -338,6 +375,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   anyanswer: {
     why: "an answer to one row counts for every one",
+    swarm: { gates: true, hooks: true, takeovers: 4, approval: "auto" },
     edits: [
       {
         file: "rollout/hooks.ts",
@@ -350,19 +388,39 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
 
 /** The first seed that finds each: CI looks for it from there. To be sought anew, with `--mutant NAME`, when what is simulated changes. */
 export const foundAt: Readonly<Record<string, number>> = {
-  oldepoch: 2,
-  lwwrow: 2,
-  lwwprogress: 14,
+  anyowner: 6,
+  oldepoch: 5,
+  lwwowner: 11,
+  lwwrow: 9,
+  lwwprogress: 6,
+  lwwreport: 14,
   twice: 1,
-  forgets: 38,
+  oldmanifest: 7,
+  forgets: 2,
   busytaken: 7,
+  unfenced: 1,
+  notready: 1,
   lookonce: 7,
-  grantstwice: 9,
-  minority: 50,
-  early: 1,
-  onlynews: 107,
-  sameorder: 8,
-  hastyclaim: 2,
+  together: 31,
+  grantstwice: 2,
+  minority: 5,
+  forgetsactive: 5,
+  early: 2,
+  onlynews: 3,
+  sameorder: 3,
+  hastyclaim: 1,
   stale: 1,
-  knowsrefused: 7,
+  goeson: 1,
+  interrupts: 3,
+  forward: 2,
+  unpromoted: 3,
+  nolockstep: 1,
+  oldreport: 5,
+  knowsrefused: 6,
+  deafend: 17,
+  undrained: 1,
+  anydrain: 2,
+  keepsdrained: 17,
+  anygate: 2,
+  anyanswer: 4,
 };

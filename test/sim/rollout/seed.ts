@@ -33,17 +33,21 @@ export async function runRolloutSeed(
   };
 }
 
+/** The most writes at which one seed has its owner killed. */
+const mostKills = 12;
+
 /**
- * The owner is killed at every transition: once without, to count its writes, then once for each of them, right before it is durable and right
- * after. The owner is started again, or another takes over.
+ * The owner is killed at its writes: once without, to count them, then once for each of them, or of many for every so many, right before it is
+ * durable and right after. The owner is started again, or another takes over.
  */
 export async function runKills(seed: number): Promise<Outcome> {
   const { writes, ...whole } = await runRolloutSeed(seed, undisturbed);
   if (whole.failure !== undefined) return whole;
   const figures: Record<string, number> = { ...whole.figures };
-  for (let write = 1; write <= writes; write++)
+  const everySo = Math.ceil(writes / mostKills);
+  for (let write = 1 + (seed % everySo); write <= writes; write += everySo)
     for (const when of ["before", "after"] as const) {
-      const remedy = (write + seed) % 2 === 0 ? "restart" : "takeover";
+      const remedy = (Math.floor(write / everySo) + seed) % 2 === 0 ? "restart" : "takeover";
       const run = await runRolloutSeed(seed, undisturbed, { write, when, remedy });
       for (const [name, value] of Object.entries(run.figures)) figures[name] = (figures[name] ?? 0) + value;
       if (run.failure !== undefined)

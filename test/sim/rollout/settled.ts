@@ -44,7 +44,8 @@ function hookOf(world: RolloutWorld, controller: SimController, name: string): s
 
 /**
  * (c) Wholly on one generation, with nothing under way, and its report says so. What it did by a manifest that has been replaced since counts for
- * nothing, and nobody asks for it: the next one has the node confirm its owner before anything else.
+ * nothing, and nobody asks for it: the next one has the node confirm its owner before anything else. Nor need its last word be known where it has
+ * only confirmed owners: of two orders to do so, the row of the later one may be written over by a new owner's.
  */
 function whyNotAtRest(machine: Machine, controller: SimController): string | undefined {
   if (machine.isDead) return undefined;
@@ -56,7 +57,9 @@ function whyNotAtRest(machine: Machine, controller: SimController): string | und
   const report = reports.get(id);
   if (
     head?.generation === generation &&
-    (report?.state !== memory.state || report.present.id !== machine.present || report.epoch !== memory.count)
+    (report?.state !== memory.state ||
+      report.present.id !== machine.present ||
+      (memory.state !== "fenced" && report.epoch !== memory.count))
   )
     return `(c) ${id} is ${memory.state} on ${machine.present}, and its report says ${report?.state} on ${report?.present.id}`;
   return undefined;
