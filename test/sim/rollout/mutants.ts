@@ -234,33 +234,6 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
     why: "what was read of an update once is never read again",
     edits: [{ file: "controller/updates/update-records.ts", from: "      kept.delete(name);", to: "" }],
   },
-  lateanswer: {
-    why: "an answer to an earlier order counts for the present one",
-    swarm: {
-      gates: true,
-      approval: "auto",
-      takeovers: 12,
-      slow: 0.5,
-      duplicate: 0.5,
-      drop: 0,
-      partitions: false,
-      bad: 0,
-      cancels: false,
-      workers: 4,
-    },
-    edits: [
-      {
-        file: "controller/updates/answer-hook.ts",
-        from: "const isAsked = isForRow && answerable(view, node, row) === hook;",
-        to: "const isAsked = (isForRow || row !== undefined) && answerable(view, node, row) === hook;",
-      },
-      {
-        file: "controller/updates/answer-hook.ts",
-        from: "const value = { ...answer, epoch, owner };",
-        to: "const value = { ...answer, ...(isAsked && row && { seq: row.seq, generation: row.generation }), epoch, owner };",
-      },
-    ],
-  },
   goeson: {
     why: "a failure does not stop what comes next",
     swarm: { bad: 0.3, workers: 4, approval: "auto" },
