@@ -7,10 +7,10 @@ import type { UpdateAnswer } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
 import { judgeOrder } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
-import type { Fence } from "#rollout/records.ts";
 import { readAccepted, readReport, updatesFolder } from "#updater/files.ts";
 import { readStatement, type StatementFiles } from "#updater/read-statement.ts";
 import { openCourier } from "./courier.ts";
+import { knowOrder } from "./known-order.ts";
 
 export interface NodeUpdatesParts {
   readonly nodeId: string;
@@ -56,17 +56,13 @@ export function followUpdates(parts: NodeUpdatesParts): NodeUpdates {
 async function follow({ nodeId, stateDir, tls, controllers, signal, log }: NodeUpdatesParts): Promise<void> {
   const folder = updatesFolder(stateDir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  let known: Fence | undefined;
-  /** The word of the node that was read last. */
-  let word: number | undefined;
+  const order = knowOrder();
   let pause: number = pauseMs.shortest;
   const courier = openCourier({ folder, controllers, verify: (signed) => readStatement(signed, tls), log, signal });
   try {
     while (!signal.aborted) {
       const report = await readReport(folder);
-      // What it was brought while it was busy it refused in silence: with each word it may be free, and what it has not taken is asked for again.
-      if (report?.epoch !== word) known = report?.fence;
-      word = report?.epoch;
+      const known = order.asks(report);
       let answer: UpdateAnswer | undefined;
       try {
         const said = { nodeId, ...defined({ report, known }) };
@@ -85,13 +81,13 @@ async function follow({ nodeId, stateDir, tls, controllers, signal, log }: NodeU
       // There is something new to tell.
       if (!answer) continue;
       if (!answer.concerned) return;
-      const { order } = answer;
-      if (!order) continue;
-      known = order.fence;
+      const { order: given } = answer;
+      if (!given) continue;
+      order.brings(given.fence);
       // Its owner may tell it for as long as he lives; what the bastion has brought meanwhile is not to be touched for it.
-      if (!(await mayAccept(folder, order))) continue;
+      if (!(await mayAccept(folder, given))) continue;
       // One that did not reach the updater is asked for again.
-      courier.bring(order, () => (known = undefined));
+      courier.bring(given, order.lost);
     }
   } finally {
     await courier.stop();

@@ -14,7 +14,7 @@ import { readRecords, type Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
-import { monotonic, type ControllerState } from "./controller-state.ts";
+import { monotonic, timers, type ControllerState } from "./controller-state.ts";
 import { watchMajority } from "./updates/majority.ts";
 import { indexUpdates } from "./updates/update-records.ts";
 import { isBundleNeeded } from "./updates/needed-bundles.ts";
@@ -113,6 +113,7 @@ export function openCluster(
     credentials: own.credentials,
     random,
     monotonic,
+    timers,
     controllerId,
     records,
     liveness,

@@ -109,7 +109,7 @@ async function openDisk(
   return store;
 }
 
-const timers: Timers = {
+export const timers: Timers = {
   after(ms, run) {
     // The server keeps the process; one that has stopped does not wait for what the replica had planned.
     const timer = setTimeout(run, ms).unref();

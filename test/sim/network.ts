@@ -15,6 +15,8 @@ export interface Endpoint {
   readonly lineage: number;
 }
 
+type Faults = Pick<Swarm, "drop" | "duplicate" | "reorder" | "slow" | "json">;
+
 interface Side {
   readonly endpoint: Endpoint;
   readonly accept: unknown;
@@ -26,7 +28,7 @@ interface Side {
 export class SimNetwork {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
-  readonly #swarm: Swarm;
+  readonly #swarm: Faults;
   isHealed = false;
   /** Ordered pairs `from>to` that nothing passes. */
   readonly blocked = new Set<string>();
@@ -37,7 +39,7 @@ export class SimNetwork {
   /** Told of each message, also of those that are lost. */
   onSend: (message: PeerMessage) => void = () => undefined;
 
-  constructor(scheduler: Scheduler, random: Random, swarm: Swarm) {
+  constructor(scheduler: Scheduler, random: Random, swarm: Faults) {
     this.#scheduler = scheduler;
     this.#random = random;
     this.#swarm = swarm;

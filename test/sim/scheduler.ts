@@ -23,15 +23,12 @@ export class Scheduler {
     this.#heap[place] = event;
   }
 
-  /** Runs all events up to a time. Promises that an event settles are seen through before the next event. */
-  async runUntil(time: number): Promise<void> {
-    while (this.#step(time)) await allPromises();
-    this.now = time;
-  }
-
-  /** The same for events that settle no promises; `look` is called after each. */
-  runSettledUntil(time: number, look: () => void): void {
-    while (this.#step(time)) look();
+  /** Runs all events up to a time. Promises that an event settles are seen through before the next event; `look` is called after each. */
+  async runUntil(time: number, look: () => void = () => undefined): Promise<void> {
+    while (this.#step(time)) {
+      await allPromises();
+      look();
+    }
     this.now = time;
   }
 

@@ -1,5 +1,6 @@
 import { mutants } from "./mutants.ts";
 import { plant } from "./plant.ts";
+import { rolloutMutants } from "./rollout/mutants.ts";
 import type { Outcome } from "./seed.ts";
 
 /** One process of the simulator: `worker.ts FROM COUNT STEP MUTANT|- FIRST|ALL WHAT`. Writes one line of JSON for its sum. */
@@ -13,7 +14,7 @@ async function runnerOf(name: string): Promise<(seed: number) => Outcome | Promi
     return (seed) => runSeed(seed, mutants[mutant]?.swarm);
   }
   const { runKills, runRolloutSeed } = await import("./rollout/seed.ts");
-  return name === "kills" ? runKills : (seed) => runRolloutSeed(seed);
+  return name === "kills" ? runKills : (seed) => runRolloutSeed(seed, rolloutMutants[mutant]?.swarm);
 }
 
 const failures: { seed: number; failure: string }[] = [];

@@ -26,6 +26,8 @@ export class KnownUpdates {
       audit: { record: () => undefined },
       log: silent,
       clock: () => now,
+      monotonic: () => 0,
+      timers: { after: () => () => undefined },
       isHeard: () => true,
       endpointOf: () => undefined,
     };

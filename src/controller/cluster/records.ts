@@ -46,12 +46,18 @@ export interface Records {
 export function readRecords(replica: Replica): Records {
   // Registers never change, so each is parsed and checked once, whoever asks how often.
   const parsed = new WeakMap<Register, unknown>();
+  const kept = new WeakMap<Register, Found<unknown>>();
   const valueOf = <Name extends Kind>(kind: Name, register: Register): ValueOf<Name> | undefined => {
     if (parsed.has(register)) return parsed.get(register) as ValueOf<Name> | undefined;
     const result = kinds[kind].schema.safeParse(JSON.parse(register.text ?? "null"));
     const value = result.success ? result.data : undefined;
     parsed.set(register, value);
     return value as ValueOf<Name> | undefined;
+  };
+  const foundOf = <Value>(register: Register, value: Value): Found<Value> => {
+    const known = (kept.get(register) as Found<Value> | undefined) ?? found(register, value);
+    kept.set(register, known);
+    return known;
   };
   const dotOf = (key: string): string => {
     const register = replica.get(key);
@@ -79,7 +85,7 @@ export function readRecords(replica: Replica): Records {
     get: (kind, key) => {
       const register = replica.get(key);
       const value = register && valueOf(kind, register);
-      return register === undefined || value === undefined ? undefined : found(register, value);
+      return register === undefined || value === undefined ? undefined : foundOf(register, value);
     },
     value: (kind, key) => {
       const register = replica.get(key);
@@ -89,7 +95,7 @@ export function readRecords(replica: Replica): Records {
       for (const [key, register] of replica.entries(prefix)) {
         if (kindOf(key) !== kind) continue;
         const value = valueOf(kind, register);
-        if (value !== undefined) yield found(register, value);
+        if (value !== undefined) yield foundOf(register, value);
       }
     },
     *all(prefix) {

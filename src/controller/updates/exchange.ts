@@ -4,6 +4,7 @@ import type { Fence, Report, Row } from "#rollout/records.ts";
 import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
+import type { Timers } from "../replica/replica-ports.ts";
 import { limitRate } from "../server/rate.ts";
 import { isUnderWay } from "./owner-loop.ts";
 import type { UpdateIndex, UpdateRecords } from "./update-records.ts";
@@ -23,7 +24,16 @@ export interface Exchange {
 /** A rollout takes a node through some ten words; whoever says more writes registers that nobody needs. */
 const words = { perSecond: 0.5, burst: 40 } as const;
 
-export function openExchange(records: Records, index: UpdateIndex, monotonic: () => number): Exchange {
+const workStates: ReadonlySet<Report["state"]> = new Set(["preparing", "activating", "rebooting", "rolling_back"]);
+
+interface Parts {
+  readonly records: Records;
+  readonly index: UpdateIndex;
+  readonly monotonic: () => number;
+  readonly timers: Pick<Timers, "after">;
+}
+
+export function openExchange({ records, index, monotonic, timers }: Parts): Exchange {
   const maySay = limitRate(words, monotonic);
   /** By node: those who wait for its next order. */
   const waiting = new Map<string, Set<() => void>>();
@@ -40,13 +50,12 @@ export function openExchange(records: Records, index: UpdateIndex, monotonic: ()
       const wakers = waiting.get(node) ?? new Set();
       waiting.set(node, wakers);
       const wake = (): void => {
-        clearTimeout(timer);
+        cancel();
         wakers.delete(wake);
         if (wakers.size === 0) waiting.delete(node);
         resolve();
       };
-      const timer = setTimeout(wake, holdMs);
-      timer.unref();
+      const cancel = timers.after(holdMs, wake);
       wakers.add(wake);
     });
   /** A node's later word wins, whichever controller heard it; of what it was never told to do it says nothing. */
@@ -55,19 +64,19 @@ export function openExchange(records: Records, index: UpdateIndex, monotonic: ()
     return update?.rows.has(node) === true && (update.reports.get(node)?.epoch ?? 0) < epoch;
   };
   return {
-    concerns: (node) => orderFor(index, node) !== undefined,
+    concerns: (node) => orderFor(index, node) !== undefined || isAtWork(index, node),
     async exchange(node, { report, known }) {
       if (report && isNews(report, node)) {
         if (!maySay(node)) throw new Busy(429, `node ${node} says too much about an update`, 2);
         await records.put([{ key: keys.update(report.fence.name).report(node), value: report }]);
       }
       let order = orderFor(index, node);
-      if (order && isKnown(order.fence, known)) {
+      if (order ? isKnown(order.fence, known) : isAtWork(index, node)) {
         await wait(node);
         order = orderFor(index, node);
       }
       const isOrder = order !== undefined && !isKnown(order.fence, known);
-      return { concerned: order !== undefined, ...(isOrder ? { order } : {}) };
+      return { concerned: order !== undefined || isAtWork(index, node), ...(isOrder ? { order } : {}) };
     },
     stop() {
       unwatch();
@@ -87,6 +96,16 @@ function orderFor(index: UpdateIndex, node: string): Order | undefined {
     if (!isKnown(order.fence, update.reports.get(node)?.fence)) last = order;
   }
   return last;
+}
+
+/** By its latest word: what comes of that is heard, also when its update has ended meanwhile. */
+function isAtWork(index: UpdateIndex, node: string): boolean {
+  let latest: Report | undefined;
+  for (const { reports } of index.all()) {
+    const report = reports.get(node);
+    if (report && report.epoch > (latest?.epoch ?? 0)) latest = report;
+  }
+  return latest !== undefined && workStates.has(latest.state);
 }
 
 function isOfOwner({ owner, head }: UpdateRecords, row: Row): boolean {

@@ -8,6 +8,7 @@ import type { RolloutView } from "#rollout/view.ts";
 import type { Audit } from "../audit.ts";
 import type { Wish } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
+import type { Timers } from "../replica/replica-ports.ts";
 import type { Majority } from "./majority.ts";
 import { knowNodes, type KnownNode, type NodeSources } from "./rollout-nodes.ts";
 import { planHashOf, targetOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
@@ -19,6 +20,8 @@ export interface OwnerLoopParts extends NodeSources {
   readonly audit: Pick<Audit, "record">;
   readonly log: Log;
   readonly clock: () => number;
+  readonly monotonic: () => number;
+  readonly timers: Pick<Timers, "after">;
 }
 
 /** Carries out the updates that this controller owns: decides, writes, and decides again when the world has changed. */
@@ -34,9 +37,9 @@ const tickMs = 1_000;
 const gatherMs = 50;
 
 export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
-  const { index, controllerId, log } = parts;
+  const { index, controllerId, log, monotonic, timers } = parts;
   let isStopped = false;
-  let next: { readonly timer: NodeJS.Timeout; readonly at: number } | undefined;
+  let next: { readonly cancel: () => void; readonly at: number } | undefined;
   let round: Promise<void> = Promise.resolve();
   /** One that has ended is looked at again when something of it changed: a node may say late what came of it. */
   const changed = new Set<string>();
@@ -58,14 +61,14 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   };
   /** Never later than was planned before: whoever changes something all the time must not keep it from looking. */
   const plan = (ms: number): void => {
-    const at = performance.now() + ms;
+    const at = monotonic() + ms;
     if (next && next.at <= at) return;
-    clearTimeout(next?.timer);
-    const timer = setTimeout(() => {
+    next?.cancel();
+    const cancel = timers.after(ms, () => {
       next = undefined;
       round = round.then(look);
-    }, ms);
-    next = { timer: timer.unref(), at };
+    });
+    next = { cancel, at };
   };
   plan(tickMs);
   return {
@@ -75,7 +78,7 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
     },
     async stop() {
       isStopped = true;
-      clearTimeout(next?.timer);
+      next?.cancel();
       await round;
     },
   };

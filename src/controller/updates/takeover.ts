@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ReplyOf } from "#api/methods.ts";
 import type { Records } from "../cluster/records.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
+import type { Timers } from "../replica/replica-ports.ts";
 import { isGranted, mayGrant, nextEpoch, type Grant } from "#rollout/takeover.ts";
 import type { UpdateIndex } from "./update-records.ts";
 
@@ -12,6 +12,8 @@ export interface TakeoverParts {
   readonly controllerId: string;
   /** Registered controllers. */
   readonly members: () => readonly string[];
+  readonly monotonic: () => number;
+  readonly timers: Pick<Timers, "after">;
 }
 
 const patienceMs = 10_000;
@@ -22,7 +24,7 @@ const lookMs = 50;
  * Each controller grants an epoch once, durably (docs/adr/0515-cluster-updates.md). Forced, it waits for nobody. @throws Refused UPDATE_UNKNOWN, UPDATE_NO_MAJORITY
  */
 export async function takeOver(
-  { records, index, controllerId, members }: TakeoverParts,
+  { records, index, controllerId, members, monotonic, timers }: TakeoverParts,
   name: string,
   { force = false, by }: { readonly force?: boolean; readonly by: string },
 ): Promise<ReplyOf<"takeOverUpdate">> {
@@ -41,9 +43,9 @@ export async function takeOver(
   };
   await records.put([{ key: of.claim(epoch, controllerId), value: { owner: controllerId } }]);
   if (force) return take();
-  const until = performance.now() + patienceMs;
+  const until = monotonic() + patienceMs;
   const hasAll = (): boolean => isGranted(grants(), new Set(members()), granted);
-  while (!hasAll() && performance.now() < until) await sleep(lookMs);
+  while (!hasAll() && monotonic() < until) await new Promise<void>((resolve) => timers.after(lookMs, resolve));
   if (hasAll()) return take();
   throw new Refused(
     409,

@@ -26,7 +26,6 @@ export interface UpdatesParts extends ApplyParts {
   readonly bundles: BundleStore;
   readonly credentials: () => Credentials;
   readonly random: () => number;
-  readonly monotonic: () => number;
 }
 
 /** Cluster updates, as operators and nodes ask for them. */
@@ -57,7 +56,7 @@ export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
 
 export function manageUpdates(parts: UpdatesParts): Updates {
   const { records, index, controllerId, members, log } = parts;
-  const exchange = openExchange(records, index, parts.monotonic);
+  const exchange = openExchange(parts);
   const loop = startOwnerLoop(parts);
   const { bundles: store, clock, credentials, random } = parts;
   const fetcher = fetchBundles({
@@ -112,8 +111,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
       return records.put([{ key: keys.update(name).approved, value: { generation, hash, by, at: now() } }]);
     },
     wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
-    takeOver: (name, { force }, by) =>
-      takeOver({ records, index, controllerId, members }, name, { by, ...defined({ force }) }),
+    takeOver: (name, { force }, by) => takeOver(parts, name, { by, ...defined({ force }) }),
     answerHook: (name, answer) => answerHook(parts, known(name), { ...answer, node: parts.names.find(answer.node) }),
     async stop() {
       unwatch();

@@ -8,6 +8,8 @@ export interface Asked {
   readonly id: string;
   readonly row: Row;
   readonly hook?: string | undefined;
+  /** Whose rollout it was when it was asked. */
+  readonly owner: { readonly id: string; readonly epoch: number };
 }
 
 interface Task extends Asked {
@@ -58,7 +60,12 @@ export class Attendant {
         owner: { owner: id, epoch },
       } = view;
       const rows = [...view.rows].filter(([, row]) => row.generation === generation);
-      const asked = rows.map(([id, row]): Asked => ({ id, row, hook: lookAtHooks(view, id, row).next }));
+      const asked = rows.map(([node, row]): Asked => ({
+        id: node,
+        row,
+        hook: lookAtHooks(view, node, row).next,
+        owner: { id, epoch },
+      }));
       this.#world.send(controller.id, bastion, () => {
         if (question === this.#question && this.#latest.isLatest({ generation, owner: { id, epoch } }))
           this.#told(asked);
@@ -99,11 +106,11 @@ export class Attendant {
   #answer(task: Task, ok: boolean): void {
     const isAnswered = (): boolean => this.#running.get(task.id) !== task;
     if (isAnswered()) return;
-    const { row, id, hook } = task;
+    const { row, id, hook, owner } = task;
     const controller = this.#world.random.pick(this.#world.controllers);
     this.#world.send(bastion, controller.id, () => {
       if (!controller.isUp) return;
-      controller.answer(this.#name, { id, hook }, { generation: row.generation, seq: row.seq, ok });
+      controller.answer(this.#name, { node: id, hook, generation: row.generation, seq: row.seq, owner, ok });
       this.#world.send(controller.id, bastion, () => {
         if (!isAnswered()) this.#running.delete(id);
       });

@@ -3,6 +3,7 @@ import { fenceOf, stepOf } from "#rollout/order.ts";
 import type { Fence, NodePhase, Row } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
 import { undisturbed } from "./swarm.ts";
+import { parseSpec } from "./targets.ts";
 import { RolloutWorld } from "./world.ts";
 
 const ordered = { epoch: 1, owner: "c1", generation: 1, seq: 4 };
@@ -15,15 +16,17 @@ function give(world: RolloutWorld, name: string, row: Row): void {
 }
 
 /** c1, who owned epoch 1, takes a node down that took this order before; the one node that may be down has been silent for long. */
-function takeDown(from: NodePhase, to: NodePhase, taken: Omit<Fence, "name">): () => void {
+async function takeDown(from: NodePhase, to: NodePhase, taken: Omit<Fence, "name">): Promise<() => void> {
   const world = new RolloutWorld(1, { ...undisturbed, workers: 1, maxUnavailable: 1 });
   const controller = world.controller("c1");
   const progress = { ...ordered, phase: "rolling_out", since: 0, waves: [["w2"]], started: ["w2"], canaries: 0 };
-  const written = [
+  await world.found();
+  controller.apply("u", { version: "u1", spec: parseSpec({ target: {}, selector: {} }) });
+  controller.write([
     ["update/u/progress", progress],
     ["update/u/node/w2", rowIn(from)],
-  ] as const;
-  controller.registers.write(written, 0);
+  ]);
+  await world.scheduler.runUntil(5_000);
   const silent = world.machine("w1");
   silent.isUp = false;
   silent.lastUp = -1_000_000;
@@ -40,13 +43,13 @@ const own = { ...ordered, seq: 3 };
 
 describe("the check of how many nodes are down", () => {
   for (const [from, to] of steps) {
-    it(`counts a node that goes from ${from} to ${to}`, () => {
-      expect(takeDown(from, to, own)).to.throw(Violation, "(b) u: w2 goes down, with w1, w2, and 1 may be");
+    it(`counts a node that goes from ${from} to ${to}`, async () => {
+      expect(await takeDown(from, to, own)).to.throw(Violation, "(b) u: w2 goes down, with w1, w2, and 1 may be");
     });
 
-    it(`does not count one whose order to go from ${from} to ${to} it refuses for ever`, () => {
+    it(`does not count one whose order to go from ${from} to ${to} it refuses for ever`, async () => {
       for (const later of [{ epoch: 2, owner: "c2" }, { owner: "c2" }, { generation: 2 }])
-        expect(takeDown(from, to, { ...own, ...later })).not.to.throw();
+        expect(await takeDown(from, to, { ...own, ...later })).not.to.throw();
     });
   }
 });
@@ -55,35 +58,38 @@ describe("the check of orders", () => {
   const quiet = (hooks = false): RolloutWorld => new RolloutWorld(1, { ...undisturbed, workers: 1, bad: 0, hooks });
   const row = (phase: NodePhase, seq: number): Row => ({ ...rowIn(phase), seq });
   /** A node that prepared, and was asked by another update since. */
-  const prepared = (hooks = false): RolloutWorld => {
+  const prepared = async (hooks = false): Promise<RolloutWorld> => {
     const world = quiet(hooks);
     give(world, "u", row("preparing", 1));
-    world.scheduler.runSettledUntil(30_000, () => undefined);
+    await world.scheduler.runUntil(30_000);
     give(world, "v", row("pending", 1));
     return world;
   };
 
-  it("lets what is prepared be activated, whoever asked the node since", () => {
-    const world = prepared();
+  it("lets what is prepared be activated, whoever asked the node since", async () => {
+    const world = await prepared();
     give(world, "u", row("activating", 2));
     expect(world.machine("w2").memory?.state).to.equal("activating");
   });
 
-  it("finds an activation of what is not prepared", () => {
-    const world = prepared();
+  it("finds an activation of what is not prepared", async () => {
+    const world = await prepared();
     expect(() => give(world, "v", row("activating", 2))).to.throw(
       Violation,
       "(f) w2 was ordered to activate what it has not",
     );
   });
 
-  it("finds an activation of what is not drained, and lets what is", () => {
+  it("finds an activation of what is not drained, and lets what is", async () => {
     const activate = (world: RolloutWorld) => () => give(world, "u", row("activating", 3));
-    expect(activate(prepared(true))).to.throw(Violation, "(i) w2 is to be activated by generation 1 of u, undrained");
-    const world = prepared(true);
+    expect(activate(await prepared(true))).to.throw(
+      Violation,
+      "(i) w2 is to be activated by generation 1 of u, undrained",
+    );
+    const world = await prepared(true);
     world.hooks.ended("u", { id: "w2", hook: "drain", row: row("draining", 2) }, false);
     expect(activate(world)).to.throw(Violation, "(i) w2");
-    const drained = prepared(true);
+    const drained = await prepared(true);
     drained.hooks.ended("u", { id: "w2", hook: "drain", row: row("draining", 2) }, true);
     expect(activate(drained)).not.to.throw();
   });

@@ -1,6 +1,5 @@
 import { fenceOf, stepOf, type OrderStep } from "#rollout/order.ts";
 import type { Fence, Progress, Row } from "#rollout/records.ts";
-import { Violation } from "../violation.ts";
 import { staleAfter, type Changes, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { SimOrder } from "./memory.ts";
@@ -33,35 +32,36 @@ export class Checks {
   /** (a) A node takes no order of an older epoch, or of another owner in the same one, and none of another manifest while it is busy. */
   accepted(machine: Machine, { fence, step }: SimOrder, before: Fence | undefined): void {
     if (!this.#durable.has(orderOf(machine.id, step, fence)))
-      throw new Violation(`(f) ${machine.id} took ${told(fence)} to ${step}, which its owner had not written yet`);
+      this.#world.violate(`(f) ${machine.id} took ${told(fence)} to ${step}, which its owner had not written yet`);
     const isSame = before?.name === fence.name && before.generation === fence.generation;
     // What another update had it do meanwhile takes nothing away from what it prepared for this one.
     if (step === "activate" && !this.#prepared.has(manifestOf(machine.id, fence)))
-      throw new Violation(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
+      this.#world.violate(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
     this.#world.hooks.accepted(machine, { fence, step });
     const key = `${machine.id} ${fence.name}`;
     const last = this.#taken.get(key);
-    if (last && isOver(fence, last)) throw new Violation(`(a) ${machine.id} took ${told(fence)} after ${told(last)}`);
+    if (last && isOver(fence, last)) this.#world.violate(`(a) ${machine.id} took ${told(fence)} after ${told(last)}`);
     if (last && fence.epoch === last.epoch && fence.seq <= last.seq)
-      throw new Violation(`(a) ${machine.id} took ${told(fence)} again, after ${told(last)}`);
+      this.#world.violate(`(a) ${machine.id} took ${told(fence)} again, after ${told(last)}`);
     if (machine.isBusy && before && !isSame)
-      throw new Violation(`(a) ${machine.id} took ${told(fence)} while it was busy with ${told(before)}`);
+      this.#world.violate(`(a) ${machine.id} took ${told(fence)} while it was busy with ${told(before)}`);
     this.#taken.set(key, fence);
   }
 
   /** (g) What a busy node refused is asked for again, once it has something new to say. */
   asked(machine: Machine, known: Fence | undefined): void {
     if (known && machine.wouldTake(known))
-      throw new Violation(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
+      this.#world.violate(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
 
   /** (l) The registers of an update that a controller holds never go back to an earlier epoch. */
-  changed({ id, registers }: SimController, key: string): void {
+  changed(controller: Pick<SimController, "id" | "value">, key: string): void {
     if (key.includes("/node/")) this.#isDirty = true;
     if (!/^update\/[^/]+\/(?:owner|progress|node|report)/.test(key)) return;
-    const { epoch } = registers.get(key) as { readonly epoch: number };
+    const { id } = controller;
+    const { epoch } = controller.value(key) as { readonly epoch: number };
     const last = this.#epochs.get(`${id} ${key}`) ?? 0;
-    if (epoch < last) throw new Violation(`(l) ${id} held ${key} of epoch ${last}, and holds that of ${epoch} now`);
+    if (epoch < last) this.#world.violate(`(l) ${id} held ${key} of epoch ${last}, and holds that of ${epoch} now`);
     this.#epochs.set(`${id} ${key}`, epoch);
   }
 
@@ -83,10 +83,10 @@ export class Checks {
       const down = this.#downBy(name);
       const max = this.#world.maxUnavailable;
       if (down.length > max)
-        throw new Violation(`(b) ${name}: ${down.join(", ")} are down or may be, and ${max} may be`);
+        this.#world.violate(`(b) ${name}: ${down.join(", ")} are down or may be, and ${max} may be`);
       const controllers = down.filter((id) => this.#world.isController(id));
       if (controllers.length > 1)
-        throw new Violation(`(d) ${name}: the controllers ${controllers.join(", ")} are under way`);
+        this.#world.violate(`(d) ${name}: the controllers ${controllers.join(", ")} are under way`);
     }
   }
 
@@ -114,7 +114,7 @@ export class Checks {
   committing(controller: SimController, changes: Changes): void {
     for (const [key, value] of changes) {
       const [, name = "", what = "", id = ""] = key.split("/");
-      if (what === "owner") this.#owned(name, value as { epoch: number; owner: string; isForced?: boolean });
+      if (what === "owner") this.#owned(name, value as { epoch: number; owner: string; forced?: boolean });
       if (what !== "node") continue;
       const row = value as Row;
       this.#ordered(controller, name, id, row);
@@ -124,13 +124,13 @@ export class Checks {
   }
 
   /** (a) An epoch that nobody forced has one owner. */
-  #owned(name: string, { epoch, owner, isForced = false }: { epoch: number; owner: string; isForced?: boolean }): void {
+  #owned(name: string, { epoch, owner, forced = false }: { epoch: number; owner: string; forced?: boolean }): void {
     const key = `${name} ${epoch}`;
     const other = this.#owners.get(key);
-    if (isForced) this.#owners.set(key, "forced");
+    if (forced) this.#owners.set(key, "forced");
     else if (other === undefined) this.#owners.set(key, owner);
     else if (other !== "forced" && other !== owner)
-      throw new Violation(`(a) epoch ${epoch} of ${name} belongs to ${other} and to ${owner}`);
+      this.#world.violate(`(a) epoch ${epoch} of ${name} belongs to ${other} and to ${owner}`);
   }
 
   #ordered(controller: SimController, name: string, id: string, row: Row): void {
@@ -138,7 +138,7 @@ export class Checks {
     const before = records.rows.get(id);
     const isOwn = before?.epoch === row.epoch && before.owner === row.owner && before.generation === row.generation;
     if (isOwn && row.phase === "cancelled" && neverInterrupted.has(before.phase))
-      throw new Violation(`(e) ${controller.id} called off ${id}, which was ${before.phase}`);
+      this.#world.violate(`(e) ${controller.id} called off ${id}, which was ${before.phase}`);
     const isStart =
       isOwn &&
       ((before.phase === "pending" && row.phase === "preparing") ||
@@ -147,14 +147,14 @@ export class Checks {
       const failed = [...records.rows].find(
         ([, other]) => other.generation === row.generation && other.phase === "failed",
       );
-      if (failed) throw new Violation(`(f) ${controller.id} starts ${id} though ${failed[0]} failed`);
+      if (failed) this.#world.violate(`(f) ${controller.id} starts ${id} though ${failed[0]} failed`);
       this.#lockstep(controller, name, id, row);
     }
     if (isStart && row.phase !== "preparing") this.#counted(name, id, row);
     if (isOwn && row.phase === "rolling_back" && (before.phase === "succeeded" || before.phase === "failed")) {
       this.#counted(name, id, row);
       // Gone on with when it goes back already, by another owner's word.
-      if (records.report(id)?.state !== "rolling_back") this.#reversed(controller, name, id);
+      if (records.reports.get(id)?.state !== "rolling_back") this.#reversed(controller, name, id);
     }
   }
 
@@ -171,7 +171,7 @@ export class Checks {
     const ids = new Set([...this.#downBy(name), ...silent.map((machine) => machine.id), id]);
     const selected = [...ids].filter((other) => this.#world.isSelected(other));
     if (selected.length > maxUnavailable)
-      throw new Violation(`(b) ${name}: ${id} goes down, with ${selected.join(", ")}, and ${maxUnavailable} may be`);
+      this.#world.violate(`(b) ${name}: ${id} goes down, with ${selected.join(", ")}, and ${maxUnavailable} may be`);
   }
 
   /** A group begins when the one before is done; what comes behind the canaries waits for promotion. */
@@ -186,14 +186,14 @@ export class Checks {
         .slice(0, at)
         .flat()
         .filter((other) => isOpen(rows.get(other))) ?? [];
-    if (open.length > 0) throw new Violation(`(f) ${controller.id} starts ${id} before ${open.join(", ")} succeeded`);
+    if (open.length > 0) this.#world.violate(`(f) ${controller.id} starts ${id} before ${open.join(", ")} succeeded`);
     if (
       progress &&
       progress.canaries > 0 &&
       at >= progress.canaries &&
       !this.#world.promoted.has(`${name} ${progress.generation}`)
     )
-      throw new Violation(`(f) ${controller.id} starts ${id} though nobody promoted the canaries`);
+      this.#world.violate(`(f) ${controller.id} starts ${id} though nobody promoted the canaries`);
   }
 
   /** What was started later goes back earlier. */
@@ -202,7 +202,7 @@ export class Checks {
     const started = (progress as Progress).started;
     const later = started.slice(started.indexOf(id) + 1).filter((other) => rows.get(other)?.phase === "succeeded");
     const batch = this.#world.maxUnavailable;
-    if (later.length >= batch) throw new Violation(`(f) ${controller.id} takes ${id} back before ${later.join(", ")}`);
+    if (later.length >= batch) this.#world.violate(`(f) ${controller.id} takes ${id} back before ${later.join(", ")}`);
   }
 }
 

@@ -1,285 +1,405 @@
-import { decide } from "#rollout/decide.ts";
-import { defined } from "#optional/defined.ts";
-import { fenceOf, stepOf } from "#rollout/order.ts";
-import { answerable } from "#rollout/hooks.ts";
-import type { Fence, HookAnswer, Report } from "#rollout/records.ts";
-import { isGranted, mayGrant, nextEpoch } from "#rollout/takeover.ts";
-import { hookKey, type RolloutNode, type RolloutView } from "#rollout/view.ts";
-import type { SimOrder } from "./memory.ts";
-import { Records, versionOf, type Head } from "./records.ts";
-import { Registers, type Page } from "./registers.ts";
+import { manageControllers } from "#controller/cluster/controllers.ts";
+import type { Certificates } from "#controller/cluster/certificates.ts";
+import { watchLiveness, type Liveness } from "#controller/cluster/node-lives.ts";
+import { readRecords, type Records, type Wish } from "#controller/cluster/records.ts";
+import { isContested, isKnown, isSecret, keys, mergeKindOf, type Registered } from "#controller/cluster/registers.ts";
+import { createReplica } from "#controller/replica/create-replica.ts";
+import { controllerOf } from "#controller/replica/registered-controllers.ts";
+import type { JournalRecord, Timers } from "#controller/replica/replica-ports.ts";
+import type { Replica } from "#controller/replica/replica.ts";
+import { watchMajority, type Majority } from "#controller/updates/majority.ts";
+import { presentHash, viewOf } from "#controller/updates/owner-loop.ts";
+import { knowNodes } from "#controller/updates/rollout-nodes.ts";
+import { indexUpdates, targetOf, type UpdateIndex, type UpdateRecords } from "#controller/updates/update-records.ts";
+import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
+import { PageReader } from "#crdt/page.ts";
+import { hasEnded, type HookAnswer, type Owner, type Progress, type Report, type Row } from "#rollout/records.ts";
+import type { WishAction } from "#rollout/records.ts";
+import type { UpdateSpec } from "#rollout/spec.ts";
+import type { RolloutView } from "#rollout/view.ts";
+import type { Endpoint } from "../network.ts";
+import { RolloutDisk } from "./disk.ts";
+import { cluster, sign } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
 export const names = ["u", "v"] as const;
 /** A node is ready for so long after it was heard last, ms. */
 export const staleAfter = 90_000;
-const leaseMs = 30_000;
-const base = 1_700_000_000_000;
+export const epochMs = 1_700_000_000_000;
 
 export type Changes = readonly (readonly [string, unknown])[];
 
-/** A controller: registers that outlive it, and a process that looks at them, decides, writes, and only then lets nodes and peers know. */
-export class SimController {
+/** What a controller holds of one update. */
+export interface Held {
+  readonly head: { readonly generation: number; readonly target: string } | undefined;
+  readonly owner: Owner | undefined;
+  readonly progress: Progress | undefined;
+  readonly rows: ReadonlyMap<string, Row>;
+  readonly reports: ReadonlyMap<string, Report>;
+  readonly answers: ReadonlyMap<string, HookAnswer>;
+  readonly wishes: RolloutView["wishes"];
+}
+
+const nothing: Held = {
+  head: undefined,
+  owner: undefined,
+  progress: undefined,
+  rows: new Map(),
+  reports: new Map(),
+  answers: new Map(),
+  wishes: {},
+};
+const held = new WeakMap<UpdateRecords, Held>();
+
+function heldOf(update: UpdateRecords | undefined): Held {
+  if (!update) return nothing;
+  let known = held.get(update);
+  if (!known) {
+    const { head, statement, progress, ...rest } = update;
+    const { generation } = head.value;
+    known = { ...rest, head: { generation, target: targetOf(statement).id }, progress: progress?.value };
+    held.set(update, known);
+  }
+  return known;
+}
+
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const certificates = { isRevoked: () => false } as unknown as Certificates;
+
+/** The process of a controller: the product's own, around one replica. */
+interface Process {
+  readonly replica: Replica;
+  readonly records: Records;
+  readonly index: UpdateIndex;
+  readonly liveness: Liveness;
+  readonly majority: Majority;
+  readonly updates: Updates;
+  readonly parts: UpdatesParts;
+}
+
+/** A controller: a disk that outlives it, and the product's own code, which has its clock, its timers and its network from here. */
+export class SimController implements Endpoint {
   readonly id: string;
-  readonly registers: Registers;
-  readonly updates: readonly Records[];
+  readonly disk: RolloutDisk;
+  readonly lineage = 0;
   readonly #world: RolloutWorld;
-  isUp = true;
+  accept: Endpoint["accept"];
+  isUp = false;
   /** Its wall clock is off by so many ms. */
   offset = 0;
   #boot = 0;
-  #isWriting = false;
-  #seenVersion = -1;
-  #heard = new Map<string, number>();
-  #peers = new Map<string, number>();
-  /** Nodes that wait here for orders. */
-  #waiting = new Map<string, { readonly at: number; readonly taken?: Fence; readonly known?: Fence }>();
-  #said = new Map<string, Report>();
-  #asked: Changes[] = [];
+  #bootedAt = 0;
+  /** The present one, or the last. */
+  #process: Process | undefined;
+  readonly #pages = new PageReader();
 
   constructor(world: RolloutWorld, id: string) {
     this.id = id;
     this.#world = world;
-    this.registers = new Registers(id);
-    this.updates = names.map((name) => new Records(this.registers, name));
-    this.registers.onChanged = (key) => this.#rowChanged(key);
-  }
-
-  of(name: string): Records {
-    return this.updates.find((records) => records.name === name) as Records;
-  }
-
-  get #mono(): number {
-    return this.#world.scheduler.now;
+    this.disk = new RolloutDisk(world.scheduler, world.random);
+    this.disk.onDurable = (records) => this.#durable(records);
+    this.disk.onDeath = () => this.kill();
   }
 
   get wall(): number {
-    return base + this.#mono + this.offset;
+    return Math.floor(epochMs + this.#world.scheduler.now + this.offset);
   }
 
-  /** Stamps keep to what the drift bound lets pass, decisions believe the wall. */
-  get #stampWall(): number {
-    return base + this.#mono + Math.max(-8_000, Math.min(8_000, this.offset));
+  of(name: string): Held {
+    return heldOf(this.#process?.index.read(name));
   }
 
-  kill(): void {
-    this.isUp = false;
-    this.#boot++;
-    this.#isWriting = false;
-    this.#heard = new Map();
-    this.#peers = new Map();
-    this.#waiting = new Map();
-    this.#said = new Map();
-    this.#asked = [];
+  /** What it holds of updates, as one text. */
+  text(): string {
+    const all = [...(this.#process?.replica.entries("update/") ?? [])];
+    return all.map(([key, { text, o, s }]) => `${key} ${o} ${s} ${text}`).join("\n");
+  }
+
+  value(key: string): unknown {
+    return JSON.parse(this.#process?.replica.get(key)?.text ?? "null");
   }
 
   start(): void {
     if (this.isUp) return;
     this.isUp = true;
-    this.#seenVersion = -1;
-    this.tick();
+    this.#bootedAt = this.#world.scheduler.now;
+    this.#process = this.#begin(++this.#boot);
   }
 
-  tick(): void {
-    if (!this.isUp) return;
-    // What it heard itself: hearsay would keep a dead node alive.
-    const seen = [...this.#waiting].map(([id, { at }]) => [id, this.#mono - at] as const);
-    const vector = new Map(this.registers.vector);
-    for (const peer of this.#world.controllers)
-      if (peer !== this) this.#world.send(this.id, peer.id, () => peer.pulled(this, vector, seen));
-    this.#seenVersion = -1;
-    this.loop();
+  deliver(run: () => void): void {
+    if (this.isUp) run();
   }
 
-  /** A peer asks for what it has not seen, and says which nodes it heard. */
-  pulled(from: SimController, vector: ReadonlyMap<string, number>, seen: readonly (readonly [string, number])[]): void {
-    if (!this.isUp) return;
-    for (const [id, age] of seen) this.#heard.set(id, Math.max(this.#heard.get(id) ?? 0, this.#mono - age));
-    this.#world.send(this.id, from.id, () => from.answered(this.id));
-    for (const page of this.registers.since(vector)) this.#world.send(this.id, from.id, () => from.received(page));
+  /** kill -9, or its machine has no power. */
+  kill(): void {
+    this.isUp = false;
+    this.#boot++;
+    this.accept = undefined;
+    this.disk.crash();
   }
 
-  answered(by: string): void {
-    if (this.isUp) this.#peers.set(by, this.#mono);
+  #begin(boot: number): Process {
+    const { scheduler, random, network } = this.#world;
+    const inProcess = (run: () => void) => (): void => {
+      if (this.#boot === boot) run();
+    };
+    const mono = (): number => scheduler.now - this.#bootedAt;
+    const clock = (): number => this.wall;
+    const timers: Timers = {
+      after(ms, run) {
+        let isCancelled = false;
+        scheduler.after(
+          ms,
+          inProcess(() => {
+            if (!isCancelled) run();
+          }),
+        );
+        return () => {
+          isCancelled = true;
+        };
+      },
+      soon: (run) => scheduler.after(0, inProcess(run)),
+    };
+    const own = createReplica({
+      id: this.id,
+      cluster,
+      clock: { wall: clock, mono },
+      rng: () => random.next(),
+      timers,
+      // Idle links are most of the work: the simulator of replication has the usual interval.
+      tuning: { pingEvery: 5_000, conflictsEvery: 10_000 },
+      net: {
+        dial: (target, timeoutMs) => {
+          const to = "id" in target ? target.id : target.address;
+          network.links.dial(
+            this,
+            this.#world.controllers.find(({ id }) => id === to),
+            timeoutMs,
+            inProcess(() => own.dialFailed(target)),
+          );
+        },
+      },
+      journal: { append: (records) => (this.#boot === boot ? this.disk.append(records) : never) },
+      recovered: this.disk.records,
+      start: "found",
+      mergeKindOf,
+      isContested,
+      isKnown,
+      isSecret,
+    });
+    // Decisions ask for it several times at the same instant.
+    const replica: Replica = { ...own, status: this.#oncePerEvent(() => own.status()) };
+    replica.watch((changed) => {
+      if (this.#boot === boot) for (const key of changed) this.#world.checks.changed(this, key);
+    });
+    this.accept = (link) => replica.connected(link);
+    const records = readRecords(replica);
+    const liveness = watchLiveness({
+      replica,
+      controllerId: this.id,
+      staleAfterMs: staleAfter,
+      clock,
+      monotonic: mono,
+    });
+    const controllers = manageControllers({
+      records,
+      certificates,
+      controllerId: this.id,
+      dc: "",
+      version: "",
+      requireManualApproval: false,
+      address: () => this.id,
+      certificateExpires: () => new Date(0),
+      subCa: () => undefined,
+      clock,
+      lastContact: () => 0,
+    });
+    const majority = watchMajority(controllers, mono);
+    const index = indexUpdates(records);
+    const parts: UpdatesParts = {
+      cluster,
+      index,
+      bundles: { list: () => Promise.resolve([]) } as unknown as UpdatesParts["bundles"],
+      credentials: () => {
+        throw new Error("nothing is fetched here");
+      },
+      random: () => random.next(),
+      monotonic: mono,
+      timers,
+      controllerId: this.id,
+      records,
+      liveness,
+      controllers,
+      names: { find: (id) => id },
+      majority,
+      members: controllers.ids,
+      rootPem: () => "",
+      endpointOf: () => undefined,
+      isHeard: () => true,
+      audit: { record: () => undefined },
+      log: silent,
+      clock,
+    };
+    return { replica, records, index, liveness, majority, updates: manageUpdates(parts), parts };
   }
 
-  received(page: Page): void {
-    if (!this.isUp) return;
-    this.registers.merge(page);
-    this.loop();
+  #oncePerEvent<Value>(read: () => Value): () => Value {
+    const { scheduler } = this.#world;
+    let last: { readonly event: number; readonly value: Value } | undefined;
+    return () => {
+      if (last?.event !== scheduler.executed) last = { event: scheduler.executed, value: read() };
+      return last.value;
+    };
   }
 
-  /** A node's heartbeat, with its word: it is answered with the order that its agent does not know. */
-  exchanged(id: string, report: Report | undefined, known: Fence | undefined): SimOrder | undefined {
-    this.#heard.set(id, this.#mono);
-    this.#waiting.set(id, { at: this.#mono, ...defined({ taken: report?.fence, known }) });
-    if (report && report.epoch > (this.of(report.fence.name).report(id)?.epoch ?? 0)) this.#said.set(id, report);
-    this.loop();
-    return this.#orderFor(id);
-  }
-
-  /** One update has a node until it has ended; of the others, those that have not ended come first. */
-  #orderFor(id: string): SimOrder | undefined {
-    const { taken, known } = this.#waiting.get(id) ?? {};
-    const isOpen = (records: Records): boolean => !endPhases.has(records.progress?.phase ?? "");
-    const rank = (records: Records): number => (isOpen(records) ? 0 : 2) + (records.name === taken?.name ? 0 : 1);
-    const [first, ...rest] = this.updates.filter(({ rows }) => rows.has(id)).toSorted((a, b) => rank(a) - rank(b));
-    const holder = this.updates.find(({ name }) => name === taken?.name);
-    const all = holder && isOpen(holder) ? [holder] : first ? [first, ...rest] : [];
-    for (const records of all) {
-      const row = records.rows.get(id);
-      const last = [known, taken, records.report(id)?.fence].find((fence) => fence?.name === records.name);
-      const isKnown = row && last?.epoch === row.epoch && last.owner === row.owner && last.seq >= row.seq;
-      // What the bastion signed comes with it.
-      if (row && !isKnown && records.head?.generation === row.generation)
-        return { fence: fenceOf(records.name, row), step: stepOf(row.phase), target: records.head.target };
+  #durable(records: readonly JournalRecord[]): ReturnType<RolloutDisk["onDurable"]> {
+    for (const record of records) {
+      if (record.t !== "apply") continue;
+      const own = [...this.#pages.read(record.page)].filter(({ o }) => controllerOf(o) === this.id);
+      if (own.length === 0 || record.from !== undefined || record.upto.length !== 1) continue;
+      const changes = own.map(({ key, text }) => [key, JSON.parse(text ?? "null") as unknown] as const);
+      const fate = this.#world.beforeCommit(this, changes);
+      if (fate !== "before") this.#world.checks.committing(this, changes);
+      if (fate !== undefined) return fate;
     }
     return undefined;
   }
 
-  #rowChanged(key: string): void {
-    this.#world.checks.changed(this, key);
-    const [, , what, id = ""] = key.split("/", 4);
-    const waiting = what === "node" ? this.#waiting.get(id) : undefined;
-    if (!this.isUp || !waiting || this.#mono - waiting.at > 20_000) return;
-    const order = this.#orderFor(id);
-    if (order) this.#world.hand(this.id, id, order);
+  /** What somebody asks of it; what it refuses is not done. */
+  #do(run: (process: Process) => Promise<unknown> | undefined): void {
+    if (!this.isUp || !this.#process) return;
+    try {
+      run(this.#process)?.catch(ignore);
+    } catch (error) {
+      ignore(error);
+    }
   }
 
-  /** Something that an operator asked of this controller. */
-  ask(changes: Changes): void {
-    if (!this.isUp) return;
-    this.#asked.push(changes);
-    this.loop();
+  /** A node's heartbeat, with its word. */
+  exchanged(
+    id: string,
+    {
+      report,
+      known,
+      version,
+    }: { readonly report?: Report; readonly known?: Report["fence"]; readonly version: string },
+    answer: (order: Awaited<ReturnType<Updates["exchange"]>>["order"]) => void,
+  ): void {
+    const boot = this.#boot;
+    this.#do(async ({ liveness, records, updates }) => {
+      liveness.hear(id);
+      const told = records.value("reg", keys.node(id).reg);
+      if (told && told.version !== version)
+        await records.put([{ key: keys.node(id).reg, value: { ...told, version } }]);
+      if (this.#boot !== boot) return;
+      if (!updates.concerns(id)) return answer(undefined);
+      const said = { nodeId: id, ...(report && { report }), ...(known && { known }) };
+      const { order } = await updates.exchange(id, said);
+      if (this.#boot === boot) answer(order);
+    });
   }
 
   takeOver(name: string, isForced: boolean): void {
-    const records = this.of(name);
-    const { owner, claims, grants } = records;
-    if (!this.isUp || !owner) return;
-    const epoch = nextEpoch(owner, [...claims, ...grants]);
-    if (isForced) return this.ask([[records.key("owner"), { epoch, owner: this.id, isForced }]]);
-    this.ask([[records.key(`claim/${epoch}/${this.id}`), { epoch, claimant: this.id }]]);
+    this.#do(({ updates }) => updates.takeOver(name, { force: isForced }, "operator"));
   }
 
-  /** Takes a manifest, as its owner, when the one before is done with. */
-  apply(name: string, head: Omit<Head, "generation">, generation: number): void {
-    const records = this.of(name);
-    const { owner, progress } = records;
-    const isFirst = owner === undefined;
-    const isEnded =
-      progress !== undefined && progress.generation === records.head?.generation && endPhases.has(progress.phase);
-    if (!this.isUp || !(isFirst || (owner.owner === this.id && isEnded && this.hasMajority))) return;
-    const owns = isFirst ? [[records.key("owner"), { epoch: 1, owner: this.id }] as const] : [];
-    this.ask([[records.key("head"), { ...head, generation }], ...owns]);
+  approve(name: string): void {
+    this.#do(({ updates, parts, index }) => {
+      const update = index.read(name);
+      if (!update) return undefined;
+      const { generation } = update.head.value;
+      return updates.approve(name, { generation, hash: presentHash(update, knowNodes(parts)) }, "operator");
+    });
+  }
+
+  /** The generation that it is asked of. */
+  wish(name: string, action: WishAction, more: { readonly now?: boolean } = {}): number | undefined {
+    const generation = this.of(name).head?.generation;
+    this.#do(({ updates }) => updates.wish(name, action, more, "operator"));
+    return generation;
+  }
+
+  /** Whether it would take a manifest: as its owner, when the one before is done with. */
+  mayApply(name: string): boolean {
+    const { owner, progress, head } = this.of(name);
+    const isEnded = progress !== undefined && progress.generation === head?.generation && hasEnded(progress.phase);
+    const isFree = owner === undefined || (owner.owner === this.id && isEnded);
+    return this.isUp && isFree && this.#process?.majority.isHeld() === true;
+  }
+
+  apply(name: string, { version, spec }: { readonly version: string; readonly spec: UpdateSpec }): void {
+    this.#do(({ records, index }) => {
+      const update = index.read(name);
+      const generation = (update?.head.value.generation ?? 0) + 1;
+      const at = new Date(this.wall).toISOString();
+      const of = keys.update(name);
+      const value = { generation, ...sign(name, version, spec), createdAt: at, updatedAt: at, by: "operator" };
+      const owner: Wish = { key: of.owner, value: { epoch: 1, owner: this.id }, isFree: true };
+      return records.write([{ key: of.head, value }, ...(update ? [] : [owner])], update?.head.dot ?? "absent");
+    });
+  }
+
+  /** Whatever somebody in its place would write. */
+  write(changes: Changes): void {
+    this.#do(({ records }) => records.write(changes.map(([key, value]) => ({ key, value }))));
   }
 
   /** How an update stands, by what is known here. */
   viewOf(name: string): RolloutView | undefined {
-    const { hasMajority } = this;
-    return this.of(name).viewOf({ self: this.id, nodes: this.#nodes(), now: this.wall, hasMajority });
+    const { index, parts } = this.#process ?? {};
+    const update = index?.read(name);
+    return update && parts && viewOf(update, knowNodes(parts), parts, this.wall);
   }
 
-  /** What came of a hook, taken as src/controller/updates/answer-hook.ts does. */
-  answer(
-    name: string,
-    { id, hook }: { readonly id: string; readonly hook: string },
-    answer: Pick<HookAnswer, "generation" | "seq" | "ok">,
-  ): void {
-    const view = this.viewOf(name);
-    const row = view?.rows.get(id);
-    const isForRow = row?.generation === answer.generation && row.seq === answer.seq;
-    if (!view || !isForRow || answerable(view, id, row) !== hook) return;
-    const { epoch, owner } = row;
-    this.ask([[this.of(name).key(`hook/${hookKey(id, hook)}`), { ...answer, epoch, owner }]]);
-  }
-
-  get hasMajority(): boolean {
-    const reached = [...this.#peers.values()].filter((at) => this.#mono - at < leaseMs).length + 1;
-    return reached * 2 > this.#world.controllers.length;
-  }
-
-  /** Looks at all that it holds, and writes what follows: one transaction at a time, durable before anything is done by it. */
-  loop(): void {
-    if (!this.isUp || this.#isWriting) return;
-    const changes = this.#asked.shift() ?? this.#saidNow() ?? this.#decided();
-    if (changes) this.#write(changes);
-  }
-
-  #saidNow(): Changes | undefined {
-    if (this.#said.size === 0) return undefined;
-    const changes = [...this.#said].map(
-      ([id, report]) => [this.of(report.fence.name).key(`report/${id}`), report] as const,
-    );
-    this.#said = new Map();
-    return changes;
-  }
-
-  #decided(): Changes | undefined {
-    // Nothing is new, and no time has passed that counts.
-    if (this.#seenVersion === this.registers.version) return undefined;
-    for (const records of this.updates) {
-      const changes = this.#granted(records) ?? this.#taken(records) ?? this.#next(records);
-      if (changes) return changes;
-    }
-    this.#seenVersion = this.registers.version;
-    return undefined;
-  }
-
-  #granted(records: Records): Changes | undefined {
-    const { owner, claims, grants } = records;
-    if (!owner || claims.length === 0) return undefined;
-    for (const { epoch, claimant } of claims)
-      if (mayGrant(owner, grants, this.id, epoch))
-        return [[records.key(`grant/${epoch}/${this.id}`), { epoch, controller: this.id, claimant }]];
-    return undefined;
-  }
-
-  #taken(records: Records): Changes | undefined {
-    const { owner, claims, grants } = records;
-    const controllers = new Set(this.#world.controllers.map(({ id }) => id));
-    for (const claim of claims)
-      if (owner && claim.claimant === this.id && claim.epoch > owner.epoch && isGranted(grants, controllers, claim))
-        return [[records.key("owner"), { epoch: claim.epoch, owner: this.id }]];
-    return undefined;
-  }
-
-  #next(records: Records): Changes | undefined {
-    if (records.owner?.owner !== this.id) return undefined;
-    const view = this.viewOf(records.name);
-    if (!view) return undefined;
-    const { progress, rows } = decide(view);
-    const changes: (readonly [string, unknown])[] = [...rows].map(([id, row]) => [records.key(`node/${id}`), row]);
-    if (progress) changes.push([records.key("progress"), progress]);
-    return changes.length > 0 ? changes : undefined;
-  }
-
-  #nodes(): ReadonlyMap<string, RolloutNode> {
-    return new Map(
-      this.#world.members.map(({ id, isController, dc }) => {
-        const isReady = this.#mono - (this.#heard.get(id) ?? -Infinity) < staleAfter;
-        const version = versionOf(this.updates, id);
-        return [id, { id, hostname: id, dc, labels: {}, isController, isApproved: true, isReady, version }];
-      }),
-    );
-  }
-
-  #write(changes: Changes): void {
-    this.#isWriting = true;
-    const boot = this.#boot;
-    this.#world.scheduler.after(this.#world.random.between(1, 60), () => {
-      if (this.#boot !== boot) return;
-      const fate = this.#world.beforeCommit(this, changes);
-      if (fate === "before") return this.kill();
-      this.#world.checks.committing(this, changes);
-      const page = this.registers.write(changes, this.#stampWall);
-      if (fate === "after") return this.kill();
-      this.#isWriting = false;
-      for (const peer of this.#world.controllers)
-        if (peer !== this) this.#world.send(this.id, peer.id, () => peer.received(page));
-      this.loop();
-    });
+  answer(name: string, answer: Parameters<Updates["answerHook"]>[1]): void {
+    this.#do(({ updates }) => updates.answerHook(name, answer));
   }
 }
 
-export const endPhases: ReadonlySet<string> = new Set(["succeeded", "failed", "cancelled", "rolled_back"]);
+const never = new Promise<void>(() => undefined);
+
+/** Refusals are part of it; whatever else is thrown is a fault. */
+function ignore(error: unknown): void {
+  if (error instanceof Error && ["Refused", "Busy", "WriteRefused"].includes(error.constructor.name)) return;
+  throw error;
+}
+
+/** The journal of a controller in the cluster as it begins: its members, and its nodes, all of them approved. */
+export async function foundingOf(
+  controllers: readonly string[],
+  members: readonly { readonly id: string; readonly dc: string; readonly version: string }[],
+): Promise<readonly JournalRecord[]> {
+  const replica = createReplica({
+    id: "founder",
+    cluster,
+    clock: { wall: () => epochMs, mono: () => 0 },
+    rng: () => 0.5,
+    timers: { after: () => () => undefined, soon: (run) => run() },
+    net: { dial: () => undefined },
+    journal: { append: () => Promise.resolve() },
+    recovered: [],
+    start: "found",
+    mergeKindOf,
+    isContested,
+    isKnown,
+    isSecret,
+  });
+  const at = new Date(epochMs).toISOString();
+  const told = { address: "192.0.2.1", roles: [], labels: {}, cpu: 1, memory: 1 };
+  const certificate = { key: "k", serial: "01", certificateExpires: at, registeredAt: at };
+  await replica.write([
+    ...controllers.flatMap((id) => [
+      { key: keys.controller(id).auth, value: { spki: id, dc: "", at } },
+      { key: keys.controller(id).version, value: { version: "", protocol: 3 } },
+    ]),
+    ...members.flatMap(({ id, dc, version }) => [
+      { key: keys.node(id).reg, value: { hostname: id, dc, version, ...told, ...certificate } satisfies Registered },
+      { key: keys.node(id).approval, value: { epoch: 0, state: "approved", by: "operator" } },
+    ]),
+  ]);
+  return [...replica.snapshot()].map((record) => {
+    if (record.t !== "meta") return record;
+    const { origin: _, storeId: __, ...meta } = record;
+    return meta;
+  });
+}

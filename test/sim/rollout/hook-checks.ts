@@ -1,6 +1,5 @@
 import type { Row } from "#rollout/records.ts";
 import { isStuck } from "#rollout/hooks.ts";
-import { Violation } from "../violation.ts";
 import type { Asked } from "./attendant.ts";
 import type { SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
@@ -19,7 +18,7 @@ export class HookChecks {
     this.#world = world;
   }
 
-  begun(name: string, { id, hook, row }: Asked): void {
+  begun(name: string, { id, hook, row }: Done): void {
     // By the word of a controller that is cut off, a process that has just begun cannot know better.
     if (hook === "drain" && !this.#isOver(name, id, row)) this.#drained.add(`${name} ${id}`);
   }
@@ -33,7 +32,7 @@ export class HookChecks {
     });
   }
 
-  ended(name: string, { id, hook = "", row }: Asked, isOk: boolean): void {
+  ended(name: string, { id, hook = "", row }: Done, isOk: boolean): void {
     this.#world.figures.hooks++;
     if (!isOk) {
       this.#world.figures.badHooks++;
@@ -48,21 +47,21 @@ export class HookChecks {
   accepted({ id }: Machine, { step, fence }: Pick<SimOrder, "step" | "fence">): void {
     const { swarm } = this.#world;
     if (swarm.hooks && step === "activate" && !this.#done.has(`${fence.name} ${id} ${fence.generation} drain`))
-      throw new Violation(`(i) ${id} is to be activated by generation ${fence.generation} of ${fence.name}, undrained`);
+      this.#world.violate(`(i) ${id} is to be activated by generation ${fence.generation} of ${fence.name}, undrained`);
   }
 
   /** (j) A node succeeds when its gate held since it was activated; where one has failed nothing more is started. */
   committing(controller: SimController, { name, id, before, row }: Committed): void {
     if (!this.#world.swarm.gates || !before) return;
     if (before.phase === "verifying" && row.phase === "succeeded" && !this.#done.has(rowKey(name, id, before, gate)))
-      throw new Violation(`(j) ${controller.id} says that ${id} succeeded by ${name}, and its gate did not hold`);
+      this.#world.violate(`(j) ${controller.id} says that ${id} succeeded by ${name}, and its gate did not hold`);
     if (row.phase !== "preparing" && row.phase !== "draining" && row.phase !== "activating") return;
     const { rows, answers } = controller.of(name);
     for (const [other, { generation, seq, phase }] of rows) {
       const answer = answers.get(`${other}/${gate}`);
       const isFailed = answer?.ok === false && answer.generation === generation && answer.seq === seq;
       if (phase === "verifying" && isFailed && generation === row.generation && row.seq === before.seq + 1)
-        throw new Violation(`(j) ${controller.id} starts ${id} by ${name} though a gate of ${other} failed`);
+        this.#world.violate(`(j) ${controller.id} starts ${id} by ${name} though a gate of ${other} failed`);
     }
   }
 
@@ -79,12 +78,14 @@ export class HookChecks {
       const mayRunTarget = present === view.target.id || movedBy !== name;
       const isLeft = row.phase === "failed" && (mayRunTarget || isStuck(view, id, row));
       if (!isRefused && !isLeft)
-        throw new Violation(`(k) ${id} is ${row.phase} by ${name}, and never got its work back`);
+        this.#world.violate(`(k) ${id} is ${row.phase} by ${name}, and never got its work back`);
     }
   }
 }
 
 const gate = "gate web";
+
+type Done = Omit<Asked, "owner">;
 
 interface Committed {
   readonly name: string;

@@ -2,6 +2,7 @@ import { judgeOrder, rememberOrder } from "#rollout/node-fence.ts";
 import type { Failure, Fence, Report } from "#rollout/records.ts";
 import type { Random } from "../random.ts";
 import type { Scheduler } from "../scheduler.ts";
+import { first, versionOf } from "./targets.ts";
 import { busyStates, downStates, memoryFor, type Memory, type SimOrder, type State } from "./memory.ts";
 import type { RolloutSwarm } from "./swarm.ts";
 
@@ -20,7 +21,7 @@ export class Machine {
   readonly #swarm: RolloutSwarm;
   readonly #events: MachineEvents;
   /** What it runs. */
-  present = "g0";
+  present = first;
   memory: Memory | undefined;
   isUp = true;
   /** It never comes back. */
@@ -282,8 +283,8 @@ export class Machine {
       epoch: count,
       fence: remembered.fence,
       state,
-      present: { id: this.present, version: this.present, generation: 1 },
-      ...(previous === undefined ? {} : { previous: { id: previous, version: previous } }),
+      present: { id: this.present, version: versionOf(this.present), generation: 1 },
+      ...(previous === undefined ? {} : { previous: { id: previous, version: versionOf(previous) } }),
       ...(state === "failed" && failure ? { failure } : {}),
       at: this.#scheduler.now,
     };

@@ -1,11 +1,16 @@
 import type { Mutant } from "../mutants.ts";
+import { missing, type RolloutSwarm } from "./swarm.ts";
 
-const sim = "../test/sim/rollout";
+interface RolloutMutant extends Omit<Mutant, "swarm"> {
+  /** What has to go wrong for it to show, where few seeds have that. */
+  readonly swarm?: Partial<RolloutSwarm>;
+}
 
 /** Bugs of rollouts that the simulator must find: most of them are what is easily got wrong, some are what the first draft had. */
-export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
+export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   anyowner: {
     why: "a node takes orders of two owners of one epoch",
+    swarm: { takeovers: 6, slow: 0.2, partitions: true },
     edits: [
       {
         file: "rollout/node-fence.ts",
@@ -20,6 +25,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   lwwowner: {
     why: "of two owners the later written one stands, whatever its epoch",
+    swarm: { takeovers: 6, partitions: true, jumps: true },
     edits: [
       {
         file: "controller/cluster/registers.ts",
@@ -40,6 +46,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   lwwprogress: {
     why: "of two words for the whole the later written one stands, whatever its epoch",
+    swarm: { takeovers: 6, partitions: true, jumps: true },
     edits: [
       {
         file: "controller/cluster/registers.ts",
@@ -50,6 +57,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   lwwreport: {
     why: "of two words of a node the one that was heard later stands",
+    swarm: { cutNodes: true, partitions: true, slow: 0.2, jumps: true },
     edits: [
       {
         file: "controller/cluster/registers.ts",
@@ -70,10 +78,12 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   oldmanifest: {
     why: "a node takes an older manifest from a later owner",
+    swarm: { manifests: true, takeovers: 6, slow: 0.2 },
     edits: [{ file: "rollout/node-fence.ts", from: "if (generation < last.generation)", to: "if (generation < 0)" }],
   },
   forgets: {
     why: "a node forgets an update's orders as soon as it has another's",
+    swarm: { second: true, takeovers: 4, slow: 0.2, duplicate: 0.3 },
     edits: [
       {
         file: "rollout/node-fence.ts",
@@ -90,6 +100,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   unfenced: {
     why: "nodes that have not confirmed their owner are not counted as down",
+    swarm: { takeovers: 6, maxUnavailable: 1, workers: 4, strategy: "batch", approval: "auto", batchSize: 4 },
     edits: [
       {
         file: "rollout/starts.ts",
@@ -105,6 +116,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   notready: {
     why: "nodes that are not ready are not counted as down",
+    swarm: missing,
     edits: [
       { file: "rollout/starts.ts", from: "view.nodes.get(id)?.isReady !== true || mayBeDownBy", to: "mayBeDownBy" },
     ],
@@ -121,6 +133,16 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   together: {
     why: "two controllers go at once",
+    swarm: {
+      withControllers: true,
+      workers: 0,
+      maxUnavailable: 3,
+      rollbacks: true,
+      approval: "auto",
+      bad: 0,
+      gates: true,
+      badHooks: 0.3,
+    },
     edits: [
       {
         file: "rollout/starts.ts",
@@ -131,6 +153,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   grantstwice: {
     why: "a controller grants an epoch to everybody who claims it",
+    swarm: { partitions: false, takeovers: 6 },
     edits: [
       {
         file: "rollout/takeover.ts",
@@ -138,19 +161,20 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
         to: "if (grant.controller === self && grant.epoch > epoch) return false;",
       },
       {
-        file: `${sim}/controller.ts`,
-        from: "records.key(`grant/${epoch}/${this.id}`)",
-        to: "records.key(`grant/${epoch}/${this.id}/${claimant}`)",
+        file: "controller/updates/takeover.ts",
+        from: 'await records.write([{ key: of.grant(epoch, controllerId), value: { owner: claimant } }], "absent");',
+        to: "await records.put([{ key: of.grant(epoch, `${controllerId}+${claimant}`), value: { owner: claimant } }]);",
       },
       {
-        file: `${sim}/controller.ts`,
-        from: "if (mayGrant(owner, grants, this.id, epoch))",
-        to: "if (mayGrant(owner, grants, this.id, epoch) && !grants.some((grant) => grant.controller === this.id && grant.claimant === claimant))",
+        file: "controller/updates/takeover.ts",
+        from: "yield { epoch: Number(epoch), controller, claimant: value.owner };",
+        to: 'yield { epoch: Number(epoch), controller: controller.split("+")[0] ?? "", claimant: value.owner };',
       },
     ],
   },
   minority: {
     why: "the grants of a minority are enough",
+    swarm: { controllers: 5, partitions: true, takeovers: 6 },
     edits: [
       {
         file: "rollout/takeover.ts",
@@ -161,6 +185,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   forgetsactive: {
     why: "a new owner takes all that it finds for nodes that were never begun",
+    swarm: { takeovers: 6, slowNodes: true, approval: "auto" },
     edits: [
       {
         file: "rollout/advance.ts",
@@ -173,20 +198,45 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
     why: "nodes get an order before it is durable",
     edits: [
       {
-        file: `${sim}/controller.ts`,
-        from: "this.#isWriting = true;",
-        to: `this.#isWriting = true;
-    for (const [key, value] of changes) {
-      const [, name = "", what, id = ""] = key.split("/");
-      const row = value as Row;
-      if (what === "node")
-        this.#world.hand(this.id, id, { fence: fenceOf(name, row), step: stepOf(row.phase), target: this.of(name).head?.target ?? "" });
-    }`,
+        file: "controller/replica/core.ts",
+        from: "this.options.journal.append(records).then(",
+        to: "(this.options.journal.append(records), { then: (done: () => void, _: unknown) => done() }).then(",
       },
     ],
   },
+  onlynews: {
+    why: "an owner looks at an update only when something of it changes",
+    swarm: missing,
+    edits: [
+      {
+        file: "controller/updates/owner-loop.ts",
+        from: "if (!isStopped && [...index.all()].some(isDue)) plan(tickMs);",
+        to: "",
+      },
+    ],
+  },
+  sameorder: {
+    why: "a node that knows an order is not given the next one",
+    edits: [{ file: "controller/updates/exchange.ts", from: "known.seq === fence.seq", to: "known.seq <= fence.seq" }],
+  },
+  hastyclaim: {
+    why: "a takeover waits for nobody's grant",
+    swarm: { takeovers: 6 },
+    edits: [
+      {
+        file: "controller/updates/takeover.ts",
+        from: "if (force) return take();",
+        to: "if (force || epoch > 1) return take();",
+      },
+    ],
+  },
+  stale: {
+    why: "what was read of an update once is never read again",
+    edits: [{ file: "controller/updates/update-records.ts", from: "      kept.delete(name);", to: "" }],
+  },
   goeson: {
     why: "a failure does not stop what comes next",
+    swarm: { bad: 0.3, workers: 4, approval: "auto" },
     edits: [
       {
         file: "rollout/decide.ts",
@@ -197,6 +247,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   interrupts: {
     why: "cancel interrupts an activation",
+    swarm: { cancels: true, workers: 4, approval: "auto" },
     edits: [
       {
         file: "rollout/view.ts",
@@ -207,14 +258,17 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   forward: {
     why: "nodes go back in the order in which they were started",
+    swarm: { rollbacks: true, workers: 4, approval: "auto" },
     edits: [{ file: "rollout/roll-back.ts", from: "place(b) - place(a)", to: "place(a) - place(b)" }],
   },
   unpromoted: {
     why: "what comes behind the canaries does not wait for promotion",
+    swarm: { strategy: "canary", workers: 4, approval: "auto" },
     edits: [{ file: "rollout/start-more.ts", from: "progress.promoted !== true", to: "progress.promoted === false" }],
   },
   nolockstep: {
     why: "a group begins while the one before has not ended",
+    swarm: { strategy: "per-dc", workers: 4, approval: "auto" },
     edits: [
       {
         file: "rollout/start-more.ts",
@@ -225,22 +279,25 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   oldreport: {
     why: "what a node said of the manifest before is believed of this one",
+    swarm: { manifests: true, approval: "auto" },
     edits: [
       { file: "rollout/view.ts", from: "isOurs && fence.generation === generation ? report", to: "isOurs ? report" },
     ],
   },
   knowsrefused: {
     why: "an order that a busy node refused is never brought again",
+    swarm: { manifests: true, slowNodes: true },
     edits: [
       {
-        file: `${sim}/agent.ts`,
-        from: "if (report?.epoch !== this.#word) this.known",
-        to: "if (this.#word === undefined) this.known",
+        file: "agent/known-order.ts",
+        from: "if (report?.epoch !== word) known",
+        to: "if (word === undefined) known",
       },
     ],
   },
   deafend: {
     why: "what nodes say after the end of a rollout is not heard",
+    swarm: { takeovers: 6, cancels: true, slowNodes: true, slow: 0.2, approval: "auto" },
     edits: [
       {
         file: "rollout/decide.ts",
@@ -251,6 +308,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   undrained: {
     why: "a node is taken down with its work on it",
+    swarm: { hooks: true, approval: "auto" },
     edits: [
       {
         file: "rollout/start-more.ts",
@@ -261,12 +319,14 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   anydrain: {
     why: "a drain that failed is as good as one that was done",
+    swarm: { hooks: true, badHooks: 0.4, approval: "auto" },
     edits: [
       { file: "rollout/advance.ts", from: 'if (failed) return fail(view, drained, "drain", failed.message);', to: "" },
     ],
   },
   keepsdrained: {
     why: "a node that was taken back does not get its work back",
+    swarm: { hooks: true, rollbacks: true, approval: "auto" },
     edits: [
       {
         file: "rollout/hooks.ts",
@@ -277,6 +337,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   anygate: {
     why: "a gate that failed is as good as one that held",
+    swarm: { gates: true, badHooks: 0.4, approval: "auto" },
     edits: [
       {
         file: "rollout/hooks.ts",
@@ -287,6 +348,7 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
   },
   anyanswer: {
     why: "an answer to one row counts for every one",
+    swarm: { gates: true, hooks: true, takeovers: 4, approval: "auto" },
     edits: [
       {
         file: "rollout/hooks.ts",
@@ -299,35 +361,39 @@ export const rolloutMutants: Readonly<Record<string, Omit<Mutant, "swarm">>> = {
 
 /** The first seed that finds each: CI looks for it from there. To be sought anew, with `--mutant NAME`, when what is simulated changes. */
 export const foundAt: Readonly<Record<string, number>> = {
-  anyowner: 4,
-  oldepoch: 2,
-  lwwowner: 3,
-  lwwrow: 2,
-  lwwprogress: 2,
-  lwwreport: 52,
+  anyowner: 6,
+  oldepoch: 5,
+  lwwowner: 11,
+  lwwrow: 9,
+  lwwprogress: 6,
+  lwwreport: 14,
   twice: 1,
-  oldmanifest: 413,
-  forgets: 23,
+  oldmanifest: 7,
+  forgets: 2,
   busytaken: 7,
-  unfenced: 7,
-  notready: 51,
+  unfenced: 1,
+  notready: 1,
   lookonce: 7,
-  together: 73,
-  grantstwice: 3,
-  minority: 28,
-  forgetsactive: 13,
-  early: 1,
+  together: 31,
+  grantstwice: 2,
+  minority: 5,
+  forgetsactive: 5,
+  early: 2,
+  onlynews: 3,
+  sameorder: 3,
+  hastyclaim: 1,
+  stale: 1,
   goeson: 1,
   interrupts: 3,
-  forward: 8,
-  unpromoted: 18,
+  forward: 2,
+  unpromoted: 3,
   nolockstep: 1,
-  oldreport: 12,
-  knowsrefused: 7,
-  deafend: 24,
+  oldreport: 5,
+  knowsrefused: 6,
+  deafend: 17,
   undrained: 1,
-  anydrain: 29,
-  keepsdrained: 66,
-  anygate: 39,
-  anyanswer: 67,
+  anydrain: 2,
+  keepsdrained: 17,
+  anygate: 2,
+  anyanswer: 4,
 };

@@ -137,6 +137,9 @@ export class Nemesis {
   #jump(): void {
     const { random, controllers, figures } = this.#world;
     figures.jumps++;
-    random.pick(controllers).offset = random.between(-1, 1) * random.pick([0, 5_000, 300_000]);
+    const controller = random.pick(controllers);
+    controller.offset = random.between(-1, 1) * random.pick([0, 5_000, 300_000]);
+    // Somebody sets it right.
+    this.#world.scheduler.after(random.between(5_000, 120_000), () => (controller.offset = 0));
   }
 }

@@ -1,3 +1,4 @@
+import { SimNetwork } from "../network.ts";
 import type { Random } from "../random.ts";
 import type { Scheduler } from "../scheduler.ts";
 import type { RolloutSwarm } from "./swarm.ts";
@@ -7,19 +8,24 @@ export class RolloutNetwork {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
   readonly #swarm: RolloutSwarm;
+  /** Between controllers: the links of their replicas. */
+  readonly links: SimNetwork;
   /** Ordered pairs `from>to` that nothing passes. */
-  readonly #blocked = new Set<string>();
+  readonly #blocked: Set<string>;
   #isHealed = false;
 
   constructor(scheduler: Scheduler, random: Random, swarm: RolloutSwarm) {
     this.#scheduler = scheduler;
     this.#random = random;
     this.#swarm = swarm;
+    // They are TCP: nothing is late alone, and what is lost is lost with its connection.
+    this.links = new SimNetwork(scheduler, random, { ...swarm, drop: swarm.drop / 20, reorder: false, json: false });
+    this.#blocked = this.links.blocked;
   }
 
   heal(): void {
     this.#isHealed = true;
-    this.#blocked.clear();
+    this.links.heal();
   }
 
   block(pairs: readonly string[], ms: number): void {

@@ -1,6 +1,6 @@
 import type { WishAction } from "#rollout/records.ts";
 import { names, type SimController } from "./controller.ts";
-import { parseSpec } from "./records.ts";
+import { parseSpec } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** The people: who applies, approves, cancels, takes back and takes over, at whichever controller they happen to ask. */
@@ -9,7 +9,6 @@ export class Operator {
   readonly #generations = new Map<string, number>();
   readonly #targets = new Map<string, string>();
   #made = 0;
-  #asked = 0;
   readonly soakSeconds: number | undefined;
 
   constructor(world: RolloutWorld) {
@@ -93,8 +92,8 @@ export class Operator {
     const { swarm, begun } = this.#world;
     const isFirst = !begun.has(name);
     const controller = isFirst ? this.#any() : this.#world.ownerOf(name);
-    if (!controller?.isUp) {
-      if (isFirst) this.#world.scheduler.after(5_000, () => void this.#apply(name));
+    if (!controller?.mayApply(name)) {
+      if (isFirst && !this.#world.isHealed) this.#world.scheduler.after(2_000, () => void this.#apply(name));
       return undefined;
     }
     const generation = (this.#generations.get(name) ?? 0) + 1;
@@ -121,7 +120,7 @@ export class Operator {
       timeouts: { prepareSeconds: 120, activateSeconds: 120, rebootSeconds: 150, verifySeconds: 60 },
     });
     const target = this.#targetOf(name);
-    controller.apply(name, { target, spec }, generation);
+    controller.apply(name, { version: target, spec });
     return controller.id;
   }
 
@@ -139,10 +138,7 @@ export class Operator {
   }
 
   #approve(name: string): void {
-    const controller = this.#any();
-    const generation = controller.of(name).head?.generation;
-    if (generation === undefined) return;
-    controller.ask([[`update/${name}/approved`, { generation, hash: "", by: "operator", at: "" }]]);
+    this.#any().approve(name);
   }
 
   #promote(name: string): void {
@@ -150,13 +146,13 @@ export class Operator {
     if (generation !== undefined) this.#world.promoted.add(`${name} ${generation}`);
   }
 
-  #wish(name: string, action: WishAction, more: object = {}, controller = this.#any()): number | undefined {
-    const generation = controller.of(name).head?.generation;
-    if (generation === undefined) return undefined;
-    controller.ask([
-      [`update/${name}/wish/${action}`, { generation, by: "operator", at: `at ${++this.#asked}`, ...more }],
-    ]);
-    return generation;
+  #wish(
+    name: string,
+    action: WishAction,
+    more: { readonly now?: boolean } = {},
+    controller = this.#any(),
+  ): number | undefined {
+    return controller.wish(name, action, more);
   }
 
   #rollBackNow(name: string): void {

@@ -4,18 +4,19 @@ import { undisturbed, type RolloutSwarm } from "./swarm.ts";
 import { RolloutWorld, type Kill } from "./world.ts";
 
 /** Runs one seed of the rollouts: begin, disturb, heal, check. */
-export function runRolloutSeed(
+export async function runRolloutSeed(
   seed: number,
   swarm?: Partial<RolloutSwarm>,
   kill?: Kill,
-): Outcome & { readonly writes: number } {
+): Promise<Outcome & { readonly writes: number }> {
   const world = new RolloutWorld(seed, swarm, kill);
   let failure: string | undefined;
   let convergedAfter = 0;
   try {
-    world.disturb();
+    await world.found();
+    await world.disturb();
     const healed = world.scheduler.now;
-    world.heal();
+    await world.heal();
     convergedAfter = world.scheduler.now - healed;
     world.check();
   } catch (error) {
@@ -32,18 +33,22 @@ export function runRolloutSeed(
   };
 }
 
+/** The most writes at which one seed has its owner killed. */
+const mostKills = 12;
+
 /**
- * The owner is killed at every transition: once without, to count its writes, then once for each of them, right before it is durable and right
- * after. The owner is started again, or another takes over.
+ * The owner is killed at its writes: once without, to count them, then once for each of them, or of many for every so many, right before it is
+ * durable and right after. The owner is started again, or another takes over.
  */
-export function runKills(seed: number): Outcome {
-  const { writes, ...whole } = runRolloutSeed(seed, undisturbed);
+export async function runKills(seed: number): Promise<Outcome> {
+  const { writes, ...whole } = await runRolloutSeed(seed, undisturbed);
   if (whole.failure !== undefined) return whole;
   const figures: Record<string, number> = { ...whole.figures };
-  for (let write = 1; write <= writes; write++)
+  const everySo = Math.ceil(writes / mostKills);
+  for (let write = 1 + (seed % everySo); write <= writes; write += everySo)
     for (const when of ["before", "after"] as const) {
-      const remedy = (write + seed) % 2 === 0 ? "restart" : "takeover";
-      const run = runRolloutSeed(seed, undisturbed, { write, when, remedy });
+      const remedy = (Math.floor(write / everySo) + seed) % 2 === 0 ? "restart" : "takeover";
+      const run = await runRolloutSeed(seed, undisturbed, { write, when, remedy });
       for (const [name, value] of Object.entries(run.figures)) figures[name] = (figures[name] ?? 0) + value;
       if (run.failure !== undefined)
         return { ...whole, figures, failure: `killed ${when} write ${write}, then ${remedy}: ${run.failure}` };

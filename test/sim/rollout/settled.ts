@@ -1,11 +1,11 @@
+import { decide } from "#rollout/decide.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import { fenceOf } from "#rollout/order.ts";
-import type { Row } from "#rollout/records.ts";
+import { hasEnded, type Row } from "#rollout/records.ts";
 import { isActive } from "#rollout/view.ts";
 import { Violation } from "../violation.ts";
-import { endPhases, type SimController } from "./controller.ts";
+import { names, type Held, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
-import type { Records } from "./records.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** Why the world is not at rest yet; undefined: it is. */
@@ -15,11 +15,10 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   if (down) return `(g) ${down.id} is down`;
   const [first, ...rest] = living;
   if (!first) return undefined;
-  const text = first.registers.text();
-  for (const other of rest)
-    if (other.registers.text() !== text) return `(h) ${first.id} and ${other.id} hold different records`;
+  const text = first.text();
+  for (const other of rest) if (other.text() !== text) return `(h) ${first.id} and ${other.id} hold different records`;
   for (const machine of world.machines) {
-    const why = whyNotAtRest(machine, first.updates);
+    const why = whyNotAtRest(machine, first);
     if (why !== undefined) return why;
   }
   for (const name of world.begun) {
@@ -43,16 +42,24 @@ function hookOf(world: RolloutWorld, controller: SimController, name: string): s
   return undefined;
 }
 
-/** (c) Wholly on one generation, with nothing under way, and its report says so. */
-function whyNotAtRest(machine: Machine, updates: readonly Records[]): string | undefined {
+/**
+ * (c) Wholly on one generation, with nothing under way, and its report says so. What it did by a manifest that has been replaced since counts for
+ * nothing, and nobody asks for it: the next one has the node confirm its owner before anything else. Nor need its last word be known where it has
+ * only confirmed owners: of two orders to do so, the row of the later one may be written over by a new owner's.
+ */
+function whyNotAtRest(machine: Machine, controller: SimController): string | undefined {
   if (machine.isDead) return undefined;
   const { id, memory, isBetween, isBusy, isUp } = machine;
   if (!isUp || isBetween || isBusy) return `(c) ${id} is ${isUp ? "" : "down, "}${memory?.state}`;
-  const name = memory?.remembered.fence.name;
-  const report = updates.find((records) => records.name === name)?.report(id);
+  if (!memory) return undefined;
+  const { name, generation } = memory.remembered.fence;
+  const { head, reports } = controller.of(name);
+  const report = reports.get(id);
   if (
-    memory &&
-    (report?.state !== memory.state || report.present.id !== machine.present || report.epoch !== memory.count)
+    head?.generation === generation &&
+    (report?.state !== memory.state ||
+      report.present.id !== machine.present ||
+      (memory.state !== "fenced" && report.epoch !== memory.count))
   )
     return `(c) ${id} is ${memory.state} on ${machine.present}, and its report says ${report?.state} on ${report?.present.id}`;
   return undefined;
@@ -60,7 +67,7 @@ function whyNotAtRest(machine: Machine, updates: readonly Records[]): string | u
 
 function whyNotEnded(
   { machines, controllers }: RolloutWorld,
-  { progress, rows, head, owner }: Records,
+  { progress, rows, head, owner }: Held,
 ): string | undefined {
   if (!progress || progress.generation !== head?.generation) return "it never began";
   if (progress.owner !== owner?.owner) return "its owner did not take it up";
@@ -68,18 +75,18 @@ function whyNotEnded(
   const isWaiting =
     hasDead &&
     (progress.waits !== undefined ||
-      controllers.some(({ id }) => id === owner.owner && machines.find((machine) => machine.id === id)?.isDead));
-  if (!endPhases.has(progress.phase))
+      controllers.some(({ id }) => id === owner?.owner && machines.find((machine) => machine.id === id)?.isDead));
+  if (!hasEnded(progress.phase))
     return isWaiting ? undefined : `it is ${progress.phase}, and waits for ${progress.waits}`;
   const busy = [...rows].find(([, row]) => row.generation === head.generation && isActive(row));
   return busy && !hasDead ? `it has ended, and ${busy[0]} is ${busy[1].phase}` : undefined;
 }
 
-/** So often an order may be found that its node would take and has not. */
+/** So often an order may be found that its node would take and has not, or a decision that its owner has not written. */
 const patience = 6;
 
-/** Orders that never reach a node which would take them, though nothing is in the way. */
-export class Undelivered {
+/** Orders that never reach a node which would take them, and decisions that are never carried out, though nothing is in the way. */
+export class Undone {
   readonly #world: RolloutWorld;
   #found = new Map<string, number>();
 
@@ -90,20 +97,24 @@ export class Undelivered {
   look(): void {
     const { begun, machines } = this.#world;
     const found = new Map<string, number>();
+    const count = (what: string): void => {
+      const times = (this.#found.get(what) ?? 0) + 1;
+      if (times > patience) throw new Violation(`(g) ${what}`);
+      found.set(what, times);
+    };
     for (const name of begun) {
       const owner = this.#world.ownerOf(name);
       // An owner that was killed brings nothing until it starts again.
       if (owner && !owner.isUp) continue;
+      const decision = owner && decisionOf(owner, name);
+      if (decision !== undefined) count(`${name}: ${owner?.id} never writes what it decides: ${decision}`);
       const records = owner?.of(name);
       for (const machine of machines) {
         const row = records?.rows.get(machine.id);
         if (row?.epoch !== records?.owner?.epoch || row?.generation !== records?.head?.generation) continue;
         if (!row || !machine.wouldTake(fenceOf(name, row))) continue;
         if (this.#isHeld(machine, name)) continue;
-        const order = `${machine.id} order ${row.seq} of epoch ${row.epoch}`;
-        const times = (this.#found.get(`${name} ${order}`) ?? 0) + 1;
-        if (times > patience) throw new Violation(`(g) ${name}: ${order} is never brought`);
-        found.set(`${name} ${order}`, times);
+        count(`${name}: ${machine.id} order ${row.seq} of epoch ${row.epoch} is never brought`);
       }
     }
     this.#found = found;
@@ -116,10 +127,21 @@ export class Undelivered {
     return others.some((other) =>
       controllers.some((controller) => {
         const { progress, rows } = controller.of(other);
-        return rows.has(machine.id) && !endPhases.has(progress?.phase ?? "");
+        return rows.has(machine.id) && !(progress && hasEnded(progress.phase));
       }),
     );
   }
+}
+
+/** What an owner would write now, if anything; one that has ended waits for what nodes say, and for no time. */
+function decisionOf(owner: SimController, name: string): string | undefined {
+  const view = owner.viewOf(name);
+  if (!view) return undefined;
+  if (view.progress?.generation === view.generation && hasEnded(view.progress.phase)) return undefined;
+  const { progress, rows } = decide(view);
+  if (!progress && rows.size === 0) return undefined;
+  const steps = [...rows].map(([id, { phase, seq }]) => `${id} ${phase} by order ${seq}`);
+  return [...(progress ? [`${progress.phase}, waiting for ${progress.waits}`] : []), ...steps].join(", ");
 }
 
 /** What must be so when all is over. */
@@ -129,15 +151,15 @@ export function atEnd(world: RolloutWorld): void {
   const living = world.controllers.find(({ id }) => !world.machine(id).isDead);
   if (!living) return;
   for (const name of world.begun) world.hooks.atEnd(living, name);
-  for (const records of living.updates)
-    for (const [id, row] of records.rows) {
+  for (const name of names)
+    for (const [id, row] of living.of(name).rows) {
       const machine = world.machine(id);
-      if (!machine.isDead) compare(machine, records, row);
+      if (!machine.isDead) compare(machine, { name, ...living.of(name) }, row);
     }
 }
 
 /** (c) The row of a node says what it runs. */
-function compare(machine: Machine, records: Records, row: Row): void {
+function compare(machine: Machine, records: Held & { readonly name: string }, row: Row): void {
   const { name, head, wishes } = records;
   // What another update did to it since is that one's.
   const isOthers = machine.movedBy !== "" && machine.movedBy !== name;
@@ -147,7 +169,7 @@ function compare(machine: Machine, records: Records, row: Row): void {
   const isLeft = row.phase === "cancelled" && row.generation > 1 && wishes.rollback?.generation !== row.generation;
   // A node speaks to the update that it obeys: where another one took it before it told what it had come to, this one cannot know.
   const isTaken = machine.memory?.remembered.fence.name !== name;
-  const isUntold = row.phase === "cancelled" && isTaken && records.report(machine.id)?.present.id !== head.target;
+  const isUntold = row.phase === "cancelled" && isTaken && records.reports.get(machine.id)?.present.id !== head.target;
   const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || isLeft || isUntold || !isOnTarget;
   if (!isRight)
     throw new Violation(`(c) ${machine.id} runs ${machine.present}, and its row says ${row.phase} of ${head.target}`);

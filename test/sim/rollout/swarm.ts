@@ -63,7 +63,7 @@ export const undisturbed: Partial<RolloutSwarm> = {
 };
 
 /** Nothing keeps a rollout from going on but a node that is switched off, beside which no other one may be down. */
-const missing: Partial<RolloutSwarm> = {
+export const missing: Partial<RolloutSwarm> = {
   switchesOff: true,
   workers: 4,
   maxUnavailable: 1,

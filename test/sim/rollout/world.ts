@@ -1,18 +1,20 @@
-import type { Progress } from "#rollout/records.ts";
+import type { Order } from "#rollout/order.ts";
+import { hasEnded, type Progress } from "#rollout/records.ts";
+import { knowOrder, type KnownOrder } from "#agent/known-order.ts";
 import { Random } from "../random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
-import { Agent } from "./agent.ts";
 import { Attendant } from "./attendant.ts";
 import { Checks } from "./checks.ts";
-import { endPhases, names, SimController, type Changes } from "./controller.ts";
+import { foundingOf, names, SimController, type Changes } from "./controller.ts";
 import { HookChecks } from "./hook-checks.ts";
 import { Machine } from "./machine.ts";
 import type { SimOrder } from "./memory.ts";
 import { Nemesis } from "./nemesis.ts";
 import { RolloutNetwork } from "./network.ts";
 import { Operator } from "./operator.ts";
-import { atEnd, Undelivered, whyNotSettled } from "./settled.ts";
+import { first, statementOf, versionOf } from "./targets.ts";
+import { atEnd, Undone, whyNotSettled } from "./settled.ts";
 import { drawRolloutSwarm, type RolloutSwarm } from "./swarm.ts";
 
 export interface Kill {
@@ -66,7 +68,9 @@ export class RolloutWorld {
   /** Generations whose canaries an operator, or their time, let pass. */
   readonly promoted = new Set<string>();
   readonly #kill: Kill | undefined;
-  readonly #agents = new Map<string, Agent>();
+  #violation: Violation | undefined;
+  readonly #agents = new Map<string, KnownOrder>();
+  readonly #brought = new WeakSet<SimOrder>();
   readonly #attached = new Map<string, string>();
   readonly #heardBy = new Map<string, number>();
   isHealed = false;
@@ -169,7 +173,7 @@ export class RolloutWorld {
     for (const [key, value] of changes)
       if (key.endsWith("/progress")) this.#promotions(name, value as Progress, controller);
     this.writes++;
-    if (this.writes > 10_000) throw new Violation("(g) owners write without end");
+    if (this.writes > 10_000) this.violate("(g) owners write without end");
     if (this.#kill?.write !== this.writes) return undefined;
     const { remedy, when } = this.#kill;
     this.killProcess(controller, remedy === "restart" ? this.random.between(1_000, 200_000) : 1_500_000);
@@ -186,6 +190,10 @@ export class RolloutWorld {
 
   send(from: string, to: string, run: () => void): void {
     this.network.send(from, to, run);
+  }
+
+  #handOver(from: string, id: string, { fence, step, signed }: Order): void {
+    this.hand(from, id, { fence, step, target: statementOf(signed).bundle?.storePath ?? "" });
   }
 
   /** An order to a node; it is on its way until it arrives the last time or is lost. */
@@ -205,12 +213,14 @@ export class RolloutWorld {
     this.#attached.set(id, from);
     machine.spoke();
     if (!order) return;
-    this.#agent(id).brings(order);
+    // An answer comes once, however often its order does.
+    if (!this.#brought.has(order)) this.#agent(id).brings(order.fence);
+    this.#brought.add(order);
     machine.take(order);
   }
 
-  #agent(id: string): Agent {
-    const agent = this.#agents.get(id) ?? new Agent();
+  #agent(id: string): KnownOrder {
+    const agent = this.#agents.get(id) ?? knowOrder();
     this.#agents.set(id, agent);
     return agent;
   }
@@ -224,29 +234,40 @@ export class RolloutWorld {
       isSilent || this.random.chance(0.02) ? this.random.pick(this.controllers).id : (this.#attached.get(id) ?? "c1");
     this.#attached.set(id, to);
     const report = machine.report();
-    const agent = this.#agent(id);
-    agent.asks(report);
-    const { known } = agent;
+    const version = versionOf(machine.present);
+    const known = this.#agent(id).asks(report);
     this.checks.asked(machine, known);
     this.send(`${id}*`, to, () => {
       const controller = this.controller(to);
-      if (!controller.isUp) return;
-      const order = controller.exchanged(id, report, known);
-      if (order) this.hand(to, id, order);
-      else this.send(to, `${id}*`, () => this.#arrived(id, to));
+      controller.exchanged(id, { version, ...(report && { report }), ...(known && { known }) }, (order) => {
+        if (order) this.#handOver(to, id, order);
+        else this.send(to, `${id}*`, () => this.#arrived(id, to));
+      });
     });
   }
 
-  /** Everything begins: heartbeats, ticks, faults, and the first manifest. */
-  disturb(): void {
+  /** A cluster of these controllers and nodes, which nothing has happened to. */
+  async found(): Promise<void> {
+    const version = versionOf(first);
+    const records = await foundingOf(
+      this.controllers.map(({ id }) => id),
+      this.members.map(({ id, dc }) => ({ id, dc, version })),
+    );
+    for (const controller of this.controllers) {
+      controller.disk.records.push(...records);
+      controller.start();
+    }
+  }
+
+  /** Everything begins: heartbeats, faults, and the first manifest. */
+  async disturb(): Promise<void> {
     const until = this.swarm.duration;
     for (const machine of this.machines) this.#every(6_000, () => this.#exchange(machine));
-    for (const controller of this.controllers) this.#every(4_000, () => controller.tick());
     if (this.swarm.hooks || this.swarm.gates)
       for (const attendant of this.attendants) this.#every(3_000, () => attendant.look());
     this.nemesis.begin(until);
     this.operator.begin(until);
-    this.#run(until);
+    await this.#run(until);
   }
 
   #every(mean: number, run: () => void): void {
@@ -256,12 +277,21 @@ export class RolloutWorld {
     });
   }
 
-  #run(until: number): void {
-    this.scheduler.runSettledUntil(until, () => this.checks.look());
+  async #run(until: number): Promise<void> {
+    await this.scheduler.runUntil(until, () => {
+      this.checks.look();
+      if (this.#violation) throw this.#violation;
+    });
+  }
+
+  /** What must never be; also where whoever called takes what is thrown for a failure of its own. */
+  violate(message: string): never {
+    this.#violation ??= new Violation(message);
+    throw this.#violation;
   }
 
   /** Ends all faults, and goes on until everything is done with. */
-  heal(): void {
+  async heal(): Promise<void> {
     this.isHealed = true;
     this.network.heal();
     this.#isKilled.clear();
@@ -274,10 +304,10 @@ export class RolloutWorld {
       this.#start(controller);
     }
     const start = this.scheduler.now;
-    const undelivered = new Undelivered(this);
+    const undone = new Undone(this);
     for (let look = 1; look <= 160; look++) {
-      this.#run(start + look * 30_000);
-      undelivered.look();
+      await this.#run(start + look * 30_000);
+      undone.look();
       this.operator.help(look);
       if (whyNotSettled(this) === undefined) return;
     }
@@ -286,8 +316,8 @@ export class RolloutWorld {
   check(): void {
     atEnd(this);
     for (const name of this.begun) {
-      const phase = this.controllers[0]?.of(name).progress?.phase ?? "";
-      if (endPhases.has(phase)) this.figures.ended++;
+      const progress = this.controllers[0]?.of(name).progress;
+      if (progress && hasEnded(progress.phase)) this.figures.ended++;
       else this.figures.waiting++;
     }
   }
@@ -297,7 +327,7 @@ export class RolloutWorld {
       this.scheduler.executed,
       this.scheduler.now,
       JSON.stringify(this.figures),
-      ...this.controllers.map(({ registers }) => registers.text()),
+      ...this.controllers.map((controller) => controller.text()),
     ].join("\n");
   }
 }

@@ -10,7 +10,7 @@ describe("what a controller and a node say of an update", () => {
   let exchange: Exchange;
   beforeEach(async () => {
     known = await new KnownUpdates().nodes("n1", "n2");
-    exchange = openExchange(known.parts.records, known.parts.index, () => 0);
+    exchange = openExchange(known.parts);
   });
   afterEach(() => {
     exchange.stop();
@@ -61,6 +61,29 @@ describe("what a controller and a node say of an update", () => {
     expect(await given("n1")).to.deep.equal(["fence", "v"]);
     await known.update(going.report("n1", "fenced", { present: target }));
     expect(await given("n1")).to.equal(false);
+  });
+
+  it("concerns a node that is at work when its update has ended, until it says what came of that", async () => {
+    const ended = begun("u").report("n1", "preparing").wish("cancel").report("n1", "preparing");
+    await known.update(ended);
+    expect(exchange.concerns("n1")).to.equal(true);
+    // A next generation that has no rows yet changes nothing.
+    ended.view = { ...ended.view, generation: 2 };
+    await known.update(ended);
+    expect(exchange.concerns("n1")).to.equal(true);
+    const report = { fence: fence(ended), present: old, at: 1, state: "prepared", epoch: 99 } as const;
+    expect(await given("n1", { known: report.fence, report })).to.equal(false);
+    expect([exchange.concerns("n1"), reported()]).to.deep.equal([false, "prepared"]);
+  });
+
+  it("waits with a node that is at work for the next order, and for no word of what it has since left for another update", async () => {
+    const working = begun("u").report("n1", "preparing").wish("cancel").report("n1", "preparing");
+    await known.update(working);
+    const answer = given("n1");
+    await known.update(begun("v"));
+    expect(await answer).to.deep.equal(["prepare", "v"]);
+    await known.update(begun("v").wish("cancel").report("n1", "fenced", { epoch: 9 }));
+    expect(exchange.concerns("n1")).to.equal(false);
   });
 
   it("keeps a node's later word, and neither an earlier one nor that of a node which the update has not", async () => {

@@ -2,6 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import { isSettled, startOwnerLoop, viewOf, type OwnerLoopParts } from "#controller/updates/owner-loop.ts";
 import { knowNodes } from "#controller/updates/rollout-nodes.ts";
+import { FakeTimers } from "#support/fake-timers.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { SteppedRollout } from "#support/stepped-rollout.ts";
 
@@ -9,11 +10,15 @@ describe("the loop of an update's owner", () => {
   it("looks while something changes all the time", async () => {
     let looked = 0;
     const index = { all: () => (looked++, []), names: () => [], read: () => undefined, stop: () => undefined };
-    const loop = startOwnerLoop({ index, controllerId: "c1" } as unknown as OwnerLoopParts);
-    while (looked === 0) {
+    const timers = new FakeTimers();
+    const parts = { index, controllerId: "c1", timers, monotonic: timers.now };
+    const loop = startOwnerLoop(parts as unknown as OwnerLoopParts);
+    for (let change = 0; change < 20; change++) {
       loop.nudge(["u"]);
+      timers.pass(10);
       await turn();
     }
+    expect(looked).to.be.greaterThan(0);
     await loop.stop();
   });
 
