@@ -95,9 +95,9 @@ export function foldersOf(group: string): string[] {
 }
 
 /** Without this a whole fleet has the CPU weight of one thread of the host (v1; in v2 it has its session's share). */
-export async function raiseWeight(group: string): Promise<void> {
+export async function raiseWeight(group: string, shares: number): Promise<void> {
   for (const path of new Set([join(root, "cpu", group), join(root, "cpu,cpuacct", group)])) {
-    if (existsSync(path)) await writeFile(join(path, "cpu.shares"), "4096").catch(() => {});
+    if (existsSync(path)) await writeFile(join(path, "cpu.shares"), String(shares)).catch(() => {});
   }
 }
 

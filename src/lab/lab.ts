@@ -82,7 +82,7 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
     up: async (specs) => {
       const records = await prepare(specs, (images) => makeRecords(place, specs, images));
       for (const [index, record] of records.entries()) tellDifference(record, specs[index], log);
-      await raiseWeight(place.group);
+      await raiseWeight(place.group, records.some(({ kind }) => kind === "vm") ? weights.machine : weights.fleet);
       await Promise.all(records.map((record) => startNode(place, record, log)));
       return Promise.all(records.map(async (record) => labNode(place, record, prepare, log)));
     },
@@ -100,6 +100,9 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
     },
   };
 }
+
+/** Shares of the processor, of which a session of the host has 1,024: an emulated machine takes one core, and wants all of it. */
+const weights = { fleet: 4096, machine: 32_768 } as const;
 
 /** The nodes of every lab on this machine. */
 export async function listLabs(home?: string): Promise<readonly (LabNodeStatus & { readonly lab: string })[]> {
