@@ -1,8 +1,12 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document, type YAMLMap } from "yaml";
 import { z } from "zod";
 import { Secret } from "#engine/step/secret.ts";
 import { All, Has, isPlain, Like, Sh } from "./expected.ts";
+
+/** Where files of tests lie: `$FIXTURES` in tables. */
+export const fixtures = join(import.meta.dirname, "../../fixtures");
 
 const mark = "!all";
 const tag = (name: string, resolve: (text: string) => object) => ({ tag: `!${name}`, resolve });
@@ -12,14 +16,17 @@ const listTag = (name: string, make: (items: unknown[]) => object) => ({
   resolve: (node: unknown) => make((node as { toJSON(): unknown[] }).toJSON()),
 });
 
-/** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh. */
+/** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh, `!fixture NAME` a file's text, `!base64` bytes. */
 const tags = [
   tag("has", (text) => new Has([text])),
   listTag("has", (items) => new Has(items)),
   tag("lacks", (text) => new Has([], [text])),
   tag("like", (text) => new Like(new RegExp(text))),
   tag("secret", (text) => new Secret(text)),
+  tag("base64", (text) => Buffer.from(text, "base64")),
   tag("sh", (text) => new Sh(text)),
+  // No object, but what a scalar's tag may resolve to as well.
+  tag("fixture", (name) => readFileSync(join(fixtures, name), "utf8") as unknown as object),
   {
     tag: "!all",
     collection: "map" as const,
@@ -40,6 +47,7 @@ const Found = z.union([Args, z.instanceof(All)]);
 const Context = z.strictObject({
   sensitive: z.literal(true).optional(),
   runAs: z.string().optional(),
+  nodeId: z.string().optional(),
   onTrial: z.literal(true).optional(),
 });
 
@@ -108,7 +116,7 @@ const Move = z.strictObject({
   shown: Text.optional(),
   rc: z.string().optional(),
   status: z.number().optional(),
-  notes: z.array(z.string()).optional(),
+  notes: z.array(Text).optional(),
   /** Calls of stand-ins in this move, a line each. */
   calls: Text.optional(),
   /** Texts of files; null: none is there. */
@@ -117,16 +125,20 @@ const Move = z.strictObject({
   holds: z.string().optional(),
 });
 
-/** Cases of one module, as `test/modules/NAME.yaml` has them. `$DIR` in a text is the case's own folder, in which texts of sh run. */
+/** Cases of one module, as `test/modules/NAME.yaml` has them. `$DIR` in a text is the case's own folder, in which texts of sh run, `$FIXTURES` test/fixtures. */
 const Table = z.strictObject({
   /** Below the arguments of each case. */
   args: Args.default({}),
   /** A / and a network of its own; otherwise $DIR alone is the case's own. */
   machine: z.literal("own").optional(),
+  /** The environment of each run. */
+  env: Files.default({}),
+  /** A command that serves until the case ends, at `$PORT`. */
+  server: z.string().optional(),
   /** The node's state folder is $DIR, and stays from run to run. */
   state: z.literal("kept").optional(),
   /** Files of the project. */
-  project: Files.default({}),
+  project: z.record(z.string(), z.union([z.string(), z.instanceof(Buffer)])).default({}),
   before: z.strictObject({ write: Files.optional(), sh: z.string().optional() }).default({}),
   commands: Commands.default({}),
   step: z.record(z.string(), z.union([Look, z.array(Look)])).default({}),

@@ -1,0 +1,2 @@
+import { stepKey } from "#engine/program/compile-step.ts";
+console.log(stepKey("test/step"));
