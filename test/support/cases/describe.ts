@@ -78,6 +78,20 @@ function contextFor(
   });
 }
 
+/** All arguments in a table, as its steps, lists and cases give them; those that are refused, too, where they stand in a case. */
+export function argumentsIn({ args, step, arguments: lists, cases }: Table): readonly unknown[] {
+  const given = [
+    ...Object.values(step)
+      .flat()
+      .map((look) => look.args ?? {}),
+    ...Object.values(lists).flatMap(({ takes = [] }) => takes),
+    ...Object.values(cases)
+      .flat()
+      .flatMap((move) => [move.run, move.dry, move.both]),
+  ];
+  return given.flatMap((own) => (own ? [filled(merged(args, own), nowhere)] : []));
+}
+
 interface Case {
   readonly module: ModuleDefinition;
   readonly table: Table;

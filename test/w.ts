@@ -1,2 +1,0 @@
-import { stepKey } from "#engine/program/compile-step.ts";
-console.log(stepKey("test/step"));
