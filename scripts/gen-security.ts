@@ -39,9 +39,10 @@ export function methodsTable(): string {
 export function testsByPromise(): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, Set<string>>();
   for (const name of readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).toSorted()) {
-    if (!name.endsWith(".ts")) continue;
+    const titles = name.endsWith(".ts") ? /\b(?:it|describe)\(\s*(["'`][^\n]*)/g : /^ {2}(\S[^\n]*):/gm;
+    if (!name.endsWith(".ts") && !name.startsWith("modules/")) continue;
     const text = readFileSync(join(root, "test", name), "utf8");
-    for (const [, title = ""] of text.matchAll(/\b(?:it|describe)\(\s*(["'`][^\n]*)/g))
+    for (const [, title = ""] of text.matchAll(titles))
       for (const [number] of title.matchAll(/\b[SF]-\d+\b/g))
         found.set(number, (found.get(number) ?? new Set()).add(name));
   }
@@ -54,7 +55,7 @@ function withTests(list: string): string {
   return list
     .replaceAll(/^ {2}Tests: .*\n/gm, "")
     .replaceAll(/^- \*\*([SF]-\d+)\*\* .*\n(?: {2}.*\n)*/gm, (item, number: string) => {
-      const names = (tests.get(number) ?? []).map((name) => `\`${name.replace(".test.ts", "")}\``);
+      const names = (tests.get(number) ?? []).map((name) => `\`${name.replace(/(\.test\.ts|\.yaml)$/, "")}\``);
       return names.length === 0 ? item : `${item}  Tests: ${names.join(", ")}\n`;
     });
 }

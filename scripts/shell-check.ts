@@ -1,11 +1,11 @@
 /**
  * `npm run shell`: every script that is shipped or used, and every text of sh that a module can make, is parsed by sh and
- * read by shellcheck. Modules are rendered from their documented example and from module-samples.ts; a text in their source
- * that none of these reaches is an error, so nothing is left out unseen.
+ * read by shellcheck. Modules are rendered from their documented example, their cases and module-samples.ts; a text in their source that none
+ * of these reaches is an error, so nothing is left out unseen.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,8 +13,11 @@ import ts from "typescript";
 import { parse } from "yaml";
 import { registry } from "../src/engine/modules/registry.ts";
 import { blobOf } from "../src/engine/step/blob.ts";
-import type { ModuleDefinition, StepContext } from "../src/engine/step/define.ts";
+import type { ModuleDefinition, Step, StepContext } from "../src/engine/step/define.ts";
 import { exampleIn } from "../src/cli/modules/module-example.ts";
+import { KcoreError } from "../src/errors/problem.ts";
+import { argumentsIn } from "../test/support/cases/describe.ts";
+import { readTable } from "../test/support/cases/table.ts";
 import { moreArguments, SAMPLE } from "./module-samples.ts";
 import { allowedLines, leftOut } from "./shell-rules.ts";
 
@@ -50,40 +53,72 @@ const context: StepContext = {
   renderTemplate: () => SAMPLE,
 };
 
-/** The texts of every module for each of its samples, by a name that tells where they come from. */
-async function moduleTexts(): Promise<Map<string, string>> {
+const parts = ["probe", "guard", "foresee", "keep", "asks", "apply", "react", "show"] as const;
+
+/**
+ * The texts of every module for its example, and for those arguments of its cases and of module-samples.ts that reach a text which none before
+ * reached, by a name that tells where they come from; and the texts that nothing reached.
+ */
+async function moduleTexts(): Promise<{ texts: Map<string, string>; unreached: string[] }> {
   const texts = new Map<string, string>();
+  const open = new Set([modules, fragments].flatMap(templatesOf));
   for (const [name, load] of registry) {
     const module: ModuleDefinition = await load();
-    const source = readFileSync(join(modules, `${name.replaceAll(/[._]/g, "-")}.ts`), "utf8");
-    const example = parse(exampleIn(source) ?? "") as Record<string, unknown>;
-    for (const [index, args] of [example[name], ...(moreArguments[name] ?? [])].entries()) {
-      const parsed = module.args.safeParse(args);
-      if (!parsed.success) throw new Error(`sample ${index} of ${name}: ${parsed.error.message}`);
-      const step = module.step(parsed.data, context);
-      for (const part of ["probe", "guard", "foresee", "keep", "asks", "apply", "react", "show"] as const) {
-        const text = step[part]?.render({ secret: () => '"$kS_1"', blob: () => '"$K_RUN/blobs/0"' });
-        if (text !== undefined) texts.set(`${name} ${part}${index === 0 ? "" : ` (sample ${index})`}`, text);
-      }
+    const file = name.replaceAll(/[._]/g, "-");
+    const example = parse(exampleIn(readFileSync(join(modules, `${file}.ts`), "utf8")) ?? "") as Record<
+      string,
+      unknown
+    >;
+    for (const [index, args] of [example[name], ...casesOf(file), ...(moreArguments[name] ?? [])].entries()) {
+      const own = textsOf(module, args);
+      const reached = [...open].filter(({ piece }) => Object.values(own).some((text) => text.includes(piece)));
+      for (const template of reached) open.delete(template);
+      if (index > 0 && reached.length === 0) continue;
+      for (const [part, text] of Object.entries(own))
+        texts.set(`${name} ${part}${index === 0 ? "" : ` (sample ${index})`}`, text);
     }
   }
-  return texts;
+  const unreached = [...open].map(({ place, piece }) => `${place}: no sample reaches this text: ${firstLine(piece)}`);
+  return { texts, unreached };
 }
 
-/** Texts in the source of modules and fragments of which no sample holds the longest constant piece. */
-function unreached(texts: ReadonlyMap<string, string>): string[] {
-  const all = [...texts.values()].join("\n");
-  return [modules, fragments].flatMap((folder) =>
-    readdirSync(folder).flatMap((name) => {
-      const path = join(folder, name);
-      const file = ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest, true);
-      return templatesIn(file).flatMap(({ piece, line }) =>
-        all.includes(piece)
-          ? []
-          : [`${relative(root, path)}:${line}: no sample reaches this text: ${firstLine(piece)}`],
-      );
+/** The arguments in a module's table of cases. */
+function casesOf(file: string): readonly unknown[] {
+  const path = join(root, "test/modules", `${file}.yaml`);
+  return existsSync(path) ? argumentsIn(readTable(path)) : [];
+}
+
+/** The texts of a step; none of arguments that the module, or what it makes of them, refuses. */
+function textsOf(module: ModuleDefinition, args: unknown): Record<string, string> {
+  const parsed = module.args.safeParse(args);
+  if (!parsed.success) return {};
+  let step: Step;
+  try {
+    step = module.step(parsed.data, context);
+  } catch (error) {
+    if (error instanceof KcoreError) return {};
+    throw error;
+  }
+  return Object.fromEntries(
+    parts.flatMap((part) => {
+      const text = step[part]?.render({ secret: () => '"$kS_1"', blob: () => '"$K_RUN/blobs/0"' });
+      return text === undefined ? [] : [[part, text]];
     }),
   );
+}
+
+interface Template {
+  /** Its longest constant piece. */
+  readonly piece: string;
+  readonly place: string;
+}
+
+function templatesOf(folder: string): Template[] {
+  return readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    const file = ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest, true);
+    return templatesIn(file).map(({ piece, line }) => ({ piece, place: `${relative(root, path)}:${line}` }));
+  });
 }
 
 function templatesIn(file: ts.SourceFile): { piece: string; line: number }[] {
@@ -187,14 +222,14 @@ function judge(files: ReadonlyMap<string, string>): string[] {
 
 const folder = mkdtempSync(join(tmpdir(), "kcore-shell-"));
 try {
-  const texts = await moduleTexts();
+  const { texts, unreached } = await moduleTexts();
   const files = new Map(scripts().map((path) => [path, relative(root, path)]));
   for (const [name, text] of texts) {
     const path = join(folder, name.replaceAll(/[ ()]/g, "-"));
     writeFileSync(path, `#!/bin/sh\n${text}\n`);
     files.set(path, name);
   }
-  const problems = [...unreached(texts), ...judge(files)];
+  const problems = [...unreached, ...judge(files)];
   mkdirSync(join(cache, ".."), { recursive: true });
   writeFileSync(cache, JSON.stringify(read));
   for (const problem of problems) console.error(problem);

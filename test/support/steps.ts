@@ -19,7 +19,7 @@ export const shells = ["dash", "bash", "busybox sh"] as const;
 
 /** The context of a step under test; templates and files that were not given are refused. */
 export function contextOf(
-  overrides: Partial<StepContext> & { readonly files?: Readonly<Record<string, string>> } = {},
+  overrides: Partial<StepContext> & { readonly files?: Readonly<Record<string, string | Uint8Array>> } = {},
 ): StepContext {
   return {
     node: "n1",

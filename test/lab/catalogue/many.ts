@@ -19,13 +19,6 @@ export const samples: readonly Sample[] = [
     drift: { by: `echo other >/srv/many/${n}/file`, finds: { content: /^sha256:/ } },
   })),
   ...numbers.map((n): Sample => ({
-    id: `symlink.managed many ${n}`,
-    module: "symlink.managed",
-    args: { path: `/srv/many/link-${n}`, target: `${n}/file` },
-    busybox: "converges",
-    drift: { by: `rm /srv/many/link-${n}`, finds: { kind: "absent" } },
-  })),
-  ...numbers.map((n): Sample => ({
     id: `file.line many ${n}`,
     module: "file.line",
     args: { path: "/srv/many/lines", line: `key${n}=${n}`, match: `^key${n}=`, create: true },
@@ -48,20 +41,5 @@ export const samples: readonly Sample[] = [
       by: `cp /etc/hosts /tmp/h && sed '/many${n}\\.example/d' /tmp/h >/etc/hosts`,
       finds: { [`many${n}`]: "absent" },
     },
-  })),
-  ...numbers.map((n): Sample => ({
-    id: `command.run many ${n}`,
-    module: "command.run",
-    args: { cmd: `echo ${n} >/srv/many/made-${n}` },
-    keys: { creates: `/srv/many/made-${n}` },
-    busybox: "converges",
-    drift: { by: `rm /srv/many/made-${n}`, finds: {} },
-  })),
-  ...numbers.map((n): Sample => ({
-    id: `limits.set many ${n}`,
-    module: "limits.set",
-    args: { name: `9${n}-many`, limits: [{ domain: `@many${n}`, item: "nofile", value: 1000 + n }] },
-    busybox: "converges",
-    drift: { by: `rm /etc/security/limits.d/9${n}-many.conf`, finds: { kind: "absent" } },
   })),
 ];

@@ -2,11 +2,13 @@ import { expect } from "chai";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
+import { blobOf } from "#engine/step/blob.ts";
+import { Secret } from "#engine/step/secret.ts";
 import { contextOf, problemsOf, runStepOn, stepOf, type StepRun } from "../steps.ts";
 import { All, expectAs, Has, isPlain, Sh } from "./expected.ts";
 import { makePlace, type Place } from "./place.ts";
 import { standIns } from "./stand-ins.ts";
-import type { Look, Move, Table } from "./table.ts";
+import { fixtures, type Look, type Move, type Table } from "./table.ts";
 
 type Load = () => Promise<ModuleDefinition>;
 
@@ -20,7 +22,7 @@ export function describeTable(load: Load, table: Table, shells: readonly string[
   for (const [sentence, { takes = [], refuses = [] }] of Object.entries(table.arguments))
     it(sentence, async () => {
       const { args: schema } = await load();
-      const parse = (args: object) => schema.safeParse(filled(merged(table.args, args), "/dir"));
+      const parse = (args: object) => schema.safeParse(filled(merged(table.args, args), nowhere));
       for (const args of takes) expect(parse(args).success, JSON.stringify(args)).to.equal(true);
       for (const entry of refuses) {
         const [args, words] = Array.isArray(entry) ? entry : [entry, ""];
@@ -38,8 +40,8 @@ export function describeTable(load: Load, table: Table, shells: readonly string[
 }
 
 async function lookAt(module: ModuleDefinition, table: Table, look: Look): Promise<void> {
-  const { args = {}, context = {}, refused, hides, is, ...wanted } = filled(look, "/dir") as Look;
-  const make = (): Step => stepOf(module, filled(merged(table.args, args), "/dir"), contextFor(table, context));
+  const { args = {}, context = {}, refused, hides, is, ...wanted } = filled(look, nowhere) as Look;
+  const make = (): Step => stepOf(module, filled(merged(table.args, args), nowhere), contextFor(table, context));
   if (refused !== undefined) {
     expect((await problemsOf(make)).map(({ code }) => code)).to.deep.equal([refused]);
     return;
@@ -60,15 +62,34 @@ async function lookAt(module: ModuleDefinition, table: Table, look: Look): Promi
     expect(JSON.stringify(step) + String(step.apply) + String(step.probe), "what is hidden").not.to.contain(hides);
 }
 
-function contextFor(table: Table, { sensitive, runAs, onTrial }: NonNullable<Look["context"]> = {}): StepContext {
+function contextFor(
+  table: Table,
+  { sensitive, runAs, nodeId, onTrial }: NonNullable<Look["context"]> = {},
+): StepContext {
   return contextOf({
     files: table.project,
+    remote: ({ label }) => blobOf(table.project[label] ?? `the table has no file ${label}`),
     // A template's text tells what it was given.
     renderTemplate: (name, vars) => `${name} ${JSON.stringify(vars)}`,
     ...(sensitive ? { sensitive } : {}),
     ...(runAs === undefined ? {} : { runAs }),
+    ...(nodeId === undefined ? {} : { nodeId }),
     ...(onTrial ? { onTrial } : {}),
   });
+}
+
+/** All arguments in a table, as its steps, lists and cases give them; those that are refused, too, where they stand in a case. */
+export function argumentsIn({ args, step, arguments: lists, cases }: Table): readonly unknown[] {
+  const given = [
+    ...Object.values(step)
+      .flat()
+      .map((look) => look.args ?? {}),
+    ...Object.values(lists).flatMap(({ takes = [] }) => takes),
+    ...Object.values(cases)
+      .flat()
+      .flatMap((move) => [move.run, move.dry, move.both]),
+  ];
+  return given.flatMap((own) => (own ? [filled(merged(args, own), nowhere)] : []));
 }
 
 interface Case {
@@ -85,7 +106,7 @@ export async function runCase(
   shell: string,
   moves: readonly Move[],
 ): Promise<void> {
-  const place = await makePlace(table.machine);
+  const place = await makePlace(table);
   try {
     await makeMoves({ module, table, place, shell }, moves);
   } finally {
@@ -95,11 +116,11 @@ export async function runCase(
 
 async function makeMoves(given: Case, moves: readonly Move[]): Promise<void> {
   const { table, place } = given;
-  const commands = filled(table.commands, place.dir) as Table["commands"];
-  prepare(place, filled(table.before, place.dir) as Move);
+  const commands = filled(table.commands, place) as Table["commands"];
+  prepare(place, filled(table.before, place) as Move);
   for (const [index, move] of moves.entries()) {
     if (move.skips?.includes(given.shell)) return;
-    const { commands: more = {}, ...made } = filled(move, place.dir) as Move;
+    const { commands: more = {}, ...made } = filled(move, place) as Move;
     const bin = standIns({ ...commands, ...more }, place.dir, place.own);
     try {
       await makeMove(given, bin, made);
@@ -123,12 +144,13 @@ async function makeMove({ module, table, place, shell }: Case, bin: Record<strin
   const calls = join(place.own, "calls");
   rmSync(calls, { force: true });
   const context = contextFor(table, move.context);
-  const { due, unsure, granted, env, plan } = move;
+  const { due, unsure, granted, plan } = move;
+  const env = { ...(filled(table.env, place) as Table["env"]), ...move.env };
   const given = Object.fromEntries(
     Object.entries({ due, unsure, granted, env, plan }).filter(([, value]) => value !== undefined),
   );
   const run = (args: object, dryRun: boolean): Promise<StepRun> => {
-    const step = stepOf(module, merged(filled(table.args, place.dir) as object, args), context);
+    const step = stepOf(module, merged(filled(table.args, place) as object, args), context);
     const kept = table.state === "kept" ? { stateDir: place.dir } : {};
     return runStepOn(place.shell(shell), step, { bin, dryRun, ...kept, ...given });
   };
@@ -170,15 +192,23 @@ function merged(below: object, args: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries({ ...below, ...args }).filter(([, value]) => value !== null));
 }
 
-/** The same with the case's folder in the place of `$DIR`. */
-function filled(value: unknown, dir: string): unknown {
-  if (typeof value === "string") return value.replaceAll("$DIR", dir);
-  if (Array.isArray(value)) return value.map((item) => filled(item, dir));
-  if (value instanceof Sh) return new Sh(value.text.replaceAll("$DIR", dir));
-  if (value instanceof Has) return new Has(filled(value.parts, dir) as string[], filled(value.none, dir) as string[]);
-  if (value instanceof All) return new All(filled(value.entries, dir) as Record<string, unknown>);
-  if (!isPlain(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key.replaceAll("$DIR", dir), filled(item, dir)]),
-  );
+const nowhere = { dir: "/dir", port: 1 };
+
+/** The same with the case's folder in the place of `$DIR`, and the like. */
+function filled(value: unknown, place: Pick<Place, "dir" | "port">): unknown {
+  const given: Readonly<Record<string, string>> = { DIR: place.dir, PORT: String(place.port), FIXTURES: fixtures };
+  const fill = (text: string): string =>
+    text.replaceAll(/\$(DIR|PORT|FIXTURES)\b/g, (_, name: string) => given[name] ?? "");
+  const inside = (item: unknown): unknown => {
+    if (item === "$PORT") return place.port;
+    if (typeof item === "string") return fill(item);
+    if (Array.isArray(item)) return item.map(inside);
+    if (item instanceof Secret) return new Secret(fill(item.reveal()));
+    if (item instanceof Sh) return new Sh(fill(item.text));
+    if (item instanceof Has) return new Has(inside(item.parts) as string[], inside(item.none) as string[]);
+    if (item instanceof All) return new All(inside(item.entries) as Record<string, unknown>);
+    if (!isPlain(item)) return item;
+    return Object.fromEntries(Object.entries(item).map(([key, one]) => [fill(key), inside(one)]));
+  };
+  return inside(value);
 }

@@ -2,8 +2,11 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../ports.ts";
 import { makeTempDir } from "../temp-dir.ts";
-import type { Table } from "./table.ts";
+import { fixtures, type Table } from "./table.ts";
 
 /** Where a case runs: a folder of its own, on a machine of its own where the table asks for one. */
 export interface Place {
@@ -11,6 +14,8 @@ export interface Place {
   readonly dir: string;
   /** A folder of the harness beside it. */
   readonly own: string;
+  /** The port of the table's server, `$PORT` in tables. */
+  readonly port: number;
   readonly shell: (shell: string) => string;
   /** Runs a text of sh as root; throws what it said when it fails. */
   readonly sh: (text: string) => void;
@@ -29,17 +34,20 @@ const cover = [
   "exec chroot /mnt/root sh -c 'echo ready; read -r end'",
 ].join(" && ");
 
-export async function makePlace(machine: Table["machine"]): Promise<Place> {
+export async function makePlace({ machine, server }: Pick<Table, "machine" | "server">): Promise<Place> {
   const temp = await makeTempDir("case");
   const [dir, own] = [join(temp.path, "dir"), join(temp.path, "own")];
   for (const folder of [dir, own]) mkdirSync(folder);
   const child = machine === undefined ? undefined : await makeMachine();
+  const port = server === undefined ? 0 : await freePort();
+  const serving = server === undefined ? undefined : await serve(server, port, dir);
   const enter =
     child === undefined ? [] : ["nsenter", `--target=${child.pid}`, "--mount", "--net", "--uts", "--root", "--wd"];
   const at = (path: string): string => (child === undefined ? path : `/proc/${child.pid}/root${path}`);
   return {
     dir,
     own,
+    port,
     shell: (shell) => [...enter, shell].join(" "),
     sh: (text) => {
       const [program, ...words] = [...enter, "sh", "-ec", `cd ${dir}\n${text}`];
@@ -52,6 +60,7 @@ export async function makePlace(machine: Table["machine"]): Promise<Place> {
     },
     read: (path) => (existsSync(at(path)) ? readFileSync(at(path), "utf8") : undefined),
     remove: async () => {
+      serving?.kill();
       if (child !== undefined) {
         const ended = once(child, "exit");
         child.stdin?.end();
@@ -69,4 +78,23 @@ async function makeMachine(): Promise<ChildProcess> {
   const [word] = (await Promise.race([once(child.stdout, "data"), once(child, "exit")])) as [unknown];
   if (String(word).trim() !== "ready") throw new Error(`no machine of its own could be made: ${String(word)}`);
   return child;
+}
+
+/** A server in a process of its own: a case waits for its shells without turning the event loop. */
+async function serve(command: string, port: number, dir: string): Promise<ChildProcess> {
+  const env = { ...process.env, PORT: String(port), DIR: dir, FIXTURES: fixtures };
+  const child = spawn("sh", ["-c", `exec ${command}`], { stdio: ["ignore", "ignore", "inherit"], env });
+  while (!(await listens(port))) {
+    if (child.exitCode !== null) throw new Error(`${command} ended with ${child.exitCode}`);
+    await sleep(10);
+  }
+  return child;
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1")
+      .once("connect", () => resolve(socket.destroy() === socket))
+      .once("error", () => resolve(false));
+  });
 }

@@ -1,8 +1,16 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document, type YAMLMap } from "yaml";
 import { z } from "zod";
+import type { ErrorCode } from "#errors/codes.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { All, Has, isPlain, Like, Sh } from "./expected.ts";
+
+/** Where files of tests lie: `$FIXTURES` in tables. */
+export const fixtures = join(import.meta.dirname, "../../fixtures");
+
+const textOf = (names: readonly string[]): string =>
+  names.map((name) => readFileSync(join(fixtures, name), "utf8")).join("");
 
 const mark = "!all";
 const tag = (name: string, resolve: (text: string) => object) => ({ tag: `!${name}`, resolve });
@@ -12,14 +20,18 @@ const listTag = (name: string, make: (items: unknown[]) => object) => ({
   resolve: (node: unknown) => make((node as { toJSON(): unknown[] }).toJSON()),
 });
 
-/** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh. */
+/** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh, `!fixture NAME` a file's text (of a list: all of them), `!base64` bytes. */
 const tags = [
   tag("has", (text) => new Has([text])),
   listTag("has", (items) => new Has(items)),
   tag("lacks", (text) => new Has([], [text])),
   tag("like", (text) => new Like(new RegExp(text))),
   tag("secret", (text) => new Secret(text)),
+  tag("base64", (text) => Buffer.from(text, "base64")),
   tag("sh", (text) => new Sh(text)),
+  // No object, but what a tag may resolve to as well.
+  tag("fixture", (name) => textOf([name]) as unknown as object),
+  listTag("fixture", (names) => textOf(names as string[]) as unknown as object),
   {
     tag: "!all",
     collection: "map" as const,
@@ -34,12 +46,14 @@ const tags = [
 const Args = z.record(z.string(), z.unknown());
 const Text = z.union([z.string(), z.instanceof(Has), z.instanceof(Like)]);
 const FactValues = z.union([z.record(z.string(), Text), z.instanceof(All)]);
+const Code = z.string().transform((code) => code as ErrorCode);
 const Files = z.record(z.string(), z.string());
 const Found = z.union([Args, z.instanceof(All)]);
 /** Context of the step, as an orchestration gives it. */
 const Context = z.strictObject({
   sensitive: z.literal(true).optional(),
   runAs: z.string().optional(),
+  nodeId: z.string().optional(),
   onTrial: z.literal(true).optional(),
 });
 
@@ -108,7 +122,7 @@ const Move = z.strictObject({
   shown: Text.optional(),
   rc: z.string().optional(),
   status: z.number().optional(),
-  notes: z.array(z.string()).optional(),
+  notes: z.array(Text).optional(),
   /** Calls of stand-ins in this move, a line each. */
   calls: Text.optional(),
   /** Texts of files; null: none is there. */
@@ -117,16 +131,41 @@ const Move = z.strictObject({
   holds: z.string().optional(),
 });
 
-/** Cases of one module, as `test/modules/NAME.yaml` has them. `$DIR` in a text is the case's own folder, in which texts of sh run. */
+/** A step that a lab tries, in the order of test/lab/catalogue: see {@link Sample}, without the module. */
+const LabSample = z.strictObject({
+  /** A word behind the module's name, where it has several. */
+  id: z.string().optional(),
+  /** On a virtual machine: it needs a kernel of its own. */
+  on: z.literal("machine").optional(),
+  helps: z.literal(true).optional(),
+  args: Args,
+  busybox: z.union([z.literal("converges"), z.strictObject({ refuses: Code, forWantOf: z.string() })]).optional(),
+  /** Texts of a list stand one behind the other. */
+  before: z.union([z.string(), z.array(z.string())]).optional(),
+  keys: Args.optional(),
+  isCheck: z.literal(true).optional(),
+  drift: z
+    .strictObject({ by: z.string(), finds: z.record(z.string(), z.union([z.string(), z.instanceof(Like)])) })
+    .optional(),
+  refusal: z
+    .strictObject({ args: Args, code: Code, before: z.string().optional(), after: z.string().optional() })
+    .optional(),
+});
+
+/** Cases of one module, as `test/modules/NAME.yaml` has them. `$DIR` in a text is the case's own folder, in which texts of sh run, `$FIXTURES` test/fixtures. */
 const Table = z.strictObject({
   /** Below the arguments of each case. */
   args: Args.default({}),
   /** A / and a network of its own; otherwise $DIR alone is the case's own. */
   machine: z.literal("own").optional(),
+  /** The environment of each run. */
+  env: Files.default({}),
+  /** A command that serves until the case ends, at `$PORT`. */
+  server: z.string().optional(),
   /** The node's state folder is $DIR, and stays from run to run. */
   state: z.literal("kept").optional(),
   /** Files of the project. */
-  project: Files.default({}),
+  project: z.record(z.string(), z.union([z.string(), z.instanceof(Buffer)])).default({}),
   before: z.strictObject({ write: Files.optional(), sh: z.string().optional() }).default({}),
   commands: Commands.default({}),
   step: z.record(z.string(), z.union([Look, z.array(Look)])).default({}),
@@ -140,6 +179,7 @@ const Table = z.strictObject({
     )
     .default({}),
   cases: z.record(z.string(), z.array(Move)).default({}),
+  lab: z.array(LabSample).default([]),
 });
 
 export type Table = z.infer<typeof Table>;

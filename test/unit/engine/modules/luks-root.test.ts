@@ -3,42 +3,12 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { luksOpened } from "#engine/modules/luks-opened.ts";
-import { luksRoot } from "#engine/modules/luks-root.ts";
 import { unlockFunctions } from "#engine/step/fragments/os-unlock.ts";
 import { functions } from "#engine/step/fragments/os-debian.ts";
-import { runStepOn, stepOf } from "#support/steps.ts";
 import { shellsOf } from "#support/shells.ts";
 
-const on = { disk: { serial: "S1" } };
-
-// What it does to a machine is tried on one that boots afterwards: test/lab/vm-encrypted-root.test.ts.
 describe("luks.root", () => {
-  it("wants the container that luks.opened would make there, and marks it as unfinished when it makes it", () => {
-    const { want, apply } = stepOf(luksRoot, on);
-    const { uuid = "" } = stepOf(luksOpened, { ...on, partition: "root" }).want;
-    expect(want).to.deep.equal({ type: "crypto_LUKS", uuid, container: "in order" });
-    expect(apply?.masked).to.contain(`luksFormat -q --type luks2 --uuid ${uuid} --label kcore-unfinished --key-file`);
-  });
-
-  it("gives a container that is made anew another recovery key: that of the last one opens nothing", () => {
-    const { want, apply } = stepOf(luksRoot, on);
-    const text = String(apply);
-    const forgotten = text.indexOf(`rm -f /etc/kcore/luks/${want["uuid"] ?? ""}.recovery`);
-    expect(forgotten).to.be.greaterThan(0).and.be.lessThan(text.indexOf("luksFormat"));
-  });
-
-  it("knows one way to unlock it", () => {
-    expect(luksRoot.args.safeParse({ ...on, unlock: "ssh" }).success).to.equal(true);
-    expect(luksRoot.args.safeParse({ ...on, unlock: "tpm2" }).success).to.equal(false);
-  });
-
   for (const shell of shellsOf(import.meta.filename)) {
-    it(`refuses where the machine has no such disk, on ${shell}`, async () => {
-      const { problem } = await runStepOn(shell, stepOf(luksRoot, on), { bin: { lsblk: "exit 1" } });
-      expect(problem?.code).to.equal("DISK_NOT_FOUND");
-    });
-
     // BusyBox takes its own ip, whatever stands on PATH.
     if (shell.startsWith("busybox")) continue;
     describe(`what the initrd is told, on ${shell}`, () => {

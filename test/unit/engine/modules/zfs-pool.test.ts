@@ -1,14 +1,11 @@
 import { expect } from "chai";
-import { zfsPool } from "#engine/modules/zfs-pool.ts";
 import { lookAtPool } from "#engine/step/fragments/zfs.ts";
 import { poolGuid, poolMark } from "#engine/step/zfs-names.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Step } from "#engine/step/define.ts";
-import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { runStepOn } from "#support/steps.ts";
 import { shellsOf } from "#support/shells.ts";
 
-const serials = (...names: readonly string[]) => names.map((serial) => ({ serial }));
-const on = { disks: serials("S1", "S2"), partition: "zfs" };
 const mark = poolMark(poolGuid({ node: "n1" }, "tank0"));
 
 /** `zpool status`, first with GUIDs, then with devices: two mirrors, one of them with a disk being replaced, and a log. */
@@ -36,55 +33,11 @@ errors: No known data errors`;
 };
 
 describe("zfs.pool", () => {
-  it("wants its members in vdevs of the layout, and what is said of it", () => {
-    const want = stepOf(zfsPool, { ...on, layout: "mirror", properties: { autotrim: "on" } }).want;
-    expect(want).to.deep.equal({
-      pool: "imported",
-      "member S1": "mirror of 2",
-      "member S2": "mirror of 2",
-      "property autotrim": "on",
-      "root mountpoint": "none",
-      "host id": "kept",
-      boot: "imported",
-    });
-    expect(stepOf(zfsPool, on).want["member S1"]).to.equal("stripe");
-    const raid = stepOf(zfsPool, { ...on, disks: serials("a", "b", "c"), layout: "raidz1" }).want;
-    expect(raid["member a"]).to.equal("raidz1 of 3");
-  });
-
-  it("takes whole vdevs only, and no property that is kcore's or asks for a passphrase", () => {
-    const accepts = (args: object): boolean => zfsPool.args.safeParse({ ...on, ...args }).success;
-    const three = serials("a", "b", "c");
-    const cases: readonly (readonly [object, boolean])[] = [
-      [{ layout: "mirror", disks: [...three, { serial: "d" }] }, true],
-      [{ layout: "mirror", disks: three }, false],
-      [{ layout: "mirror", disks: three, width: 3 }, true],
-      [{ layout: "raidz2", disks: three }, true],
-      [{ layout: "raidz3", disks: three }, false],
-      [{ width: 2 }, false],
-      [{ layout: "mirror", disks: serials("a") }, false],
-      [{ properties: { comment: "mine" } }, false],
-      [{ properties: { cachefile: "none" } }, false],
-      [{ rootProperties: { encryption: "on" } }, false],
-      [{ rootProperties: { "-x": "on" } }, false],
-      [{ name: "mirror0" }, false],
-      [{ name: "log" }, false],
-      [{ name: "-f" }, false],
-    ];
-    for (const [args, expected] of cases) expect(accepts(args), JSON.stringify(args)).to.equal(expected);
-  });
-
   it("is known by its node and name, in 32 bytes", () => {
     const markOf = (name: string, nodeId = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11"): string =>
       poolMark(poolGuid({ node: "n1", nodeId }, name));
     expect(markOf("tank0")).to.match(/^kcore [0-9a-f]{24}$/);
     expect(new Set([markOf("tank0"), markOf("tank1"), markOf("tank0", "0")])).to.have.property("size", 3);
-  });
-
-  it("waits at boot for its containers, which nothing else waits for", () => {
-    const apply = stepOf(zfsPool, { ...on, encrypted: true }, contextOf()).apply?.toString() ?? "";
-    expect(apply.match(/After=systemd-cryptsetup@luks\\x2d[0-9a-f]{8}\\x2d[0-9a-f\\x]+\.service/g)).to.not.equal(null);
-    expect(apply).to.contain("-d /dev/mapper");
   });
 
   for (const shell of shellsOf(import.meta.filename)) {
@@ -112,11 +65,6 @@ esac`;
         "223 UNAVAIL 22 mirror 2 223",
         "224 ONLINE 22 mirror 2 /dev/vdf1",
       ]);
-    });
-
-    it(`refuses where the node has no such disk, on ${shell}`, async () => {
-      const bin = { lsblk: "exit 1", zpool: "exit 1", zfs: "exit 1", systemctl: "exit 1" };
-      expect((await runStepOn(shell, stepOf(zfsPool, on), { bin })).problem?.code).to.equal("DISK_NOT_FOUND");
     });
   }
 });
