@@ -3,7 +3,7 @@ import type { KcoreError } from "#errors/problem.ts";
 
 const MAX_PATTERN = 200;
 /** Milliseconds for a regular expression over all names. */
-const PATTERN_LIMIT = 100;
+const PATTERN_LIMIT = 1_000;
 
 /** Whether a name matches a glob of `*`, `?` and `[abc]`, `[a-z]`, `[!a]`; linear in both lengths. */
 export function matchesGlob(glob: string, name: string): boolean {
@@ -46,7 +46,7 @@ function inSet(set: string, character: string): boolean {
 
 /**
  * The names in which a regular expression finds a match. Bounded in length and time: one that backtracks for ever is
- * stopped after 100 ms.
+ * stopped after a second: it is the clock's time, and a busy machine takes some of it.
  */
 export function matchPattern(
   pattern: string,
