@@ -234,6 +234,17 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
     why: "what was read of an update once is never read again",
     edits: [{ file: "controller/updates/update-records.ts", from: "      kept.delete(name);", to: "" }],
   },
+  saidgood: {
+    why: "a hook that failed is answered for as one that was done",
+    swarm: { hooks: true, badHooks: 0.4, approval: "auto" },
+    edits: [
+      {
+        file: "cli/update/attend.ts",
+        from: "seq, owner, hook, ...end };",
+        to: "seq, owner, hook, ...end, ok: true };",
+      },
+    ],
+  },
   goeson: {
     why: "a failure does not stop what comes next",
     swarm: { bad: 0.3, workers: 4, approval: "auto" },
@@ -383,6 +394,7 @@ export const foundAt: Readonly<Record<string, number>> = {
   sameorder: 3,
   hastyclaim: 1,
   stale: 1,
+  saidgood: 1,
   goeson: 1,
   interrupts: 3,
   forward: 2,

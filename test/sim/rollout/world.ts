@@ -4,7 +4,7 @@ import { knowOrder, type KnownOrder } from "#agent/known-order.ts";
 import { Random } from "../random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
-import { Attendant } from "./attendant.ts";
+import { SimAttendant } from "./attendant.ts";
 import { Checks } from "./checks.ts";
 import { foundingOf, names, SimController, type Changes } from "./controller.ts";
 import { HookChecks } from "./hook-checks.ts";
@@ -37,7 +37,7 @@ export class RolloutWorld {
   readonly swarm: RolloutSwarm;
   readonly checks = new Checks(this);
   readonly hooks = new HookChecks(this);
-  readonly attendants = names.map((name) => new Attendant(this, name));
+  readonly attendants = names.map((name) => new SimAttendant(this, name));
   readonly network: RolloutNetwork;
   readonly nemesis = new Nemesis(this);
   readonly operator: Operator;
@@ -173,7 +173,7 @@ export class RolloutWorld {
     for (const [key, value] of changes)
       if (key.endsWith("/progress")) this.#promotions(name, value as Progress, controller);
     this.writes++;
-    if (this.writes > 10_000) this.violate("(g) owners write without end");
+    if (this.writes > 2_000) this.violate("(g) owners write without end");
     if (this.#kill?.write !== this.writes) return undefined;
     const { remedy, when } = this.#kill;
     this.killProcess(controller, remedy === "restart" ? this.random.between(1_000, 200_000) : 1_500_000);
