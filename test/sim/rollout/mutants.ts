@@ -1,5 +1,5 @@
 import type { Mutant } from "../mutants.ts";
-import { missing, type RolloutSwarm } from "./swarm.ts";
+import { missing, undisturbed, type RolloutSwarm } from "./swarm.ts";
 
 interface RolloutMutant extends Omit<Mutant, "swarm"> {
   /** What has to go wrong for it to show, where few seeds have that. */
@@ -134,14 +134,18 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   together: {
     why: "two controllers go at once",
     swarm: {
-      withControllers: true,
+      ...undisturbed,
+      controllers: 5,
       workers: 0,
+      withControllers: true,
       maxUnavailable: 3,
-      rollbacks: true,
       approval: "auto",
+      hooks: false,
+      gates: false,
       bad: 0,
-      gates: true,
-      badHooks: 0.3,
+      cancels: false,
+      rollbacks: true,
+      duration: 800_000,
     },
     edits: [
       {
@@ -304,6 +308,13 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
         from: "if (report?.epoch !== word) known",
         to: "if (word === undefined) known",
       },
+    ],
+  },
+  lostorder: {
+    why: "an order that could not be given to the updater is not asked for again",
+    swarm: { drop: 0.3 },
+    edits: [
+      { file: "agent/carry-orders.ts", from: "if (!either.aborted) onLost();", to: "if (either.aborted) onLost();" },
     ],
   },
   deafend: {
