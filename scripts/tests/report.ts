@@ -32,7 +32,7 @@ export function jobLine(result: JobResult): string {
   return `${word.padEnd(6)} ${pad(seconds)} s ${pad(cpu)} s CPU  ${job.name}: ${countsLine(counts)}`;
 }
 
-/** Tests, CPU and time by suite, the ten jobs that took longest with what ran beside them, and what failed. */
+/** Tests, CPU and time by suite, the ten jobs that took longest with what ran beside them, the ten files that computed most, and what failed. */
 export function drawReport(
   results: readonly JobResult[],
   flaky: readonly JobResult[],
@@ -55,6 +55,14 @@ export function drawReport(
       const others = beside.slice(0, 4).join("; ");
       return `${pad(seconds)} s ${pad(cpu)} s CPU  ${job.name} (beside it ${beside.length}${others ? `: ${others}` : ""})`;
     }),
+    "== the ten files that computed most",
+    ...results
+      .flatMap(({ job, cpu, files }) =>
+        Object.entries(files).map(([name, file]) => ({ name, cpu: job.files.length > 1 ? file.cpu : cpu })),
+      )
+      .toSorted((a, b) => b.cpu - a.cpu)
+      .slice(0, 10)
+      .map(({ name, cpu }) => `${pad(cpu)} s CPU  ${name}`),
     ...flaky.flatMap(({ failed }) =>
       failed.map(
         ({ file, title, message }) => `failed once, passed when run again alone: ${file}: ${title}: ${message}`,
@@ -70,10 +78,7 @@ export function drawReport(
 export function timesOf(results: readonly JobResult[], least = 1.5): Times {
   const rows = results.flatMap(({ job, files, seconds, cpu }) => {
     if (job.files.length <= 1) return [[job.name, [round(seconds), round(cpu)]] as const];
-    const all = Object.values(files).reduce((total, file) => total + file.seconds, 0);
-    return Object.entries(files).map(
-      ([name, file]) => [name, [round(file.seconds), round((cpu * file.seconds) / (all || 1))]] as const,
-    );
+    return Object.entries(files).map(([name, file]) => [name, [round(file.seconds), round(file.cpu)]] as const);
   });
   return Object.fromEntries(rows.filter(([, [seconds]]) => seconds >= least).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }

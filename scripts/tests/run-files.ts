@@ -6,8 +6,8 @@ import { cpuSeconds } from "#support/cpu.ts";
 import { root } from "./suites.ts";
 
 /**
- * One job's process: node run-files.ts --result FILE --timeout MS [--bail] TESTFILE…: runs the files by mocha and leaves counts, seconds by file
- * and failures in FILE. SIGUSR2 ends it: the test that runs fails at once, so that its hooks clean up; no other test begins.
+ * One job's process: node run-files.ts --result FILE --timeout MS [--bail] TESTFILE…: runs the files by mocha and leaves counts, seconds and
+ * CPU by file and failures in FILE. SIGUSR2 ends it: the test that runs fails at once, so that its hooks clean up; no other test begins.
  */
 export interface FilesResult {
   readonly files: Readonly<Record<string, FileCounts>>;
@@ -21,6 +21,8 @@ interface FileCounts {
   failed: number;
   skipped: number;
   seconds: number;
+  /** CPU seconds, loading apart. */
+  cpu: number;
 }
 
 const text = { type: "string" } as const;
@@ -34,7 +36,7 @@ const files: Record<string, FileCounts> = {};
 const failed: { file: string; title: string; message: string }[] = [];
 const nameOf = (of: { file?: string | undefined }): string => (of.file ? relative(root, of.file) : "(none)");
 const countsOf = (of: { file?: string | undefined }): FileCounts =>
-  (files[nameOf(of)] ??= { passed: 0, failed: 0, skipped: 0, seconds: 0 });
+  (files[nameOf(of)] ??= { passed: 0, failed: 0, skipped: 0, seconds: 0, cpu: 0 });
 const addTime = (of: { file?: string | undefined; duration?: number | undefined }): void => {
   countsOf(of).seconds += (of.duration ?? 0) / 1000;
 };
@@ -43,6 +45,13 @@ const runner = mocha.run(() => {
   if (values.result)
     writeFileSync(values.result, JSON.stringify({ files, failed, cpu: cpuSeconds() } satisfies FilesResult));
   process.exit(failed.length > 0 ? 1 : 0);
+});
+let counted = cpuSeconds();
+runner.on("suite end", (suite) => {
+  if (suite.parent?.root !== true) return;
+  const now = cpuSeconds();
+  countsOf(suite).cpu += now - counted;
+  counted = now;
 });
 runner.on("test end", addTime);
 runner.on("hook end", addTime);

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FilesResult } from "./run-files.ts";
 import { root, type Job } from "./suites.ts";
@@ -37,6 +37,7 @@ export function startJob(job: Job): Running {
     detached: true,
   });
   closeSync(log);
+  if (job.class !== "machine" && child.pid !== undefined) standBack(child.pid);
   const signal = (pid: number, name: NodeJS.Signals): void => {
     try {
       if (child.pid !== undefined) process.kill(pid, name);
@@ -65,6 +66,18 @@ export function startJob(job: Job): Running {
   return { job, beside, ended, end };
 }
 
+/** Emulated machines are the longest chain of jobs, so all others leave the processor to them (sched(7)). */
+function standBack(pid: number): void {
+  const nice = 10;
+  try {
+    setPriority(pid, nice);
+    // Where the scheduler weighs whole sessions, that of the session counts.
+    writeFileSync(`/proc/${pid}/autogroup`, String(nice));
+  } catch {
+    // The job has ended, or this kernel does not weigh sessions: it is slower, and right all the same.
+  }
+}
+
 function argumentsOf(job: Job, result: string): string[] {
   const script = (name: string): string[] => ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, name)];
   if (job.check) return [...script("run-check.ts"), result, job.check];
@@ -81,6 +94,6 @@ function readResult(file: string): FilesResult | undefined {
 
 function broken({ name, files }: Job, message: string): FilesResult {
   const file = files[0] ?? name;
-  const counts = { passed: 0, failed: 1, skipped: 0, seconds: 0 };
+  const counts = { passed: 0, failed: 1, skipped: 0, seconds: 0, cpu: 0 };
   return { files: { [file]: counts }, failed: [{ file, title: name, message }], cpu: 0 };
 }

@@ -8,13 +8,16 @@ const shares: Readonly<Record<JobClass, { readonly share: number; readonly slots
 };
 
 /**
- * The job that starts next, or none as long as the machine is full: an emulated machine before all others, since there is one at a
- * time and they take longest; then the longest that has room. `cores` may be kept busy, and half a core more.
+ * The job that starts next, or none as long as the machine is full: an emulated machine before all others, since they take
+ * longest, and one at a time as long as other jobs wait; then the longest that has room. `cores` may be kept busy, and half
+ * a core more.
  */
 export function nextJob(waiting: readonly Job[], running: readonly Job[], cores: number): Job | undefined {
   const busy = running.reduce((sum, job) => sum + shares[job.class].share, 0);
+  const onlyMachinesWait = waiting.every((job) => job.class === "machine");
   const hasRoom = (job: Job): boolean => {
-    const { share, slots } = shares[job.class];
+    const { share } = shares[job.class];
+    const slots = onlyMachinesWait ? cores : shares[job.class].slots;
     const alike = running.filter((other) => other.class === job.class).length;
     return running.length === 0 || (alike < slots && busy + share <= cores + 0.5);
   };

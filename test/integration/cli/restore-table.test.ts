@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { tablesFolder } from "#engine/tables/saved-tables.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import { openShell } from "#support/terminal.ts";
@@ -126,6 +127,48 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     const [, oldest = ""] = /the oldest: ([0-9a-f]{12}), /.exec(stderr) ?? [];
     const back = await restore(name(), "--save", oldest);
     expect([back.code, content().equals(half)], back.stdout).to.deep.equal([0, false]);
+  });
+
+  it("puts back nothing that is damaged here, or was of another size, or in place of what cannot be saved first", async () => {
+    disk?.write(randomBytes(512));
+    const grantSome = ["--grant", `${name()}:${"0".repeat(16)}`];
+    const granted = await project.kcore("state", "apply", "nothing", "--on", "here", ...grantSome);
+    const [, save = ""] = /saved the table of .* \(([0-9a-f]{12})\)/.exec(granted.stdout) ?? [];
+    disk?.write(randomBytes(512));
+    const before = content();
+
+    const folder = tablesFolder(project.project);
+    const isOfSave = (path: string): boolean => path.includes(save) && path.endsWith("pieces.gz");
+    const pieces = join(folder, readdirSync(folder, { recursive: true, encoding: "utf8" }).find(isOfSave) ?? "");
+    const bytes = readFileSync(pieces);
+    writeFileSync(pieces, bytes.subarray(0, -20));
+    expect((await restore(name(), "--save", save)).stderr).to.contain("DISK_SAVE_CORRUPT");
+    writeFileSync(pieces, bytes);
+
+    const apply = (size: number, ...more: readonly string[]): Promise<Ended> => {
+      const saved = { source: copy, pieces: [{ offset: 0, length: 512, sha256: "0".repeat(64) }] };
+      const params = JSON.stringify({ kind: "disk", disk: { byId: name() }, size, ...saved });
+      return project.kcore("state", "apply", "kcore/restore-table", "--on", "here", "--params", params, ...more);
+    };
+    const copy = join(project.path, "pieces.gz");
+    writeFileSync(copy, bytes);
+    const size = disk?.size ?? 0;
+    expect((await apply(size - 1024 ** 2)).stdout).to.contain("DISK_SAVE_UNFIT");
+    const mayRestore = ["--grant", `${name()}:restore`];
+    const refused = await apply(size, ...mayRestore);
+    const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(refused.stdout) ?? [];
+    expect(grant, refused.stdout).to.not.equal("");
+    // The folder of saves takes nothing any more.
+    renameSync(folder, `${folder}.away`);
+    writeFileSync(folder, "");
+    try {
+      const unsaved = await apply(size, ...mayRestore, "--grant", grant);
+      expect(unsaved.stdout).to.contain("could not be saved").and.contain("DISK_NOT_SAVED");
+    } finally {
+      rmSync(folder);
+      renameSync(`${folder}.away`, folder);
+    }
+    expect(content().equals(before)).to.equal(true);
   });
 
   it("removes nothing but marks of its own, whatever a header that came back calls itself (S-6)", async () => {

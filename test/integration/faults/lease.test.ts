@@ -1,8 +1,9 @@
 import { expect } from "chai";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Step } from "#engine/step/define.ts";
+import { Secret } from "#engine/step/secret.ts";
 import { sh } from "#engine/step/sh.ts";
 import { eventually } from "#support/cluster.ts";
 import { startDelayLine } from "#support/delay-line.ts";
@@ -55,6 +56,26 @@ describe("the lease of a run", () => {
       expect([outcome, run.outcomes()]).to.deep.equal(["done", ["slow changed", "next changed"]]);
     } finally {
       await line.close();
+      await sshd.stop();
+    }
+  });
+
+  it("F-2 ends a run that nobody follows any more, and nothing secret of it stays", async () => {
+    const sshd = await startSshd({ config: ["SetEnv K_LEASE=1"] });
+    try {
+      const endpoint = { ...sshd.endpoint(), name: "n1" };
+      const run = sessionOn(join(folder, "state"), { runId: "left", endpoint, retryDelays: [] });
+      const apply = sh`echo ${new Secret("hunter2")} >/dev/null; sleep 1`;
+      const drafts = [draftOf("secret", { want: {}, probe: sh``, apply, always: true })];
+      const work = run.session.perform([{ stage: "s", drafts }]);
+      await run.seen(({ type }) => type === "step.started");
+      const left = join(folder, "state", "runs", "left");
+      expect(readdirSync(left)).to.include("blobs");
+      await run.session.host()?.close();
+      expect((await work).outcome).to.equal("unreachable");
+      await eventually(() => readFileSync(join(left, "journal"), "utf8").endsWith(" bye abandoned\n"));
+      expect(readdirSync(left)).to.not.include("blobs");
+    } finally {
       await sshd.stop();
     }
   });

@@ -25,7 +25,15 @@ describe("the order of test jobs", () => {
   it("has six that wait at most, and one emulated machine", () => {
     expect(nextJob(waits, waits.slice(0, 5), 8)?.name).to.equal("w0");
     expect(nextJob(waits, waits.slice(0, 6), 8)).to.equal(undefined);
-    expect(nextJob([job("vm2", "machine", 1)], [job("vm1", "machine", 1)], 8)).to.equal(undefined);
+    expect(nextJob([job("vm2", "machine", 1), ...waits], [job("vm1", "machine", 1)], 8)?.name).to.equal("w0");
+  });
+
+  it("emulates as many machines as there are cores when nothing else waits", () => {
+    const [vm1, vm2, vm3] = ["vm1", "vm2", "vm3"].map((name) => job(name, "machine", 9)) as [Job, Job, Job];
+    expect(nextJob([vm2, vm3, ...waits], [vm1], 2)?.name).to.equal("w0");
+    expect(nextJob([vm2, vm3], [vm1, ...waits.slice(0, 1)], 2)?.name).to.equal("vm2");
+    expect(nextJob([vm2, vm3], [vm1, ...computes.slice(0, 1)], 2)).to.equal(undefined);
+    expect(nextJob([vm3], [vm1, vm2], 2)).to.equal(undefined);
   });
 
   it("starts whatever there is on a machine that does nothing", () => {

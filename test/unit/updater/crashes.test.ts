@@ -127,6 +127,16 @@ describe("the updater, cut off", () => {
     expect(look(world)).to.deep.equal(["activated", young, young]);
   });
 
+  it("has no time without an end where the power fails again and again", async () => {
+    const reaches = { what: "", before: ["prepare"], step: "activate", behaviour: { reaches: false } } as const;
+    const world = await ready({ ...reaches, ends: ["", "", ""] });
+    world.onEffect = (what) => {
+      if (what === "sleep" && world.journal().doing?.stage === "begun") throw new ProcessEnds("without power");
+    };
+    await world.live(() => world.powerCut());
+    expect(look(world)).to.deep.equal(["failed", old, old]);
+  });
+
   for (const hasBoot of [false, true])
     it(`is back in its time when the disk takes nothing any more${hasBoot ? ", behind a power cut" : ""}, and says so when it does again`, async () => {
       const reaches = { what: "", before: ["prepare"], step: "activate", behaviour: { reaches: false } } as const;

@@ -613,11 +613,15 @@ describe("the updater", () => {
       expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
     });
 
-    it("is not fenced by what nobody signed", async () => {
+    it("is not fenced by what nobody signed, and answers it only at rest", async () => {
       const world = prepared();
       const statement = statementOf(young, quick);
-      await world.give(statement, "prepare", "activate");
-      world.order("fence", statement, { epoch: 9, owner: "c9", seq: 1 }, "Zm9yZ2Vk");
+      const forge = () => world.order("fence", statement, { epoch: 9, owner: "c9", seq: 1 }, "Zm9yZ2Vk");
+      await world.give(statement, "prepare");
+      onceAt(world, "systemctl restart", forge);
+      await world.give(statement, "activate");
+      expect(world.said.filter(({ fence }) => fence.owner === "c9")).to.deep.equal([]);
+      forge();
       await world.live();
       expect([world.report()?.fence.owner, failureOf(world)]).to.deep.equal(["c9", ["failed", "refused"]]);
       world.order("roll_back", statement, { seq: 20 });

@@ -1,10 +1,11 @@
 import { expect } from "chai";
-import { mergeKindOf } from "#controller/cluster/registers.ts";
+import { kindOf, kinds, mergeKindOf } from "#controller/cluster/registers.ts";
 import { protocols } from "#controller/replica/messages.ts";
 import { conflictId } from "#crdt/conflict.ts";
 import { Digest } from "#crdt/digest.ts";
 import { encodeStamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";
+import type { MergeKind } from "#crdt/merge-kind.ts";
 import type { Register } from "#crdt/register.ts";
 
 const [a, b]: readonly [Register, Register] = [
@@ -55,26 +56,32 @@ describe("replication protocol 1 (F-29)", () => {
     expect(conflictId(a.key, [other, a])).to.equal(conflictId(a.key, [a, other]));
   });
 
-  it("merges each key in this way", () => {
-    const node = "node/6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
-    const id = "controller/6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+  it("merges each key in this way, and knows no other kind of key", () => {
+    const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
     const hash = "0".repeat(64);
-    const kinds = {
+    const ofNode = "reg expected net storage label/tier role/worker taint/k".split(" ");
+    const ofController = "auth addr version settings sub-ca".split(" ");
+    const merges: Readonly<Record<MergeKind, readonly string[]>> = {
       lww: [
-        ...["reg", "expected", "net", "storage", "label/tier", "role/worker", "taint/k"].map(
-          (name) => `${node}/${name}`,
-        ),
-        ...["auth", "addr", "version", "settings", "sub-ca"].map((name) => `${id}/${name}`),
+        ...ofNode.map((name) => `node/${id}/${name}`),
+        ...ofController.map((name) => `controller/${id}/${name}`),
         "object/Cluster/main",
         "cluster/config/dns",
+        ...["head", "approved", "wish/cancel", `hook/${id}/drain`].map((name) => `update/u/${name}`),
         // What no version knows yet.
         "quota/team-a",
       ],
-      approval: [`${node}/approval`],
-      first: [`${node}/removed`, `operator/ann/key/${hash}`, `revoked/${hash}`, "cert/0a"],
-      "remove-wins": ["conflict/4e4e3ba010c58a0c"],
+      approval: [`node/${id}/approval`],
+      first: [
+        ...[`node/${id}/removed`, `operator/ann/key/${hash}`, `revoked/${hash}`, "cert/0a"],
+        ...["claim", "grant"].map((name) => `update/u/${name}/1/${id}`),
+      ],
+      epoch: ["owner", "progress", `node/${id}`, `report/${id}`].map((name) => `update/u/${name}`),
+      "remove-wins": ["conflict/4e4e3ba010c58a0c", `node/${id}/reject/0`],
     };
-    for (const [kind, keys] of Object.entries(kinds))
+    for (const [kind, keys] of Object.entries(merges))
       for (const key of keys) expect(mergeKindOf(key), key).to.equal(kind);
+    const known = new Set(Object.values(merges).flat().map(kindOf));
+    expect([...known]).to.have.members([...Object.keys(kinds), undefined]);
   });
 });

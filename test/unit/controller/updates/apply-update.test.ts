@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { applyUpdate, type ApplyParts } from "#controller/updates/apply-update.ts";
+import { bundleOf } from "#support/update-world.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { createTestCluster, type TestCluster } from "#support/cluster.ts";
 import { signUpdate } from "#support/signed-update.ts";
@@ -39,30 +40,62 @@ describe("an update that is applied", () => {
     });
   });
 
-  it("is one manifest for each generation, also when two come at once", async () => {
-    const known = await new KnownUpdates().nodes("n1");
-    const { cluster: name, rootPem } = cluster.authority;
-    const parts = {
-      ...known.parts,
-      cluster: name,
-      rootPem: () => rootPem,
-      clock: Date.now,
-      bundles: { list: () => Promise.resolve([]) },
+  describe("at a controller that knows the nodes", () => {
+    let known: KnownUpdates;
+    beforeEach(async () => (known = await new KnownUpdates().nodes("n1")));
+    afterEach(() => known.stop());
+
+    interface Applied {
+      readonly signed?: Parameters<typeof signUpdate>[2];
+      readonly parts?: Partial<ApplyParts>;
+      readonly name?: string;
+    }
+    const systemOf = (rev: string) => ({
+      target: { flakeRef: "github:acme/systems", flakeRev: rev.repeat(40) },
+      selector: { allNodes: true },
+    });
+    const applyAs = (rev: string, { signed, parts, name = "spring" }: Applied = {}): Promise<unknown> => {
+      const own: ApplyParts = {
+        ...known.parts,
+        cluster: cluster.authority.cluster,
+        rootPem: () => cluster.authority.rootPem,
+        clock: Date.now,
+        bundles: { list: () => Promise.resolve([]) },
+        ...parts,
+      };
+      const statement = signUpdate(cluster, "spring", signed ?? { spec: systemOf(rev) });
+      return applyUpdate(own, name, { signed: statement }, { by: "ann", at: "" }).catch((error: unknown) => error);
     };
-    const applyAs = (flakeRev: string): Promise<unknown> => {
-      const target = { flakeRef: "github:acme/systems", flakeRev: flakeRev.repeat(40) };
-      const signed = signUpdate(cluster, "spring", { spec: { target, selector: { allNodes: true } } });
-      return applyUpdate(parts, "spring", { signed }, { by: "ann", at: "" }).catch((error: unknown) => error);
-    };
-    try {
+
+    it("is one manifest for each generation, also when two come at once", async () => {
       const first = await Promise.all([applyAs("a"), applyAs("b")]);
       expect(first[0]).to.deep.include({ result: "created", generation: 1 });
       expect(first[1]).to.deep.include({ status: 409, code: "MATCH_FAILED" });
       const next = await Promise.all([applyAs("c"), applyAs("d")]);
       expect(next[0]).to.deep.include({ result: "updated", generation: 2 });
       expect(next[1]).to.deep.include({ status: 409, code: "MATCH_FAILED" });
-    } finally {
-      known.stop();
-    }
+    });
+
+    const runtime = { target: { version: "2.0" }, selector: { allNodes: true } };
+    const refused: Readonly<Record<string, Applied & { readonly code: string }>> = {
+      "under another name than it was signed for": { name: "winter", code: "API_INVALID" },
+      "at another controller than its owner": { parts: { controllerId: "c2" }, code: "UPDATE_OWNED" },
+      "without a majority": { parts: { majority: { isHeld: () => false } }, code: "UPDATE_NO_MAJORITY" },
+      "when its plan names what keeps it from going": {
+        signed: { spec: { ...systemOf("b"), selector: { nodeIds: ["n9"] } } },
+        code: "UPDATE_BLOCKED",
+      },
+      "without the bundle that it brings": {
+        signed: { spec: runtime, bundle: bundleOf("2.0") },
+        code: "UPDATE_BUNDLE_UNKNOWN",
+      },
+    };
+    for (const [what, { code, ...applied }] of Object.entries(refused))
+      it(`is refused ${what}`, async () => {
+        await applyAs("a");
+        const held = known.parts.index.read("spring")?.head.value;
+        expect(await applyAs("b", applied)).to.have.property("code", code);
+        expect(known.parts.index.read("spring")?.head.value).to.deep.equal(held);
+      });
   });
 });

@@ -15,7 +15,13 @@ const motd: Extract<StepData, { kind: "file" }> = {
 const found = ["m 81a4 /etc/motd", `${blobOf("hi\n").sha256}  /etc/motd`];
 
 /** A step with these step keys, whose module wants /etc/motd. */
-function compiled(keys: Partial<PlannedStep>, step: Partial<Step> = {}): CompiledStep {
+function compiled(
+  keys: Partial<PlannedStep>,
+  step: Partial<Step> = {},
+  randomName = (): string => {
+    throw new Error("the step has no sensitive blob");
+  },
+): CompiledStep {
   const plan: PlannedStep = {
     id: "s/a",
     title: "a",
@@ -29,9 +35,6 @@ function compiled(keys: Partial<PlannedStep>, step: Partial<Step> = {}): Compile
     onFailure: [],
     sensitive: false,
     ...keys,
-  };
-  const randomName = (): string => {
-    throw new Error("the step has no sensitive blob");
   };
   return compileStep(plan, { owes: [], randomName });
 }
@@ -69,6 +72,7 @@ describe("a step that is pure data", () => {
     restartOn: alone,
     onChanges: { onChanges: ["s/b"] },
     onFailure: { onFailure: ["s/b"] },
+    risk: { risk: "connectivity" },
   };
   for (const [key, given] of Object.entries(keys))
     it(`has a shell of its own under \`${key}\``, () => {
@@ -87,6 +91,19 @@ describe("a step that is pure data", () => {
       expect(compiled({}, { data })).to.deep.include({ quick: [] });
       expect(compiled({}, { data })).to.not.have.property("data");
     });
+});
+
+describe("a sensitive step", () => {
+  it("has its content under a random name: one by the content would tell what it is", () => {
+    const apply = sh`cp ${blobOf("secret", { sensitive: true })} /etc/motd`;
+    expect([...compiled(alone, { apply }, () => "7a9c").blobs.keys()]).to.deep.equal(["7a9c"]);
+  });
+
+  it("shows no difference, whether its key or its module calls it sensitive", () => {
+    const shows = (keys: Partial<PlannedStep>, step: Partial<Step> = {}): boolean =>
+      compiled({ ...alone, ...keys }, { show: sh`cat /etc/motd`, ...step }).skeleton.includes("kt_show=");
+    expect([shows({}), shows({ sensitive: true }), shows({}, { sensitive: true })]).to.deep.equal([true, false, false]);
+  });
 });
 
 describe("the evidence of a step in a shell of its own", () => {

@@ -1,9 +1,10 @@
 import { expect } from "chai";
+import { blobOf } from "#engine/step/blob.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Step } from "#engine/step/define.ts";
 import { serviceRunning } from "#engine/modules/service-running.ts";
-import { compileStep } from "#engine/program/compile-step.ts";
-import { timeoutOf } from "#engine/program/compile-step.ts";
+import { BatchPlanner } from "#engine/program/batch.ts";
+import { compileStep, timeoutOf } from "#engine/program/compile-step.ts";
 import { segmentText } from "#engine/program/segment.ts";
 import { stepOf } from "#support/steps.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
@@ -59,6 +60,31 @@ describe("a step's timeout", () => {
     expect(timeoutWith({ timeout: 0.2 })).to.equal(1);
     expect(timeoutWith({ retry: { attempts: 15, interval: 0.1 } })).to.equal(77);
   });
+});
+
+describe("the batches of a segment", () => {
+  const cases: Readonly<Record<string, readonly [paths: string, places: string]>> = {
+    "hold steps of one kind in one wave": ["d/a d/b", "batch 1, 1"],
+    "have a wave for each kind": ["d/a f/b", "batch 1, 2"],
+    "have a wave for what lies beneath a path of the one before": ["d/a d/a/b", "batch 1, 2"],
+    "hold no path twice": ["f/a f/a", "batch 1, batch 1"],
+    "hold nothing above a path of theirs": ["f/a/b d/a", "batch 1, batch 1"],
+    "hold nothing beneath a file": ["f/a f/a/b", "batch 1, batch 1"],
+  };
+  for (const [what, [paths, places]] of Object.entries(cases))
+    it(what, () => {
+      const planner = new BatchPlanner();
+      const placed = paths.split(" ").map((text) => {
+        const path = text.slice(1);
+        const { opens, wave } = planner.place(
+          text.startsWith("d")
+            ? { kind: "directory", path, makeDirs: false }
+            : { kind: "file", path, makeDirs: false, blob: blobOf("") },
+        );
+        return `${opens ? "batch " : ""}${wave}`;
+      });
+      expect(placed.join(", ")).to.equal(places);
+    });
 });
 
 describe("a segment's text", () => {

@@ -75,6 +75,11 @@ describe("matchTargets", () => {
       ]);
   });
 
+  it("refuses what is nested without an end", () => {
+    for (const expression of [`${"not ".repeat(33)}n1`, `${"(".repeat(33)}n1${")".repeat(33)}`])
+      expect(problemsIn(() => match(expression))[0]).to.include("nested too deeply [TARGET_SYNTAX]");
+  });
+
   it("never turns a mistake into all nodes (S-25)", () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 12 }), (text) => {

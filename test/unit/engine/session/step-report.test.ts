@@ -2,6 +2,7 @@ import { expect } from "chai";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { StepReport } from "#engine/session/step-report.ts";
+import { UntoldSteps } from "#engine/session/untold-steps.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 
@@ -26,6 +27,14 @@ function reportWith(recorded: readonly Outcome[]) {
   const told = () => events.map((event) => ("outcome" in event ? `${event.type} ${event.outcome}` : event.type));
   return { report, attempt, told };
 }
+
+describe("what a node's journal tells of steps that are not known yet", () => {
+  it("S-4: is kept up to 8 MiB", () => {
+    const untold = new UntoldSteps();
+    for (let at = 0; at < 10; at++) untold.hear({ type: "note", rest: `${key} ${"x".repeat(1 << 20)}` }, () => false);
+    expect(untold.of(key)).to.have.length(7);
+  });
+});
 
 describe("what a node's frames tell of its steps", () => {
   it("F-3: tells nothing again that the record of a resumed run holds", () => {
@@ -91,20 +100,43 @@ describe("what a node's frames tell of its steps", () => {
     expect(report.registered(key)).to.deep.include({ changed: false, rc: 3 });
   });
 
-  it("S-7: points to the argument of a failed step, but shows no line of a sensitive one", () => {
+  it("tells as changed what was in order once its change had been cut off", () => {
+    const { report, told } = reportWith([]);
+    report.take({ type: "start", rest: key });
+    report.take({ type: "apply", rest: `${key} apply` });
+    report.take({ type: "start", rest: key });
+    report.take({ type: "end", rest: `${key} ok 0` });
+    expect(told().at(-1)).to.equal("step.finished changed");
+  });
+
+  it("S-4: listens no more to a node that begins a step again and again", () => {
+    const { report } = reportWith(["failed", "failed"]);
+    const begin = (times: number): void => {
+      for (let at = 0; at < times; at++) report.take({ type: "start", rest: key });
+    };
+    begin(34);
+    expect(() => begin(1)).to.throw("n1 sent the start of “config” 32 times");
+  });
+
+  it("S-7: points to the argument of a failed step, but shows no line or output of a sensitive one", () => {
     const place = { file: "states/test.yaml", line: 3, column: 9 };
+    let outputs = 0;
+    const emit = ({ type }: RunEventBody) => void (outputs += type === "step.output" ? 1 : 0);
     const problem = (sensitive: boolean) => {
-      const report = new StepReport({ node: "n1", emit: () => undefined, recorded: new Map() });
+      const report = new StepReport({ node: "n1", emit, recorded: new Map() });
       const one = { ...draft, argumentAt: () => place };
       report.add(key, one, "s");
       const rendered = draftOf("config", { want: {}, probe: sh`:` }, { sensitive }).render({ steps: new Map() });
       if (rendered.kind === "step") report.plan(key, rendered.plan);
       report.take({ type: "start", rest: key });
+      report.take({ type: "out", rest: `${key}.o.0 0 0 0`, bytes: Buffer.from("text") });
       report.take({ type: "end", rest: `${key} failed 13` });
       return report.problemOf(key);
     };
     expect(problem(false)).to.deep.include({ at: place }).and.to.not.have.property("conceal");
+    expect(outputs).to.equal(1);
     expect(problem(true)).to.deep.include({ at: draft.at, conceal: true });
+    expect(outputs).to.equal(1);
   });
 
   it("M1: knows no outcome but its own words", () => {

@@ -70,7 +70,7 @@ describe("the disk of a name", () => {
     const { problem } = await find({ "kcore-a": "S1", "kcore-b": undefined }, "naa.5000c5", {
       "kcore-a": "naa.5000c5",
     });
-    expect(problem?.code).to.equal("DISK_NOT_FOUND");
+    expect(problem?.message).to.equal("no disk with serial naa.5000c5");
   });
 
   it("is none where no disk has it, or several have", async () => {

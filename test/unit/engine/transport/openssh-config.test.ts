@@ -48,6 +48,7 @@ describe("what OpenSSH is told", () => {
       "Host *",
     ]);
     expect(config).to.include("  StrictHostKeyChecking yes\n").and.include("  BatchMode yes\n");
+    expect(config).to.include("  ForwardAgent no\n");
     expect(config.split("\n").slice(-3)).to.deep.equal([
       'Include "/home/100%%/.ssh/config"',
       'Include "/etc/ssh/ssh_config"',
