@@ -5,10 +5,10 @@ import type { Controllers } from "#api/ask.ts";
 import { fetchBundle } from "#api/bundle-transfer.ts";
 import { describeError, type Log } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
 import type { Order } from "#rollout/order.ts";
 import type { Bundle, SignedStatement, Statement } from "#rollout/spec.ts";
 import { bundleFile, bundlesFolder, writeOrder } from "#updater/files.ts";
+import { carryOrders, type Courier } from "./carry-orders.ts";
 
 export interface CourierParts {
   /** The folder of updates. */
@@ -20,50 +20,21 @@ export interface CourierParts {
   readonly log: Log;
 }
 
-/** Brings orders to the updater, one after the other: the last one is what lies there, whatever the others took. */
-export interface Courier {
-  /** What an order needs is fetched first. A later order ends that: nobody waits for the former one any more. */
-  readonly bring: (order: Order, onLost: () => void) => void;
-  readonly stop: () => Promise<void>;
-}
-
 const pauseMs = { shortest: 500, longest: 15_000 } as const;
 
 export function openCourier({ signal, ...parts }: CourierParts): Courier {
   const { folder, log, verify } = parts;
-  let last = new AbortController();
-  let bringing: Promise<void> = Promise.resolve();
-  const carry = async (order: Order, either: AbortSignal): Promise<void> => {
-    if (either.aborted) return;
-    // What was prepared lies in the store by now.
-    if (order.step === "activate" || order.step === "roll_back")
-      await rm(bundlesFolder(folder), { recursive: true, force: true });
-    const bundle = order.step === "prepare" ? await bundleOf(order, verify) : undefined;
-    const problem = bundle && (await fetchFor(bundle, { ...parts, signal: either }));
-    if (!either.aborted) await writeOrder(folder, { ...order, ...defined({ problem }) });
-  };
-  return {
-    bring(order, onLost) {
-      const { step, fence } = order;
-      const { name: update, epoch, seq } = fence;
-      log.info("an order of an update", { update, step, epoch, seq });
-      last.abort();
-      last = new AbortController();
-      const either = AbortSignal.any([signal, last.signal]);
-      bringing = bringing
-        .then(() => carry(order, either))
-        .catch(async (error: unknown) => {
-          if (either.aborted) return;
-          log.error("an order could not be given to the updater", describeError(error));
-          await sleep(pauseMs.longest, undefined, { signal: either }).catch(() => undefined);
-          if (!either.aborted) onLost();
-        });
+  return carryOrders({
+    log,
+    signal,
+    dropBundles: () => rm(bundlesFolder(folder), { recursive: true, force: true }),
+    async fetch(order, either) {
+      const bundle = await bundleOf(order, verify);
+      return bundle && fetchFor(bundle, { ...parts, signal: either });
     },
-    async stop() {
-      last.abort();
-      await bringing;
-    },
-  };
+    write: (order) => writeOrder(folder, order),
+    sleep: (ms, either) => sleep(ms, undefined, { signal: either }),
+  });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
+import type { UpdateView } from "#api/update-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { verifyStatement } from "#pki/statement.ts";
@@ -8,10 +8,10 @@ import { Statement, type UpdateSpec } from "#rollout/spec.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Say } from "../terminal/say.ts";
 import { askUpdates } from "./ask-updates.ts";
+import { attendTo, type Asked, type Attendant } from "./attend.ts";
 import { takePlace } from "./attendant-place.ts";
 import { attendedAddress, attendedNode, type AttendedNode } from "./attended-node.ts";
 import { hooksOf, type Hook } from "./hooks.ts";
-import { latestWord } from "./latest-word.ts";
 import { runHook, type HookEnd } from "./run-hook.ts";
 import { updateFolder } from "./updates-folder.ts";
 
@@ -22,16 +22,6 @@ export interface AttendantOptions {
   readonly project: string;
   readonly passphraseFile?: string;
   readonly say: Say;
-}
-
-/** Does what a rollout asks of the bastion, and answers. */
-export interface Attendant {
-  /** How the rollout stands: what it asks now is begun, once. */
-  readonly look: (view: UpdateView) => void;
-  /** Something is still to be done, or is being done. */
-  readonly isNeeded: (view: UpdateView) => boolean;
-  /** Ends what is being done. */
-  readonly close: () => Promise<void>;
 }
 
 /**
@@ -46,123 +36,24 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
     say(`${place.taken === undefined ? "another process" : `the process ${place.taken}`} attends to “${name}” already`);
     return undefined;
   }
-  const end = new AbortController();
-  const begun = new Set<string>();
-  const latest = latestWord();
-  let last: UpdateView | undefined;
-  /** By node: its work is not taken away and given back at once. */
-  const running = new Map<string, Running>();
-  const keyOf = ({ id, hook, seq }: NodeUpdateView, generation: number): string => `${generation} ${id} ${seq} ${hook}`;
-  const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
-    node.hook !== undefined && !begun.has(keyOf(node, generation));
-  const asked = (view: UpdateView): readonly NodeUpdateView[] => view.nodeStatus.filter((node) => isNew(node, view));
-  const begin = (view: UpdateView, node: NodeUpdateView): void => {
-    const key = keyOf(node, view.generation);
-    const stop = new AbortController();
-    const signal = AbortSignal.any([end.signal, stop.signal]);
-    const work = attend(options, { view, node, folder, signal }).catch((error: unknown) => {
-      if (error === noMore) {
-        say(`${node.hostname}: ${node.hook} is ended: ${noMore.message}`);
-        // Should it be asked for after all, it is begun anew.
-        begun.delete(key);
-      } else if (!signal.aborted) say(`${node.hostname}: ${(error as Error).message}`);
-    });
-    begun.add(key);
-    running.set(node.id, { view, node, stop, work });
-    void work.finally(() => {
-      running.delete(node.id);
-      // What had to wait for it waits for no news.
-      if (last && !end.signal.aborted) look(last);
-    });
-  };
-  const look = (told: UpdateView): void => {
-    if (!latest.isLatest(told)) return;
-    const view = { ...told, nodeStatus: told.nodeStatus.filter(latest.isLatestOf) };
-    last = view;
-    for (const node of view.nodeStatus) {
-      const present = running.get(node.id);
-      if (present && isPast(present, view.generation, node, isNew(node, view))) present.stop.abort(noMore);
-    }
-    for (const node of asked(view)) {
-      if (running.size >= mostAtOnce(options, view)) break;
-      if (!running.has(node.id)) begin(view, node);
-    }
-  };
+  const attendant = attendTo({
+    say,
+    carryOut: (asked) => carryOut(options, folder, asked),
+    answer: (said) => askUpdates(cluster, (client) => client.call("answerHook", said, { id: name })),
+    mostAtOnce: (view) => mostAtOnce(options, view),
+    sleep: (ms, signal) => sleep(ms, undefined, { signal }),
+  });
   return {
-    look,
-    isNeeded: (view) => running.size > 0 || asked(view).length > 0,
+    ...attendant,
     async close() {
-      end.abort();
-      await Promise.all([...running.values()].map(({ work }) => work));
+      await attendant.close();
       place.leave();
     },
   };
 }
 
-interface Running {
-  readonly view: UpdateView;
-  readonly node: NodeUpdateView;
-  readonly stop: AbortController;
-  readonly work: Promise<void>;
-}
-
-const noMore = new Error("it is not asked for any more");
-
-/**
- * Whether what is being done is not asked for any more. What is not asked for at the moment may be again, when its node is well; and a controller
- * that lags behind tells what was before.
- */
-function isPast(
-  { view, node: { hook, seq = 0 } }: Pick<Running, "view" | "node">,
-  generation: number,
-  node: NodeUpdateView,
-  isNew: boolean,
-): boolean {
-  if (generation !== view.generation) return generation > view.generation;
-  const { seq: present = 0 } = node;
-  return present === seq ? isNew && node.hook !== hook : present > seq;
-}
-
-interface Asked {
-  readonly view: UpdateView;
-  readonly node: NodeUpdateView;
-  readonly folder: string;
-  readonly signal: AbortSignal;
-}
-
-/** Over when nothing of it runs any more. */
-async function attend(options: AttendantOptions, asked: Asked): Promise<void> {
-  const { hook, hostname } = asked.node;
-  options.say(`${hostname}: ${hook} is begun`);
-  const { left, ...end } = await carryOut(options, asked);
-  options.say(`${hostname}: ${hook} ${end.ok ? "is done" : `failed: ${end.message}`}`);
-  try {
-    await answer(options, asked, end);
-  } finally {
-    await left;
-  }
-}
-
-async function answer({ cluster, name }: AttendantOptions, { view, node, signal }: Asked, end: HookEnd): Promise<void> {
-  const { id, hook = "", seq = 0 } = node;
-  const owner = { id: view.owner.id, epoch: view.owner.epoch };
-  const said = { node: id, generation: view.generation, seq, owner, hook, ...end };
-  for (;;) {
-    try {
-      await askUpdates(cluster, (client) => client.call("answerHook", said, { id: name }));
-      return;
-    } catch (error) {
-      const code = error instanceof KcoreError ? error.problems[0]?.code : undefined;
-      // Somebody else has answered, or its time is over.
-      if (code === "UPDATE_NOT_ASKED") return;
-      if (code !== "API_UNREACHABLE") throw error;
-      await sleep(1_000, undefined, { signal });
-    }
-  }
-}
-
 /** What cannot be done at all has failed, and why is told: the rollout must not wait for it. */
-async function carryOut(options: AttendantOptions, asked: Asked): Promise<HookEnd> {
+async function carryOut(options: AttendantOptions, folder: string, asked: Asked): Promise<HookEnd> {
   const { signal, node } = asked;
   try {
     const spec = signedSpec(options, asked.view);
@@ -171,7 +62,7 @@ async function carryOut(options: AttendantOptions, asked: Asked): Promise<HookEn
     const whose = attendedNode(options.project, spec, node);
     const program = hook.state === undefined ? await commandOf(options, hook, whose) : stateOf(options, hook, whose);
     const log = join(
-      asked.folder,
+      folder,
       `${encodeURIComponent(node.id)}-${hook.name.replaceAll(" ", "-")}-${asked.view.generation}-${node.seq}.log`,
     );
     const end = await runHook({

@@ -10,7 +10,7 @@ import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import { askUpdates, callForUpdate } from "./ask-updates.ts";
-import type { Attendant } from "./attendant.ts";
+import type { Attendant } from "./attend.ts";
 import { drawRollout } from "./draw-rollout.ts";
 import { hasEnded } from "#rollout/records.ts";
 import { drawTransition, transitionsOf } from "./transitions.ts";

@@ -87,10 +87,10 @@ describe("the check of orders", () => {
       "(i) w2 is to be activated by generation 1 of u, undrained",
     );
     const world = await prepared(true);
-    world.hooks.ended("u", { id: "w2", hook: "drain", row: row("draining", 2) }, false);
+    world.hooks.ended("u", { ...row("draining", 2), id: "w2", hook: "drain" }, false);
     expect(activate(world)).to.throw(Violation, "(i) w2");
     const drained = await prepared(true);
-    drained.hooks.ended("u", { id: "w2", hook: "drain", row: row("draining", 2) }, true);
+    drained.hooks.ended("u", { ...row("draining", 2), id: "w2", hook: "drain" }, true);
     expect(activate(drained)).not.to.throw();
   });
 

@@ -1,3 +1,4 @@
+import type { UpdateView } from "#api/update-schemas.ts";
 import { manageControllers } from "#controller/cluster/controllers.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
 import { watchLiveness, type Liveness } from "#controller/cluster/node-lives.ts";
@@ -351,8 +352,32 @@ export class SimController implements Endpoint {
     return update && parts && viewOf(update, knowNodes(parts), parts, this.wall);
   }
 
-  answer(name: string, answer: Parameters<Updates["answerHook"]>[1]): void {
-    this.#do(({ updates }) => updates.answerHook(name, answer));
+  /** The update as an operator, or the bastion, gets it to see. */
+  updateView(name: string): UpdateView | undefined {
+    let view: UpdateView | undefined;
+    this.#do(({ updates }) => {
+      // Its manifest was read with all that it leaves out.
+      view = updates.get(name) as UpdateView;
+      return undefined;
+    });
+    return view;
+  }
+
+  /** What the bastion says of a hook; whether it is taken. */
+  answer(name: string, said: Parameters<Updates["answerHook"]>[1], ended: (isTaken: boolean) => void): void {
+    const boot = this.#boot;
+    const end = (isTaken: boolean): void => {
+      if (this.#boot === boot) ended(isTaken);
+    };
+    this.#do(async ({ updates }) => {
+      try {
+        await updates.answerHook(name, said);
+      } catch (error) {
+        ignore(error);
+        return end(false);
+      }
+      end(true);
+    });
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Row } from "#rollout/records.ts";
 import { isStuck } from "#rollout/hooks.ts";
-import type { Asked } from "./attendant.ts";
+import type { Task } from "./attendant.ts";
 import type { SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { SimOrder } from "./memory.ts";
@@ -18,13 +18,13 @@ export class HookChecks {
     this.#world = world;
   }
 
-  begun(name: string, { id, hook, row }: Done): void {
+  begun(name: string, task: Task): void {
     // By the word of a controller that is cut off, a process that has just begun cannot know better.
-    if (hook === "drain" && !this.#isOver(name, id, row)) this.#drained.add(`${name} ${id}`);
+    if (task.hook === "drain" && !this.#isOver(name, task)) this.#drained.add(`${name} ${task.id}`);
   }
 
   /** Some controller knows a later row of the node. */
-  #isOver(name: string, id: string, { generation, epoch, seq }: Row): boolean {
+  #isOver(name: string, { id, generation, epoch, seq }: Task): boolean {
     return this.#world.controllers.some((controller) => {
       const known = controller.of(name).rows.get(id);
       if (!known || known.generation !== generation) return (known?.generation ?? 0) > generation;
@@ -32,14 +32,15 @@ export class HookChecks {
     });
   }
 
-  ended(name: string, { id, hook = "", row }: Done, isOk: boolean): void {
+  ended(name: string, task: Task, isOk: boolean): void {
     this.#world.figures.hooks++;
     if (!isOk) {
       this.#world.figures.badHooks++;
       return;
     }
-    if (hook === "drain") this.#done.add(`${name} ${id} ${row.generation} drain`);
-    else this.#done.add(rowKey(name, id, row, hook));
+    const { id, hook, generation } = task;
+    if (hook === "drain") this.#done.add(`${name} ${id} ${generation} drain`);
+    else this.#done.add(rowKey(name, id, task, hook));
     if (hook === "undrain") this.#drained.delete(`${name} ${id}`);
   }
 
@@ -85,8 +86,6 @@ export class HookChecks {
 
 const gate = "gate web";
 
-type Done = Omit<Asked, "owner">;
-
 interface Committed {
   readonly name: string;
   readonly id: string;
@@ -94,6 +93,11 @@ interface Committed {
   readonly row: Row;
 }
 
-function rowKey(name: string, id: string, { generation, epoch, owner, seq }: Row, hook: string): string {
+function rowKey(
+  name: string,
+  id: string,
+  { generation, epoch, owner, seq }: Pick<Row, "generation" | "epoch" | "owner" | "seq">,
+  hook: string,
+): string {
   return [name, id, generation, epoch, owner, seq, hook].join(" ");
 }

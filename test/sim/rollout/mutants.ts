@@ -1,5 +1,5 @@
 import type { Mutant } from "../mutants.ts";
-import { missing, type RolloutSwarm } from "./swarm.ts";
+import { missing, undisturbed, type RolloutSwarm } from "./swarm.ts";
 
 interface RolloutMutant extends Omit<Mutant, "swarm"> {
   /** What has to go wrong for it to show, where few seeds have that. */
@@ -134,14 +134,18 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   together: {
     why: "two controllers go at once",
     swarm: {
-      withControllers: true,
+      ...undisturbed,
+      controllers: 5,
       workers: 0,
+      withControllers: true,
       maxUnavailable: 3,
-      rollbacks: true,
       approval: "auto",
+      hooks: false,
+      gates: false,
       bad: 0,
-      gates: true,
-      badHooks: 0.3,
+      cancels: false,
+      rollbacks: true,
+      duration: 800_000,
     },
     edits: [
       {
@@ -234,6 +238,17 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
     why: "what was read of an update once is never read again",
     edits: [{ file: "controller/updates/update-records.ts", from: "      kept.delete(name);", to: "" }],
   },
+  saidgood: {
+    why: "a hook that failed is answered for as one that was done",
+    swarm: { hooks: true, badHooks: 0.4, approval: "auto" },
+    edits: [
+      {
+        file: "cli/update/attend.ts",
+        from: "seq, owner, hook, ...end };",
+        to: "seq, owner, hook, ...end, ok: true };",
+      },
+    ],
+  },
   goeson: {
     why: "a failure does not stop what comes next",
     swarm: { bad: 0.3, workers: 4, approval: "auto" },
@@ -293,6 +308,13 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
         from: "if (report?.epoch !== word) known",
         to: "if (word === undefined) known",
       },
+    ],
+  },
+  lostorder: {
+    why: "an order that could not be given to the updater is not asked for again",
+    swarm: { drop: 0.3 },
+    edits: [
+      { file: "agent/carry-orders.ts", from: "if (!either.aborted) onLost();", to: "if (either.aborted) onLost();" },
     ],
   },
   deafend: {
@@ -361,39 +383,41 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
 
 /** The first seed that finds each: CI looks for it from there. To be sought anew, with `--mutant NAME`, when what is simulated changes. */
 export const foundAt: Readonly<Record<string, number>> = {
-  anyowner: 6,
-  oldepoch: 5,
-  lwwowner: 11,
-  lwwrow: 9,
-  lwwprogress: 6,
-  lwwreport: 14,
+  anyowner: 11,
+  oldepoch: 6,
+  lwwowner: 32,
+  lwwrow: 6,
+  lwwprogress: 14,
+  lwwreport: 16,
   twice: 1,
-  oldmanifest: 7,
-  forgets: 2,
+  oldmanifest: 9,
+  forgets: 3,
   busytaken: 7,
   unfenced: 1,
-  notready: 1,
+  notready: 4,
   lookonce: 7,
-  together: 31,
-  grantstwice: 2,
-  minority: 5,
+  together: 3,
+  grantstwice: 6,
+  minority: 9,
   forgetsactive: 5,
-  early: 2,
+  early: 1,
   onlynews: 3,
-  sameorder: 3,
+  sameorder: 14,
   hastyclaim: 1,
   stale: 1,
+  saidgood: 2,
   goeson: 1,
   interrupts: 3,
-  forward: 2,
-  unpromoted: 3,
+  forward: 8,
+  unpromoted: 5,
   nolockstep: 1,
-  oldreport: 5,
-  knowsrefused: 6,
-  deafend: 17,
+  oldreport: 4,
+  knowsrefused: 5,
+  lostorder: 1,
+  deafend: 11,
   undrained: 1,
   anydrain: 2,
-  keepsdrained: 17,
-  anygate: 2,
-  anyanswer: 4,
+  keepsdrained: 3,
+  anygate: 1,
+  anyanswer: 1,
 };

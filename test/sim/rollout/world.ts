@@ -1,10 +1,10 @@
 import type { Order } from "#rollout/order.ts";
 import { hasEnded, type Progress } from "#rollout/records.ts";
-import { knowOrder, type KnownOrder } from "#agent/known-order.ts";
 import { Random } from "../random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
-import { Attendant } from "./attendant.ts";
+import { SimAgent } from "./agent.ts";
+import { SimAttendant } from "./attendant.ts";
 import { Checks } from "./checks.ts";
 import { foundingOf, names, SimController, type Changes } from "./controller.ts";
 import { HookChecks } from "./hook-checks.ts";
@@ -37,7 +37,7 @@ export class RolloutWorld {
   readonly swarm: RolloutSwarm;
   readonly checks = new Checks(this);
   readonly hooks = new HookChecks(this);
-  readonly attendants = names.map((name) => new Attendant(this, name));
+  readonly attendants = names.map((name) => new SimAttendant(this, name));
   readonly network: RolloutNetwork;
   readonly nemesis = new Nemesis(this);
   readonly operator: Operator;
@@ -69,8 +69,8 @@ export class RolloutWorld {
   readonly promoted = new Set<string>();
   readonly #kill: Kill | undefined;
   #violation: Violation | undefined;
-  readonly #agents = new Map<string, KnownOrder>();
-  readonly #brought = new WeakSet<SimOrder>();
+  readonly #agents: ReadonlyMap<string, SimAgent>;
+  readonly #brought = new WeakSet<Order>();
   readonly #attached = new Map<string, string>();
   readonly #heardBy = new Map<string, number>();
   isHealed = false;
@@ -102,6 +102,12 @@ export class RolloutWorld {
     };
     const { scheduler, random } = this;
     this.machines = this.members.map(({ id }) => new Machine(id, { scheduler, random, swarm: this.swarm, events }));
+    this.#agents = new Map(
+      this.machines.map((machine) => [
+        machine.id,
+        new SimAgent(this, machine, (order) => machine.take(simOrderOf(order))),
+      ]),
+    );
     this.operator = new Operator(this);
   }
 
@@ -133,6 +139,7 @@ export class RolloutWorld {
   /** A controller is down while its machine is. */
   #machineChanged(machine: Machine): void {
     if (machine.isDead) this.figures.deaths++;
+    if (!machine.isUp) this.#agent(machine.id).die();
     this.checks.nodeChanged(machine);
     if (machine.memory?.state === "failed" && !this.#failed.has(machine.memory)) {
       this.#failed.add(machine.memory);
@@ -173,7 +180,7 @@ export class RolloutWorld {
     for (const [key, value] of changes)
       if (key.endsWith("/progress")) this.#promotions(name, value as Progress, controller);
     this.writes++;
-    if (this.writes > 10_000) this.violate("(g) owners write without end");
+    if (this.writes > 2_000) this.violate("(g) owners write without end");
     if (this.#kill?.write !== this.writes) return undefined;
     const { remedy, when } = this.#kill;
     this.killProcess(controller, remedy === "restart" ? this.random.between(1_000, 200_000) : 1_500_000);
@@ -192,37 +199,32 @@ export class RolloutWorld {
     this.network.send(from, to, run);
   }
 
-  #handOver(from: string, id: string, { fence, step, signed }: Order): void {
-    this.hand(from, id, { fence, step, target: statementOf(signed).bundle?.storePath ?? "" });
-  }
-
   /** An order to a node; it is on its way until it arrives the last time or is lost. */
-  hand(from: string, id: string, order: SimOrder): void {
+  #handOver(from: string, id: string, order: Order): void {
     const list = this.underWay.get(id) ?? [];
     this.underWay.set(id, list);
-    list.push(order);
+    const known = simOrderOf(order);
+    list.push(known);
     this.checks.orderSent();
-    this.scheduler.after(55_000, () => list.splice(list.indexOf(order), 1));
+    this.scheduler.after(55_000, () => list.splice(list.indexOf(known), 1));
     this.send(from, `${id}*`, () => this.#arrived(id, from, order));
   }
 
-  #arrived(id: string, from: string, order?: SimOrder): void {
+  #arrived(id: string, from: string, order?: Order): void {
     const machine = this.machine(id);
     if (!machine.isUp) return;
     this.#heardBy.set(id, this.scheduler.now);
     this.#attached.set(id, from);
     machine.spoke();
     if (!order) return;
-    // An answer comes once, however often its order does.
-    if (!this.#brought.has(order)) this.#agent(id).brings(order.fence);
+    // An answer comes once; what comes again is as an order that lay in the inbox for long.
+    if (this.#brought.has(order)) return machine.take(simOrderOf(order));
     this.#brought.add(order);
-    machine.take(order);
+    this.#agent(id).brings(order);
   }
 
-  #agent(id: string): KnownOrder {
-    const agent = this.#agents.get(id) ?? knowOrder();
-    this.#agents.set(id, agent);
-    return agent;
+  #agent(id: string): SimAgent {
+    return this.#agents.get(id) as SimAgent;
   }
 
   /** A node's heartbeat to its controller; to another when that one does not answer. */
@@ -235,8 +237,9 @@ export class RolloutWorld {
     this.#attached.set(id, to);
     const report = machine.report();
     const version = versionOf(machine.present);
-    const known = this.#agent(id).asks(report);
-    this.checks.asked(machine, known);
+    const agent = this.#agent(id);
+    const known = agent.asks(report);
+    if (!agent.isCarrying) this.checks.asked(machine, known);
     this.send(`${id}*`, to, () => {
       const controller = this.controller(to);
       controller.exchanged(id, { version, ...(report && { report }), ...(known && { known }) }, (order) => {
@@ -330,4 +333,8 @@ export class RolloutWorld {
       ...this.controllers.map((controller) => controller.text()),
     ].join("\n");
   }
+}
+
+function simOrderOf({ fence, step, signed }: Order): SimOrder {
+  return { fence, step, target: statementOf(signed).bundle?.storePath ?? "" };
 }

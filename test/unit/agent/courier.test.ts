@@ -1,7 +1,8 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { openCourier, type Courier } from "#agent/courier.ts";
+import type { Courier } from "#agent/carry-orders.ts";
+import { openCourier } from "#agent/courier.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
 import { Statement } from "#rollout/spec.ts";

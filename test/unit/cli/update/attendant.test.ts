@@ -5,7 +5,8 @@ import type { UpdateView } from "#api/update-schemas.ts";
 import { createTestCluster, eventually, type TestCluster } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 import { signUpdate } from "#support/signed-update.ts";
-import { openAttendant, type Attendant } from "../../../../src/cli/update/attendant.ts";
+import type { Attendant } from "../../../../src/cli/update/attend.ts";
+import { openAttendant } from "../../../../src/cli/update/attendant.ts";
 
 describe("an attendant", () => {
   let cluster: TestCluster;

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { expect } from "chai";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { Cluster } from "#cli/cluster/open-cluster.ts";
-import type { Attendant } from "#cli/update/attendant.ts";
+import type { Attendant } from "#cli/update/attend.ts";
 import { getUpdate } from "#cli/update/ask-updates.ts";
 import { followUpdate, getUpdateSince } from "#cli/update/follow-update.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
