@@ -4,6 +4,12 @@ import { join } from "node:path";
 /** The repository. */
 export const root = join(import.meta.dirname, "../..");
 
+/** Every code of a problem that there is. */
+export function errorCodes(): readonly string[] {
+  const text = readFileSync(join(root, "src/errors/codes.ts"), "utf8");
+  return Array.from(text.matchAll(/\| "([A-Z0-9_]+)"/g), ([, code = ""]) => code);
+}
+
 /** A fenced block of a page, or a span of code in its text. */
 export interface Piece {
   /** Relative to the repository. */

@@ -1,21 +1,14 @@
 import fc from "fast-check";
 import { LwwMap } from "#crdt/lww-map.ts";
 import type { Merged } from "#crdt/lww-map.ts";
-import type { MergeKind } from "#crdt/merge-kind.ts";
 import { nextStamp, witness, zero } from "#crdt/hlc.ts";
 import type { Stamp } from "#crdt/hlc.ts";
 import type { Register } from "#crdt/register.ts";
 import { contextOf, toWire } from "#crdt/version-vector.ts";
+import { mergeKindOf } from "../sim/kinds.ts";
 
 /** One key of each kind and a few plain ones: small enough that writes meet. */
 export const testKeys = ["a", "b", "c", "approval/n", "owner/u", "grow/g", "conflict/x"] as const;
-
-export function kindOfTestKey(key: string): MergeKind {
-  if (key.startsWith("approval/")) return "approval";
-  if (key.startsWith("owner/")) return "epoch";
-  if (key.startsWith("grow/")) return "first";
-  return key.startsWith("conflict/") ? "remove-wins" : "lww";
-}
 
 export const anyText = fc.oneof(
   fc.constant(null),
@@ -58,7 +51,7 @@ export const anyActs: fc.Arbitrary<readonly Act[]> = fc.array(
 
 /** A writer: a map, a clock that stands still unless pushed, and all it wrote or was given. */
 export class Writer {
-  readonly map = new LwwMap(kindOfTestKey);
+  readonly map = new LwwMap(mergeKindOf);
   readonly origin: string;
   readonly known: Transaction[] = [];
   #clock: Stamp = zero;

@@ -5,6 +5,7 @@ import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
 import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
 import type { Tuning } from "#controller/replica/tuning.ts";
+import { mergeKindOf } from "../sim/kinds.ts";
 import { Random } from "../sim/random.ts";
 import { Scheduler } from "../sim/scheduler.ts";
 
@@ -51,7 +52,7 @@ export class TestReplica {
         },
       },
       start: "found",
-      mergeKindOf: (key) => (key.startsWith("conflict/") ? "remove-wins" : key.startsWith("grow/") ? "first" : "lww"),
+      mergeKindOf,
       ...options,
       recovered: [...this.records],
     });

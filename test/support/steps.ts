@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { randomBytes } from "node:crypto";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
+import type { Outcome } from "#engine/events/event.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import { remoteBlob } from "#engine/step/remote.ts";
 import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
@@ -48,7 +49,7 @@ export function stepOf(module: ModuleDefinition, args: unknown, context: StepCon
 }
 
 export interface StepRun {
-  readonly outcome: "ok" | "changed" | "would-change" | "skipped" | "unknown" | "failed";
+  readonly outcome: Exclude<Outcome, "interrupted">;
   /** Exit status of the step's shell, see step.sh. */
   readonly status: number;
   /** What the first probe found, what the second did. */

@@ -3,6 +3,7 @@ import { updateBegin } from "#actions/update-begin.ts";
 import { updateVerdict } from "#actions/update-verdict.ts";
 import { updateWindow } from "#actions/update-window.ts";
 import type { NodeEnd } from "#engine/orchestrate/action.ts";
+import { weekdays } from "#rollout/spec.ts";
 import { actionContext } from "#support/action-context.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
@@ -50,8 +51,7 @@ describe("update.window", () => {
     const context = actionContext();
     expect(await updateWindow.run(always, context)).to.deep.equal({ changed: false, outputs: {} });
     const today = new Date().getUTCDay();
-    const names = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
-    const never = { days: [names[(today + 3) % 7] ?? "sun"], from: "10:00", to: "10:01" };
+    const never = { days: [weekdays[(today + 3) % 7] ?? "sun"], from: "10:00", to: "10:01" };
     await updateWindow.plan(never, context);
     expect(context.notes).to.deep.equal(["would wait until 10:00 UTC"]);
   });

@@ -101,7 +101,7 @@ describe("the controllers' API", () => {
     expect(early).to.deep.equal(["health", "ready", "registerNode", "heartbeat", "goodbye", "getNode"]);
   });
 
-  it("leaves a line in the audit of each change, but of what comes all the time or changes nothing", () => {
+  it("S-27: leaves a line in the audit of each change, but of what comes all the time or changes nothing", () => {
     const untold = names.filter((name) => methods[name].verb === "POST" && !isAudited(name));
     expect(untold).to.deep.equal(["heartbeat", "renewChallenge", "exchangeUpdate", "planUpdate", "watch"]);
     expect(names.filter((name) => methods[name].verb === "GET" && isAudited(name))).to.deep.equal(["backup"]);

@@ -8,7 +8,8 @@ import { compareRegisters } from "#crdt/merge-kind.ts";
 import { encodePage, PageReader } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { toWire } from "#crdt/version-vector.ts";
-import { anyActs, kindOfTestKey, play, Writer } from "#support/registers.ts";
+import { anyActs, play, Writer } from "#support/registers.ts";
+import { mergeKindOf } from "../../sim/kinds.ts";
 import type { Transaction } from "#support/registers.ts";
 
 /** Others with each commit; `KCORE_LAW_CASES=10000` tries more. */
@@ -51,11 +52,11 @@ describe("the laws of the CRDT", () => {
         all.flatMap(({ registers }) => registers),
         ({ key }) => key,
       ).values()) {
-        const sorted = registers.toSorted((a, b) => compareRegisters(kindOfTestKey(a.key), a, b));
+        const sorted = registers.toSorted((a, b) => compareRegisters(mergeKindOf(a.key), a, b));
         for (const [index, a] of sorted.entries())
           for (const b of sorted.slice(index + 1)) {
-            expect(compareRegisters(kindOfTestKey(a.key), a, b)).to.be.lessThan(0);
-            expect(compareRegisters(kindOfTestKey(a.key), b, a)).to.be.greaterThan(0);
+            expect(compareRegisters(mergeKindOf(a.key), a, b)).to.be.lessThan(0);
+            expect(compareRegisters(mergeKindOf(a.key), b, a)).to.be.greaterThan(0);
           }
       }
     });
@@ -81,7 +82,7 @@ describe("the laws of the CRDT", () => {
   it("bring all writers together by pages of any size, cut from the state alone", () => {
     holds(fc.tuple(anyActs, fc.integer({ min: 1, max: 5 })), ([acts, registers]) => {
       const { all, writers } = play(acts);
-      const joined = new LwwMap(kindOfTestKey);
+      const joined = new LwwMap(mergeKindOf);
       const reader = new PageReader();
       for (const { map } of writers) {
         const received: Register[] = [];
@@ -143,7 +144,7 @@ describe("the laws of the CRDT", () => {
       const joined = stateOf(shuffle(all, stream).map((one) => [one]));
       const due = registers.filter((register) => {
         const { key } = register;
-        if (kindOfTestKey(key) === "remove-wins" || joined.map.get(key) === register) return false;
+        if (mergeKindOf(key) === "remove-wins" || joined.map.get(key) === register) return false;
         return !registers.some((other) => other !== register && other.key === key && hasSeen(other, register));
       });
       expect(joined.lost()).to.deep.equal(due.map(({ key, o, s }) => `${key} ${o} ${s}`).toSorted());
@@ -153,7 +154,7 @@ describe("the laws of the CRDT", () => {
   it("keep the digest in step with the state", () => {
     holds(anyActs, (acts) => {
       const { map } = stateOf([play(acts).all]);
-      const fresh = new LwwMap(kindOfTestKey);
+      const fresh = new LwwMap(mergeKindOf);
       fresh.merge(map.all(), toWire(map.vector));
       for (const lost of map.siblings.all()) map.drop(lost);
       expect(fresh.digest.sums()).to.deep.equal(map.digest.sums());

@@ -10,7 +10,7 @@ import { STEP_KEYS } from "#engine/states/step-source.ts";
 import { factAt } from "#engine/facts/paths.ts";
 import { helpers } from "#engine/expressions/helpers.ts";
 import { registry } from "#engine/modules/registry.ts";
-import { readPages, root, type Page } from "#support/pages.ts";
+import { errorCodes, readPages, root, type Page } from "#support/pages.ts";
 
 const pages = readPages();
 const source = globSync(
@@ -21,12 +21,7 @@ const source = globSync(
   .filter((name) => /\.(ts|cjs|js|sh|hbs)$|^bin\//.test(name) && !/^test\/unit\/docs\/|\/node_modules\//.test(name))
   .map((name) => readFileSync(join(root, name), "utf8"))
   .join("\n");
-const codes = new Set(
-  Array.from(
-    readFileSync(join(root, "src/errors/codes.ts"), "utf8").matchAll(/\| "([A-Z0-9_]+)"/g),
-    ([, code]) => code,
-  ),
-);
+const codes = new Set(errorCodes());
 
 /** `## How it is tested` is found as `#how-it-is-tested`. */
 function anchorsOf({ prose }: Page): readonly string[] {

@@ -73,7 +73,10 @@ describe("replication protocol 1 (F-29)", () => {
       ],
       approval: [`node/${id}/approval`],
       first: [
-        ...[`node/${id}/removed`, `operator/ann/key/${hash}`, `revoked/${hash}`, "cert/0a"],
+        `node/${id}/removed`,
+        `operator/ann/key/${hash}`,
+        `revoked/${hash}`,
+        "cert/0a",
         ...["claim", "grant"].map((name) => `update/u/${name}/1/${id}`),
       ],
       epoch: ["owner", "progress", `node/${id}`, `report/${id}`].map((name) => `update/u/${name}`),

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { outcomes } from "#engine/session/step-record.ts";
 import { lineWidth, paintLine } from "#tui/ink/text.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { asciiTheme, colourTheme, plainTheme, sceneOf, typeKeys } from "#support/scenes.ts";
@@ -20,7 +21,7 @@ const nasty = fc.oneof(
 );
 const node = fc.constantFrom("n1", "n2", "węzeł-3", "長い名前のノード".repeat(3));
 const step = fc.constantFrom("a/1", "a/2", "b/3");
-const outcome = fc.constantFrom("ok", "changed", "would-change", "failed", "skipped", "unknown", "interrupted");
+const outcome = fc.constantFrom(...outcomes.values());
 const problem = fc.record({ code: fc.constant("STEP_FAILED" as const), message: nasty, hint: nasty, detail: nasty });
 
 const body: fc.Arbitrary<RunEventBody> = fc.oneof(
