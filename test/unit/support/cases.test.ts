@@ -30,6 +30,13 @@ describe("a table of cases", () => {
     expect(said).to.contain("move 1: a stand-in was not taught: demo -b");
   });
 
+  it("has a server at $PORT until its case ends, and tells of one that does not serve", async () => {
+    const cases = "cases: { a: [{ run: { cmd: busybox wget -q -O - http://127.0.0.1:$PORT/f }, stdout: b }] }\n";
+    const table = (server: string) => `server: ${server}\nbefore: { write: { $DIR/f: b } }\n${cases}`;
+    expect(await saidOf(commandRun, table("busybox httpd -f -p 127.0.0.1:$PORT -h $DIR"))).to.equal("nothing");
+    expect(await saidOf(commandRun, table("test -e none"))).to.contain("test -e none ended with 1");
+  });
+
   for (const [move, words] of [
     ["{ run: { content: a }, ends: ok }", "to deeply equal 'ok'"],
     ["{ run: { content: a }, have: { kind: file } }", "have: kind"],
