@@ -1,0 +1,47 @@
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
+import { blobOf, type Blob } from "#engine/step/blob.ts";
+import type { RemoteContent } from "#engine/step/remote.ts";
+import { secret } from "#engine/step/secret.ts";
+import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
+
+const content = blobOf("the content");
+
+/** Beside its table: what the bastion is told, and what a node asks it for. */
+describe("file.downloaded by way of the bastion", () => {
+  it("names what is to be fetched, and nothing of a sensitive step; where the node fetches, nothing is", () => {
+    const remotes: RemoteContent[] = [];
+    const remote = (one: RemoteContent): Blob => (remotes.push(one), content);
+    const fetched = { url: "https://a/b", sha256: content.sha256, headers: { A: secret("b") }, caFile: "/ca" };
+    const given = { path: "/opt/tool", ...fetched };
+    stepOf(fileDownloaded, { ...given, via: "bastion" }, contextOf({ remote }));
+    stepOf(fileDownloaded, { ...given, via: "bastion" }, contextOf({ remote, sensitive: true }));
+    stepOf(fileDownloaded, given, contextOf({ remote }));
+    expect(remotes).to.deep.equal([
+      { ...fetched, label: "tool" },
+      { ...fetched, label: "contents" },
+    ]);
+  });
+
+  it("asks for the content where it differs, and for nothing where only the mode does", async () => {
+    const folder = await makeTempDir("download");
+    try {
+      const path = join(folder.path, "file");
+      const args = { path, url: "https://a/b", sha256: content.sha256, via: "bastion", mode: "0644" };
+      const step = { ...stepOf(fileDownloaded, args, contextOf({ remote: () => content })), offers: [] };
+      const run = () => runStepOn("/bin/dash", step, { stateDir: folder.path });
+      writeFileSync(path, "the content", { mode: 0o600 });
+      expect((await run()).outcome).to.equal("changed");
+      expect(statSync(path).mode & 0o777).to.equal(0o644);
+      writeFileSync(path, "old");
+      // 20: the runner asks for it.
+      expect((await run()).status).to.equal(20);
+      expect(readFileSync(path, "utf8")).to.equal("old");
+    } finally {
+      await folder.remove();
+    }
+  });
+});
