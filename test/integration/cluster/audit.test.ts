@@ -158,7 +158,7 @@ describe("a controller's audit", () => {
   };
   const names = (Object.keys(methods) as MethodName[]).filter((name) => isAudited(name));
 
-  it("S-27: is left by every method that leaves a line", () => {
+  it("S-27: is left by a call of every method that is audited", () => {
     expect(Object.keys(calls).toSorted(), "a new method needs a call in this test").to.deep.equal(names.toSorted());
   });
 
