@@ -168,15 +168,12 @@ ${readPartitions(wanted)}
 ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${found_${number}:-absent}"`))}`;
 }
 
-/**
- * Sets `todo` to what is to be done (add, create, wipe), or refuses; `open` sets `users` to what an exclusive open says. When that is closed, udev
- * has the kernel read the table anew, and for a moment the disk has no partitions.
- */
+/** Sets `todo` to what is to be done (add, create, wipe), or refuses; `open` sets `users` to what an exclusive open says. */
 function decide(
   disk: DiskId,
   wanted: readonly Wanted[],
   context: StepContext,
-  open = sh`{ users=$(refused_open "$disk"); ! have udevadm || udevadm settle --timeout=10; }`,
+  open = sh`users=$(refused_disk "$disk")`,
 ): Sh {
   const { kind, value } = diskName(disk);
   const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);

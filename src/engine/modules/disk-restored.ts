@@ -103,7 +103,7 @@ device=$disk name=$disk_name`
 describe="$device ("${name}")"
 [ "$(($(cat "/sys/class/block/$name/size") * 512))" = ${size} ] ||
   refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and what was saved had "${size}`;
-    const judged = (open = sh`users=$(refused_open "$device")`): Sh => sh`${found}
+    const judged = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${found}
 ${judge({ name, disk, open }, context)}`;
     const place = { is: "disk", name } as const;
     return {

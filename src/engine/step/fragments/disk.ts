@@ -143,6 +143,11 @@ users_of() {
 refused_open() {
   wipefs -a -n "$1" >/dev/null 2>"$K_TMP/open" || echo "$1 cannot be opened alone: $(tail -n 1 "$K_TMP/open")"
 }
+# The same of a disk with partitions: when it is closed, udev has the kernel read the table anew, and for a moment there are none.
+refused_disk() {
+  refused_open "$1"
+  ! have udevadm || udevadm settle --timeout=10
+}
 # Every signature that libblkid knows on a device (tables, filesystems, LVM, md, ZFS, LUKS, bcache, swap, ...).
 signatures_of() {
   wipefs -p "$1" | sed -e '/^#/d' | while IFS=, read -r offset uuid label type; do
