@@ -238,7 +238,7 @@ describe("a cluster of several controllers on real nodes", function () {
     const acknowledged = new Map<string, string>();
     let count = 0;
     const more = async (): Promise<void> => {
-      for (const until = count + 30; count < until; ) await sleep(20);
+      for (const until = count + 30; count < until;) await sleep(20);
     };
     const stop = new AbortController();
     const write = async (controller: LabNode): Promise<void> => {
