@@ -151,7 +151,7 @@ export class Catalogue {
     const newest = (command: string): number =>
       Number(this.shell(name, `${command}\nread -r _ _ _ _ pid </proc/loadavg; echo $pid`).split("\n").at(-1));
     let found = Number.POSITIVE_INFINITY;
-    for (let tries = 0; tries < 4 && found > limit; tries++) {
+    for (let tries = 0; tries < 10 && found > limit; tries++) {
       const first = newest(before);
       await work();
       found = Math.min(found, newest(":") - first);

@@ -45,19 +45,13 @@ export interface Records {
 
 export function readRecords(replica: Replica): Records {
   // Registers never change, so each is parsed and checked once, whoever asks how often.
-  const parsed = new WeakMap<Register, unknown>();
-  const kept = new WeakMap<Register, Found<unknown>>();
-  const valueOf = <Name extends Kind>(kind: Name, register: Register): ValueOf<Name> | undefined => {
-    if (parsed.has(register)) return parsed.get(register) as ValueOf<Name> | undefined;
-    const result = kinds[kind].schema.safeParse(JSON.parse(register.text ?? "null"));
-    const value = result.success ? result.data : undefined;
-    parsed.set(register, value);
-    return value as ValueOf<Name> | undefined;
-  };
-  const foundOf = <Value>(register: Register, value: Value): Found<Value> => {
-    const known = (kept.get(register) as Found<Value> | undefined) ?? found(register, value);
-    kept.set(register, known);
-    return known;
+  const kept = new WeakMap<Register, Found<unknown> | undefined>();
+  const foundOf = <Name extends Kind>(kind: Name, register: Register): Found<ValueOf<Name>> | undefined => {
+    if (!kept.has(register)) {
+      const { success, data } = kinds[kind].schema.safeParse(JSON.parse(register.text ?? "null"));
+      kept.set(register, success ? found(register, data as unknown) : undefined);
+    }
+    return kept.get(register) as Found<ValueOf<Name>> | undefined;
   };
   const dotOf = (key: string): string => {
     const register = replica.get(key);
@@ -84,18 +78,17 @@ export function readRecords(replica: Replica): Records {
     replica,
     get: (kind, key) => {
       const register = replica.get(key);
-      const value = register && valueOf(kind, register);
-      return register === undefined || value === undefined ? undefined : foundOf(register, value);
+      return register && foundOf(kind, register);
     },
     value: (kind, key) => {
       const register = replica.get(key);
-      return register && valueOf(kind, register);
+      return register && foundOf(kind, register)?.value;
     },
     *list(kind, prefix) {
       for (const [key, register] of replica.entries(prefix)) {
         if (kindOf(key) !== kind) continue;
-        const value = valueOf(kind, register);
-        if (value !== undefined) yield foundOf(register, value);
+        const one = foundOf(kind, register);
+        if (one) yield one;
       }
     },
     *all(prefix) {

@@ -63,8 +63,9 @@ export function openExchange({ records, index, monotonic, timers }: Parts): Exch
     const update = index.read(fence.name);
     return update?.rows.has(node) === true && (update.reports.get(node)?.epoch ?? 0) < epoch;
   };
+  const concerns = (node: string): boolean => orderFor(index, node) !== undefined || isAtWork(index, node);
   return {
-    concerns: (node) => orderFor(index, node) !== undefined || isAtWork(index, node),
+    concerns,
     async exchange(node, { report, known }) {
       if (report && isNews(report, node)) {
         if (!maySay(node)) throw new Busy(429, `node ${node} says too much about an update`, 2);
@@ -76,7 +77,7 @@ export function openExchange({ records, index, monotonic, timers }: Parts): Exch
         order = orderFor(index, node);
       }
       const isOrder = order !== undefined && !isKnown(order.fence, known);
-      return { concerned: order !== undefined || isAtWork(index, node), ...(isOrder ? { order } : {}) };
+      return { concerned: concerns(node), ...(isOrder ? { order } : {}) };
     },
     stop() {
       unwatch();

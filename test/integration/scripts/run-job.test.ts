@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { getPriority } from "node:os";
 import { join, relative } from "node:path";
 import { startJob } from "../../../scripts/tests/run-job.ts";
 import { root, type Job } from "../../../scripts/tests/suites.ts";
@@ -33,17 +32,6 @@ describe("a job of the test run", () => {
     expect(failed).to.deep.equal([{ file: job.files[0], title: "fails", message: "wrong" }]);
     expect(cpu).to.be.greaterThan(0.2);
     expect(output).to.include("Error: wrong");
-  });
-
-  it("leaves the processor to emulated machines", async () => {
-    const text = `
-      import { getPriority } from "node:os";
-      it("tells", () => console.log("priority", getPriority()));
-    `;
-    const priority = async (job: Job): Promise<number> =>
-      Number(/priority (-?\d+)/.exec((await startJob(job).ended).output)?.[1]);
-    expect(await priority(jobOf(text))).to.equal(10);
-    expect(await priority({ ...jobOf(text), class: "machine" })).to.equal(getPriority());
   });
 
   it("is failed when its process ends without a result", async () => {

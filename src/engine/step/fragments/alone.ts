@@ -9,7 +9,7 @@ export const alone = sh`
 # (systemd.io/BLOCK_DEVICE_LOCKING), and looks at it when wipefs closes it. A wipefs before 2.36 knows no lock: then the look alone is exclusive.
 hold() {
   holder= tries=0 said= unheld="$1 is locked by another process"
-  if ! have flock || ! wipefs --help 2>/dev/null | grep -q -e '--lock'; then unheld=$(refused_open "$1") && return; fi
+  if ! have flock || ! wipefs --help 2>/dev/null | grep -q -e '--lock'; then unheld=$(refused_disk "$1") && return; fi
   command exec 9<"$1" && flock -x -w 20 9 || return
   LC_ALL=C wipefs -a -n --lock=yes "$1" >/dev/null 2>"$K_TMP/open" 3>&- 5>&- 9<&- &
   holder=$! unheld=

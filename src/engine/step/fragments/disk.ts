@@ -146,7 +146,7 @@ refused_open() {
 # The same of a disk with partitions: when it is closed, udev has the kernel read the table anew, and for a moment there are none.
 refused_disk() {
   refused_open "$1"
-  ! have udevadm || udevadm settle --timeout=10
+  ! have udevadm || udevadm settle --timeout=10 || :
 }
 # Every signature that libblkid knows on a device (tables, filesystems, LVM, md, ZFS, LUKS, bcache, swap, ...).
 signatures_of() {

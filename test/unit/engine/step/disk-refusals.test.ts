@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { diskFunctions, findDisk, findForeignPartition } from "#engine/step/fragments/disk.ts";
@@ -71,6 +71,24 @@ describe("the disk of a name", () => {
       "kcore-a": "naa.5000c5",
     });
     expect(problem?.message).to.equal("no disk with serial naa.5000c5");
+  });
+
+  it("is looked at behind an exclusive open when udev has had the kernel read its table again", async () => {
+    const folder = await makeTempDir("settle");
+    const log = join(folder.path, "log");
+    const told = `echo "\${0##*/} $*" >>${log}`;
+    try {
+      const probe = rawSh(`${diskFunctions.toString()}\nfact users "$(refused_disk /dev/sdx)"`);
+      const { have } = await runStepOn(
+        "dash",
+        { want: { users: "x" }, probe },
+        { bin: { wipefs: told, udevadm: told } },
+      );
+      expect(have).to.deep.equal({ users: "" });
+      expect(await readFile(log, "utf8")).to.equal("wipefs -a -n /dev/sdx\nudevadm settle --timeout=10\n");
+    } finally {
+      await folder.remove();
+    }
   });
 
   it("is none where no disk has it, or several have", async () => {
