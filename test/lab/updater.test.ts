@@ -56,8 +56,8 @@ describe("updates of a real node", function () {
 
   async function send(file: string, path: string): Promise<void> {
     const child = spawn("ssh", [...n1.sshArguments(), `cat >${path}`], { stdio: ["pipe", "ignore", "inherit"] });
-    await pipeline(createReadStream(file), child.stdin);
-    expect(await once(child, "close")).to.deep.equal([0, null]);
+    const [, ended] = await Promise.all([pipeline(createReadStream(file), child.stdin), once(child, "close")]);
+    expect(ended).to.deep.equal([0, null]);
   }
 
   const to = (version: Version, spec: object = {}): GivenUpdate => {
