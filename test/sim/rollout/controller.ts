@@ -87,11 +87,11 @@ export class SimController implements Endpoint {
   readonly #world: RolloutWorld;
   accept: Endpoint["accept"];
   isUp = false;
-  /** Its wall clock is off by so many ms. */
+  /** How many ms the controller's wall clock is ahead of the simulated time. */
   offset = 0;
   #boot = 0;
   #bootedAt = 0;
-  /** The present one, or the last. */
+  /** The process that runs, or the one that ran last while the controller is down. */
   #process: Process | undefined;
   readonly #pages = new PageReader();
 
