@@ -99,7 +99,7 @@ function orderFor(index: UpdateIndex, node: string): Order | undefined {
   return last;
 }
 
-/** By its latest word: what comes of that is heard, also when its update has ended meanwhile. */
+/** Whether the node's latest report is a work state. Such a node stays concerned after its update has ended: its next report must be heard. */
 function isAtWork(index: UpdateIndex, node: string): boolean {
   let latest: Report | undefined;
   for (const { reports } of index.all()) {

@@ -1,13 +1,15 @@
+import type { LogFields } from "#api/log.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import { manageControllers } from "#controller/cluster/controllers.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
 import { watchLiveness, type Liveness } from "#controller/cluster/node-lives.ts";
 import { readRecords, type Records, type Wish } from "#controller/cluster/records.ts";
+import { Refused } from "#controller/cluster/refused.ts";
 import { isContested, isKnown, isSecret, keys, mergeKindOf, type Registered } from "#controller/cluster/registers.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
+import { WriteRefused, type Replica } from "#controller/replica/replica.ts";
 import { controllerOf } from "#controller/replica/registered-controllers.ts";
 import type { JournalRecord, Timers } from "#controller/replica/replica-ports.ts";
-import type { Replica } from "#controller/replica/replica.ts";
 import { watchMajority, type Majority } from "#controller/updates/majority.ts";
 import { presentHash, viewOf } from "#controller/updates/owner-loop.ts";
 import { knowNodes } from "#controller/updates/rollout-nodes.ts";
@@ -64,7 +66,6 @@ function heldOf(update: UpdateRecords | undefined): Held {
   return known;
 }
 
-const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const certificates = { isRevoked: () => false } as unknown as Certificates;
 
 /** The process of a controller: the product's own, around one replica. */
@@ -78,7 +79,7 @@ interface Process {
   readonly parts: UpdatesParts;
 }
 
-/** A controller: a disk that outlives it, and the product's own code, which has its clock, its timers and its network from here. */
+/** A controller: the product's own code on a simulated clock, timers, network and disk. The disk outlives each process. */
 export class SimController implements Endpoint {
   readonly id: string;
   readonly disk: RolloutDisk;
@@ -86,11 +87,11 @@ export class SimController implements Endpoint {
   readonly #world: RolloutWorld;
   accept: Endpoint["accept"];
   isUp = false;
-  /** Its wall clock is off by so many ms. */
+  /** How many ms the controller's wall clock is ahead of the simulated time. */
   offset = 0;
   #boot = 0;
   #bootedAt = 0;
-  /** The present one, or the last. */
+  /** The process that runs, or the one that ran last while the controller is down. */
   #process: Process | undefined;
   readonly #pages = new PageReader();
 
@@ -238,7 +239,7 @@ export class SimController implements Endpoint {
       endpointOf: () => undefined,
       isHeard: () => true,
       audit: { record: () => undefined },
-      log: silent,
+      log: { info: () => undefined, warn: this.#warn, error: this.#warn },
       clock,
     };
     return { replica, records, index, liveness, majority, updates: manageUpdates(parts), parts };
@@ -270,11 +271,23 @@ export class SimController implements Endpoint {
   #do(run: (process: Process) => Promise<unknown> | undefined): void {
     if (!this.isUp || !this.#process) return;
     try {
-      run(this.#process)?.catch(ignore);
+      run(this.#process)?.catch((error: unknown) => this.#judge(error));
     } catch (error) {
-      ignore(error);
+      this.#judge(error);
     }
   }
+
+  /** The product may refuse what it is asked for. Any other error is a fault of the product. */
+  #judge(error: unknown): void {
+    if (error instanceof Refused || error instanceof WriteRefused) return;
+    this.#world.note(`${this.id} failed: ${error instanceof Error ? error.stack : String(error)}`);
+  }
+
+  /** The product's log of an error. `describeError` gives refusals a code in capitals; an error of the language has none. */
+  readonly #warn = (message: string, { error, code }: LogFields = {}): void => {
+    const isRefusal = typeof code === "string" && !code.startsWith("ERR_");
+    if (error !== undefined && !isRefusal) this.#world.note(`${this.id} logs: ${message}: ${String(error)}`);
+  };
 
   /** A node's heartbeat, with its word. */
   exchanged(
@@ -373,7 +386,7 @@ export class SimController implements Endpoint {
       try {
         await updates.answerHook(name, said);
       } catch (error) {
-        ignore(error);
+        this.#judge(error);
         return end(false);
       }
       end(true);
@@ -382,12 +395,6 @@ export class SimController implements Endpoint {
 }
 
 const never = new Promise<void>(() => undefined);
-
-/** Refusals are part of it; whatever else is thrown is a fault. */
-function ignore(error: unknown): void {
-  if (error instanceof Error && ["Refused", "Busy", "WriteRefused"].includes(error.constructor.name)) return;
-  throw error;
-}
 
 /** The journal of a controller in the cluster as it begins: its members, and its nodes, all of them approved. */
 export async function foundingOf(

@@ -385,10 +385,10 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
 export const foundAt: Readonly<Record<string, number>> = {
   anyowner: 11,
   oldepoch: 6,
-  lwwowner: 32,
+  lwwowner: 60,
   lwwrow: 6,
   lwwprogress: 14,
-  lwwreport: 16,
+  lwwreport: 18,
   twice: 1,
   oldmanifest: 9,
   forgets: 3,

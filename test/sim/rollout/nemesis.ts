@@ -135,11 +135,15 @@ export class Nemesis {
   }
 
   #jump(): void {
-    const { random, controllers, figures } = this.#world;
+    const { random, controllers, figures, scheduler } = this.#world;
     figures.jumps++;
     const controller = random.pick(controllers);
-    controller.offset = random.between(-1, 1) * random.pick([0, 5_000, 300_000]);
-    // Somebody sets it right.
-    this.#world.scheduler.after(random.between(5_000, 120_000), () => (controller.offset = 0));
+    const wrong = random.between(-1, 1) * random.pick([0, 5_000, 300_000]);
+    controller.offset = wrong;
+    // An operator corrects two of three wrong clocks; the third stays wrong until the faults end.
+    if (random.chance(1 / 3)) return;
+    scheduler.after(random.between(5_000, 120_000), () => {
+      if (controller.offset === wrong) controller.offset = 0;
+    });
   }
 }

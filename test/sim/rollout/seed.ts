@@ -33,18 +33,16 @@ export async function runRolloutSeed(
   };
 }
 
-/** The most writes at which one seed has its owner killed. */
-const mostKills = 12;
-
 /**
- * The owner is killed at its writes: once without, to count them, then once for each of them, or of many for every so many, right before it is
- * durable and right after. The owner is started again, or another takes over.
+ * Kills the owner at its writes. A first run counts the writes. Each write then has two more runs: the owner dies right before the write is
+ * durable, and right after. Every second time the owner starts again; else another controller takes over. At most `mostKills` writes are
+ * tried, at equal distances; each one by default.
  */
-export async function runKills(seed: number): Promise<Outcome> {
+export async function runKills(seed: number, mostKills = Infinity): Promise<Outcome> {
   const { writes, ...whole } = await runRolloutSeed(seed, undisturbed);
   if (whole.failure !== undefined) return whole;
   const figures: Record<string, number> = { ...whole.figures };
-  const everySo = Math.ceil(writes / mostKills);
+  const everySo = Math.max(1, Math.ceil(writes / mostKills));
   for (let write = 1 + (seed % everySo); write <= writes; write += everySo)
     for (const when of ["before", "after"] as const) {
       const remedy = (Math.floor(write / everySo) + seed) % 2 === 0 ? "restart" : "takeover";

@@ -6,6 +6,7 @@ import { isActive } from "#rollout/view.ts";
 import { Violation } from "../violation.ts";
 import { names, type Held, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
+import { busyStates } from "./memory.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** Why the world is not at rest yet; undefined: it is. */
@@ -43,9 +44,9 @@ function hookOf(world: RolloutWorld, controller: SimController, name: string): s
 }
 
 /**
- * (c) Wholly on one generation, with nothing under way, and its report says so. What it did by a manifest that has been replaced since counts for
- * nothing, and nobody asks for it: the next one has the node confirm its owner before anything else. Nor need its last word be known where it has
- * only confirmed owners: of two orders to do so, the row of the later one may be written over by a new owner's.
+ * (c) The node is wholly on one generation, has nothing under way, and its report says so. Two differences are allowed:
+ * - The node's last order was of a manifest that has been replaced. The report may then be an older one, but must not say that the node is at work.
+ * - The node has only confirmed owners. The report may then lack the last confirmation: a new owner may have overwritten the row that asked for it.
  */
 function whyNotAtRest(machine: Machine, controller: SimController): string | undefined {
   if (machine.isDead) return undefined;
@@ -55,6 +56,8 @@ function whyNotAtRest(machine: Machine, controller: SimController): string | und
   const { name, generation } = memory.remembered.fence;
   const { head, reports } = controller.of(name);
   const report = reports.get(id);
+  if (head?.generation !== generation && report && busyStates.has(report.state))
+    return `(c) ${id} is ${memory.state}, and its report of an earlier manifest says ${report.state}`;
   if (
     head?.generation === generation &&
     (report?.state !== memory.state ||

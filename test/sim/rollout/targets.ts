@@ -22,7 +22,7 @@ function bundleOf(version: string): Bundle {
   return { sha256: "0".repeat(64), size: 1, storePath: path, narHash: `sha256:${"0".repeat(52)}`, version, arch: "x" };
 }
 
-/** What the bastion signed, but for the signature: who checks that is simulated nowhere. */
+/** A manifest as the bastion signs it, with an empty signature: the simulator runs none of the code that checks signatures. */
 export function sign(
   name: string,
   version: string,

@@ -287,10 +287,15 @@ export class RolloutWorld {
     });
   }
 
-  /** What must never be; also where whoever called takes what is thrown for a failure of its own. */
-  violate(message: string): never {
+  /** Notes a violation, which ends the seed after the present event. The first one counts. */
+  note(message: string): Violation {
     this.#violation ??= new Violation(message);
-    throw this.#violation;
+    return this.#violation;
+  }
+
+  /** Notes a violation and throws it. The note stays where the product's own code catches what is thrown. */
+  violate(message: string): never {
+    throw this.note(message);
   }
 
   /** Ends all faults, and goes on until everything is done with. */
@@ -317,6 +322,7 @@ export class RolloutWorld {
   }
 
   check(): void {
+    if (this.#violation) throw this.#violation;
     atEnd(this);
     for (const name of this.begun) {
       const progress = this.controllers[0]?.of(name).progress;
