@@ -5,7 +5,7 @@ import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts
 import { blobOf } from "#engine/step/blob.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { contextOf, problemsOf, runStepOn, stepOf, type StepRun } from "../steps.ts";
-import { All, expectAs, Has, isPlain, Sh } from "./expected.ts";
+import { All, expectAs, Has, isPlain, Order, Sh } from "./expected.ts";
 import { makePlace, type Place } from "./place.ts";
 import { standIns } from "./stand-ins.ts";
 import { fixtures, type Look, type Move, type Table } from "./table.ts";
@@ -206,6 +206,7 @@ function filled(value: unknown, place: Pick<Place, "dir" | "port">): unknown {
     if (item instanceof Secret) return new Secret(fill(item.reveal()));
     if (item instanceof Sh) return new Sh(fill(item.text));
     if (item instanceof Has) return new Has(inside(item.parts) as string[], inside(item.none) as string[]);
+    if (item instanceof Order) return new Order(item.parts.map(fill));
     if (item instanceof All) return new All(inside(item.entries) as Record<string, unknown>);
     if (!isPlain(item)) return item;
     return Object.fromEntries(Object.entries(item).map(([key, one]) => [fill(key), inside(one)]));

@@ -18,6 +18,14 @@ export class Like {
   }
 }
 
+/** A text that holds these parts, each for the first time behind the first time of the one before it. */
+export class Order {
+  readonly parts: readonly string[];
+  constructor(parts: readonly string[]) {
+    this.parts = parts;
+  }
+}
+
 /** A map with no further keys. */
 export class All {
   readonly entries: Readonly<Record<string, unknown>>;
@@ -42,7 +50,16 @@ export function expectAs(found: unknown, wanted: unknown, what: string): void {
       else expect(found, what).to.be.a("string").that.contains(part);
     for (const part of wanted.none) expect(String(found), what).not.to.contain(part);
   } else if (wanted instanceof Like) expect(found, what).to.be.a("string").that.matches(wanted.expression);
-  else if (wanted instanceof All) {
+  else if (wanted instanceof Order) {
+    expect(found, what).to.be.a("string");
+    const parts = wanted.parts.map((part) => ({ part, at: String(found).indexOf(part) }));
+    expect(
+      parts.filter(({ at }) => at < 0).map(({ part }) => part),
+      `${what} does not hold`,
+    ).to.deep.equal([]);
+    const sorted = parts.toSorted((a, b) => a.at - b.at).map(({ part }) => part);
+    expect(sorted, `${what}: the order`).to.deep.equal(wanted.parts);
+  } else if (wanted instanceof All) {
     expect(Object.keys(found ?? {}), `${what}: its keys`).to.have.members(Object.keys(wanted.entries));
     expectAs(found, wanted.entries, what);
   } else if (Array.isArray(wanted)) {

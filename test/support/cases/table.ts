@@ -4,7 +4,7 @@ import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document, type Y
 import { z } from "zod";
 import type { ErrorCode } from "#errors/codes.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { All, Has, isPlain, Like, Sh } from "./expected.ts";
+import { All, Has, isPlain, Like, Order, Sh } from "./expected.ts";
 
 /** Where files of tests lie: `$FIXTURES` in tables. */
 export const fixtures = join(import.meta.dirname, "../../fixtures");
@@ -20,10 +20,11 @@ const listTag = (name: string, make: (items: unknown[]) => object) => ({
   resolve: (node: unknown) => make((node as { toJSON(): unknown[] }).toJSON()),
 });
 
-/** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh, `!fixture NAME` a file's text (of a list: all of them), `!base64` bytes. */
+/** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!order [TEXT, …]` are contained in this order, each by its first place, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh, `!fixture NAME` a file's text (of a list: all of them), `!base64` bytes. */
 const tags = [
   tag("has", (text) => new Has([text])),
   listTag("has", (items) => new Has(items)),
+  listTag("order", (items) => new Order(items as string[])),
   tag("lacks", (text) => new Has([], [text])),
   tag("like", (text) => new Like(new RegExp(text))),
   tag("secret", (text) => new Secret(text)),
@@ -44,7 +45,7 @@ const tags = [
 ];
 
 const Args = z.record(z.string(), z.unknown());
-const Text = z.union([z.string(), z.instanceof(Has), z.instanceof(Like)]);
+const Text = z.union([z.string(), z.instanceof(Has), z.instanceof(Like), z.instanceof(Order)]);
 const FactValues = z.union([z.record(z.string(), Text), z.instanceof(All)]);
 const Code = z.string().transform((code) => code as ErrorCode);
 const Files = z.record(z.string(), z.string());

@@ -44,6 +44,8 @@ describe("a table of cases", () => {
     ["{ run: { content: a }, refused: FILE_IN_THE_WAY }", "to deeply equal 'failed'"],
     ["{ run: { content: a }, leaves: { $DIR/f: b } }", "/f: expected 'a'"],
     ["{ run: { content: a }, leaves: { $DIR/f: !lacks a } }", "to not include 'a'"],
+    ["{ run: { content: a }, leaves: { $DIR/f: !order [a, b] } }", "does not hold"],
+    ["{ run: { content: a b a }, leaves: { $DIR/f: !order [b, a] } }", "the order"],
     ["{ run: { content: a }, leaves: { $DIR/f: null } }", "to deeply equal null"],
     ["{ run: { content: a }, holds: test -e g }", "ended with 1"],
     ["{ run: { content: a }, notes: [b] }", "notes"],
