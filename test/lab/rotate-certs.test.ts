@@ -85,10 +85,10 @@ describe("rotate certs on real controllers", function () {
   it("makes new ones once more where they were taken over, and survives restarts of all", async () => {
     await kcore("rotate", "certs", ...phrase);
     await Promise.all(nodes.map((node) => on(node, "systemctl restart kcore-controller")));
+    while ((await bastion.kcore(["health"])).code !== 0) await sleep(500);
     const shown = await Promise.all(nodes.map(shownBy));
     expect(shown).to.deep.equal(await Promise.all(nodes.map((node) => serialOf(node, `${rotated}.crt`))));
     expect(await Promise.all(nodes.map(keysDiffer))).to.deep.equal(["differ", "differ"]);
-    while ((await bastion.kcore(["health"])).code !== 0) await sleep(500);
     expect(await kcore("health")).to.contain("cluster is healthy");
   });
 });
