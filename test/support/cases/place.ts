@@ -60,7 +60,8 @@ export async function makePlace({ machine, server }: Pick<Table, "machine" | "se
     },
     read: (path) => (existsSync(at(path)) ? readFileSync(at(path), "utf8") : undefined),
     remove: async () => {
-      serving?.kill();
+      // It writes into the folder to the last.
+      if (serving?.kill()) await once(serving, "exit");
       if (child !== undefined) {
         const ended = once(child, "exit");
         child.stdin?.end();
