@@ -286,7 +286,7 @@ export class SimController implements Endpoint {
   /** The product's log of an error. `describeError` gives refusals a code in capitals; an error of the language has none. */
   readonly #warn = (message: string, { error, code }: LogFields = {}): void => {
     const isRefusal = typeof code === "string" && !code.startsWith("ERR_");
-    if (error !== undefined && !isRefusal) this.#world.note(`${this.id} logs: ${message}: ${String(error)}`);
+    if (error !== undefined && !isRefusal) this.#world.note(`${this.id} logs: ${message}: ${JSON.stringify(error)}`);
   };
 
   /** A node's heartbeat, with its word. */
