@@ -7,9 +7,12 @@ export const SAMPLE = "sample\n";
 /** Of the text that a sample's files hold. */
 const sha256 = blobOf(SAMPLE).sha256;
 
+const bundle = { file: "/a.gz", sha256, size: 1 };
+const signed = { statement: "{}", signature: "MEUCIQ==", signer: "-----BEGIN" };
+const order = { update: "release-1", owner: "bastion-1", signed, own: true };
+
 /** Arguments of modules that, with their examples and cases, reach every text of sh in them and in the fragments. */
 export const moreArguments: Readonly<Record<string, readonly object[]>> = {
-  "ca.trusted": [{ name: "a", state: "absent" }],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
   ],
@@ -46,25 +49,16 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { method: "tarball", source: "nix-2.24.9-x86_64-linux.tar", sha256 },
   ],
   "network.interface": [
-    { name: "eth1", addresses: ["192.0.2.10/24", "2001:db8::10/64"], gateways: ["192.0.2.1"], mtu: 9000 },
-    { name: "eth1.10", vlan: { link: "eth1", id: 10 }, dhcp: "ipv4" },
-    { name: "bond0", bond: { members: ["eth1", "eth2"] }, backend: "ifupdown", dns: ["192.0.2.53"] },
     { name: "br0", bridge: { ports: ["eth1"] }, routes: [{ to: "198.51.100.0/24", via: "192.0.2.254" }] },
   ],
   "os.booted": [{ disk: { serial: "S3Z8NB0K" }, boot: false }],
-  "os.installed": [
-    { disk: { serial: "S3Z8NB0K" }, encrypted: true, image: { file: "/a.tar.gz", sha256, size: 1 }, hostname: "n1" },
-  ],
   "reboot.ifRequired": [{ services: true }],
-  "runtime.updated": ["reached", "fenced", "prepared", "activated", "booted", "held", "rolled_back"].flatMap((to) => {
-    const signed = { statement: "{}", signature: "MEUCIQ==", signer: "-----BEGIN" };
-    const order = { to, update: "release-1", owner: "bastion-1", signed, own: true };
-    const target = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.2.0";
-    return [
-      { ...order, target, bundle: { file: "/a.gz", sha256, size: 1 } },
-      { ...order, target: "github:example/systems/0123456789abcdef0123456789abcdef01234567", tried: true },
-    ];
-  }),
+  "runtime.updated": [
+    { ...order, to: "reached", target: "github:example/systems/0123456789abcdef0123456789abcdef01234567", tried: true },
+    ...["prepared", "booted"].map((to) => {
+      return { ...order, to, target: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.2.0", bundle };
+    }),
+  ],
   "unit.managed": [{ name: "a", state: "absent" }],
   "user.managed": [
     { name: "a", group: "4" },

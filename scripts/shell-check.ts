@@ -57,9 +57,10 @@ const parts = ["probe", "guard", "foresee", "keep", "asks", "apply", "react", "s
 
 /**
  * The texts of every module for its example, and for those arguments of its cases and of module-samples.ts that reach a text which none before
- * reached, by a name that tells where they come from; and the texts that nothing reached.
+ * reached, by a name that tells where they come from; and as problems the texts that nothing reached, and samples that are not needed.
  */
-async function moduleTexts(): Promise<{ texts: Map<string, string>; unreached: string[] }> {
+async function moduleTexts(): Promise<{ texts: Map<string, string>; problems: string[] }> {
+  const problems: string[] = [];
   const texts = new Map<string, string>();
   const open = new Set([modules, fragments].flatMap(templatesOf));
   for (const [name, load] of registry) {
@@ -69,17 +70,22 @@ async function moduleTexts(): Promise<{ texts: Map<string, string>; unreached: s
       string,
       unknown
     >;
-    for (const [index, args] of [example[name], ...casesOf(file), ...(moreArguments[name] ?? [])].entries()) {
+    const cases = casesOf(file);
+    for (const [index, args] of [example[name], ...cases, ...(moreArguments[name] ?? [])].entries()) {
       const own = textsOf(module, args);
       const reached = [...open].filter(({ piece }) => Object.values(own).some((text) => text.includes(piece)));
       for (const template of reached) open.delete(template);
+      if (index > cases.length && reached.length === 0)
+        problems.push(
+          `scripts/module-samples.ts: sample ${index - cases.length} of ${name} reaches no text that nothing else does`,
+        );
       if (index > 0 && reached.length === 0) continue;
       for (const [part, text] of Object.entries(own))
         texts.set(`${name} ${part}${index === 0 ? "" : ` (sample ${index})`}`, text);
     }
   }
-  const unreached = [...open].map(({ place, piece }) => `${place}: no sample reaches this text: ${firstLine(piece)}`);
-  return { texts, unreached };
+  for (const { place, piece } of open) problems.push(`${place}: no sample reaches this text: ${firstLine(piece)}`);
+  return { texts, problems };
 }
 
 /** The arguments in a module's table of cases. */
@@ -88,7 +94,7 @@ function casesOf(file: string): readonly unknown[] {
   return existsSync(path) ? argumentsIn(readTable(path)) : [];
 }
 
-/** The texts of a step; none of arguments that the module, or what it makes of them, refuses. */
+/** The texts of a step; none for arguments that the module refuses. */
 function textsOf(module: ModuleDefinition, args: unknown): Record<string, string> {
   const parsed = module.args.safeParse(args);
   if (!parsed.success) return {};
@@ -164,7 +170,7 @@ function isAllowed(code: string, text: string): boolean {
 
 const cache = join(root, "node_modules/.cache/shellcheck.json");
 
-/** What shellcheck says of these files. It reads only texts that it did not read the last time: it takes 35 s of CPU for all. */
+/** Shellcheck's comments on these files. It reads only texts that are new since the last run, as all take 35 s of CPU. */
 function commentsOn(paths: readonly string[], ...more: readonly string[]): Comment[] {
   const options = ["-f", "json", "-e", [...leftOut.keys()].join(","), ...more];
   const { out: version } = run("shellcheck", ["--version"]);
@@ -183,7 +189,7 @@ function commentsOn(paths: readonly string[], ...more: readonly string[]): Comme
   });
 }
 
-/** Comments by what was read: those of the last time, and of this time. */
+/** Comments by the digest of a text: of the last run, and of this one. */
 const known: Record<string, readonly Comment[]> = readCache();
 const read: typeof known = {};
 
@@ -222,14 +228,14 @@ function judge(files: ReadonlyMap<string, string>): string[] {
 
 const folder = mkdtempSync(join(tmpdir(), "kcore-shell-"));
 try {
-  const { texts, unreached } = await moduleTexts();
+  const { texts, problems: missed } = await moduleTexts();
   const files = new Map(scripts().map((path) => [path, relative(root, path)]));
   for (const [name, text] of texts) {
     const path = join(folder, name.replaceAll(/[ ()]/g, "-"));
     writeFileSync(path, `#!/bin/sh\n${text}\n`);
     files.set(path, name);
   }
-  const problems = [...unreached, ...judge(files)];
+  const problems = [...missed, ...judge(files)];
   mkdirSync(join(cache, ".."), { recursive: true });
   writeFileSync(cache, JSON.stringify(read));
   for (const problem of problems) console.error(problem);

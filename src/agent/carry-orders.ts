@@ -2,16 +2,16 @@ import { describeError, type Log } from "#api/log.ts";
 import { defined } from "#optional/defined.ts";
 import type { Order } from "#rollout/order.ts";
 
-/** Brings orders to the updater, one after the other: the last one is what lies there, whatever the others took. */
+/** Brings orders to the updater one after the other, so that the updater finds the last one that was given. */
 export interface Courier {
-  /** What an order needs is fetched first. A later order ends that: nobody waits for the former one any more. */
+  /** Fetches the bundle that the order needs, then writes the order. A later order ends the fetch of an earlier one. */
   readonly bring: (order: Order, onLost: () => void) => void;
   readonly stop: () => Promise<void>;
 }
 
 export interface CourierPorts {
   readonly dropBundles: () => Promise<void>;
-  /** Fetches what a preparation needs. Gives why it could not. @throws the signal's reason */
+  /** Fetches the bundle of an order to prepare; gives the reason when that failed. @throws the signal's reason */
   readonly fetch: (order: Order, signal: AbortSignal) => Promise<string | undefined>;
   /** Gives the updater the order. */
   readonly write: (order: Order) => Promise<void>;
@@ -29,7 +29,7 @@ export function carryOrders(ports: CourierPorts): Courier {
   let bringing: Promise<void> = Promise.resolve();
   const carry = async (order: Order, either: AbortSignal): Promise<void> => {
     if (either.aborted) return;
-    // What was prepared lies in the store by now.
+    // The prepared runtime is in the store by now.
     if (order.step === "activate" || order.step === "roll_back") await ports.dropBundles();
     const problem = order.step === "prepare" ? await ports.fetch(order, either) : undefined;
     if (!either.aborted) await ports.write({ ...order, ...defined({ problem }) });

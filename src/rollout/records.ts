@@ -176,6 +176,14 @@ export const Report = z.looseObject({
 });
 export type Report = z.infer<typeof Report>;
 
+/** The states of a node at work: it will report again without a new order. */
+export const workStates: ReadonlySet<Report["state"]> = new Set([
+  "preparing",
+  "activating",
+  "rebooting",
+  "rolling_back",
+]);
+
 export const wishActions = ["cancel", "rollback", "promote"] as const;
 export type WishAction = (typeof wishActions)[number];
 /** What an operator asked of a rollout, whichever controller he asked. */

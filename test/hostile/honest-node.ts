@@ -55,19 +55,7 @@ export class HonestNode implements Endpoint {
       cluster,
       clock: { wall: () => epoch + scheduler.now + this.#offset, mono: () => scheduler.now },
       rng: () => random.next(),
-      timers: {
-        after(ms, run) {
-          let isCancelled = false;
-          scheduler.after(
-            ms,
-            inProcess(() => {
-              if (!isCancelled) run();
-            }),
-          );
-          return () => (isCancelled = true);
-        },
-        soon: (run) => scheduler.after(0, inProcess(run)),
-      },
+      timers: scheduler.timers(inProcess),
       net: {
         dial: (target, timeoutMs) => {
           const to = find("id" in target ? target.id : target.address);

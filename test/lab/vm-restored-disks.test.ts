@@ -35,7 +35,7 @@ const shows = {
   tables: [0, 1].map((number) => `sfdisk -d ${link(number)}`).join("; "),
 };
 
-/** What needs no LVM and no LUKS is in test/integration/cli/restore-table.test.ts. */
+/** Cases without LVM and LUKS are in test/integration/cli/restore-table.test.ts. */
 describe("disks that were wiped by a grant, and put back (F-18, ADR 0012)", function () {
   this.timeout(1_200_000);
   let lab: Lab;

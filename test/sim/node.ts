@@ -80,21 +80,7 @@ export class SimNode implements Endpoint {
       cluster,
       clock: { wall: () => this.wall(), mono: () => scheduler.now - this.#bootedAt },
       rng: () => this.#random.next(),
-      timers: {
-        after(ms, run) {
-          let isCancelled = false;
-          scheduler.after(
-            ms,
-            inProcess(() => {
-              if (!isCancelled) run();
-            }),
-          );
-          return () => {
-            isCancelled = true;
-          };
-        },
-        soon: (run) => scheduler.after(0, inProcess(run)),
-      },
+      timers: scheduler.timers(inProcess),
       net: {
         dial: (target, timeoutMs) =>
           network.dial(this, this.#world.find(nameOf(target)), timeoutMs, () => replica.dialFailed(target)),

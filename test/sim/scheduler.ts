@@ -1,3 +1,5 @@
+import type { Timers } from "#controller/replica/replica-ports.ts";
+
 interface Event {
   readonly at: number;
   readonly id: number;
@@ -21,6 +23,23 @@ export class Scheduler {
       place = parent;
     }
     this.#heap[place] = event;
+  }
+
+  /** The timers of one process: `inProcess` wraps what they call, so that nothing of a process that has ended is called. */
+  timers(inProcess: (run: () => void) => () => void): Timers {
+    return {
+      after: (ms, run) => {
+        let isCancelled = false;
+        const unlessCancelled = (): void => {
+          if (!isCancelled) run();
+        };
+        this.after(ms, inProcess(unlessCancelled));
+        return () => {
+          isCancelled = true;
+        };
+      },
+      soon: (run) => this.after(0, inProcess(run)),
+    };
   }
 
   /** Runs all events up to a time. Promises that an event settles are seen through before the next event; `look` is called after each. */

@@ -27,7 +27,7 @@ export interface Attendant {
   readonly look: (view: UpdateView) => void;
   /** Something is still to be done, or is being done. */
   readonly isNeeded: (view: UpdateView) => boolean;
-  /** Ends what is being done. */
+  /** Ends the running hooks. */
   readonly close: () => Promise<void>;
 }
 
@@ -59,7 +59,7 @@ export function attendTo(ports: AttendPorts): Attendant {
     running.set(node.id, { view, node, stop, work });
     void work.finally(() => {
       running.delete(node.id);
-      // What had to wait for it waits for no news.
+      // Another hook that had to wait for this one begins now, without a new view.
       if (last && !end.signal.aborted) look(last);
     });
   };
@@ -96,8 +96,8 @@ interface Running {
 const noMore = new Error("it is not asked for any more");
 
 /**
- * Whether what is being done is not asked for any more. What is not asked for at the moment may be again, when its node is well; and a controller
- * that lags behind tells what was before.
+ * Whether a running hook was withdrawn. One that is absent at the moment may be asked for again when its node is well. A controller that lags
+ * behind shows an earlier state.
  */
 function isPast(
   { view, node: { hook, seq = 0 } }: Pick<Running, "view" | "node">,
@@ -133,7 +133,7 @@ async function answer(ports: AttendPorts, { view, node, signal }: Asked, end: Ho
       return;
     } catch (error) {
       const code = error instanceof KcoreError ? error.problems[0]?.code : undefined;
-      // Somebody else has answered, or its time is over.
+      // Another bastion has answered, or the hook is over.
       if (code === "UPDATE_NOT_ASKED") return;
       if (code !== "API_UNREACHABLE") throw error;
       await ports.sleep(1_000, signal);

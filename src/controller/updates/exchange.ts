@@ -1,6 +1,6 @@
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { fenceOf, stepOf, type Order } from "#rollout/order.ts";
-import type { Fence, Report, Row } from "#rollout/records.ts";
+import { workStates, type Fence, type Report, type Row } from "#rollout/records.ts";
 import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
@@ -23,8 +23,6 @@ export interface Exchange {
 
 /** A rollout takes a node through some ten words; whoever says more writes registers that nobody needs. */
 const words = { perSecond: 0.5, burst: 40 } as const;
-
-const workStates: ReadonlySet<Report["state"]> = new Set(["preparing", "activating", "rebooting", "rolling_back"]);
 
 interface Parts {
   readonly records: Records;

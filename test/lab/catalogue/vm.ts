@@ -1,6 +1,6 @@
 import { inOrder, labSamples } from "#support/lab-samples.ts";
 
-/** What needs a kernel of its own, in the order in which it runs. */
+/** Samples that need a kernel of their own, in the order in which they run. */
 export const samples = inOrder(
   `
   sysctl.set vm, kernel_module.loaded really, hostname.set vm, clock.synchronized, swap.managed,

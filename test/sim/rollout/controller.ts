@@ -9,7 +9,7 @@ import { isContested, isKnown, isSecret, keys, mergeKindOf, type Registered } fr
 import { createReplica } from "#controller/replica/create-replica.ts";
 import { WriteRefused, type Replica } from "#controller/replica/replica.ts";
 import { controllerOf } from "#controller/replica/registered-controllers.ts";
-import type { JournalRecord, Timers } from "#controller/replica/replica-ports.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { watchMajority, type Majority } from "#controller/updates/majority.ts";
 import { presentHash, viewOf } from "#controller/updates/owner-loop.ts";
 import { knowNodes } from "#controller/updates/rollout-nodes.ts";
@@ -147,21 +147,7 @@ export class SimController implements Endpoint {
     };
     const mono = (): number => scheduler.now - this.#bootedAt;
     const clock = (): number => this.wall;
-    const timers: Timers = {
-      after(ms, run) {
-        let isCancelled = false;
-        scheduler.after(
-          ms,
-          inProcess(() => {
-            if (!isCancelled) run();
-          }),
-        );
-        return () => {
-          isCancelled = true;
-        };
-      },
-      soon: (run) => scheduler.after(0, inProcess(run)),
-    };
+    const timers = scheduler.timers(inProcess);
     const own = createReplica({
       id: this.id,
       cluster,

@@ -1,9 +1,9 @@
 import { judgeOrder, rememberOrder } from "#rollout/node-fence.ts";
-import type { Failure, Fence, Report } from "#rollout/records.ts";
+import { workStates, type Failure, type Fence, type Report } from "#rollout/records.ts";
 import type { Random } from "../random.ts";
 import type { Scheduler } from "../scheduler.ts";
 import { first, versionOf } from "./targets.ts";
-import { busyStates, downStates, memoryFor, type Memory, type SimOrder, type State } from "./memory.ts";
+import { downStates, memoryFor, type Memory, type SimOrder, type State } from "./memory.ts";
 import type { RolloutSwarm } from "./swarm.ts";
 
 export interface MachineEvents {
@@ -53,7 +53,7 @@ export class Machine {
   }
 
   get isBusy(): boolean {
-    return this.memory !== undefined && busyStates.has(this.memory.state);
+    return this.memory !== undefined && workStates.has(this.memory.state);
   }
 
   /** Down because of an order, or about to be. */

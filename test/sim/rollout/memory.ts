@@ -25,7 +25,6 @@ export interface Memory {
   readonly others: ReadonlyMap<string, Memory>;
 }
 
-export const busyStates: ReadonlySet<State> = new Set(["preparing", "activating", "rebooting", "rolling_back"]);
 export const downStates: ReadonlySet<State> = new Set(["activating", "rebooting", "rolling_back"]);
 
 /** What it was at with an order's manifest, also when it had another update's meanwhile. */

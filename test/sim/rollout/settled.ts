@@ -1,12 +1,11 @@
 import { decide } from "#rollout/decide.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import { fenceOf } from "#rollout/order.ts";
-import { hasEnded, type Row } from "#rollout/records.ts";
+import { hasEnded, workStates, type Row } from "#rollout/records.ts";
 import { isActive } from "#rollout/view.ts";
 import { Violation } from "../violation.ts";
 import { names, type Held, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
-import { busyStates } from "./memory.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** Why the world is not at rest yet; undefined: it is. */
@@ -56,7 +55,7 @@ function whyNotAtRest(machine: Machine, controller: SimController): string | und
   const { name, generation } = memory.remembered.fence;
   const { head, reports } = controller.of(name);
   const report = reports.get(id);
-  if (head?.generation !== generation && report && busyStates.has(report.state))
+  if (head?.generation !== generation && report && workStates.has(report.state))
     return `(c) ${id} is ${memory.state}, and its report of an earlier manifest says ${report.state}`;
   if (
     head?.generation === generation &&
