@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { build, type BuildOptions, type Plugin } from "esbuild";
-import { exampleIn } from "../src/cli/modules/module-example.ts";
+import { collectExamples } from "./module-examples.ts";
 import { warmUp } from "./warm-up.ts";
 
 /**
@@ -311,18 +311,6 @@ async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promis
   });
 }
 
-/** The examples that the modules' comments open with; the bundle has no comments. */
-async function collectExamples(): Promise<Record<string, string>> {
-  const folder = join(root, "src/engine/modules");
-  const examples: Record<string, string> = {};
-  for (const file of await readdir(folder)) {
-    const source = await readFile(join(folder, file), "utf8");
-    const [example, name] = [exampleIn(source), /^ {2}name: "([\w.]+)",$/m.exec(source)?.[1]];
-    if (example !== undefined && name !== undefined) examples[name] = example;
-  }
-  return examples;
-}
-
 try {
   await buildProgram("start", `import { start } from "./src/cli/start.ts"; kcore.give({ start });`);
   await buildProgram(
@@ -348,7 +336,7 @@ kcore.give({ openLiveView, openFleet });`,
     target: "node24",
     plugins: [collectAssets, startsFast],
   });
-  await writeFile(join(aside, "module-examples.json"), JSON.stringify(await collectExamples()));
+  await writeFile(join(aside, "module-examples.json"), JSON.stringify(collectExamples()));
   await buildStarters({ warmsUp: true });
   for (const [name, source] of assets) await copyFile(source, join(aside, name));
   const failure = await warmUp(join(aside, "main.js"));

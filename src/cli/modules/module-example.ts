@@ -2,6 +2,18 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { shippedRoot } from "#engine/project/shipped.ts";
 
+/** Examples of one module. */
+export interface ModuleExamples {
+  /** A step in YAML, from the module's doc comment. */
+  readonly example: string;
+  /** Steps that the tests apply to real machines. */
+  readonly tried: readonly {
+    readonly args: Readonly<Record<string, unknown>>;
+    /** The code that the step is refused with. */
+    readonly refused?: string;
+  }[];
+}
+
 /**
  * The YAML example that a module's doc comment opens with. In the source tree it is read from the module's file; the
  * bundle has no comments, so the build collects them.
@@ -9,9 +21,14 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 export function moduleExample(name: string): string | undefined {
   const source = join(shippedRoot(), "src", "engine", "modules", `${name.replaceAll(/[._]/g, "-")}.ts`);
   if (existsSync(source)) return exampleIn(readFileSync(source, "utf8"));
+  return collectedExamples(name)?.example;
+}
+
+/** What the build collected of a module's examples; undefined: there was no build, or it has no such module. */
+export function collectedExamples(name: string): ModuleExamples | undefined {
   const collected = join(shippedRoot(), "dist", "module-examples.json");
   return existsSync(collected)
-    ? (JSON.parse(readFileSync(collected, "utf8")) as Record<string, string>)[name]
+    ? (JSON.parse(readFileSync(collected, "utf8")) as Record<string, ModuleExamples>)[name]
     : undefined;
 }
 

@@ -5,12 +5,17 @@ import { suggestHint } from "#errors/suggest.ts";
 import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import { knownModules, type KnownModules } from "./known-modules.ts";
 import { searchModules, type Found } from "./search.ts";
+import { showExamples } from "./show-examples.ts";
 import { showModule } from "./show-module.ts";
 import { testCommand } from "./test-command.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 
-type Flags = CommonFlags & { readonly output: "table" | "json"; readonly search?: readonly string[] };
+type Flags = CommonFlags & {
+  readonly output: "table" | "json";
+  readonly search?: readonly string[];
+  readonly examples?: true;
+};
 
 /** `kcore modules [NAME]`: the catalogue. */
 export function modulesCommand(): Command {
@@ -21,12 +26,14 @@ export function modulesCommand(): Command {
       "--search <word...>",
       "find modules by words of their names, summaries and arguments, or by what others call them",
     )
+    .option("--examples", "with a name: steps for a state, those that the tests apply to real machines among them")
     .addHelpText(
       "after",
       `
 Examples:
   kcore modules
   kcore modules file.managed
+  kcore modules file.managed --examples
   kcore modules --search systemd
   kcore modules --search pkg.installed
   kcore modules -o json`,
@@ -35,7 +42,7 @@ Examples:
     .addCommand(testCommand());
 }
 
-async function run(name: string | undefined, { project, output, search }: Flags): Promise<void> {
+async function run(name: string | undefined, { project, output, search, examples }: Flags): Promise<void> {
   if (name !== undefined && search !== undefined)
     throw new KcoreError({
       code: "USAGE",
@@ -43,7 +50,13 @@ async function run(name: string | undefined, { project, output, search }: Flags)
       hint: `kcore modules ${name}, or kcore modules --search ${search.join(" ")}`,
     });
   const known = knownModules(projectIfAny(project));
-  if (name !== undefined) return showModule(known, name, output);
+  if (name !== undefined) return examples ? showExamples(known, name, output) : showModule(known, name, output);
+  if (examples)
+    throw new KcoreError({
+      code: "USAGE",
+      message: "--examples are of one module",
+      hint: "kcore modules file.managed --examples",
+    });
   return search === undefined ? list(known, output) : find(known, search, output);
 }
 

@@ -28,8 +28,7 @@ export async function showModule(known: KnownModules, name: string, output: "tab
 /** What a stage does on the bastion, for who looks for it among the modules. */
 async function showAction(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   const action = await findAction(name);
-  if (!action)
-    throw new KcoreError({ code: "USAGE", message: `there is no module “${name}”`, hint: await hintFor(known, name) });
+  if (!action) throw await unknownModule(known, name);
   const args = argumentsOf(action);
   const { summary } = action;
   if (output === "json") process.stdout.write(`${printJson({ name, summary, run: true, args }, 2)}\n`);
@@ -56,6 +55,12 @@ function rowsOf({ name, type, required, description, ...rest }: Argument, depth:
     ...examples.map((example) => ["", "", "", `e.g. ${asFlow(example)}`]),
     ...fields.flatMap((field) => rowsOf(field, depth + 1)),
   ];
+}
+
+/** The error for a name that no module has. */
+export async function unknownModule(known: KnownModules, name: string): Promise<KcoreError> {
+  const hint = await hintFor(known, name);
+  return new KcoreError({ code: "USAGE", message: `there is no module “${name}”`, hint });
 }
 
 /** The name that was meant, or what does here what has that name elsewhere. */

@@ -102,6 +102,15 @@ describe("kcore's commands", () => {
     });
   });
 
+  it("shows the steps that the tests apply to real machines, and what is refused", async () => {
+    const { stdout } = await project.call(["modules", "file.managed", "--examples"]);
+    expect(stdout)
+      .to.match(/^file\.managed:\n/)
+      .and.to.contain("# refused with FILE_NO_PARENT\nfile.managed:\n  path: ");
+    expect((await project.call(["modules", "kubernetes.node", "--examples"])).stderr).to.contain("is an action");
+    expect((await project.call(["modules", "--examples"])).stderr).to.contain("[USAGE]");
+  });
+
   it("takes an empty KCORE_HOME for none", async () => {
     const file = join(project.path, "passphrase");
     writeFileSync(file, "correct horse battery staple\n", { mode: 0o600 });

@@ -27,12 +27,8 @@ describe("the module registry", () => {
 
   for (const { name, file } of listModules())
     describe(name, () => {
-      it("has cases of its own", () => {
-        const places = [
-          ["test/modules", ".yaml"],
-          ["test/unit/engine/modules", ".test.ts"],
-        ] as const;
-        expect(places.some(([folder, end]) => existsSync(join(root, folder, file.replace(".ts", end))))).to.equal(true);
+      it("has a table of cases", () => {
+        expect(existsSync(join(root, "test/modules", file.replace(".ts", ".yaml")))).to.equal(true);
       });
 
       it("is named and described alike in its file and in docs/modules.md", async () => {

@@ -1,0 +1,38 @@
+import { parse } from "yaml";
+import { actionNames } from "#actions/registry.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { printYaml } from "#engine/yaml/plain-yaml.ts";
+import { printJson } from "../terminal/print-json.ts";
+import type { KnownModules } from "./known-modules.ts";
+import { collectedExamples } from "./module-example.ts";
+import { unknownModule } from "./show-module.ts";
+
+interface Example {
+  readonly args: unknown;
+  readonly refused?: string;
+}
+
+/** Prints the steps that are known of one module, ready for a state. @throws KcoreError USAGE */
+export async function showExamples(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
+  if (actionNames.includes(name))
+    throw new KcoreError({
+      code: "USAGE",
+      message: `${name} is an action of orchestrations; --examples are of modules`,
+      hint: `kcore modules ${name} has its arguments, docs/orchestrations.md a stage with it`,
+    });
+  if ((await known.load(name)) === undefined) throw await unknownModule(known, name);
+  const own = known.example(name);
+  if (own === undefined)
+    throw new KcoreError({ code: "USAGE", message: `${name} has no example`, hint: `kcore modules ${name}` });
+  const [first] = Object.values(parse(own) as Record<string, unknown>);
+  const all: readonly Example[] = [{ args: first }, ...(collectedExamples(name)?.tried ?? [])];
+  if (output === "json") {
+    process.stdout.write(`${printJson(all, 2)}\n`);
+    return;
+  }
+  const texts = all.map(({ args, refused }, index) => {
+    const text = index === 0 ? own : printYaml({ [name]: args }).trimEnd();
+    return refused === undefined ? text : `# refused with ${refused}\n${text}`;
+  });
+  process.stdout.write(`${texts.join("\n\n")}\n`);
+}
