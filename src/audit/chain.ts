@@ -35,14 +35,24 @@ export function hashOf(line: string | Uint8Array): string {
   return hash("sha256", line);
 }
 
-/** The type of the entry by which a trail tells that those `before` a number were dropped to make room. */
+/**
+ * The type of the entry by which a trail tells that its oldest entries were dropped to make room: those `before` a
+ * number, of which the last had this `hash`.
+ */
 export const droppedType = "audit.dropped";
+
+/** The latest time that a Date can hold, ms. */
+const lastTime = 8.64e15;
 
 /** A line as an entry; undefined when it is none. */
 export function parseEntry(line: string): Entry | undefined {
   try {
     const value = JSON.parse(line) as Partial<Entry> | null;
-    const isEntry = typeof value?.n === "number" && typeof value.at === "number" && typeof value.prev === "string";
+    const isEntry =
+      Number.isSafeInteger(value?.n) &&
+      typeof value?.at === "number" &&
+      Math.abs(value.at) <= lastTime &&
+      typeof value.prev === "string";
     return isEntry ? (value as Entry) : undefined;
   } catch {
     return undefined;
@@ -68,26 +78,35 @@ export interface Verdict {
   readonly first: number;
   readonly entries: number;
   readonly head: Head;
-  /** In their order; none: every entry follows from the one before it, and from what was noted. */
+  /** In their order; none: every entry follows from the one before it, and from the noted heads. */
   readonly damage: readonly Damage[];
+  /** Numbers of noted heads whose entries the trail has dropped since, as it may: nothing is left to compare them with. */
+  readonly unmet: readonly number[];
 }
 
 /**
- * Follows a trail from its first kept line to its last. Changed, missing, added and moved lines are told where they are met; then it goes
- * on from there, so that one of them does not make all others suspect. `noted` are heads that somebody has kept elsewhere.
+ * Follows a trail from its first kept line to its last. Changed, missing, added and moved lines are reported where they are met; the
+ * check goes on from there, so that one of them does not make all others suspect.
  */
 export class Verifier {
   readonly #noted: ReadonlyMap<number, string>;
+  readonly #mustKeep: number;
   readonly #damage: Damage[] = [];
   #head = beginning;
-  #first = 1;
+  #first: Pick<Entry, "n" | "prev"> | undefined;
   #entries = 0;
-  #dropped = 0;
+  #bytes = 0;
+  #dropped: { readonly before: unknown; readonly hash: unknown; readonly kept: number } | undefined;
   #isAfterDamage = false;
   #last: PlacedLine = { file: "", line: 0, text: "" };
 
-  constructor(noted: readonly Head[] = []) {
+  /**
+   * `noted`: heads that somebody has kept elsewhere. `mustKeep`: bytes of entries that the trail keeps at least when it drops its oldest;
+   * by default it drops none.
+   */
+  constructor(noted: readonly Head[] = [], mustKeep = Infinity) {
     this.#noted = new Map(noted.map(({ n, hash }) => [n, hash]));
+    this.#mustKeep = mustKeep;
   }
 
   /** Takes the next line; gives it as an entry when it is one. */
@@ -97,13 +116,14 @@ export class Verifier {
     const isFirst = this.#entries === 0;
     const due = this.#head.n + 1;
     if (!entry) this.#find(placed, `entry ${due} is no entry any more`);
-    else if (isFirst) this.#first = entry.n;
+    else if (isFirst) this.#first = entry;
     else if (entry.n !== due) this.#find(placed, gapOf(due, entry.n));
     else if (entry.prev !== this.#head.hash && !this.#isAfterDamage)
       this.#find(placed, `entry ${due - 1} was changed, or entry ${due} was written anew`);
     if (entry?.n === 1 && isFirst && entry.prev !== beginning.hash)
       this.#find(placed, "the first entry claims one before it");
-    if (entry?.["type"] === droppedType) this.#dropped = Number(entry["before"]);
+    if (entry?.["type"] === droppedType)
+      this.#dropped = { before: entry["before"], hash: entry["hash"], kept: this.#bytes };
     this.#isAfterDamage = entry === undefined;
     const n = entry?.n ?? due;
     const hash = hashOf(text);
@@ -111,25 +131,35 @@ export class Verifier {
     if (noted !== undefined && noted !== hash) this.#find(placed, `entry ${n} is not the one that was noted`);
     this.#head = { n, hash };
     this.#entries += 1;
+    this.#bytes += Buffer.byteLength(text) + 1;
     this.#last = placed;
     return entry;
   }
 
   verdict(): Verdict {
-    const missing = Math.max(0, ...this.#noted.keys());
+    const first = this.#first ?? { n: 1, prev: beginning.hash };
     const damage = [...this.#damage];
-    if (this.#first > Math.max(1, this.#dropped))
-      damage.unshift({
-        file: this.#last.file,
-        line: 1,
-        what: `the trail begins at entry ${this.#first}, and does not tell that the older ones were dropped`,
-      });
+    const beginsAt = (what: string) =>
+      damage.unshift({ file: this.#last.file, line: 1, what: `the trail begins at entry ${first.n}, ${what}` });
+    const unmet = [...this.#noted.keys()].filter((n) => n < first.n - 1);
+    if (first.n > 1 && !this.#mayBeginAt(first))
+      beginsAt(`and ${this.#mustKeep === Infinity ? "drops none" : "does not tell that the older ones were dropped"}`);
+    else if (this.#noted.has(first.n - 1) && this.#noted.get(first.n - 1) !== first.prev)
+      beginsAt(`and the one before it is not the one that was noted`);
+    const missing = Math.max(0, ...this.#noted.keys());
     if (missing > this.#head.n)
       damage.push({
         ...placeOf(this.#last),
         what: `the trail ends at entry ${this.#head.n}, but entry ${missing} was noted`,
       });
-    return { first: this.#first, entries: this.#entries, head: this.#head, damage };
+    return { first: first.n, entries: this.#entries, head: this.#head, damage, unmet };
+  }
+
+  /** Whether the trail tells that all before this entry were dropped, and kept as much as it must. A file may outlive its removal. */
+  #mayBeginAt({ n, prev }: Pick<Entry, "n" | "prev">): boolean {
+    const { before, hash, kept } = this.#dropped ?? {};
+    if (typeof before !== "number" || before < n || (kept ?? 0) < this.#mustKeep) return false;
+    return before > n || hash === prev;
   }
 
   #find(placed: PlacedLine, what: string): void {

@@ -25,8 +25,18 @@ export interface TrailOptions {
   readonly segments?: number;
 }
 
+const segmentBytes = 2 << 20;
+const segments = 128;
+
+/** Bytes of entries that a trail keeps at least when it drops its oldest: all files but the one that is begun then are full. */
+export const keptBytes = (segments - 1) * segmentBytes;
+
 /** Bytes that wait for a disk that cannot be written to; what comes then is counted, and the count is an entry. */
 const maxWaiting = 1 << 20;
+
+/** No trail of a controller has as many bytes: what has is not read to its end. */
+export const mostBytes = 4 * segments * segmentBytes;
+
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;
 
 /**
@@ -79,8 +89,8 @@ class SegmentedTrail implements Trail {
 
   constructor(options: TrailOptions, head: Head, last?: { readonly file: FileHandle; readonly size: number }) {
     this.#options = options;
-    this.#segmentBytes = options.segmentBytes ?? 2 << 20;
-    this.#segments = options.segments ?? 128;
+    this.#segmentBytes = options.segmentBytes ?? segmentBytes;
+    this.#segments = options.segments ?? segments;
     this.#head = head;
     this.#file = last?.file;
     this.#size = last?.size ?? 0;
@@ -133,7 +143,7 @@ class SegmentedTrail implements Trail {
     let dropped;
     try {
       dropped = await this.#oldest();
-      if (dropped) add(this.#options.clock(), { type: droppedType, before: dropped.before });
+      if (dropped) add(this.#options.clock(), { type: droppedType, before: dropped.before, hash: dropped.hash });
       const file = await this.#fileFor();
       await this.#append(file, Buffer.from(text));
     } catch (error) {
@@ -176,13 +186,16 @@ class SegmentedTrail implements Trail {
   }
 
   /** The files that are too many, when a new one is about to be begun. */
-  async #oldest(): Promise<{ readonly files: readonly Segment[]; readonly before: number } | undefined> {
+  async #oldest(): Promise<
+    { readonly files: readonly Segment[]; readonly before: number; readonly hash: string } | undefined
+  > {
     if (this.#size <= this.#segmentBytes) return undefined;
     const { folder } = this.#options;
     const files = segmentsAmong(folder, await readdir(folder));
     const [first] = files.slice(-(this.#segments - 1));
     const old = files.slice(0, -(this.#segments - 1));
-    return first && old.length > 0 ? { files: old, before: first.first } : undefined;
+    if (!first || old.length === 0) return undefined;
+    return { files: old, before: first.first, hash: await lastHashBefore(folder, first.first) };
   }
 
   #syncNow(): void {

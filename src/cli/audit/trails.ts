@@ -1,16 +1,17 @@
 import { realpathSync } from "node:fs";
 import type { PlacedLine } from "#audit/chain.ts";
-import type { ReplyOf } from "#api/methods.ts";
+import { keptBytes } from "#audit/open-trail.ts";
 import { readTrail } from "#audit/trail-files.ts";
 import { trailFolder } from "#engine/run/run-trail.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail } from "#pki/escrow.ts";
 import { contextHome } from "../cluster/context-home.ts";
-import { allControllers, askController, type Reachable } from "../controller/all-controllers.ts";
-import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { allControllers, askController } from "../controller/all-controllers.ts";
+import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
+import { trailPages } from "./trail-pages.ts";
 
 /** An audit trail that can be read from here. */
 export interface KnownTrail {
@@ -20,6 +21,8 @@ export interface KnownTrail {
   readonly id: string;
   /** The project whose runs it tells of. */
   readonly project?: string;
+  /** Bytes of entries that it keeps when it drops its oldest; absent: it drops none. */
+  readonly mustKeep?: number;
   /** Most have nothing to write there: an empty one is not worth a line, unless something stood in it before. */
   readonly isRare?: true;
   /** @throws KcoreError when it cannot be read */
@@ -80,17 +83,10 @@ async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrai
     .map((one) => ({
       name: one.endpoints[0] ?? one.controller.controllerId,
       id: `controller ${cluster.context} ${one.controller.controllerId}`,
-      lines: () => pages(one, cluster),
+      mustKeep: keptBytes,
+      lines: () =>
+        trailPages(one.endpoints[0] ?? one.controller.controllerId, (from) =>
+          askController(one, cluster, (client) => client.call("listAudit", {}, { id: String(from) })),
+        ),
     }));
-}
-
-async function* pages(one: Reachable, cluster: Cluster): AsyncGenerator<PlacedLine> {
-  for (let from: number | undefined = 1; from !== undefined;) {
-    const id = String(from);
-    const page: ReplyOf<"listAudit"> = await askController(one, cluster, (client) =>
-      client.call("listAudit", {}, { id }),
-    );
-    yield* page.lines;
-    from = page.next;
-  }
 }

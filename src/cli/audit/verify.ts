@@ -1,6 +1,7 @@
-import { Verifier, type Damage, type Entry, type Head, type Verdict } from "#audit/chain.ts";
-import { runFolder } from "#engine/run/run-folder.ts";
-import { digestOf, type RunEnded, type RunsPruned } from "#engine/run/run-trail.ts";
+import { stat } from "node:fs/promises";
+import { parseEntry, Verifier, type Damage, type Entry, type Head, type Verdict } from "#audit/chain.ts";
+import { readHeader, runFolder } from "#engine/run/run-folder.ts";
+import { digestOf, type RunBegan, type RunEnded, type RunsEntry } from "#engine/run/run-trail.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { ResultFormat } from "../options.ts";
 import { formatResult } from "../terminal/format-result.ts";
@@ -43,7 +44,7 @@ export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Pro
 }
 
 async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<Finding> {
-  const verifier = new Verifier(noted);
+  const verifier = new Verifier(noted, trail.mustKeep);
   const records = new RunRecords(trail.project);
   try {
     for await (const line of trail.lines()) {
@@ -55,15 +56,24 @@ async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<Findin
     return { trail: trail.name, state: "unreadable", damage: [], error: error.message };
   }
   const verdict = verifier.verdict();
-  const damage = [...verdict.damage, ...(await records.damage())];
+  const damage = [...verdict.damage, ...(await records.damage(trail))];
   const state = damage.length > 0 ? "damaged" : verdict.entries === 0 ? "empty" : "whole";
   return { trail: trail.name, state, ...verdict, damage };
 }
 
-/** What a trail says of the records of runs, compared with those that lie there. */
+/** An entry of a run's beginning or end, and where it stands. */
+interface Placed<RunEntry> {
+  readonly entry: RunEntry;
+  readonly at: Omit<Damage, "what">;
+}
+
+/** What a trail tells of the project's runs, compared with their records. */
 class RunRecords {
   readonly #project: string | undefined;
-  readonly #ended: { readonly entry: RunEnded; readonly file: string; readonly line: number }[] = [];
+  readonly #began: Placed<RunBegan>[] = [];
+  readonly #ended: Placed<RunEnded>[] = [];
+  /** The newest entry of each run. */
+  readonly #last = new Map<string, Entry>();
   readonly #pruned = new Set<string>();
 
   constructor(project: string | undefined) {
@@ -72,25 +82,54 @@ class RunRecords {
 
   add(entry: Entry, { file, line }: Omit<Damage, "what">): void {
     if (this.#project === undefined) return;
-    if (entry["type"] === "run.finished") this.#ended.push({ entry: entry as unknown as RunEnded, file, line });
-    if (entry["type"] === "runs.pruned") for (const run of (entry as unknown as RunsPruned).runs) this.#pruned.add(run);
+    const told = entry as Entry & RunsEntry;
+    if (told.type === "runs.pruned") for (const run of told.runs) this.#pruned.add(run);
+    if (told.type === "run.started" && !told.resumed) this.#began.push({ entry: told, at: { file, line } });
+    if (told.type === "run.finished") this.#ended.push({ entry: told, at: { file, line } });
+    if (told.type === "run.started" || told.type === "run.finished") this.#last.set(told.run, entry);
   }
 
-  async damage(): Promise<readonly Damage[]> {
+  async damage({ lines }: KnownTrail): Promise<readonly Damage[]> {
     const found: Damage[] = [];
-    for (const { entry, file, line } of this.#ended) {
-      const what = this.#pruned.has(entry.run) ? undefined : await this.#compare(entry);
-      if (what !== undefined) found.push({ file, line, what });
-    }
+    const compare = async <E extends { readonly run: string }>(
+      all: readonly Placed<E>[],
+      judge: (entry: E) => Promise<string | undefined>,
+    ): Promise<void> => {
+      for (const { entry, at } of all) {
+        const what = this.#pruned.has(entry.run) ? undefined : await judge(entry);
+        if (what !== undefined) found.push({ ...at, what });
+      }
+    };
+    await compare(this.#began, (entry) => this.#headerOf(entry));
+    await compare(this.#ended, (entry) => this.#recordOf(entry, lines));
     return found;
   }
 
-  async #compare({ run, record }: RunEnded): Promise<string | undefined> {
+  async #headerOf({ run, who, revision }: RunBegan): Promise<string | undefined> {
+    const folder = runFolder(this.#project ?? "", run);
+    const header = await readHeader(folder).catch((error: unknown) => {
+      if (!(error instanceof KcoreError)) throw error;
+    });
+    if (!header) return `the record of run ${run} cannot be read, and nobody pruned it: ${folder.header}`;
+    const isSame = header.who === who && header.revision === revision;
+    return isSame ? undefined : `the header of run ${run} was changed: ${folder.header}`;
+  }
+
+  async #recordOf(entry: RunEnded, lines: KnownTrail["lines"]): Promise<string | undefined> {
+    const { run, record } = entry;
     const { events } = runFolder(this.#project ?? "", run);
     const present = await digestOf(events, record.bytes).catch((error: NodeJS.ErrnoException) => error.code ?? "");
     if (typeof present === "string")
       return `the record of run ${run} cannot be read (${present}), and nobody pruned it`;
-    return present.sha256 === record.sha256 ? undefined : `the record of run ${run} was changed: ${events}`;
+    if (present.sha256 !== record.sha256) return `the record of run ${run} was changed: ${events}`;
+    if (this.#last.get(run) !== (entry as unknown) || (await stat(events)).size === record.bytes) return undefined;
+    // A resume may have begun since the trail was read.
+    let isResumed = false;
+    for await (const { text } of lines()) {
+      const later = parseEntry(text);
+      isResumed ||= later?.["run"] === run && later.n > (this.#last.get(run)?.n ?? 0);
+    }
+    return isResumed ? undefined : `the record of run ${run} goes on behind its end: ${events}`;
   }
 }
 
@@ -101,8 +140,9 @@ function draw(findings: readonly Finding[]): string {
     entries === 0 ? "-" : `${first} to ${head?.n}`,
     head && entries > 0 ? `${head.n}:${head.hash}` : "-",
   ]);
-  const told = findings.flatMap(({ trail, damage, error }) => [
+  const told = findings.flatMap(({ trail, damage, error, unmet = [] }) => [
     ...(error === undefined ? [] : [`${trail}: ${error}`]),
+    ...unmet.map((n) => `${trail}: entry ${n} was noted, and was dropped since to make room for newer ones`),
     ...damage.map(({ file, line, what }) => `${trail}: ${file}:${line}  ${what}`),
   ]);
   const sick = findings.filter(({ state }) => state === "damaged" || state === "unreadable").length;

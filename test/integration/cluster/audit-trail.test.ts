@@ -130,8 +130,17 @@ describe("the audit trails from the command line (S-27)", () => {
     rmSync(record);
     expect((await verify("--runs")).found[0]?.damage[0]?.what).to.contain("nobody pruned it");
     writeFileSync(record, before);
-    // What a run writes after its end, when it is resumed, is not yet told.
-    await tampered(record, () => appendFileSync(record, "{}\n"), "--runs").then(({ code }) => expect(code).to.equal(0));
+    const added = await tampered(record, () => appendFileSync(record, "{}\n"), "--runs");
+    expect(added.found[0]?.damage.map(({ what }) => what)).to.deep.equal([
+      `the record of run ${id} goes on behind its end: ${record}`,
+    ]);
+    const header = join(runs, id, "run.json");
+    const forged = (): void =>
+      writeFileSync(
+        header,
+        JSON.stringify({ ...(JSON.parse(readFileSync(header, "utf8")) as object), who: "mallory" }),
+      );
+    expect((await tampered(header, forged, "--runs")).found[0]?.damage[0]?.what).to.contain("the header of run");
     expect((await kcore("runs", "prune", "--keep", "0")).stdout).to.equal("1 removed\n");
     expect((await verify("--runs")).code).to.equal(0);
     const [last] = JSON.parse((await kcore("audit", "show", "--runs", "--limit", "1", "-o", "json")).stdout) as {

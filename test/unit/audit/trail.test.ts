@@ -16,7 +16,16 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import fc from "#support/properties.ts";
 import { appendEntry } from "#audit/append-entry.ts";
-import { beginning, linkEntry, Verifier, type Head, type PlacedLine, type Verdict } from "#audit/chain.ts";
+import {
+  beginning,
+  hashOf,
+  linkEntry,
+  parseEntry,
+  Verifier,
+  type Head,
+  type PlacedLine,
+  type Verdict,
+} from "#audit/chain.ts";
 import { openTrail } from "#audit/open-trail.ts";
 import { readPage, readTrail } from "#audit/trail-files.ts";
 
@@ -43,8 +52,8 @@ describe("an audit trail (S-27)", () => {
     for await (const line of readTrail(folder, from)) lines.push(line);
     return lines;
   }
-  const verdict = async (noted: readonly Head[] = []): Promise<Verdict> => {
-    const verifier = new Verifier(noted);
+  const verdict = async (noted: readonly Head[] = [], mustKeep?: number): Promise<Verdict> => {
+    const verifier = new Verifier(noted, mustKeep);
     for (const line of await read()) verifier.add(line);
     return verifier.verdict();
   };
@@ -126,7 +135,7 @@ describe("an audit trail (S-27)", () => {
     await trail.close();
     expect(readdirSync(folder)).to.have.length(3);
     const kept = await read();
-    const found = await verdict();
+    const found = await verdict([], 1_000);
     expect(found.damage).to.deep.equal([]);
     const numbers = kept.map(({ text }) => (JSON.parse(text) as { n: number }).n);
     expect(kept.filter(({ text }) => text.includes('"w40"'))).to.have.length(1);
@@ -140,10 +149,48 @@ describe("an audit trail (S-27)", () => {
     const [oldest = ""] = readdirSync(folder).toSorted();
     const aside = readFileSync(join(folder, oldest));
     rmSync(join(folder, oldest));
-    expect((await verdict()).damage[0]?.what).to.contain("does not tell that the older ones were dropped");
+    expect((await verdict([], 1_000)).damage[0]?.what).to.contain("does not tell that the older ones were dropped");
     writeFileSync(join(folder, oldest), aside);
     expect((await readPage(folder, 1)).lines).to.have.length(kept.length);
     expect((await readPage(folder, 1)).next).to.equal(undefined);
+  });
+
+  it("compares a noted head with what the first kept entry names, and tells one that was dropped (S1)", async () => {
+    const heads: Head[] = [];
+    const trail = await open({ segmentBytes: 500, segments: 3 });
+    for (let index = 1; index <= 40; index += 1) {
+      trail.record({ what: `w${index}` });
+      await until(() => trail.head().n >= index);
+      heads.push(trail.head());
+    }
+    await trail.close();
+    const { first } = await verdict([], 1_000);
+    const before = heads.find(({ n }) => n === first - 1) as Head;
+    expect(await verdict([before, heads[0] as Head], 1_000)).to.deep.include({ damage: [], unmet: [1] });
+    const forged = { n: before.n, hash: "f".repeat(64) };
+    expect((await verdict([forged], 1_000)).damage[0]?.what).to.contain("is not the one that was noted");
+    // A trail that keeps more, or drops none, does not begin there.
+    for (const mustKeep of [100_000, undefined])
+      expect((await verdict([], mustKeep)).damage[0]?.what).to.contain(`begins at entry ${first}`);
+  });
+
+  it("is not whole when its beginning was replaced by an entry that tells of dropped ones (S1)", () => {
+    const lines = chainOf(5);
+    const noted = { n: 5, hash: hashOf(lines[4] ?? "") };
+    let head: Head = { n: 5, hash: "a".repeat(64) };
+    const forged = [{ what: "invented" }, { type: "audit.dropped", before: 6, hash: head.hash }].map((fields) => {
+      const linked = linkEntry(head, 2_000, fields);
+      ({ head } = linked);
+      return linked.line.trimEnd();
+    });
+    expect(judge(forged, [noted]).damage.map(({ what }) => what)).to.deep.equal([
+      "the trail begins at entry 6, and drops none",
+    ]);
+  });
+
+  it("takes no time for an entry that no clock can show (S11)", () => {
+    expect(parseEntry(`{"n":1,"at":1e300,"prev":""}`)).to.equal(undefined);
+    expect(parseEntry(`{"n":1e300,"at":1,"prev":""}`)).to.equal(undefined);
   });
 
   it("goes on where it ended, cuts off what a crash tore, and lets nobody else look", async () => {

@@ -1,0 +1,25 @@
+import { expect } from "chai";
+import type { ReplyOf } from "#api/methods.ts";
+import { trailPages } from "#cli/audit/trail-pages.ts";
+
+describe("a controller's audit trail, page by page", () => {
+  const problemOf = async (answer: (from: number) => ReplyOf<"listAudit">): Promise<string> => {
+    try {
+      for await (const { text } of trailPages("c1:7443", async (from) => answer(from))) void text;
+      return "";
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  const line = { file: "000000000001.ndjson", line: 1, text: "x".repeat(1 << 20) };
+
+  it("ends with its last page", async () => {
+    expect(await problemOf((from) => ({ lines: [line], ...(from < 3 && { next: from + 1 }) }))).to.equal("");
+  });
+
+  it("of a hostile controller is not followed for ever (S11)", async () => {
+    const endless = "the audit trail of c1:7443 has no end";
+    expect(await problemOf(() => ({ lines: [], next: 1 }))).to.equal(endless);
+    expect(await problemOf((from) => ({ lines: [line], next: from + 1 }))).to.equal(endless);
+  });
+});
