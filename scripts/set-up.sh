@@ -33,6 +33,8 @@ need /usr/sbin/ip iproute2
 need /usr/sbin/nft nftables
 # Layouts of this machine's own loop disks; a test that finds it missing would install it, and others would see another plan.
 need /usr/sbin/sgdisk gdisk
+# Images of Debian.
+need /usr/sbin/debootstrap debootstrap
 need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
 # What kcore seals, age opens, and the other way round.

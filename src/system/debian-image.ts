@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { createReadStream, existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -62,7 +62,12 @@ export interface BuildOptions {
   readonly cache: string;
   readonly note: (text: string) => void;
   readonly signal: AbortSignal;
+  /** The file with the keys of Debian's archive. */
+  readonly keyring?: string;
 }
+
+/** Where the package debian-archive-keyring has it. */
+const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /** Milliseconds after which an image is made anew: security updates come as packages. */
 const longestAge = 30 * 24 * 3_600_000;
@@ -110,8 +115,13 @@ async function make(
   file: string,
   script: string,
   { suite, mirror, kernel, packages }: DebianWanted,
-  { cache, note, signal }: BuildOptions,
+  { cache, note, signal, keyring = debianKeyring }: BuildOptions,
 ): Promise<SystemImage> {
+  if (!existsSync(keyring))
+    throw failed(
+      `${keyring} is not here: without it nobody can tell whose packages a mirror sends`,
+      "apt-get install debian-archive-keyring",
+    );
   await mkdir(cache, { recursive: true, mode: 0o700 });
   const from = mirror === "" ? await ownMirror(signal) : mirror;
   note(`making an image of Debian ${suite} from ${from} (some minutes, once)`);
@@ -119,7 +129,7 @@ async function make(
   try {
     // Whatever ends this process ends what it started, and the mounts with it.
     const isolated = "--pdeathsig KILL unshare -m -p -f --kill-child --mount-proc --propagation private".split(" ");
-    const words = ["/bin/sh", script, aside, suite, from, [...base, kernel, ...packages].join(",")];
+    const words = ["/bin/sh", script, aside, suite, from, [...base, kernel, ...packages].join(","), keyring];
     await command("setpriv", [...isolated, ...words], signal);
     const measured = await measure(aside);
     await rename(aside, file);

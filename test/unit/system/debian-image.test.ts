@@ -12,9 +12,10 @@ describe("an image of Debian", () => {
   let folder: TempDir;
   const path = process.env["PATH"];
   const notes: string[] = [];
-  const build = (): ReturnType<typeof debianImage> => {
+  const build = (keyring = join(folder.path, "keyring")): ReturnType<typeof debianImage> => {
     const note = (text: string): void => void notes.push(text);
-    return debianImage(wanted, { cache: join(folder.path, "cache"), note, signal: new AbortController().signal });
+    const { signal } = new AbortController();
+    return debianImage(wanted, { cache: join(folder.path, "cache"), note, signal, keyring });
   };
   const calls = async (): Promise<string[]> => (await readFile(join(folder.path, "calls"), "utf8")).trim().split("\n");
   /** What isolates debootstrap, and with it debootstrap: notes its words, and then does this with OUT in $out. */
@@ -27,6 +28,7 @@ describe("an image of Debian", () => {
   beforeEach(async () => {
     folder = await makeTempDir("debian-image");
     process.env["PATH"] = `${folder.path}:${path}`;
+    await writeFile(join(folder.path, "keyring"), "");
     notes.length = 0;
   });
   afterEach(async () => {
@@ -41,7 +43,9 @@ describe("an image of Debian", () => {
     expect([one.size, await readFile(one.file, "utf8")]).to.deep.equal([5, "tree\n"]);
     expect(await build()).to.deep.equal(one);
     expect(await calls()).to.have.length(1);
-    expect((await calls())[0]).to.match(/ bookworm http:\/\/192\.0\.2\.1\/debian \S+,linux-image-amd64,vim$/);
+    expect((await calls())[0]).to.match(
+      / bookworm http:\/\/192\.0\.2\.1\/debian \S+,linux-image-amd64,vim \S+\/keyring$/,
+    );
     expect(notes).to.have.length(1);
   });
 
@@ -57,9 +61,15 @@ describe("an image of Debian", () => {
     expect(await calls()).to.have.length(3);
   });
 
+  it("is not made where the keys of Debian's archive are missing (S3)", async () => {
+    await teach("echo tree >$out");
+    const [problem] = await problemsOf(() => build("/none.gpg"));
+    expect([problem?.code, problem?.hint]).to.deep.equal(["OS_IMAGE_FAILED", "apt-get install debian-archive-keyring"]);
+  });
+
   it("leaves nothing of one that failed, and says how it ended", async () => {
     await teach("echo half >$out; echo 'E: no such release' >&2; exit 1");
-    const [problem] = await problemsOf(build);
+    const [problem] = await problemsOf(() => build());
     expect([problem?.code, problem?.detail]).to.deep.equal(["OS_IMAGE_FAILED", "E: no such release"]);
     await teach("echo tree >$out");
     expect((await build()).size).to.equal(5);
