@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { TestCluster } from "./cluster.ts";
 import { startController } from "./controllers.ts";
 
@@ -11,7 +10,7 @@ export interface KillCount {
 }
 
 /**
- * Kills a process that writes to a store with SIGKILL, again and again, at moments that `random` chooses.
+ * Kills a process that writes to a store with SIGKILL, again and again, after as many acknowledged writes as `random` chooses.
  * @throws Error when a number that was acknowledged is not found by the next process, or the store cannot be opened
  */
 export async function killWriters({
@@ -28,7 +27,7 @@ export async function killWriters({
   let highest = 0;
   let acknowledged = 0;
   for (let kill = 0; kill <= kills; kill++) {
-    const told = await lifeOf(folder, kill < kills ? Math.floor(random() * 60) : 0);
+    const told = await lifeOf(folder, kill < kills ? Math.floor(random() * 100) : 0);
     const found = Number(/^found (\d+)$/m.exec(told)?.[1] ?? Number.NaN);
     if (!(found >= highest)) throw new Error(`kill ${kill}: ${highest} was acknowledged, found: ${told.slice(0, 500)}`);
     const numbers = told
@@ -42,23 +41,23 @@ export async function killWriters({
   return { kills, acknowledged };
 }
 
-/** What a writer told until it was killed, so many milliseconds after it had opened the store. */
-async function lifeOf(folder: string, lifeMs: number): Promise<string> {
+/** What a writer told until it was killed, when it had told so many numbers. */
+async function lifeOf(folder: string, numbers: number): Promise<string> {
   const program = resolve(import.meta.dirname, "store-writer.ts");
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", program, folder], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let told = "";
   const closed = once(child, "close");
-  const opened = new Promise<void>((isOpen) => {
+  const enough = new Promise<void>((isEnough) => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       told += text;
-      if (told.includes("found ")) isOpen();
+      const lines = told.slice(told.indexOf("found ")).split("\n").length - 1;
+      if (told.includes("found ") && lines > numbers) isEnough();
     });
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => (told += text));
-  await Promise.race([opened, closed]);
-  await sleep(lifeMs);
+  await Promise.race([enough, closed]);
   child.kill("SIGKILL");
   await closed;
   // The last line may be half of a number.
@@ -87,15 +86,18 @@ export async function killController({
   let acknowledged = 0;
   try {
     for (let kill = 0; kill < kills; kill++) {
+      const goal = acknowledged + Math.floor(random() * 8);
+      const reached = Promise.withResolvers<void>();
       const write = async (writer: number): Promise<void> => {
         for (let number = (last[writer] ?? 0) + 1; ; number++) {
           await controller.operator.call("putObject", { value: { number } }, { id: `Kill/writer-${writer}` });
           last[writer] = number;
           acknowledged++;
+          if (acknowledged >= goal) reached.resolve();
         }
       };
       const writing = Promise.allSettled(last.map((_, writer) => write(writer)));
-      await sleep(20 + random() * 120);
+      await Promise.race([reached.promise, writing]);
       await controller.stop("SIGKILL");
       await writing;
       await controller.start();

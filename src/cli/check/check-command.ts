@@ -99,7 +99,9 @@ function print(
     const workspace = process.env["CI_PROJECT_DIR"] ?? process.cwd();
     process.stdout.write(gitlabReport(checked.problems, project, workspace));
   } else {
-    const { nodes, states, orchestrations } = checked;
+    const { nodes, states, orchestrations, unasked } = checked;
+    for (const source of unasked)
+      process.stderr.write(`${source} has never answered, and check does not ask it: kcore roster check does\n`);
     const counts = [count(states, "state"), count(orchestrations, "orchestration")];
     process.stdout.write(`${counts.join(" and ")}, ${nodes} node${nodes === 1 ? "" : "s"}: in order\n`);
   }

@@ -3,6 +3,7 @@ import { Unknown } from "#engine/expressions/unknown.ts";
 import { foldersOf, listIn } from "#engine/project/folders.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { Roster } from "#engine/roster/roster.ts";
+import { unaskedSources } from "#engine/roster/sources.ts";
 import { leaveUnknown, StateChecker } from "#engine/states/check-states.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
@@ -31,13 +32,18 @@ export interface Checked {
   readonly nodes: number;
   readonly states: readonly string[];
   readonly orchestrations: readonly string[];
+  /** Sources in `roster/` that have never answered: the nodes are unknown then. */
+  readonly unasked: readonly string[];
 }
 
 /** Checks a project without a connection: its roster, its states and templates, and its orchestrations on the nodes of the roster. */
 export async function checkProject(options: CheckOptions): Promise<Checked> {
   const { project, trust, modules, only } = options;
   const problems = new Problems();
-  const roster = problems.attempt(() => loadRoster(project, { ...(trust && { trust }) }));
+  // What is checked may not be trusted yet: no program of the roster runs, and none of its addresses is asked.
+  const unasked = unaskedSources(project);
+  const known = problems.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { kept: true } }));
+  const roster = unasked.length === 0 ? known : undefined;
   const states = statesOf(options);
   const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check" };
 
@@ -69,6 +75,7 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
     nodes: roster?.nodes.size ?? 0,
     states: names.map(({ name }) => name),
     orchestrations,
+    unasked,
   };
 }
 

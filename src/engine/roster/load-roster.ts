@@ -12,7 +12,7 @@ import { problemsOf } from "#engine/yaml/validate.ts";
 import { checkDuplicates, checkJumps } from "./check.ts";
 import { EntryName } from "./entry-fields.ts";
 import { isNothing, readRosterFiles, type RosterFile, type RosterText } from "./roster-files.ts";
-import type { SourceOptions } from "./sources.ts";
+import { sourceOf, type SourceOptions } from "./sources.ts";
 import { mergeNodes } from "./merge.ts";
 import type { JumpEntry, NodeEntry, Roster } from "./roster.ts";
 import { checkOf, type Trust } from "#engine/project/project.ts";
@@ -124,6 +124,15 @@ class Loader {
     const written = this.#check(merged, NodeSchema);
     if (written === undefined) return undefined;
     const { id, address, port, user, identityFile, identityPassphrase, transport = "ssh", consoleLog } = written;
+    if (transport === "local" && sourceOf(file.name) !== file.name) {
+      this.#problems.add({
+        code: "ROSTER_SOURCE_LIMIT",
+        message: `“${entry.key}” comes from ${sourceOf(file.name)} and cannot be this machine itself`,
+        at: entry.keyAt,
+        hint: "a node with transport: local stands in a file of roster/",
+      });
+      return undefined;
+    }
     if (address === undefined && transport !== "local") {
       this.#problems.add({
         code: "YAML_KEY_MISSING",

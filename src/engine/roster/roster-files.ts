@@ -9,6 +9,7 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { checkPlaces } from "#engine/sealed/places.ts";
+import { checkLimits } from "./source-limits.ts";
 import { readSources, sourceNames, type SourceOptions } from "./sources.ts";
 import { FILE_KEYS } from "./entry-schema.ts";
 
@@ -63,7 +64,12 @@ export function readRosterFiles(
     return [partsOf(name, source, problems)];
   });
   const said = readSources(project, problems, { ...sources, ...(check && { check }) });
-  return [...written, ...said.map(({ name, tree }) => partsOf(name, tree, problems))];
+  const answers = said.map(({ name, tree }) => {
+    const file = partsOf(name, tree, problems);
+    checkLimits(file, tree, problems);
+    return file;
+  });
+  return [...written, ...answers];
 }
 
 /** Names under `roster/`, relative to it. */

@@ -8,7 +8,12 @@ const usualLimit = 30_000;
 const get = `fetch(process.argv[1], { redirect: "error", signal: AbortSignal.timeout(${usualLimit - 2000}), headers: { accept: "application/yaml, application/json" } })
   .then(async (answer) => {
     if (!answer.ok) throw new Error("it answers " + answer.status + " " + answer.statusText);
-    process.stdout.write(Buffer.from(await answer.arrayBuffer()));
+    let bytes = 0;
+    for await (const chunk of answer.body) {
+      bytes += chunk.length;
+      if (bytes > ${MAX_ROSTER_BYTES}) throw new Error("it sends more than ${MAX_ROSTER_BYTES / 2 ** 20} MiB");
+      process.stdout.write(chunk);
+    }
   })
   .catch((error) => { process.stderr.write((error.cause?.message ?? error.message) + "\\n"); process.exitCode = 1; });`;
 

@@ -51,6 +51,13 @@ export function sourceNames(project: string): string[] {
     .toSorted();
 }
 
+/** The sources of a project that have never answered: `roster/cmdb.url`. */
+export function unaskedSources(project: string): string[] {
+  return sourceNames(project).flatMap((name) =>
+    existsSync(join(project, `${keptIn}/${name}.yaml`)) ? [] : [`roster/${name}`],
+  );
+}
+
 /** The source behind a file of a roster, as it lies in the project; the file itself where a person wrote it. */
 export function sourceOf(file: string): string {
   const [, name] = /^\.kcore\/roster\/(.+)\.yaml$/.exec(file) ?? [];

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -32,6 +32,50 @@ describe("a roster from programs and addresses", () => {
     expect(ping.code, ping.stderr).to.equal(0);
     const check = await project.kcore("roster", "check");
     expect(check.stdout).to.contain("3 nodes in roster/nodes.yaml, roster/machines.sh: in order");
+  });
+
+  it("lets no answer name a file, a command, a secret or a login of this machine (S5)", async () => {
+    const answer = {
+      defaults: { identityFile: "~/.ssh/id_ed25519", vars: { token: "age:YWdlLWVuY3J5cHRpb24ub3JnL3YxAAAA" } },
+      groups: { mine: { sudo: { password: { file: "/etc/shadow" } } } },
+      jumps: { gate: { address: "192.0.2.9", identityPassphrase: { command: "touch ran" } } },
+      nodes: {
+        m1: { address: "192.0.2.1", consoleLog: "/var/log/x", identityPassphrase: { env: "TOKEN" } },
+        m2: { transport: "local" },
+        m3: { groups: ["locals"] },
+      },
+    };
+    project.write({
+      "project/roster/cmdb.sh": `#!/bin/sh\ncat <<'END'\n${JSON.stringify(answer, undefined, 1).replace("age:", "\\u0061ge:")}\nEND\n`,
+      "project/roster/locals.yaml": "groups:\n  locals: { transport: local }\n",
+    });
+    chmodSync(join(project.project, "roster/cmdb.sh"), 0o755);
+    const { code, stderr } = await project.call(["roster", "list"]);
+    expect(code).to.equal(2);
+    const refused = ["identityFile", "sudo.password", "identityPassphrase", "consoleLog", "transport: local"];
+    for (const what of [...refused, "a sealed value"])
+      expect(stderr).to.contain(`roster/cmdb.sh may not give “${what}”`);
+    expect(stderr).to.contain("“m3” comes from roster/cmdb.sh and cannot be this machine itself");
+    expect(stderr).to.match(/\.kcore\/roster\/cmdb\.sh\.yaml:\d+:\d+/);
+  });
+
+  it("are not asked by kcore check (S5)", async () => {
+    project.write({
+      "project/roster/cmdb.sh": "#!/bin/sh\necho ran >>ran\necho 'nodes: { m1: { address: 192.0.2.1 } }'\n",
+      "project/orchestrate/o.yaml": "stages:\n  - id: one\n    on: m1\n    apply: [s]\n",
+      "project/states/s.yaml": "steps:\n  - id: a\n    command.run: { cmd: 'true' }\n",
+    });
+    chmodSync(join(project.project, "roster/cmdb.sh"), 0o755);
+    const first = await project.call(["check"]);
+    expect([first.code, first.stderr]).to.deep.equal([
+      0,
+      "roster/cmdb.sh has never answered, and check does not ask it: kcore roster check does\n",
+    ]);
+    expect(existsSync(join(project.project, "ran"))).to.equal(false);
+    expect((await project.call(["roster", "check"])).code).to.equal(0);
+    const second = await project.call(["check"]);
+    expect([second.code, second.stderr]).to.deep.equal([0, ""]);
+    expect(readFileSync(join(project.project, "ran"), "utf8")).to.equal("ran\n");
   });
 
   it("asks an https address whose certificate is known, follows nothing elsewhere, and tells what it answers", async () => {
@@ -77,6 +121,9 @@ describe("a roster from programs and addresses", () => {
       const refused = await list("--refresh");
       expect(refused.code).to.equal(2);
       expect(refused.stderr).to.contain("ROSTER_SOURCE").and.to.contain("it answers 503 Service Unavailable");
+      answer = [200, {}, `nodes: {} #${"x".repeat(9 << 20)}`];
+      expect((await list("--refresh")).stderr).to.contain("it sends more than 8 MiB");
+      answer = [503, {}, "later"];
       const stale = await project.start(["roster", "list", "--refresh"], {
         NODE_EXTRA_CA_CERTS: cert,
         KCORE_ROSTER_STALE: "1",

@@ -281,10 +281,10 @@ steps:
     });
     await apply(stuck);
     expect((await kcore("attend", "stuck")).code).to.equal(1);
-    expect((await get("stuck")).nodeStatus[0]?.failure).to.deep.equal({
-      kind: "drain",
-      message: "it ran out of its 8 s: evicting web",
-    });
+    // On a slow machine the update's own limit is over before the command's, which began later.
+    const { failure } = (await get("stuck")).nodeStatus[0] ?? {};
+    expect(failure).to.include({ kind: "drain" });
+    expect(failure?.message).to.match(/^it (ran out of its 8 s: evicting web|was not drained in time)$/);
   });
 
   it("attend: a state is applied to the node as kcore state apply does it, and leaves a record", async () => {

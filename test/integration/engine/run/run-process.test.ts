@@ -222,7 +222,8 @@ describe("a run's own process", () => {
       `cat ${folder.events}`,
     ].join(" && ");
     const ended = spawnSync("unshare", ["-m", "sh", "-c", script], { encoding: "utf8", maxBuffer: 1 << 24 });
-    expect(ended.stderr).to.equal("status 1\n");
+    // Output of the node that comes late may take the room that was given back for the end.
+    expect(ended.stderr).to.match(/^(the end of run .* into the audit trail: ENOSPC.*\n)?status 1\n$/);
     const { events, length } = parseRecording(Buffer.from(ended.stdout));
     expect(length).to.equal(Buffer.byteLength(ended.stdout));
     expect(events.map(({ seq }) => seq)).to.deep.equal(events.map((_, index) => index + 1));

@@ -1,0 +1,35 @@
+import { sealedIn } from "#engine/sealed/places.ts";
+import type { SourceEntry, SourceNode } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import type { RosterFile } from "./roster-files.ts";
+import { sourceOf } from "./sources.ts";
+
+/** Keys of nodes, groups, defaults and jump hosts whose values name files or commands of the bastion. */
+const bastionKeys: ReadonlySet<string> = new Set(["identityFile", "identityPassphrase", "consoleLog"]);
+
+/**
+ * Adds a problem for each value in a source's answer that would read a file, run a command, open a secret or log in on
+ * the bastion: whoever answers there must not act on this machine (S5).
+ */
+export function checkLimits(file: RosterFile, tree: SourceNode, problems: Problems): void {
+  const { name, defaults, groups, nodes, jumps } = file;
+  const refuse = ({ key, keyAt }: Pick<SourceEntry, "key" | "keyAt">, what = key): void =>
+    problems.add({
+      code: "ROSTER_SOURCE_LIMIT",
+      message: `${sourceOf(name)} may not give “${what}”, which acts on this machine`,
+      at: keyAt,
+      hint: "write it into a file of roster/: defaults, or a group that the answer names",
+    });
+  const layers = [groups, nodes, jumps].flatMap((part) => [...part.values()].map(({ value }) => value));
+  for (const layer of defaults === undefined ? layers : [defaults, ...layers]) {
+    if (layer.kind !== "map") continue;
+    for (const entry of layer.entries.values()) {
+      const { key, value } = entry;
+      if (bastionKeys.has(key)) refuse(entry);
+      if (key === "transport" && value.kind === "scalar" && value.value === "local") refuse(entry, "transport: local");
+      const password = key === "sudo" && value.kind === "map" ? value.entries.get("password") : undefined;
+      if (password !== undefined) refuse(password, "sudo.password");
+    }
+  }
+  for (const { node } of sealedIn(tree)) refuse({ key: "", keyAt: node.at }, "a sealed value");
+}
