@@ -44,7 +44,11 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
     why: "lists of hashes and of store paths (nix-profile.ts)",
   },
   { code: "SC2086", line: /s_\w+ .*\$s_devices$/, why: "a list of devices" },
-  { code: "SC2086", line: / install .* \$kernels| add -u {2}\$kernels/, why: "a list of packages' names" },
+  {
+    code: "SC2086",
+    line: / (?:install|remove|purge|add|del|info)(?: --best| -u| --)* \$due/,
+    why: "a list of packages' names",
+  },
   { code: "SC2086", line: /mdadm --(?:assemble|create) .* \$(?:ours|all) /, why: "a list of devices" },
   {
     code: "SC2086",

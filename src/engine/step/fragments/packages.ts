@@ -1,4 +1,4 @@
-import { sh, type Sh } from "../sh.ts";
+import { sh, shLines, type Sh } from "../sh.ts";
 
 export interface Packages {
   /** Names, or words of sh that the node makes names of. */
@@ -21,6 +21,27 @@ export interface PackageManager {
   /** In dry runs: whether the package manager would do it. */
   readonly foresee: (packages: Packages) => Sh;
   readonly apply: (packages: Packages) => Sh;
+}
+
+/**
+ * Sets `due` to the names that the package manager is to be given. One that is in order already is left out: to
+ * apt-get, apk and dnf an `install` of it means its newest version. Names that the node makes are always given.
+ */
+function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, state }: Packages): Sh {
+  return shLines([
+    sh`due=`,
+    ...names.map(({ name, version }) => {
+      if (typeof name !== "string") return sh`due="$due "${name}`;
+      const isMissing = version === undefined ? sh`[ -z "$version" ]` : sh`[ "$version" != ${version} ]`;
+      const isDue = {
+        absent: sh`[ -n "$version" ]`,
+        present: isMissing,
+        latest: sh`${isMissing} || { newer=$(${manager.newer(name)}) && [ -n "$newer" ]; }`,
+      }[state];
+      return sh`version=$(${manager.installed(name)})
+if ${isDue}; then due="$due "${version === undefined ? name : `${name}=${version}`}; fi`;
+    }),
+  ]);
 }
 
 function words({ names }: Pick<Packages, "names">): Sh {
@@ -55,7 +76,7 @@ locked() {
 function aptWords(packages: Packages): Sh {
   const { state, recommends, purge } = packages;
   const verb = state === "absent" ? (purge ? "purge" : "remove") : "install";
-  return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- ${words(packages)}`;
+  return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- $due`;
 }
 
 /** What tells that dpkg was interrupted in a step of ours, by a power cut say: that is ours to mend, another's is not (F-20). */
@@ -102,7 +123,7 @@ export function probeLists(maxAge: number): Sh {
 // apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
 export const apt: PackageManager = {
   installed: (name) =>
-    sh`dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- ${name} 2>/dev/null | sed -n 's/^installed //p' | head -n 1`,
+    sh`dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- ${name} 2>/dev/null | sed -n '/^installed /{s///p;q}'`,
   newer: (name) => sh`apt-cache policy -- ${name} | sed -n 's/^  Candidate: //p' | grep -vxF -e "$version" -e '(none)'`,
   guard: ({ state, names }) => sh`busy=
 for comm in /proc/[0-9]*/comm; do
@@ -119,8 +140,9 @@ others=$(apt-get -s -o Debug::NoLocking=true remove -- ${words({ names })} | sed
     : sh``
 }`,
   // Lists that the run would fetch first are fetched to a folder of the step's own, when those that are there do not do.
-  foresee: (packages) => sh`set -- -q -o Debug::NoLocking=true
-until apt-get -s "$@" ${aptWords(packages)} >/dev/null 2>"$K_TMP/err"; do
+  foresee: (packages) => sh`${findDue(apt, packages)}
+set -- -q -o Debug::NoLocking=true
+[ -z "$due" ] || until apt-get -s "$@" ${aptWords(packages)} >/dev/null 2>"$K_TMP/err"; do
   ${packages.updateCache ? sh`[ ! -d "$K_TMP/lists" ]` : sh`false`} || { cat "$K_TMP/err" >&2; exit 1; }
   mkdir -p "$K_TMP/lists/partial" "$K_TMP/cache" || exit 1
   set -- "$@" -o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"
@@ -130,6 +152,8 @@ done`,
     const { updateCache } = packages;
     return sh`${finishDpkg(packages)}
 ${updateCache ? sh`locked apt-get -q update || exit 1` : sh``}
+${findDue(apt, packages)}
+[ -n "$due" ] || exit 0
 ${runApt(aptWords(packages))}
 ${
   updateCache
@@ -146,15 +170,19 @@ const apk: PackageManager = {
   newer: (name) => sh`apk version -q -l '<' ${name} 2>/dev/null`,
   guard: () => sh`:`,
   // With lists that the run would fetch first nobody can tell.
-  foresee: (packages) => (packages.updateCache ? sh`:` : sh`apk --simulate ${apkWords(packages)} >/dev/null`),
+  foresee: (packages) =>
+    packages.updateCache
+      ? sh`:`
+      : sh`${findDue(apk, packages)}
+[ -z "$due" ] || apk --simulate ${apkWords(packages)} >/dev/null`,
   apply: (packages) => sh`${withLock(packages, "Unable to lock database")}
 ${packages.updateCache ? sh`locked apk update || exit 1` : sh``}
-locked apk ${apkWords(packages)}`,
+${findDue(apk, packages)}
+[ -z "$due" ] || locked apk ${apkWords(packages)}`,
 };
 
-function apkWords(packages: Packages): Sh {
-  const { state } = packages;
-  return sh`${state === "absent" ? sh`del` : state === "latest" ? sh`add -u` : sh`add`} ${words(packages)}`;
+function apkWords({ state }: Packages): Sh {
+  return sh`${state === "absent" ? sh`del` : state === "latest" ? sh`add -u` : sh`add`} $due`;
 }
 
 // dnf(8), rpm(8). dnf waits for its own lock and says so.
@@ -163,9 +191,13 @@ const dnf: PackageManager = {
   newer: (name) => sh`dnf -q -C check-update ${name} 2>/dev/null | sed -n 's/^[^ ]*  *\([^ ]*\) .*/\1/p' | head -n 1`,
   guard: () => sh`:`,
   foresee: (packages) =>
-    packages.updateCache || packages.state === "absent" ? sh`:` : sh`dnf -q -C info -- ${words(packages)} >/dev/null`,
+    packages.updateCache || packages.state === "absent"
+      ? sh`:`
+      : sh`${findDue(dnf, packages)}
+[ -z "$due" ] || dnf -q -C info -- $due >/dev/null`,
   apply: (packages) => sh`${packages.updateCache ? sh`dnf -q makecache || exit 1` : sh``}
-dnf -y ${packages.recommends ? sh`` : sh`--setopt=install_weak_deps=False`} ${packages.state === "absent" ? sh`remove` : packages.state === "latest" ? sh`install --best` : sh`install`} ${words(packages)}`,
+${findDue(dnf, packages)}
+[ -z "$due" ] || dnf -y ${packages.recommends ? sh`` : sh`--setopt=install_weak_deps=False`} ${packages.state === "absent" ? sh`remove` : packages.state === "latest" ? sh`install --best` : sh`install`} $due`,
 };
 
 /** The text for the package manager that the node has. */
