@@ -39,7 +39,7 @@ surplus() {
     case $now in '' | *[!0-9]*) continue ;; esac
     old=0
     for link in "$profile"-*-link; do
-      number=\${link%-link} && number=\${number##*-}
+      number=\${link#"$profile"-} && number=\${number%-link}
       case $number in '' | *[!0-9]*) continue ;; esac
       [ "$number" -gt "$now" ] || old=$((old + 1))
     done

@@ -273,7 +273,7 @@ function atGeneration({ profile, generation, backFrom = "" }: Args): Gap {
       ? sh`${isLeft}
 now=$(readlink ${profile}) && now=\${now%-link} && now=\${now##*-} to=
 for link in ${profile}-*-link; do
-  number=\${link%-link} && number=\${number##*-}
+  number=\${link#${profile}-} && number=\${number%-link}
   case $number in '' | *[!0-9]*) continue ;; esac
   [ "$number" -lt "\${now:-0}" ] && [ "$number" -gt "\${to:-0}" ] && is_left "$link" || continue
   to=$number
@@ -283,7 +283,7 @@ done
 [ -L ${profile}-$to-link ] || {
   all=
   for link in ${profile}-*-link; do
-    number=\${link%-link} && number=\${number##*-}
+    number=\${link#${profile}-} && number=\${number%-link}
     case $number in '' | *[!0-9]*) ;; *) all="$all $number" ;; esac
   done
   refuse NIX_GENERATION_MISSING ${`${profile} has no generation ${generation}; there is:`}"\${all:- none}"
