@@ -67,7 +67,7 @@ export const archiveExtracted = defineModule({
     const format = given.format ?? formatOf(name) ?? "tar";
     const blob = source === undefined ? undefined : context.readFile(source);
     const sha256 = blob?.sha256 ?? given.sha256;
-    const from = blob ?? archive ?? "";
+    const from = blob ?? sh`"$K_TMP/archive"`;
     const as = `${owner}:${group}, strip ${strip}`;
     const above: readonly Thing[] = makeDirs ? [{ is: "parents", path }] : [];
     const inNode: readonly Thing[] = archive === undefined ? [] : [{ is: "place", path: archive }];
@@ -104,7 +104,8 @@ ${guardOthers(path, clean)}`,
           ? sh`sum=${sha256 ?? ""}`
           : sh`[ -f ${archive} ] || ${noArchive}
 (safe_parents ${archive}) || exit
-sum=$(sha256sum <${archive}) && sum=\${sum%% *} || exit 1
+# A copy that nobody else can change is hashed and unpacked: who owns the archive could change it in between.
+(umask 077 && cat ${archive} >${from}) && sum=$(sha256sum <${from}) && sum=\${sum%% *} || exit 1
 ${sha256 === undefined ? sh`` : sh`[ "$sum" = ${sha256} ] || refuse ARCHIVE_INVALID ${`${archive} has another SHA-256`}"$K_NL""wanted "${sha256}"$K_NL""found  $sum"`}`
       }
 parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
@@ -124,7 +125,14 @@ parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
   status=$?
   rm -rf ./t ./old
   k_back "$status"
-)`,
+)${
+        archive === undefined
+          ? sh``
+          : sh`
+status=$?
+rm -f ${from}
+exit "$status"`
+      }`,
       tools: toolsOf(format),
       timeout: 3600,
       stall: 300,

@@ -22,19 +22,19 @@ export function toolsOf(format: Format): readonly Tool[] {
   return format === "zip" ? [unpackers.zip] : format === "tar" ? [tar] : [unpackers[format], tar];
 }
 
-function unpack(format: Exclude<Format, "zip">, from: Blob | string): Sh {
+function unpack(format: Exclude<Format, "zip">, from: Blob | Sh): Sh {
   const program = { "tar.gz": sh`gzip -dc`, "tar.xz": sh`xz -dc`, "tar.zst": sh`zstd -q -dc`, tar: sh`cat` }[format];
   // A pipe tells only how its last one ended, and tar may be content with less than there was.
   return sh`{ ${program} <${from} 2>>"$K_TMP/err" || : >"$K_TMP/cut"; }`;
 }
 
 /** tar over what is unpacked, to its end. */
-function tarOver(format: Exclude<Format, "zip">, from: Blob | string, tar: Sh): Sh {
+function tarOver(format: Exclude<Format, "zip">, from: Blob | Sh, tar: Sh): Sh {
   return sh`${unpack(format, from)} | { ${tar} && cat >/dev/null; }`;
 }
 
 /** Two lists, with complaints in $K_TMP/err, that go line by line: names, and lines that begin with type and mode as ls -l prints them. */
-function list(format: Format, from: Blob | string): Sh {
+function list(format: Format, from: Blob | Sh): Sh {
   return format === "zip"
     ? sh`unzip -Z1 ${from} >"$K_TMP/names" 2>"$K_TMP/err" && unzip -Z -s ${from} | sed -e '1,2d' -e '$d' >"$K_TMP/lines"`
     : sh`rm -f "$K_TMP/cut" "$K_TMP/err" && ${tarOver(format, from, sh`tar -tf - >"$K_TMP/names" 2>>"$K_TMP/err"`)} &&
@@ -72,7 +72,7 @@ case $(cat "$K_TMP/err") in *[Rr]emoving\ leading*) bad="names that lead out of 
 
 interface Unpacking {
   readonly format: Format;
-  readonly from: Blob | string;
+  readonly from: Blob | Sh;
   /** What an error calls it. */
   readonly name: string;
   readonly strip: number;
