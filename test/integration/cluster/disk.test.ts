@@ -8,7 +8,7 @@ import { createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { startControllers } from "#support/controllers.ts";
 import type { ControllerPlace, TestController } from "#support/controllers.ts";
-import { findLost, putNumber, timeToAgree } from "#support/partitions.ts";
+import { findLost, putNumber, timeToAgree } from "#support/agreement.ts";
 import { freePort } from "#support/ports.ts";
 
 describe("a controller that is short of room, or of files", () => {
