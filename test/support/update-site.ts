@@ -6,7 +6,7 @@ import type { Bundle } from "#rollout/spec.ts";
 import { writeRuntime } from "./bundles.ts";
 import { codec, createTestCluster, eventually, passphrase, type TestCluster } from "./cluster.ts";
 import { areAllInStep, startControllers, type TestController } from "./controllers.ts";
-import { TestProject } from "./kcore.ts";
+import { TestProject, type Ended } from "./kcore.ts";
 import { kcoreEnvironment } from "./program.ts";
 import { startRolloutNodes, type RolloutNode, type RolloutNodeOptions } from "./rollout-nodes.ts";
 import { openShell, type ShellTerminal } from "./terminal.ts";
@@ -88,6 +88,11 @@ export class UpdateSite {
   /** `kcore WORDS…`, by the operator in the project. */
   start(...words: readonly string[]): ReturnType<TestProject["start"]> {
     return this.project.start(words, { KCORE_HOME: this.cluster.home });
+  }
+
+  /** The same in this process, for what needs no process of its own. */
+  call(...words: readonly string[]): Promise<Ended> {
+    return this.project.call(words, { KCORE_HOME: this.cluster.home });
   }
 
   /** The operator's shell in the project. */

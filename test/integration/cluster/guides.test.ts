@@ -101,7 +101,7 @@ describe("the guides of docs/cluster.md, command by command", () => {
     // One that the guide stopped keeps the others from it: they are not waited for for long.
     for (let turn = 0; turn < 100 && !(await isCalm()); turn++) await sleep(100);
     const run = async () => {
-      const { code, stdout, stderr } = await project.start([...words, ...more], { KCORE_HOME: cluster.home }).ended;
+      const { code, stdout, stderr } = await project.call([...words, ...more], { KCORE_HOME: cluster.home });
       return { code, output: toShown(stderr + stdout) };
     };
     let { code, output } = await run();
