@@ -2,29 +2,27 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { ApiClient } from "#api/client.ts";
+import { ClusterSite } from "#support/cluster-site.ts";
 import type { CertificateView, NodeDetail, NodeView, WatchLine } from "#api/schemas.ts";
-import { addController } from "#pki/contexts.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
-import { codec, createTestCluster, eventually, passphrase } from "#support/cluster.ts";
+import { eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { areAllInStep, nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
+import { areAllInStep, nodeCredentials, registrationOf, spkiOf } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import type { TestProject, Ended } from "#support/kcore.ts";
 import { openShell } from "#support/terminal.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 describe("the cluster's commands against three real controllers", () => {
+  let site: ClusterSite;
   let cluster: TestCluster;
   let controllers: readonly TestController[];
-  let stop: () => Promise<void>;
   let project: TestProject;
   /** The id of the node of that name. */
   let alpha: string;
-  const at = (index: number): TestController => controllers[index] as TestController;
+  const at = (index: number): TestController => site.at(index);
 
-  const kcore = (...words: readonly string[]): Promise<Ended> => project.call(words, { KCORE_HOME: cluster.home });
+  const kcore = (...words: readonly string[]): Promise<Ended> => site.call(...words);
   const does = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
     expect(stderr.replaceAll(/^.*; the next one is asked\n/gm, ""), words.join(" ")).to.equal("");
@@ -33,30 +31,15 @@ describe("the cluster's commands against three real controllers", () => {
   };
   const json = async <Value>(...words: readonly string[]): Promise<Value> =>
     JSON.parse(await does(...words, "-o", "json")) as Value;
-  const register = async (name: string, changes: object = {}): Promise<{ id: string; client: ApiClient }> => {
-    const id = randomUUID();
-    const credentials = nodeCredentials(cluster, id);
-    const client = at(0).clientOf(credentials);
-    const entry = inventoryEntry(credentials.cert);
-    if (entry) await at(0).operator.call("recordCertificate", entry);
-    await client.call("registerNode", registrationOf(id, { hostname: name, ...changes }));
-    return { id, client };
-  };
+  const register = (name: string, changes: object = {}) => site.register(name, changes);
 
   before(async () => {
-    cluster = await createTestCluster();
-    ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"] }));
-    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
-    project = new TestProject();
-    writeFileSync(join(project.path, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+    site = await ClusterSite.open(3, { dcs: ["DC1", "DC1", "DC2"] });
+    ({ cluster, controllers, project } = site);
     alpha = (await register("alpha", { dc: "DC1", labels: { tier: "ssd" } })).id;
     await register("beta", { dc: "DC2" });
   });
-  after(async () => {
-    await stop?.();
-    await project?.remove();
-    await cluster?.remove();
-  });
+  after(() => site?.stop());
 
   it("health: each controller, then the verdict", async () => {
     const text = await does("health");
@@ -204,7 +187,7 @@ describe("the cluster's commands against three real controllers", () => {
   });
 
   it("rotate sub-ca: every controller and this machine, none forgotten; an unreachable one is listed", async () => {
-    const file = join(project.path, "passphrase");
+    const file = site.passphraseFile;
     const before = readFileSync(join(cluster.home, "lab/sub-ca.crt"), "utf8");
     const text = await does("rotate", "sub-ca", "--passphrase-file", file);
     expect(text.match(/new sub-CA [0-9a-f]+, until /g)).to.have.length(3);

@@ -104,6 +104,29 @@ describe("several controllers", () => {
     expect(listed.find(({ spki }) => spki === spkiOf(credentials))).to.include({ id, status: "revoked" });
   });
 
+  it("S-12: node A asks nothing as node B, while its own identical call succeeds", async () => {
+    const [a, b] = [await register(0), await register(1)];
+    await knownEverywhere(b.id);
+    for (const controller of controllers) {
+      const client = controller.clientOf(a.credentials);
+      const calls = (nodeId: string): readonly (() => Promise<unknown>)[] => [
+        () => client.call("registerNode", registrationOf(nodeId)),
+        () => client.call("heartbeat", { nodeId }),
+        () => client.call("getNode", {}, { id: nodeId }),
+        () => client.call("renewChallenge", { nodeId }),
+        () => client.call("renew", { nodeId, nonce: "x", spki: "AAAA", signature: "AAAA" }),
+        () => client.call("goodbye", { nodeId }),
+      ];
+      for (const call of calls(b.id)) expect(await reasonOf(call())).to.equal("API_DENIED");
+      const own = [];
+      for (const call of calls(a.id)) own.push(await reasonOf(call()));
+      // The nonce is not the one that was given; that is said, and not that the node may not ask.
+      expect(own).to.deep.equal(["allowed", "allowed", "allowed", "allowed", "PKI_PROOF_INVALID", "allowed"]);
+      for (const name of ["listNodes", "listControllers", "listCertificates", "replicationStatus", "metrics"] as const)
+        expect(await reasonOf(client.call(name, {}))).to.equal("API_DENIED");
+    }
+  });
+
   it("tell a disagreement on requireManualApproval, and the stricter wins", async () => {
     const strict = await startControllers(cluster, 2, { config: (index) => ({ requireManualApproval: index === 1 }) });
     try {
