@@ -4,7 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createTestCluster } from "#support/cluster.ts";
 import { startControllers, type TestController } from "#support/controllers.ts";
 import { startRolloutNodes } from "#support/rollout-nodes.ts";
-import { bringBundles, signUpdate } from "#support/signed-update.ts";
+import { signUpdate } from "#support/signed-update.ts";
+import { uploadBundle } from "#api/bundle-transfer.ts";
+import { writeRuntime } from "#support/bundles.ts";
 
 /**
  * What a rollout costs the controller that carries it out: `node bench/rollout.ts [NODES] [BATCH]`, 200 in batches of 20 unless told
@@ -17,7 +19,8 @@ const cluster = await createTestCluster();
 const place = (index: number) => ({ endpoint: `127.0.0.${11 + index}:19090`, program });
 const { controllers, stop } = await startControllers(cluster, 3, { processes: true, place });
 const [owner] = controllers as [TestController];
-const bundles = await bringBundles(cluster, owner, ["0.5.0"]);
+const { bundle, file } = await writeRuntime(cluster.dir, "0.5.0", 20_000);
+await uploadBundle(owner.operator, { bundle, file, start: 0 });
 const names = Array.from({ length: count }, (_, index) => `n${String(index + 1).padStart(4, "0")}`);
 const nodes = await startRolloutNodes(
   cluster,
@@ -35,7 +38,6 @@ try {
   await sleep(10_000);
   const idle = await shareOf(() => sleep(15_000));
   console.log(`${count} nodes, nothing to do: ${idle.toFixed(1)} % of a core`);
-  const bundle = bundles.get("0.5.0");
   const signed = signUpdate(cluster, "bench", {
     spec: {
       target: { version: "0.5.0" },
@@ -43,7 +45,7 @@ try {
       strategy: { type: "batch", maxUnavailable: batch },
       approvalPolicy: "auto",
     },
-    ...(bundle && { bundle }),
+    bundle,
   });
   const began = performance.now();
   const busy = await shareOf(async () => {

@@ -5,12 +5,21 @@ import type { Lab, LabNode } from "#lab/lab.ts";
 import type { OrderStep } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
 import { on, openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
-import { nixpkgsFlake, systemsFlake } from "#support/nixos-machine.ts";
 import { OrderedNode } from "#support/ordered-node.ts";
 import { ownLab } from "#support/own-lab.ts";
 
 const fixtures = join(import.meta.dirname, "../fixtures/nixos-systems");
 const flakes = "nix --extra-experimental-features 'nix-command flakes'";
+
+/** The flake.nix of what stands in for nixpkgs, which decides the kernel. */
+const nixpkgsFlake = (kernel: string): string =>
+  `{ outputs = { self }: { lib.nixosSystem = given: { config.system.build.toplevel = import ./lib.nix ({ kernel = "${kernel}"; } // given); }; }; }\n`;
+
+/** The flake.nix with the node's system. */
+const systemsFlake = (given: string): string => `{
+  inputs.nixpkgs.url = "git+file:///srv/nixpkgs";
+  outputs = { self, nixpkgs }: { nixosConfigurations.n1 = nixpkgs.lib.nixosSystem { name = "n1"; ${given} }; };
+}\n`;
 
 /** What the boot loader and a system's first moments do, with the real environment block of GRUB. */
 const startOfSystem = `#!/bin/sh
@@ -87,22 +96,30 @@ describe("updates of a NixOS node, by systemd", function () {
     expect((await n1.exec(`cat >${path}`, { input })).code).to.equal(0);
   }
 
-  async function commit(given: string, kernel: string): Promise<string> {
+  /** Commits what nixpkgs is; gives the commit. */
+  async function commitNixpkgs(kernel: string): Promise<string> {
     await write("/srv/nixpkgs/flake.nix", nixpkgsFlake(kernel));
-    await on(n1, "cd /srv/nixpkgs && git add -A && git commit -q --allow-empty -m change");
-    await write("/srv/systems/flake.nix", systemsFlake("/srv/nixpkgs", "n1", given));
-    await on(
-      n1,
-      `cd /srv/systems && git add -A && ${flakes} flake update 2>/dev/null && git add -A && git commit -q -m change`,
-    );
-    return on(n1, "git -C /srv/systems rev-parse HEAD");
+    return on(n1, "cd /srv/nixpkgs && git add -A && git commit -q --allow-empty -m change && git rev-parse HEAD");
   }
 
-  const order = (step: OrderStep, flakeRev: string): Promise<Report> =>
+  /** Commits the flake with the node's system, whose lock names that nixpkgs; gives the commit. */
+  async function commit(given: string, kernel: string, { isLocked = true } = {}): Promise<string> {
+    await commitNixpkgs(kernel);
+    await write("/srv/systems/flake.nix", systemsFlake(given));
+    const lock = isLocked ? `${flakes} flake update 2>/dev/null` : "rm flake.lock";
+    const words = `cd /srv/systems && git add -A && ${lock} && git add -A && git commit -q -m change && git rev-parse HEAD`;
+    return on(n1, words);
+  }
+
+  const order = (step: OrderStep, flakeRev: string, more: object = {}): Promise<Report> =>
     updater.gives(step, {
       name: `to-${flakeRev.slice(0, 8)}`,
-      // A container's uptime is its host's.
-      spec: { target: { flakeRef, flakeRev }, selector: { allNodes: true }, timeouts: { rebootSeconds: 600_000 } },
+      spec: {
+        target: { flakeRef, flakeRev, ...more },
+        selector: { allNodes: true },
+        // A container's uptime is its host's.
+        timeouts: { rebootSeconds: 600_000 },
+      },
     });
 
   const systems = (): Promise<string> =>
@@ -115,8 +132,11 @@ describe("updates of a NixOS node, by systemd", function () {
 
   it("switches to another one and back, outside of what the updater may", async () => {
     const rev = await commit('version = "25.05.2";', "6.6.1");
+    // The branch goes on, and what is prepared outlives the garbage collector.
+    await commit('version = "25.11.1";', "6.12.0");
     const prepared = await order("prepare", rev);
     expect(prepared, JSON.stringify(prepared)).to.include({ state: "prepared", needsReboot: false });
+    await on(n1, "nix-store --gc 2>/dev/null");
     const activated = await order("activate", rev);
     expect(activated, JSON.stringify(activated)).to.include({ state: "activated" });
     expect(await systems()).to.equal("25.05.2\n25.05.1\n25.05.2");
@@ -125,11 +145,16 @@ describe("updates of a NixOS node, by systemd", function () {
     expect(await systems()).to.equal("25.05.1\n25.05.1\n25.05.1");
   });
 
-  it("boots another kernel once, and keeps it", async () => {
-    const rev = await commit('version = "25.05.3";', "6.6.8");
+  it("boots the kernel of another nixpkgs once, and keeps it", async () => {
+    const rev = await commit('version = "25.05.3";', "6.6.1");
+    const nixpkgsRev = await commitNixpkgs("6.6.8");
+    await commitNixpkgs("6.12.0");
     const before = await boots();
-    expect(await order("prepare", rev)).to.include({ state: "prepared", needsReboot: true });
-    const activated = await order("activate", rev);
+    expect(await order("prepare", rev, { nixpkgsRev })).to.deep.include({
+      state: "prepared",
+      rebootReasons: ["kernel", "initrd", "kernel's modules"].map((what) => `the ${what}: 6.6.1 -> 6.6.8`),
+    });
+    const activated = await order("activate", rev, { nixpkgsRev });
     expect(activated, JSON.stringify(activated)).to.include({ state: "activated" });
     expect(await boots()).not.to.equal(before);
     expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
@@ -144,6 +169,15 @@ describe("updates of a NixOS node, by systemd", function () {
     const failed = await order("activate", rev);
     expect(failed.failure?.kind, JSON.stringify(failed)).to.equal("reboot");
     expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
+  });
+
+  it("believes no flake whose inputs are at no commit, and says what Nix said of a build that fails", async () => {
+    const { failure } = await order("prepare", await commit('version = "25.05.5";', "6.6.1", { isLocked: false }));
+    expect(failure?.kind).to.equal("refused");
+    expect(failure?.message).to.match(/^the flake's flake\.lock does not name a commit of every input/);
+    const { failure: broken } = await order("prepare", await commit("broken = true;", "6.6.1"));
+    expect(broken?.kind).to.equal("build");
+    expect(broken?.message).to.contain("web.conf: no such directive");
   });
 
   /** `kcore orchestrate update` of the system at that commit. */

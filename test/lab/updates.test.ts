@@ -17,8 +17,6 @@ import { ownLab } from "#support/own-lab.ts";
 const phrase = ["--passphrase-file", "passphrase"];
 const dcs: Readonly<Record<string, string>> = { a: "DC1", b: "DC2", c: "DC1", d: "DC1", e: "DC2" };
 const controllers = ["a", "b", "c"];
-/** When the daemons were started. */
-const restartsText = "systemctl show -P ExecMainStartTimestampMonotonic kcore-node-agent kcore-controller";
 
 /** Five real nodes in two datacenters, three of them controllers, whose runtime is updated by the cluster itself. */
 describe("updates of a cluster on real nodes", function () {
@@ -128,16 +126,6 @@ describe("updates of a cluster on real nodes", function () {
       ]);
   });
 
-  it("finds the same manifest unchanged, and touches no node that is there already", async () => {
-    const before = await Promise.all(Object.keys(dcs).map((name) => onNode(name, restartsText)));
-    const { stdout } = await apply("first", "0.2.0", { selector: { allNodes: true } });
-    expect(stdout).to.contain("unchanged");
-    await apply("again", "0.2.0", { selector: { allNodes: true }, approvalPolicy: "auto" });
-    const { nodeStatus } = await ended("again", "succeeded");
-    expect(nodeStatus.map(({ phase }) => phase)).to.deep.equal(Array.from(nodeStatus, () => "succeeded"));
-    expect(await Promise.all(Object.keys(dcs).map((name) => onNode(name, restartsText)))).to.deep.equal(before);
-  });
-
   it("stops at a canary whose gate fails, takes it back, and touches nobody else", async () => {
     const gate = { name: "release notes", nodeCommand: "test -e /etc/kcore/release-notes", withinSeconds: 3 };
     await apply("canary", "0.3.0", {
@@ -227,24 +215,6 @@ describe("updates of a cluster on real nodes", function () {
       const { nodes: known } = await ask((client) => client.call("listNodes", {}));
       return (known.find(({ hostname }) => hostname === "e")?.usage?.storeFree ?? 0) > 1e9;
     });
-  });
-
-  it("goes by batches: both nodes of one are under way at once", async () => {
-    await apply("batches", "0.3.0", {
-      selector: { nodeIds: ["d", "e"] },
-      strategy: { type: "batch", batchSize: 2, maxUnavailable: 2 },
-      approvalPolicy: "auto",
-      drain: { enabled: true, command: "true", timeoutSeconds: 600 },
-    });
-    // Nobody drains them as long as nobody attends.
-    await until("batches", ({ nodeStatus }) => nodeStatus.every(({ phase }) => phase === "draining"));
-    await kcore("update", "cluster", "attend", "batches");
-    const done = await ended("batches", "succeeded");
-    expect(done.waves.map((wave) => wave.length)).to.deep.equal([2]);
-    expect(await versions()).to.deep.equal({ ...all("0.2.0"), d: "0.3.0", e: "0.3.0" });
-    await kcore("update", "cluster", "rollback", "batches", "--yes");
-    await ended("batches", "rolled_back");
-    expect(await versions()).to.deep.equal(all("0.2.0"));
   });
 
   it("goes by datacenters while the owner is killed, and another node's power fails for good in its turn", async () => {

@@ -157,43 +157,6 @@ describe("the live view in a terminal", () => {
     await isClean(terminal);
   });
 
-  it("leaves at once at the third Ctrl-C, and the run goes on to its end (F-17)", async () => {
-    const terminal = await open();
-    // The step does not heed TERM, so the run goes on for the 5 s until KILL.
-    await terminal.enter("kcore state apply deaf --on here; echo ended-$?");
-    await terminal.shows(/hears nothing/);
-    for (const shown of [/No new step starts/, /TERM, after 5 s KILL/]) {
-      await terminal.press("C-c");
-      await terminal.shows(shown);
-    }
-    await terminal.press("C-c");
-    const screen = await terminal.shows(/ended-130/);
-    expect(screen).to.match(/The run is being aborted; how it ends tells kcore runs attach \d{8}/);
-    expect(screen).to.not.match(/succeeded/);
-    await isClean(terminal);
-    const attached = await project.kcore("runs", "attach", "last");
-    expect(attached.code).to.equal(130);
-    expect(attached.stdout).to.match(/interrupted/);
-  });
-
-  it("lets the running step end after one Ctrl-C, in every terminal that watches (F-17)", async () => {
-    const [one, other] = [await open(), await open()];
-    await one.enter(`${apply()}; echo ended-$?`);
-    await one.shows(/waiting at the gate/);
-    await one.press("C-c");
-    await one.shows(/stopping/);
-    await other.enter("kcore runs attach last; echo ended-$?");
-    await other.shows(/waiting at the gate/);
-    writeFileSync(gate, "");
-    // Only who stopped it is done with it.
-    await one.shows(/ended-130/);
-    await other.shows(/interrupted +· +q leaves/);
-    await other.press("q");
-    const screen = await other.shows(/ended-130/);
-    expect(screen).to.match(/2 succeeded/);
-    await isClean(one);
-  });
-
   it("gives the terminal back when it is terminated, hung up or killed, and the run goes on (F-17)", async () => {
     const terminal = await open();
     await terminal.enter(apply());
@@ -294,16 +257,5 @@ describe("the live view in a terminal", () => {
       before = shown[0] ?? "";
     }
     for (const terminal of both) await terminal.press("q");
-  });
-
-  it("goes on when its terminal is closed (F-17)", async () => {
-    const terminal = await open();
-    await terminal.enter(apply());
-    await terminal.shows(/waiting at the gate/);
-    await terminal.close();
-    writeFileSync(gate, "");
-    const attached = await project.kcore("runs", "attach", "last");
-    expect(attached.code).to.equal(0);
-    expect(attached.stdout).to.match(/3 succeeded/);
   });
 });

@@ -3,11 +3,9 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parseHostKey } from "#engine/transport/host-key.ts";
-import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
-import { openShell } from "#support/terminal.ts";
 
 /** A machine that has only its live system's root password: a real sshd with accounts of its own. */
 describe("kcore node --password-file", () => {
@@ -52,22 +50,6 @@ describe("kcore node --password-file", () => {
     expect(second.stderr).not.to.contain("password");
     expect((await keys()).trimEnd().split("\n")).to.have.length(1);
     expect((await server.log()).match(/Accepted password/g)).to.have.length(1);
-  });
-
-  it("asks for it at a terminal, unseen", async () => {
-    const variables = { KCORE_HOME: join(project.path, "home") };
-    const shell = await openShell({ cwd: project.project, columns: 160, rows: 50 }, variables);
-    try {
-      const { fingerprint = "" } = parseHostKey(server.hostKey) ?? {};
-      const words = `node disks --node 127.0.0.1:${server.port} --host-key ${fingerprint} --ask-password`;
-      await shell.enter(`clear; '${kcoreProgram}' ${words}; echo "ended: $?"`);
-      await shell.shows(/^Password of root of \S+:$/m);
-      await shell.enter(secret);
-      const screen = await shell.shows(/ended: 0/);
-      expect(screen).to.contain("the password was used once").and.not.to.contain(secret);
-    } finally {
-      await shell.close();
-    }
   });
 
   it("without a terminal --ask-password says what else there is, and so does a login without either", async () => {

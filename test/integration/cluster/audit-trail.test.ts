@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { addController } from "#pki/contexts.ts";
-import { codec, createTestCluster, type TestCluster } from "#support/cluster.ts";
-import { startControllers, type TestController } from "#support/controllers.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { ClusterSite } from "#support/cluster-site.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import type { TestController } from "#support/controllers.ts";
+import type { TestProject, Ended } from "#support/kcore.ts";
 
 interface Finding {
   readonly trail: string;
@@ -16,12 +16,11 @@ interface Finding {
 }
 
 describe("the audit trails from the command line (S-27)", () => {
+  let site: ClusterSite;
   let cluster: TestCluster;
-  let controllers: readonly TestController[];
-  let stop: () => Promise<void>;
   let project: TestProject;
-  const at = (index: number): TestController => controllers[index] as TestController;
-  const kcore = (...words: readonly string[]): Promise<Ended> => project.call(words, { KCORE_HOME: cluster.home });
+  const at = (index: number): TestController => site.at(index);
+  const kcore = (...words: readonly string[]): Promise<Ended> => site.call(...words);
   const verify = async (...words: readonly string[]): Promise<{ code: number | null; found: readonly Finding[] }> => {
     const { code, stdout, stderr } = await kcore("audit", "verify", ...words, "-o", "json");
     expect(stderr).to.equal("");
@@ -43,18 +42,13 @@ describe("the audit trails from the command line (S-27)", () => {
   };
 
   before(async () => {
-    cluster = await createTestCluster();
-    ({ controllers, stop } = await startControllers(cluster, 2));
-    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
-    project = new TestProject({
+    const files = {
       "states/greet.yaml": `steps:\n  - id: greeting\n    file.managed: { path: "${"{{vars.home}}"}/greeting", content: hello }\n`,
-    });
+    };
+    site = await ClusterSite.open(2, { files });
+    ({ cluster, project } = site);
   });
-  after(async () => {
-    await stop?.();
-    await project?.remove();
-    await cluster?.remove();
-  });
+  after(() => site?.stop());
 
   it("are whole, and tell who did what in the order of time", async () => {
     await at(0).operator.call("putObject", { value: { size: 1 } }, { id: "Volume/v1" });

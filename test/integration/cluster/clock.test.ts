@@ -109,17 +109,4 @@ describe("the agent's certificate as the days go by (libfaketime)", () => {
     expect((await certificate()).validToDate.getTime()).to.be.greaterThan(Date.now() + 100 * dayMs);
     expect((await detail()).registered).to.equal(registered);
   });
-
-  it("is not renewed when it expired more than 30 days ago (F-25)", async () => {
-    const issued = issueTo(cluster.authority, "node", nodeId, { now: Date.now() - 85 * dayMs });
-    await recordAt(controller, issued);
-    const tls = await writeCredentials(join(cluster.dir, "node"), "node", issued);
-    await startAgent(tls, { daysLeft: 0 });
-    await isReady();
-    await agent.end();
-    await writeFile(clockFile, "+36d\n");
-    await startAgent(tls, { daysLeft: 0 });
-    await agent.logged("no controller accepted a heartbeat");
-    expect((await certificate()).validToDate.getTime()).to.be.lessThan(Date.now() + 6 * dayMs);
-  });
 });

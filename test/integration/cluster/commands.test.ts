@@ -1,39 +1,28 @@
 import { randomUUID } from "node:crypto";
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { ApiClient } from "#api/client.ts";
+import { ClusterSite } from "#support/cluster-site.ts";
 import type { CertificateView, NodeDetail, NodeView, WatchLine } from "#api/schemas.ts";
-import { addController, loadContext } from "#pki/contexts.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
-import {
-  codec,
-  createTestCluster,
-  eventually,
-  issueTo,
-  passphrase,
-  startDaemon,
-  writeCredentials,
-} from "#support/cluster.ts";
+import { eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { areAllInStep, nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
+import { areAllInStep, nodeCredentials, registrationOf, spkiOf } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import type { TestProject, Ended } from "#support/kcore.ts";
 import { openShell } from "#support/terminal.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 describe("the cluster's commands against three real controllers", () => {
+  let site: ClusterSite;
   let cluster: TestCluster;
   let controllers: readonly TestController[];
-  let stop: () => Promise<void>;
   let project: TestProject;
   /** The id of the node of that name. */
   let alpha: string;
-  const at = (index: number): TestController => controllers[index] as TestController;
+  const at = (index: number): TestController => site.at(index);
 
-  const kcore = (...words: readonly string[]): Promise<Ended> => project.call(words, { KCORE_HOME: cluster.home });
+  const kcore = (...words: readonly string[]): Promise<Ended> => site.call(...words);
   const does = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
     expect(stderr.replaceAll(/^.*; the next one is asked\n/gm, ""), words.join(" ")).to.equal("");
@@ -42,30 +31,15 @@ describe("the cluster's commands against three real controllers", () => {
   };
   const json = async <Value>(...words: readonly string[]): Promise<Value> =>
     JSON.parse(await does(...words, "-o", "json")) as Value;
-  const register = async (name: string, changes: object = {}): Promise<{ id: string; client: ApiClient }> => {
-    const id = randomUUID();
-    const credentials = nodeCredentials(cluster, id);
-    const client = at(0).clientOf(credentials);
-    const entry = inventoryEntry(credentials.cert);
-    if (entry) await at(0).operator.call("recordCertificate", entry);
-    await client.call("registerNode", registrationOf(id, { hostname: name, ...changes }));
-    return { id, client };
-  };
+  const register = (name: string, changes: object = {}) => site.register(name, changes);
 
   before(async () => {
-    cluster = await createTestCluster();
-    ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"] }));
-    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
-    project = new TestProject();
-    writeFileSync(join(project.path, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+    site = await ClusterSite.open(3, { dcs: ["DC1", "DC1", "DC2"] });
+    ({ cluster, controllers, project } = site);
     alpha = (await register("alpha", { dc: "DC1", labels: { tier: "ssd" } })).id;
     await register("beta", { dc: "DC2" });
   });
-  after(async () => {
-    await stop?.();
-    await project?.remove();
-    await cluster?.remove();
-  });
+  after(() => site?.stop());
 
   it("health: each controller, then the verdict", async () => {
     const text = await does("health");
@@ -119,25 +93,6 @@ describe("the cluster's commands against three real controllers", () => {
     expect(await does("get", "nodes")).to.match(/^twin .* name$/m);
     expect(await does("get", "conflicts")).to.match(/^name:twin +\(host name\)/m);
     await does("node", "remove", one.id, two.id, "--yes").catch(() => undefined);
-  });
-
-  it("node approve, reject, label, taint: done, told, and seen at once; done again, unchanged, but for a reject", async () => {
-    const { id, client } = await register("gamma");
-    expect(await does("node", "reject", "gamma", "--reason", "lost")).to.equal(`gamma (${id}) rejected\n`);
-    const refused = await client.call("heartbeat", { nodeId: id }).catch((error: unknown) => String(error));
-    expect(JSON.stringify(refused)).to.contain("reject");
-    // It may be approved elsewhere, which nobody has seen here: so it is a new one.
-    expect(await does("node", "reject", "gamma", "--reason", "lost")).to.equal(`gamma (${id}) rejected again\n`);
-    expect(await does("describe", "node", "gamma")).to.match(/^Approval: +rejected by operator ann \(lost\)$/m);
-    expect(await does("node", "approve", id.slice(0, 8))).to.contain("approved");
-    expect(await does("node", "label", "gamma", "tier=ssd", "rack=7")).to.contain("labelled");
-    expect(await does("node", "label", "gamma", "tier=ssd", "old-")).to.contain("unchanged");
-    expect(await does("node", "label", "gamma", "rack-")).to.contain("labelled");
-    expect(await does("node", "taint", "gamma", "dedicated=gpu:NoSchedule")).to.contain("tainted");
-    const node = await json<NodeDetail>("get", "node", "gamma");
-    expect(node.labels).to.include({ tier: "ssd" }).and.not.to.have.property("rack");
-    expect(node.taints).to.deep.equal([{ key: "dedicated", value: "gpu", effect: "NoSchedule" }]);
-    expect((await kcore("node", "approve", "gamma", "nobody")).stderr).to.contain("[NODE_UNKNOWN]");
   });
 
   it("node remove asks first, and is for ever", async () => {
@@ -232,7 +187,7 @@ describe("the cluster's commands against three real controllers", () => {
   });
 
   it("rotate sub-ca: every controller and this machine, none forgotten; an unreachable one is listed", async () => {
-    const file = join(project.path, "passphrase");
+    const file = site.passphraseFile;
     const before = readFileSync(join(cluster.home, "lab/sub-ca.crt"), "utf8");
     const text = await does("rotate", "sub-ca", "--passphrase-file", file);
     expect(text.match(/new sub-CA [0-9a-f]+, until /g)).to.have.length(3);
@@ -250,51 +205,6 @@ describe("the cluster's commands against three real controllers", () => {
     expect(await does("get", "controllers")).to.match(/4y|1824d|1825d/);
   });
 
-  it("rotate certs: the operator goes on with a new certificate", async () => {
-    const place = { home: cluster.home, codec };
-    const before = (await loadContext(place)).cert;
-    await does("rotate", "certs", "--passphrase-file", join(project.path, "passphrase"));
-    expect((await loadContext(place)).cert).not.to.equal(before);
-    expect(await does("get", "nodes")).to.contain("alpha");
-  });
-
-  it("rotate certs: a real agent renews at its next heartbeat, once, with a new key", async () => {
-    await does("rotate", "sub-ca", "--passphrase-file", join(project.path, "passphrase"));
-    const id = randomUUID();
-    // Issued now: a rotation before this one does not ask for its renewal.
-    const credentials = issueTo(cluster.authority, "node", id);
-    const entry = inventoryEntry(credentials.cert);
-    if (entry) await at(0).operator.call("recordCertificate", entry);
-    const folder = join(cluster.dir, "agent");
-    const tls = await writeCredentials(folder, "node", credentials);
-    const agent = await startDaemon(["agent", "run"], join(folder, "agent.yaml"), {
-      nodeId: id,
-      listenAddr: "127.0.0.1:0",
-      controllers: controllers.map(({ endpoint }) => endpoint),
-      tls,
-      stateDir: folder,
-      heartbeatIntervalSecs: 0.3,
-    });
-    try {
-      const view = async () => (await json<NodeView[]>("get", "nodes")).find((node) => node.id === id);
-      const before = (await eventually(view)) as NodeView;
-      const text = await does("rotate", "certs", "--passphrase-file", join(project.path, "passphrase"));
-      expect(text).to.contain("nodes: each renews its certificate at its next heartbeat");
-      const after = await eventually(async () => {
-        const now = await view();
-        return now !== undefined && now.key !== before.key && now;
-      });
-      expect(Date.parse(after.certificateExpires)).to.be.greaterThan(Date.parse(before.certificateExpires));
-      expect(after.status).to.equal("ready");
-      await sleep(1000);
-      expect((await view())?.key).to.equal(after.key);
-    } catch (error) {
-      throw new Error(`${String(error)}\n${agent.log()}`, { cause: error });
-    } finally {
-      await agent.end();
-    }
-  });
-
   it("controller backup: a file for its owner alone, never over another", async () => {
     const file = join(project.path, "backup");
     expect(await does("controller", "backup", "-o", file)).to.match(/backup: \d+ bytes/);
@@ -302,41 +212,6 @@ describe("the cluster's commands against three real controllers", () => {
     expect(statSync(file).size).to.be.greaterThan(500);
     const again = await kcore("controller", "backup", "-o", file);
     expect(again.stderr).to.contain("[FILE_IN_THE_WAY]");
-  });
-
-  it("apply and diff: a Node is a roster entry and a record, Unknown until it registers", async () => {
-    const id = randomUUID();
-    const file = join(project.path, "node.yaml");
-    const manifest = (tier: string) => `apiVersion: v1
-kind: Node
-metadata:
-  name: zeta
-  annotations: { metalk8s.scality.com/ssh-host: 192.0.2.77, metalk8s.scality.com/ssh-sudo: 'false' }
-  labels: { tier: ${tier}, node-role.kubernetes.io/infra: '' }
-spec: { node_id: ${id}, dc_id: DC2 }
-`;
-    writeFileSync(file, manifest("ssd"));
-    expect((await kcore("diff", "-f", file)).code).to.equal(1);
-    expect(await does("apply", "-f", file)).to.equal("node/zeta created\n");
-    expect(readFileSync(join(project.project, "roster/nodes.yaml"), "utf8")).to.contain(
-      "  zeta:\n    address: 192.0.2.77",
-    );
-    await eventually(() => areAllInStep(controllers));
-    expect(await does("get", "nodes", "-s", at(2).endpoint)).to.match(
-      /^zeta +Unknown +- +infra +DC2 +192\.0\.2\.77 +- /m,
-    );
-    expect(await does("apply", "-f", file)).to.equal("node/zeta unchanged\n");
-    writeFileSync(file, manifest("hdd"));
-    const difference = await kcore("diff", "-f", file);
-    expect(difference.code).to.equal(1);
-    expect(difference.stdout).to.contain("~ cluster label tier: ssd -> hdd");
-    expect(await does("apply", "-f", file)).to.equal("node/zeta updated\n");
-    expect((await json<NodeView[]>("get", "nodes", "zeta"))[0]?.labels).to.deep.equal({ tier: "hdd" });
-    expect((await kcore("diff", "-f", file)).code).to.equal(0);
-    await at(0)
-      .clientOf(nodeCredentials(cluster, id))
-      .call("registerNode", registrationOf(id, { hostname: "zeta" }));
-    expect(await does("get", "nodes", "zeta")).to.match(/^zeta +Ready/m);
   });
 
   it("apply: a Cluster that is there gets its record; a new controller of it is noted", async () => {
@@ -359,22 +234,5 @@ spec: { node_id: ${id}, dc_id: DC2 }
     const contexts = await json<{ controllers: string[] }[]>("config", "get-contexts");
     expect(contexts[0]?.controllers).to.deep.equal([at(0).endpoint]);
     expect(await does("health")).to.contain("cluster is healthy");
-  });
-
-  it("controller restore and repair work on the stopped controller's folder only", async () => {
-    const config = join(at(0).dbPath, "../controller.yaml");
-    const busy = await kcore("controller", "repair", "--config", config);
-    expect(busy.stderr).to.contain("[STORE_LOCKED]");
-    const file = join(project.path, "last-backup");
-    await does("controller", "backup", "-o", file);
-    await at(0).stop();
-    const restored = await kcore("controller", "restore", file, "--config", config);
-    expect(restored.stdout, restored.stderr).to.match(/^restored \d+ records/);
-    const aside = /what was there lies in (.*)/.exec(restored.stdout)?.[1] ?? "";
-    expect(existsSync(aside)).to.equal(true);
-    chmodSync(file, 0o600);
-    await at(0).start();
-    await eventually(async () => (await at(0).operator.call("ready", {})).ready);
-    expect(await does("get", "nodes")).to.contain("alpha");
   });
 });

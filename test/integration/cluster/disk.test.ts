@@ -2,13 +2,11 @@ import { execFileSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { openApi } from "#api/client.ts";
-import { parseEndpoint } from "#api/endpoint.ts";
 import { createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { startControllers } from "#support/controllers.ts";
 import type { ControllerPlace, TestController } from "#support/controllers.ts";
-import { findLost, putNumber, timeToAgree } from "#support/partitions.ts";
+import { findLost, putNumber, timeToAgree } from "#support/agreement.ts";
 import { freePort } from "#support/ports.ts";
 
 describe("a controller that is short of room, or of files", () => {
@@ -115,37 +113,5 @@ describe("a controller that is short of room, or of files", () => {
     await timeToAgree(controllers);
     expect(await findLost(controllers, acknowledged)).to.deep.equal([]);
     expect(await put(failed, "Failed/0", 23)).to.equal("ok");
-  });
-
-  it("keeps those it serves when it may open no more files, and takes others in again as soon as it may", async () => {
-    await start("true");
-    const [other, short] = controllers;
-    expect(await put(short, "Files/one", 1)).to.equal("ok");
-    const limit = (most: number): unknown =>
-      execFileSync("prlimit", ["--pid", String(short.pid()), `--nofile=${most}:`]);
-    limit(3);
-    const newcomer = openApi({
-      endpoint: parseEndpoint(short.endpoint),
-      credentials: cluster.operator,
-      clock: Date.now,
-      timeoutMs: 1_500,
-    });
-    const refused = await newcomer.call("ready", {}).then(
-      () => "let in",
-      (error: unknown) => String(error),
-    );
-    expect(refused).to.match(/cannot be reached|no answer/);
-    for (let number = 2; number <= 50; number++) expect(await put(short, "Files/one", number)).to.equal("ok");
-    expect(await put(other, "Files/two", 1)).to.equal("ok");
-    await timeToAgree(controllers);
-    limit(1024);
-    await eventually(() =>
-      newcomer.call("ready", {}).then(
-        ({ ready }) => ready,
-        () => false,
-      ),
-    );
-    newcomer.close();
-    expect(await findLost(controllers, acknowledged)).to.deep.equal([]);
   });
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { foundHere, joinHere } from "#controller/maintain.ts";
@@ -8,10 +8,6 @@ import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, reasonOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { codeOf } from "#support/rejection.ts";
-
-interface Config {
-  readonly replication: object;
-}
 
 describe("a controller that lost its state", () => {
   let cluster: TestCluster;
@@ -37,11 +33,6 @@ describe("a controller that lost its state", () => {
   };
   const alarmsAt = async ({ operator }: TestController): Promise<readonly string[]> =>
     (await operator.call("replicationStatus", {})).alarms.map(({ code, message }) => `${code} ${message}`);
-  const configure = async ({ folder }: TestController, replication: object): Promise<void> => {
-    const file = join(folder, "controller.yaml");
-    const config = codec.parse(await readFile(file, "utf8")) as Config;
-    await writeFile(file, codec.print({ ...config, replication: { ...config.replication, ...replication } }));
-  };
 
   it("V3: “found” and “join” leave a state alone, also one that a restore was cut off in", async () => {
     const [founder] = controllers;
@@ -74,21 +65,6 @@ describe("a controller that lost its state", () => {
       );
     for (const { operator } of others)
       expect((await operator.call("listControllers", {})).controllers).to.have.length(3);
-  });
-
-  it("V3: rejoins by itself whom its configuration names, with all that the others have", async () => {
-    const [founder, second, third] = controllers;
-    await loseState(founder);
-    // The first of them does not answer.
-    await configure(founder, { rejoin: ["127.0.0.1:1", second.advertised, third.advertised] });
-    await founder.start();
-    await eventually(async () => (await founder.operator.call("ready", {})).ready && areAllInStep(controllers));
-    expect((await founder.operator.call("listObjects", {})).objects.map(({ value }) => value)).to.deep.equal([
-      { n: 1 },
-    ]);
-    await founder.operator.call("putObject", { value: { n: 2 } }, { id: "Lost/again" });
-    await eventually(async () => (await third.operator.call("listObjects", {})).objects.length === 2);
-    for (const each of controllers) expect(await alarmsAt(each)).to.deep.equal([]);
   });
 
   it("V3: a refusal is an alarm on the one that is refused and on the one that refuses, until they speak", async () => {

@@ -1,15 +1,12 @@
-import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { addController } from "#pki/contexts.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
-import { codec, createTestCluster, eventually, passphrase } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
-import { areAllInStep, nodeCredentials, registrationOf, startControllers } from "#support/controllers.ts";
+import { ClusterSite } from "#support/cluster-site.ts";
+import { eventually } from "#support/cluster.ts";
+import { areAllInStep } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
-import { TestProject } from "#support/kcore.ts";
+import type { TestProject } from "#support/kcore.ts";
 import { fits, readGuides, wordsOf, type TranscriptStep } from "#support/transcripts.ts";
 
 const page = join(import.meta.dirname, "../../../docs/cluster.md");
@@ -17,38 +14,24 @@ const page = join(import.meta.dirname, "../../../docs/cluster.md");
 const shown = ["192.0.2.11:9090", "192.0.2.12:9090", "192.0.2.14:9090"];
 
 describe("the guides of docs/cluster.md, command by command", () => {
-  let cluster: TestCluster;
+  let site: ClusterSite;
   let controllers: readonly TestController[];
-  let stop: () => Promise<void>;
   let project: TestProject;
-  const at = (index: number): TestController => controllers[index] as TestController;
+  const at = (index: number): TestController => site.at(index);
   const operator = () => at(0).operator;
 
   before(async () => {
-    cluster = await createTestCluster();
     const config = () => ({ requireManualApproval: true });
-    ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"], config }));
-    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
-    project = new TestProject();
-    writeFileSync(join(project.project, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+    site = await ClusterSite.open(3, { dcs: ["DC1", "DC1", "DC2"], config });
+    ({ controllers, project } = site);
     await register("n1", "192.0.2.21", { labels: { tier: "ssd" } });
     await register("n2", "192.0.2.22");
     await eventually(() => areAllInStep(controllers));
   });
-  after(async () => {
-    await stop?.();
-    await project?.remove();
-    await cluster?.remove();
-  });
+  after(() => site?.stop());
 
   async function register(name: string, address: string, changes: object = {}, isApproved = true): Promise<string> {
-    const id = randomUUID();
-    const credentials = nodeCredentials(cluster, id);
-    const entry = inventoryEntry(credentials.cert);
-    if (entry) await operator().call("recordCertificate", entry);
-    await at(0)
-      .clientOf(credentials)
-      .call("registerNode", registrationOf(id, { hostname: name, address, ...changes }));
+    const { id } = await site.register(name, { address, ...changes });
     if (isApproved) await operator().call("approveNode", {}, { id });
     return id;
   }
@@ -101,7 +84,7 @@ describe("the guides of docs/cluster.md, command by command", () => {
     // One that the guide stopped keeps the others from it: they are not waited for for long.
     for (let turn = 0; turn < 100 && !(await isCalm()); turn++) await sleep(100);
     const run = async () => {
-      const { code, stdout, stderr } = await project.start([...words, ...more], { KCORE_HOME: cluster.home }).ended;
+      const { code, stdout, stderr } = await site.call(...words, ...more);
       return { code, output: toShown(stderr + stdout) };
     };
     let { code, output } = await run();

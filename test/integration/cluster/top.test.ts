@@ -1,40 +1,25 @@
-import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { expect } from "chai";
+import { ClusterSite } from "#support/cluster-site.ts";
 import { readLines } from "#api/read-lines.ts";
 import { WatchLine } from "#api/schemas.ts";
-import { addController } from "#pki/contexts.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
 import type { FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
-import { codec, createTestCluster, type TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, registrationOf, startControllers, type TestController } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import { TestProject } from "#support/kcore.ts";
-import { openShell, type ShellTerminal } from "#support/terminal.ts";
-import { kcoreEnvironment } from "#support/program.ts";
+import type { ShellTerminal } from "#support/terminal.ts";
 
 describe("kcore top against three real controllers", () => {
-  let cluster: TestCluster;
+  let site: ClusterSite;
   let controllers: readonly TestController[];
-  let stop: () => Promise<void>;
-  let project: TestProject;
   let terminal: ShellTerminal | undefined;
-  const at = (index: number): TestController => controllers[index] as TestController;
+  const at = (index: number): TestController => site.at(index);
 
-  const register = async (name: string, changes: object = {}, through = at(0)): Promise<string> => {
-    const id = randomUUID();
-    const credentials = nodeCredentials(cluster, id);
-    const entry = inventoryEntry(credentials.cert);
-    if (entry) await through.operator.call("recordCertificate", entry);
-    await through.clientOf(credentials).call("registerNode", registrationOf(id, { hostname: name, ...changes }));
-    return id;
-  };
+  const register = async (name: string, changes: object = {}, through = at(0)): Promise<string> =>
+    (await site.register(name, changes, through)).id;
 
   before(async () => {
-    cluster = await createTestCluster();
-    ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"] }));
-    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
-    project = new TestProject();
+    site = await ClusterSite.open(3, { dcs: ["DC1", "DC1", "DC2"] });
+    ({ controllers } = site);
     await register("n1");
     await register("n2", { dc: "DC2" });
   });
@@ -42,24 +27,17 @@ describe("kcore top against three real controllers", () => {
     await terminal?.close();
     terminal = undefined;
   });
-  after(async () => {
-    await stop?.();
-    await project?.remove();
-    await cluster?.remove();
-  });
+  after(() => site?.stop());
 
   async function openTop(words: string, columns = 110, rows = 24): Promise<ShellTerminal> {
-    const variables = { ...kcoreEnvironment, KCORE_HOME: cluster.home, NO_COLOR: "1" };
-    terminal = await openShell(
-      { cwd: project.project, columns, rows },
-      { ...variables, PATH: `${join(kcoreProgram, "..")}:${process.env["PATH"] ?? ""}` },
-    );
+    const path = `${join(kcoreProgram, "..")}:${process.env["PATH"] ?? ""}`;
+    terminal = await site.openShell(columns, rows, { NO_COLOR: "1", PATH: path });
     await terminal.enter("echo before; stty sane");
     await terminal.enter(`kcore top ${words}`);
     return terminal;
   }
 
-  const kcore = (...words: readonly string[]) => project.start(words, { KCORE_HOME: cluster.home }).ended;
+  const kcore = (...words: readonly string[]) => site.call(...words);
 
   it("refuses without a terminal, with what to do instead", async () => {
     const { code, stderr } = await kcore("top");

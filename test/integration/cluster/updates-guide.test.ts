@@ -33,7 +33,7 @@ describe("the guides of docs/updates.md, command by command", () => {
     const [program, ...words] = wordsOf(step.command).map(toReal);
     expect(program, `docs/updates.md:${step.line}`).to.equal("kcore");
     const run = async () => {
-      const { code, stdout, stderr } = await site.start(...words).ended;
+      const { code, stdout, stderr } = await site.call(...words);
       return { code, output: toShown(stderr + stdout) };
     };
     let { code, output } = await run();

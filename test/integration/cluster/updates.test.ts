@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { ReplyOf } from "#api/methods.ts";
 import { contextFolder } from "#pki/contexts.ts";
 import { eventually } from "#support/cluster.ts";
-import { areAllInStep, reasonOf, type TestController } from "#support/controllers.ts";
+import { reasonOf, type TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import type { Ended } from "#support/kcore.ts";
 import type { Answer } from "#support/rollout-nodes.ts";
@@ -23,8 +23,8 @@ describe("cluster updates by their commands, against three real controllers", ()
   const answers = new Map<string, (step: string) => Answer | Promise<Answer>>();
   const at = (index: number): TestController => site.controllers[index] as TestController;
   const pathOf = (name: string): string => join(site.project.project, name);
-  const start = (...words: readonly string[]) => site.start(...words);
-  const kcore = (...words: readonly string[]): Promise<Ended> => start("update", "cluster", ...words).ended;
+  const call = (...words: readonly string[]) => site.call(...words);
+  const kcore = (...words: readonly string[]): Promise<Ended> => site.call("update", "cluster", ...words);
   const does = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
     expect(code, `${words.join(" ")}: ${stderr}`).to.equal(0);
@@ -84,45 +84,6 @@ steps:
   });
   after(() => site?.stop());
 
-  it("plan, apply, get, list, approve, cancel, rollback: the sequence of who comes from another tool", async () => {
-    const file = manifest("release-0-4-0", ["n1", "n2"], "0.4.0");
-    const planned = await does("plan", "-f", file, "--bundle", "0.4.0");
-    expect(planned).to.match(/^release-0-4-0 would be created: generation 1, hash [0-9a-f]{12}, viable\n/);
-    expect(planned).to.match(/^n1 +DC1 +1 +update +0\.3\.0 +1 +no +\S+ GiB +yes +approved +\d+s +- +no$/m);
-    expect((await kcore("get", "release-0-4-0")).stderr).to.contain("[UPDATE_UNKNOWN]");
-
-    const applied = await apply(file);
-    expect(applied).to.match(
-      /^release-0-4-0 created: generation 1, hash [0-9a-f]{12}\nnext: kcore update cluster approve release-0-4-0\n$/,
-    );
-    const waiting = await get("release-0-4-0");
-    expect(waiting).to.include({ phase: "pending", approvalStatus: "awaiting_approval", nodes: 2, done: 0 });
-    expect(waiting).not.to.have.property("signed");
-    expect(await does("list")).to.match(
-      /^release-0-4-0 +1 +pending +awaiting_approval +kcore 0\.4\.0 +one-at-a-time +0\/2 /m,
-    );
-
-    const held = Promise.withResolvers<Answer>();
-    answers.set("n1", (step) => (step === "activate" ? held.promise : { ok: true }));
-    expect(await does("approve", "release-0-4-0")).to.match(/^release-0-4-0 approved: generation 1, hash /);
-    expect(await does("approve", "release-0-4-0")).to.match(/^release-0-4-0 is approved already, by /);
-    held.resolve({ ok: true });
-    await reaches("release-0-4-0", "succeeded");
-    const table = await does("get", "release-0-4-0");
-    expect(table).to.match(/^Phase: +succeeded for \d+s$/m);
-    expect(table).to.match(/^NODE +DC +WAVE +PHASE +CURRENT +TARGET +GENERATION +REBOOT +SINCE +LAST-ERROR$/m);
-    expect(table).to.match(/^n2 +DC1 +2 +succeeded +0\.4\.0 +0\.4\.0 +2 +no +\d+s +-$/m);
-    expect((await kcore("cancel", "release-0-4-0")).stderr).to.contain("[UPDATE_ENDED]");
-
-    const back = await kcore("rollback", "release-0-4-0", "-w");
-    expect(back.code, back.stderr).to.equal(0);
-    expect(back.stdout)
-      .to.match(/^n2 \(DC1\) rolled_back$/m)
-      .and.to.match(/^release-0-4-0 rolled_back, generation 1/m);
-    expect(site.node("n1").present().version).to.equal("0.3.0");
-    expect(await does("get", "release-0-4-0")).to.match(/^n1 +DC1 +1 +rolled_back +0\.3\.0 +0\.4\.0 +1 +no /m);
-  });
-
   it("the same manifest again is unchanged, another one the next generation, which is approved anew", async () => {
     const file = manifest("again", ["n3"], "0.4.0");
     await apply(file);
@@ -143,26 +104,6 @@ steps:
     expect(await does("approve", "-f", file, "--hash", (await get("again")).hash.slice(0, 12), "-w")).to.match(
       /^n4 \(DC2\) succeeded: runs 0\.4\.0\nagain succeeded, generation 2, 2\/2 done\n$/m,
     );
-  });
-
-  it("the same manifest of one that was cancelled: says that it stays so, and how to try it again", async () => {
-    const file = manifest("called-off", ["n3"], "0.4.0");
-    await apply(file);
-    await does("cancel", "called-off", "-w");
-    const words = ["-f", file, "--bundle", "0.4.0"];
-    expect(await does("apply", ...words)).to.match(
-      /^called-off unchanged: generation 1, hash \S+\nit is cancelled, and stays so; to try it again: kcore update cluster apply -f FILE --again\n$/,
-    );
-    expect(await json("apply", ...words)).to.have.nested.property("[0].phase", "cancelled");
-    expect((await start("diff", ...words).ended).stdout)
-      .to.contain("it is cancelled, and stays so")
-      .and.not.to.contain("approve");
-    expect((await get("called-off")).nodeStatus.map(({ phase }) => phase)).to.deep.equal(["cancelled"]);
-    const back = await kcore("rollback", "called-off");
-    expect([back.code, back.stderr]).to.deep.equal([
-      1,
-      "“called-off” is cancelled, and no node was begun: there is nothing to roll back  [UPDATE_ENDED]\n  hint: kcore update cluster get called-off\n",
-    ]);
   });
 
   it("-o json of what changes an update: data alone, and of -w each transition alone", async () => {
@@ -214,18 +155,18 @@ steps:
     const file = manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto" });
     const words = ["-f", file, "--bundle", "0.4.0"];
     const signing = ["--passphrase-file", "passphrase"];
-    const differs = await start("diff", ...words).ended;
+    const differs = await call("diff", ...words);
     expect(differs.code, differs.stderr).to.equal(1);
     expect(differs.stdout).to.match(/^ {2}\+ cluster target\.version: 0\.4\.0$/m);
-    const done = await start("apply", ...words, ...signing).ended;
+    const done = await call("apply", ...words, ...signing);
     expect(done.stdout, done.stderr).to.match(/^clusterupdate\/by-apply created$/m);
     await reaches("by-apply", "succeeded");
-    expect((await start("diff", ...words).ended).stdout).to.equal("clusterupdate/by-apply unchanged\n");
+    expect((await call("diff", ...words)).stdout).to.equal("clusterupdate/by-apply unchanged\n");
     manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 5 } });
-    expect((await start("diff", ...words).ended).stdout).to.contain("~ cluster timeouts.verifySeconds: 300 -> 5\n");
+    expect((await call("diff", ...words)).stdout).to.contain("~ cluster timeouts.verifySeconds: 300 -> 5\n");
     manifest("by-apply", ["n6"], "0.4.0", { approvalPolicy: "auto" });
-    expect((await start("diff", ...words).ended).stdout.match(/its units/g)).to.have.length(1);
-    const refused = await start("apply", ...words, ...signing, "-o", "json").ended;
+    expect((await call("diff", ...words)).stdout.match(/its units/g)).to.have.length(1);
+    const refused = await call("apply", ...words, ...signing, "-o", "json");
     expect(refused.code).to.equal(1);
     expect(JSON.parse(refused.stdout)).to.have.nested.property("[0].phase", "refused");
   });
@@ -257,7 +198,9 @@ steps:
     const file = manifest("hooks", ["n1"], "0.6.0", { drain, healthGates, approvalPolicy: "auto" });
     writeFileSync(pathOf("open"), "");
     await apply(file);
-    const [one, two] = await Promise.all([kcore("attend", "hooks"), kcore("attend", "-f", file)]);
+    const [one, two] = (await Promise.all(
+      [["hooks"], ["-f", file]].map((words) => site.start("update", "cluster", "attend", ...words).ended),
+    )) as [Ended, Ended];
     expect([one.code, two.code], one.stderr + two.stderr).to.deep.equal([0, 0]);
     expect(readFileSync(pathOf("drained"), "utf8")).to.equal("n1 192.0.2.1\nback n1\n");
     expect(one.stderr + two.stderr)
@@ -273,7 +216,7 @@ steps:
     const watched = await kcore("apply", "-f", shut, "--bundle", "0.6.0", "--passphrase-file", "passphrase", "-w");
     expect(watched.code).to.equal(1);
     expect(watched.stdout).to.match(/^n2 \(DC1\) failed: gate: gate web: it exits with 3: closed$/m);
-    expect((await kcore("attend", "release-0-4-0")).stderr).to.contain("asks nothing of the bastion");
+    expect((await kcore("attend", "again")).stderr).to.contain("asks nothing of the bastion");
 
     const stuck = manifest("stuck", ["n2"], "0.7.0", {
       drain: { enabled: true, timeoutSeconds: 8, command: "echo evicting web; sleep 60" },
@@ -294,7 +237,7 @@ steps:
     expect(watched.code, watched.stderr + watched.stdout).to.equal(0);
     expect(watched.stderr).to.equal("n7: drain is begun\nn7: drain is done\n");
     expect(readFileSync(join(site.project.path, "word"), "utf8")).to.equal("gone");
-    expect((await start("runs", "list").ended).stdout).to.match(/ state apply emptied --on here /);
+    expect((await call("runs", "list")).stdout).to.match(/ state apply emptied --on here /);
   });
 
   it("on a terminal: approve shows the plan and asks, -w draws in its place, Ctrl-C leaves the rollout alone", async () => {
@@ -312,7 +255,7 @@ steps:
       await shell.enter(`clear; ${kcoreProgram} update cluster approve at-terminal --yes -w; echo code $?`);
       const screen = await shell.shows(/^n3 +DC1 +1 +activating /m);
       expect(screen.match(/^NODE /gm)).to.have.length(1);
-      expect((await start("top", "--once").ended).stdout).to.match(
+      expect((await call("top", "--once")).stdout).to.match(
         /^updates: 1\nNAME +PHASE .*\nat-terminal +rolling_out +DC1 0\/1, DC2 0\/1 +n3 activating /m,
       );
       await shell.press("C-c");
@@ -331,100 +274,15 @@ steps:
     } finally {
       await shell.close();
     }
-    const names = await start("completion", "candidates", "--", "update", "os", "get", "at-").ended;
+    const names = await call("completion", "candidates", "--", "update", "os", "get", "at-");
     expect(names.stdout).to.equal("at-terminal\t\n");
   });
 
-  it("Ctrl-C while a bundle is brought says how much is there, and the same command goes on from there", async () => {
-    const version = "0.8.0";
-    const bundle = await site.writeBundle(version, { size: 40_000_000 });
-    const command = `apply -f ${manifest("brought", ["n5"], version)} --bundle ${version} --passphrase-file passphrase`;
-    const heldAt = async () => {
-      const lists = await Promise.all(site.controllers.map(({ operator }) => operator.call("listBundles", {})));
-      return lists.flatMap(({ bundles: all }) => all).find(({ sha256 }) => sha256 === bundle.sha256);
-    };
-    const shell = await site.openShell(160, 30);
-    try {
-      await shell.enter(`${kcoreProgram} update cluster ${command}; echo code $?`);
-      await shell.shows(/^kcore 0\.8\.0 to \S+: \d+\.\d of 40\.0 MB/m);
-      await shell.press("C-c");
-      const screen = await shell.shows(/code 130/);
-      const said =
-        /^stopped: (\S+) of 40\.0 MB of kcore 0\.8\.0 are at \S+, and the update was not handed over {2}\[INTERRUPTED\]$/m;
-      const mentioned = Number(said.exec(screen)?.[1]);
-      expect(mentioned, screen).to.be.lessThan(40);
-      expect(await heldAt()).to.include({ whole: false });
-      expect((await heldAt())?.held).to.be.at.least((mentioned - 0.1) * 1e6);
-      await shell.enter(`clear; ${kcoreProgram} update cluster ${command}; echo code $?`);
-      expect(await shell.shows(/code 0/)).to.match(/^brought created: generation 1, /m);
-      expect(await heldAt()).to.include({ whole: true });
-    } finally {
-      await shell.close();
-    }
-  });
-
-  it("tells whether a node reboots, and why, once it has built its system", async () => {
-    const held = Promise.withResolvers<Answer>();
-    answers.set("n4", (step) =>
-      step === "prepare" ? { ok: true, needsReboot: true, rebootReasons: ["kernel: 6.12.1 -> 6.12.2"] } : held.promise,
-    );
-    const target = { flakeRef: "github:example/fleet", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
-    const spec = { target, selector: { nodeIds: ["n4"] }, approvalPolicy: "auto" };
-    site.writeManifest("reboots", spec);
-    const [before] = await json<Plan[]>("plan", "-f", "reboots.yaml");
-    expect(before?.nodes[0]).to.include({ reboots: "unknown", change: "unknown" });
-    expect(before).not.to.have.property("likelyRequiresReboot");
-    await does("apply", "-f", "reboots.yaml", "--passphrase-file", "passphrase");
-    await eventually(async () => (await get("reboots")).nodeStatus[0]?.phase === "activating");
-    expect(await does("plan", "reboots")).to.match(/^n4 .* yes: kernel: 6\.12\.1 -> 6\.12\.2 /m);
-    expect(await does("get", "reboots", "-o", "wide")).to.match(
-      /^n4 .* activating .* yes .* kernel: 6\.12\.1 -> 6\.12\.2 /m,
-    );
-    held.resolve({ ok: true });
-    await reaches("reboots", "succeeded");
-  });
-
-  it("on a terminal: what the attendant says stands above the rollout, which is drawn once", async () => {
-    const drain = { enabled: true, command: "sleep 1" };
-    await apply(
-      manifest("attended-there", ["n5"], "0.5.0", { drain, target: { version: "0.5.0", allowDowngrade: true } }),
-    );
-    const shell = await site.openShell(160, 30);
-    try {
-      await shell.enter(`clear; ${kcoreProgram} update cluster approve attended-there --yes -w; echo code $?`);
-      const screen = await shell.shows(/^code 0/m);
-      expect(screen).to.match(/^n5: drain is begun\nn5: drain is done\nattended-there \(generation 1\): /m);
-      expect(screen.match(/^attended-there \(generation/gm)).to.have.length(1);
-    } finally {
-      await shell.close();
-    }
-  });
-
-  it("takeover: another controller goes on where a stopped owner was; by force only with a word", async () => {
-    const held = Promise.withResolvers<Answer>();
-    answers.set("n1", (step) => (step === "prepare" ? held.promise : { ok: true }));
-    await apply(manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto" }), "-s", at(0).endpoint);
-    await eventually(async () => (await get("handed")).nodeStatus[0]?.phase === "preparing");
-    expect(await does("takeover", "handed")).to.contain("it was before; for another");
-    const refused = await kcore("takeover", "handed", "--force");
+  it("takeover by force only with a word", async () => {
+    const refused = await kcore("takeover", "again", "--force");
     expect(refused.code).to.equal(2);
     expect(refused.stderr).to.contain("They may block one another, until the next takeover");
-    await at(0).stop();
-    const unheard = await eventually(async () => {
-      const { stderr } = await kcore("approve", "handed", "-s", at(1).endpoint);
-      return stderr.includes("is not heard of") && stderr;
-    });
-    expect(unheard).to.contain("kcore update cluster takeover handed");
-    const taken = await does("takeover", "handed", "-s", at(1).endpoint);
-    expect(taken).to.equal(`handed is owned by ${at(1).endpoint}: epoch 3, granted by 2 of 3 controllers\n`);
-    held.resolve({ ok: true });
-    expect((await reaches("handed", "succeeded")).owner).to.include({ id: at(1).id, epoch: 3 });
-    await at(0).start();
-    await eventually(() => areAllInStep(site.controllers));
-    // What changes of it goes to its owner, whoever is asked.
-    const file = manifest("handed", ["n1", "n3"], "0.7.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 9 } });
-    expect(await apply(file, "-s", at(0).endpoint)).to.match(/^handed updated: generation 2/);
-    const forced = await json<object>("takeover", "handed", "--force", "--old-owner-is-dead", "-s", at(2).endpoint);
-    expect(forced).to.include({ name: "handed", epoch: 4, owner: at(2).id, controllers: 3 });
+    const forced = await json<object>("takeover", "again", "--force", "--old-owner-is-dead", "-s", at(2).endpoint);
+    expect(forced).to.include({ name: "again", owner: at(2).id, controllers: 3 });
   });
 });

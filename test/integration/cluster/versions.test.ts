@@ -5,7 +5,7 @@ import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
-import { timeToAgree } from "#support/partitions.ts";
+import { timeToAgree } from "#support/agreement.ts";
 import { openWirePeer } from "#support/wire-peer.ts";
 import type { WirePeer } from "#support/wire-peer.ts";
 

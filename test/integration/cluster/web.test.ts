@@ -4,14 +4,14 @@ import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { ClusterSite } from "#support/cluster-site.ts";
 import type { Browser } from "playwright-core";
 import type { Credentials } from "#api/client.ts";
-import { addController } from "#pki/contexts.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { ask, startBrowser, watchPage } from "#support/browser.ts";
-import { codec, createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, registrationOf, startControllers, type TestController } from "#support/controllers.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
+import { nodeCredentials, type TestController } from "#support/controllers.ts";
+import type { TestProject, Ended } from "#support/kcore.ts";
 
 interface Web {
   readonly url: string;
@@ -19,14 +19,13 @@ interface Web {
 }
 
 describe("kcore web with a cluster", () => {
+  let site: ClusterSite;
   let cluster: TestCluster;
   let stranger: TestCluster;
-  let controllers: readonly TestController[];
-  let stop: () => Promise<void>;
   let project: TestProject;
   let web: Web | undefined;
   let browser: Browser | undefined;
-  const at = (index: number): TestController => controllers[index] as TestController;
+  const at = (index: number): TestController => site.at(index);
 
   const start = async (...words: readonly string[]): Promise<Web> => {
     const started = project.start(["web", "-o", "json", ...words], {
@@ -43,16 +42,7 @@ describe("kcore web with a cluster", () => {
     };
     return web;
   };
-  const register = async (name: string): Promise<string> => {
-    const id = randomUUID();
-    const credentials = nodeCredentials(cluster, id);
-    const entry = inventoryEntry(credentials.cert);
-    if (entry) await at(0).operator.call("recordCertificate", entry);
-    await at(0)
-      .clientOf(credentials)
-      .call("registerNode", registrationOf(id, { hostname: name }));
-    return id;
-  };
+  const register = async (name: string): Promise<string> => (await site.register(name)).id;
   /** Asks as curl does; gives the status and the body, or curl's own words. */
   const curl = (url: string, shown?: Pick<Credentials, "cert" | "key">): Promise<string> => {
     const files = join(project.path, `shown-${randomUUID()}`);
@@ -70,11 +60,9 @@ describe("kcore web with a cluster", () => {
   };
 
   before(async () => {
-    cluster = await createTestCluster();
     stranger = await createTestCluster("other");
-    ({ controllers, stop } = await startControllers(cluster, 1));
-    await addController({ home: cluster.home, codec }, "lab", at(0).endpoint);
-    project = new TestProject();
+    site = await ClusterSite.open(1);
+    ({ cluster, project } = site);
     await register("n1");
   });
   afterEach(async () => {
@@ -83,9 +71,7 @@ describe("kcore web with a cluster", () => {
   });
   after(async () => {
     await browser?.close();
-    await stop?.();
-    await project?.remove();
-    await cluster?.remove();
+    await site?.stop();
     await stranger?.remove();
   });
 

@@ -1,14 +1,5 @@
 import { execFileSync } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readlinkSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
@@ -197,22 +188,6 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
     );
     const rest = await deliver(closure);
     expect(rest).to.deep.include({ outcomes: ["web changed"], sent: ["web-1"] });
-  });
-
-  it("is made anew where the bastion's cache is damaged, and closures share what they have in common", async () => {
-    const closure = await exported(build("3"));
-    const cache = join(folder.path, "home", "cache", "closures");
-    const files = readdirSync(cache).filter((name) => name.endsWith(".gz"));
-    expect(files).to.have.length(3);
-    const damaged = closure.source[2];
-    const whole = readFileSync(damaged?.file ?? "");
-    writeFileSync(damaged?.file ?? "", Buffer.alloc(whole.length, 7));
-    expect(await exported(closure.storePath)).to.deep.equal(closure);
-    const done = await deliver(closure);
-    expect(done).to.deep.include({ outcomes: ["web changed"], sent: ["lib-1", "page-1", "web-3"] });
-    expect(readFileSync(damaged?.file ?? "").equals(whole)).to.equal(true);
-    await exported(build("4"));
-    expect(readdirSync(cache).filter((name) => name.endsWith(".gz"))).to.have.length(4);
   });
 
   for (const shell of shells)

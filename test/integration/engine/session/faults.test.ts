@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, chmodSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +8,6 @@ import { sh } from "#engine/step/sh.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { createTransport } from "#engine/transport/connect.ts";
-import { eventually } from "#support/cluster.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
@@ -46,49 +44,6 @@ describe("a node's session over SSH, under faults", () => {
     existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8").split("\n").length - 1 : 0;
   const startedStep = (title: string) => (event: RunEventBody) =>
     event.type === "step.started" && event.title === title;
-
-  it("F-1 finishes the step when the connection is reset, and never runs it twice", async () => {
-    const run = sessionOn(state, { endpoint: endpoint() });
-    const work = run.session.perform([
-      { stage: "s", drafts: [draftOf("slow", slow(2)), draftOf("next", slow(0, "next"))] },
-    ]);
-    await run.seen(startedStep("slow"));
-    line.cut();
-    line.heal();
-    const result = await work;
-    await run.session.finish("done");
-    expect(result.outcome).to.equal("done");
-    expect([lines(), lines("next")]).to.deep.equal([1, 1]);
-    expect(run.outcomes()).to.deep.equal(["slow changed", "next changed"]);
-    expect(run.events.filter(({ type }) => type === "node.connected").length).to.equal(2);
-  });
-
-  it("starts no new step while nobody watches, and resumes from the journal after the bastion died", async () => {
-    const shared = { runId: `r-${randomBytes(3).toString("hex")}`, nonce: randomBytes(16).toString("hex") };
-    const drafts = [draftOf("first", slow(0, "first")), draftOf("slow", slow(2)), draftOf("next", slow(0, "next"))];
-    const dead = sessionOn(state, { endpoint: endpoint(), ...shared });
-    void dead.session.perform([{ stage: "s", drafts }]);
-    await dead.seen(startedStep("slow"));
-    // The bastion is gone for good: its connections end, and nothing of it connects again.
-    line.cut();
-    await eventually(() => lines() === 1);
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
-    expect([lines("first"), lines(), lines("next")]).to.deep.equal([1, 1, 0]);
-    line.heal();
-
-    const resumed = sessionOn(state, {
-      endpoint: endpoint(sshd.port),
-      ...shared,
-      resumed: true,
-      recorded: new Map([["test/first", ["changed"]]]),
-    });
-    const result = await resumed.session.perform([{ stage: "s", drafts }]);
-    await resumed.session.finish("done");
-    await dead.session.finish("interrupted");
-    expect(result.outcome).to.equal("done");
-    expect(resumed.outcomes()).to.deep.equal(["slow changed", "next changed"]);
-    expect([lines("first"), lines(), lines("next")]).to.deep.equal([1, 1, 1]);
-  });
 
   it("F-17 aborts the running step also when that is asked for while the connection is down", async () => {
     const run = sessionOn(state, { endpoint: endpoint(), retryDelays: [0, 200, 200, 200, 200, 200, 200, 200] });
@@ -179,27 +134,6 @@ describe("a node's session over SSH, under faults", () => {
     expect([lines(), lines("next")]).to.deep.equal([1, 1]);
   });
 
-  it("F-17 stops after the running step, and aborts it on demand", async () => {
-    const stopped = sessionOn(state, { endpoint: endpoint() });
-    const work = stopped.session.perform([
-      { stage: "s", drafts: [draftOf("slow", slow(1)), draftOf("next", slow(0, "next"))] },
-    ]);
-    await stopped.seen(startedStep("slow"));
-    stopped.session.stop();
-    expect((await work).outcome).to.equal("interrupted");
-    await stopped.session.finish("interrupted");
-    expect([lines(), lines("next")]).to.deep.equal([1, 0]);
-
-    const aborted = sessionOn(state, { endpoint: endpoint() });
-    const long = aborted.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(30))] }]);
-    await aborted.seen(startedStep("slow"));
-    aborted.session.abort();
-    await long;
-    await aborted.session.finish("interrupted");
-    expect(aborted.outcomes()).to.deep.equal(["slow interrupted"]);
-    expect(lines()).to.equal(1);
-  });
-
   it("F-17 kills after 5 s what does not heed TERM, also below a shell that does", async () => {
     const deaf = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`sh -c "trap '' TERM; echo \$\$; sleep 60; true"` };
     const run = sessionOn(state, { endpoint: endpoint() });
@@ -213,26 +147,5 @@ describe("a node's session over SSH, under faults", () => {
     expect(run.outcomes()).to.deep.equal(["deaf interrupted"]);
     expect(pid).to.be.greaterThan(1);
     expect(isAlive(markProcess(pid))).to.equal(false);
-  });
-
-  it("counts the same exchanges for 1 step and for 60", async () => {
-    const many = (count: number) =>
-      Array.from({ length: count }, (_, index) =>
-        draftOf(`s${index}`, {
-          want: { a: "1" },
-          probe: sh`fact a 1`,
-          data: { kind: "directory", path: state, mode: "0700", makeDirs: false },
-        }),
-      );
-    const turns: number[] = [];
-    for (const count of [1, 60]) {
-      const run = sessionOn(state, { endpoint: endpoint() });
-      const before = line.turns;
-      await run.session.perform([{ stage: "s", drafts: many(count) }]);
-      expect(run.session.exchanges).to.equal(1);
-      await run.session.finish("done");
-      turns.push(line.turns - before);
-    }
-    expect(Math.abs((turns[1] ?? 0) - (turns[0] ?? 0))).to.be.lessThan(3);
   });
 });

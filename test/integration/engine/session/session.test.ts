@@ -50,23 +50,6 @@ describe("a node's session, on this machine", () => {
     };
   };
 
-  it("converges steps and finds them in order the second time", async () => {
-    const drafts = ["a", "b", "c"].map((name) => draftOf(name, fileStep(name, `content of ${name}\n`)));
-    const first = sessionOn(state);
-    const result = await first.session.perform([{ stage: "s", drafts }]);
-    await first.session.finish("done");
-    expect(result).to.deep.include({ outcome: "done", finishedStages: new Set(["s"]) });
-    expect(first.outcomes()).to.deep.equal(["a changed", "b changed", "c changed"]);
-    expect(readFileSync(join(folder, "b"), "utf8")).to.equal("content of b\n");
-
-    const second = sessionOn(state);
-    await second.session.perform([{ stage: "s", drafts }]);
-    await second.session.finish("done");
-    expect(second.outcomes()).to.deep.equal(["a ok", "b ok", "c ok"]);
-    expect(second.session.exchanges).to.equal(1);
-    expect(second.events.some(({ type }) => type === "step.started")).to.equal(false);
-  });
-
   it("begins each segment with nothing of the last step before it", async () => {
     const marker = (name: string, react?: string): Step => ({
       want: { there: "yes" },
@@ -91,15 +74,6 @@ describe("a node's session, on this machine", () => {
     await session.finish("done");
     expect(existsSync(join(folder, "reaction"))).to.equal(false);
     expect(outcomes().slice(3)).to.deep.equal(["alone changed", "watching skipped", "last changed"]);
-  });
-
-  it("leaves no lock, no blob and no process behind", async () => {
-    const { session } = sessionOn(state, { runId: "r1" });
-    await session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
-    await session.finish("done");
-    expect(readdirSync(join(state, "lock")).length).to.equal(1);
-    expect(readdirSync(join(state, "runs", "r1"))).to.deep.equal(["journal"]);
-    expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
   });
 
   it("ends its runner with the last segment, without being asked", async () => {
@@ -212,45 +186,6 @@ describe("a node's session, on this machine", () => {
       existsSync(join(state, "owed")),
       existsSync(join(state, "status.json")),
     ]).to.deep.equal([["journal"], false, false]);
-  });
-
-  it("tells nothing of a node's steps before it was heard, and all of them where nothing is asked of it", async () => {
-    const left: StepDraft = {
-      ...draftOf("left", fileStep("left", "x")),
-      render: () => ({ kind: "skipped", id: "test/left", title: "left", reason: "when is false" }),
-    };
-    const run = sessionOn(state);
-    await run.session.perform([{ stage: "s", drafts: [left, draftOf("a", fileStep("a", "x"))] }]);
-    await run.session.finish("done");
-    const types = run.events.map(({ type }) => type);
-    expect(run.outcomes()).to.deep.equal(["left skipped", "a changed"]);
-    expect(types.indexOf("step.finished")).to.be.greaterThan(types.indexOf("node.connected"));
-    const none = sessionOn(state);
-    await none.session.perform([{ stage: "s", drafts: [left] }]);
-    await none.session.finish("done");
-    expect(none.outcomes()).to.deep.equal(["left skipped"]);
-  });
-
-  it("tells steps in the order in which they stand, whatever was in order before and whatever never goes to the node", async () => {
-    const names = ["a", "b", "c", "d"] as const;
-    const file = (name: string): StepDraft => draftOf(name, fileStep(name, `content of ${name}\n`));
-    const first = sessionOn(state);
-    await first.session.perform([{ stage: "s", drafts: names.map(file) }]);
-    await first.session.finish("done");
-    for (const name of ["b", "d"]) writeFileSync(join(folder, name), "drifted");
-
-    const left: StepDraft = {
-      ...draftOf("left", fileStep("left", "x")),
-      render: () => ({ kind: "skipped", id: "test/left", title: "left", reason: "when is false" }),
-    };
-    const second = sessionOn(state);
-    await second.session.perform([{ stage: "s", drafts: [...names.map(file), left, file("e")] }]);
-    await second.session.finish("done");
-    expect(second.outcomes()).to.deep.equal(["a ok", "b changed", "c ok", "d changed", "left skipped", "e changed"]);
-    const order = second.events.flatMap((event) =>
-      event.type === "step.started" || event.type === "step.finished" ? [event.title] : [],
-    );
-    expect(order).to.deep.equal(["a", "b", "b", "c", "d", "d", "left", "e", "e"]);
   });
 
   it("tells a milestone only when it is reached: in a dry run not of what would change or is unknown", async () => {
@@ -444,22 +379,6 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(readdirSync(join(state, "runs", "r9"))).to.deep.equal(["journal"]);
   });
 
-  it("cuts a segment where a step rests on a registered value, and nowhere else", async () => {
-    const first: Step = { want: {}, probe: sh``, apply: sh`echo "hello  world"; echo again`, always: true };
-    const { session, outcomes } = sessionOn(state);
-    const drafts = [
-      draftOf("first", first, { register: "one" }),
-      ...Array.from({ length: 20 }, (_, index) => draftOf(`file${index}`, fileStep(`f${index}`, `${index}`))),
-      draftOf("second", (late) => fileStep("out", late.steps.get("one")?.stdout ?? "?"), {
-        needs: { facts: false, steps: ["one"] },
-      }),
-    ];
-    await session.perform([{ stage: "s", drafts }]);
-    await session.finish("done");
-    expect(outcomes().length).to.equal(22);
-    expect(readFileSync(join(folder, "out"), "utf8")).to.equal("hello  world\nagain");
-  });
-
   it("lets those that watch a command follow what it says of itself", async () => {
     const sync = (cmd: string) => stepOf(commandRun, { cmd, changed: { whenCode: [2] } });
     const told = async (cmd: string, dryRun = false) => {
@@ -502,21 +421,6 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       "told changed",
       "seen 0 true 2",
     ]);
-  });
-
-  it("gathers facts when a step rests on them", async () => {
-    const { session } = sessionOn(state);
-    const draft = draftOf(
-      "f",
-      (late) => fileStep("arch", String((late.facts as { kernel: { arch: string } }).kernel.arch)),
-      {
-        needs: { facts: true, steps: [] },
-      },
-    );
-    const result = await session.perform([{ stage: "s", drafts: [draft] }]);
-    await session.finish("done");
-    expect(result.outcome).to.equal("done");
-    expect(readFileSync(join(folder, "arch"), "utf8")).to.equal(process.arch === "x64" ? "x86_64" : "aarch64");
   });
 
   it("restarts what watches a change, also in a later run when this one died before it", async () => {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
+import { nextSteps } from "#cli/update/next-steps.ts";
 import { drawPlan, drawPlanBriefly } from "#cli/update/draw-plan.ts";
 
 const node: PlannedNode = {
@@ -47,6 +48,8 @@ describe("a plan", () => {
         .and.to.match(/^warning: outside of the window$/m)
         .and.not.to.match(reasons);
     expect(drawPlan(plan, { ...all, isRefused: true })).to.match(/^n1 .* yes$/m);
+    const rebooting: PlannedNode = { ...node, reboots: "yes", rebootReasons: ["kernel: 6.12.1 -> 6.12.2"] };
+    expect(drawPlan({ ...plan, nodes: [rebooting] }, all)).to.match(/^n1 .* yes: kernel: 6\.12\.1 -> 6\.12\.2 /m);
   });
 
   it("shows what a controller or a node says as text, a line for each", () => {
@@ -71,5 +74,9 @@ describe("a plan", () => {
     expect(drawPlanBriefly(plan)).to.match(/^u1 unchanged: generation 1, /);
     expect(drawPlanBriefly({ ...plan, result: "updated" })).to.match(/^u1 would be updated: /);
     expect(drawPlanBriefly(plan, { would: "approved" })).to.match(/^u1 would be approved: generation 1, /);
+    const ended = { name: "u1", phase: "cancelled", approvalStatus: "approved" } as const;
+    expect(nextSteps(ended).join()).to.match(
+      /^it is cancelled, and stays so; to try it again: .*apply -f FILE --again$/,
+    );
   });
 });
