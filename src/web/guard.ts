@@ -32,7 +32,7 @@ export function tokenGuard(): TokenGuard {
       return ({ headers, url = "" }) => {
         if (!hosts.has(headers.host ?? "")) return out(421, "this server answers to 127.0.0.1 and localhost only");
         if (isSame(cookieOf(headers.cookie, name), session)) return { kind: "in" };
-        const given = new URL(url, "http://localhost").searchParams.get("token") ?? bearerOf(headers.authorization);
+        const given = addressOf(url)?.searchParams.get("token") ?? bearerOf(headers.authorization);
         if (given === undefined)
           return out(401, "the address that “kcore web” printed has the token that is asked for here");
         if (!isSame(given, token))
@@ -42,6 +42,11 @@ export function tokenGuard(): TokenGuard {
       };
     },
   };
+}
+
+/** What a request's first line asks for; undefined: no address, such as that of a proxy's request. */
+export function addressOf(url: string): URL | undefined {
+  return URL.parse(`http://localhost${url}`) ?? undefined;
 }
 
 export function out(status: number, why: string): Verdict {

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
 import { html } from "#tui/html/html.ts";
-import type { Guard } from "./guard.ts";
+import { addressOf, type Guard } from "./guard.ts";
 import { headers, type Frame } from "./page.ts";
 import { Routes, type WebSources } from "./routes.ts";
 
@@ -96,7 +96,7 @@ function receive(
   }
   const verdict = mayCome(request);
   if (verdict.kind === "out") return routes.refuse(response, verdict.status, verdict.why);
-  const asked = URL.parse(`http://localhost${url}`);
+  const asked = addressOf(url);
   if (!asked) return routes.refuse(response, 400, "this is no address");
   if (verdict.kind === "welcome") return welcome(response, asked, verdict.cookie);
   const last = request.headers["last-event-id"];

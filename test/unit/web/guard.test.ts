@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { expect } from "chai";
+import fc from "#support/properties.ts";
 import { tokenGuard } from "#web/guard.ts";
 
 const port = 8420;
@@ -24,6 +25,30 @@ describe("The guard of kcore web", () => {
     const [pair = ""] = cookie.split(";");
     expect(ask("/", { cookie: `other=1; ${pair}` })).to.deep.equal({ kind: "in" });
     expect(ask("/", { cookie: pair.replace("8420", "8421") })).to.include({ kind: "out" });
+  });
+
+  it("answers any request, however odd its address is (S9)", () => {
+    for (const url of ["//", "///", "//:", "http://", "http:///x", "*", "", "/\\\\", "//[", "?token=%"])
+      expect(ask(url).kind, url).to.equal("out");
+    const part = fc.constantFrom(
+      "/",
+      "//",
+      ":",
+      "[",
+      "]",
+      "@",
+      "\\",
+      "?token=",
+      "%",
+      "%zz",
+      "#",
+      "http:",
+      " ",
+      "é",
+      "\0",
+      "..",
+    );
+    fc.assert(fc.property(fc.array(part, { maxLength: 8 }), (parts) => ask(parts.join("")).kind === "out"));
   });
 
   it("lets programs in that show the token", () => {
