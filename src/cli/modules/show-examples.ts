@@ -1,6 +1,7 @@
 import { parse } from "yaml";
 import { actionNames } from "#actions/registry.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { cleanText } from "#engine/events/clean.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { printJson } from "../terminal/print-json.ts";
 import type { KnownModules } from "./known-modules.ts";
@@ -34,5 +35,5 @@ export async function showExamples(known: KnownModules, name: string, output: "t
     const text = index === 0 ? own : printYaml({ [name]: args }).trimEnd();
     return refused === undefined ? text : `# refused with ${refused}\n${text}`;
   });
-  process.stdout.write(`${texts.join("\n\n")}\n`);
+  process.stdout.write(cleanText(`${texts.join("\n\n")}\n`));
 }

@@ -1,4 +1,5 @@
 import { actionNames, findAction } from "#actions/registry.ts";
+import { cleanText } from "#engine/events/clean.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
@@ -19,10 +20,14 @@ export async function showModule(known: KnownModules, name: string, output: "tab
     process.stdout.write(`${printJson({ name, summary, alsoKnownAs, args, refusals, example }, 2)}\n`);
     return;
   }
-  process.stdout.write(`${name}\n${summary}\n\n${tableOf(args)}`);
-  if (refusals.length > 0) process.stdout.write(`\nRefuses with (docs/errors.md): ${refusals.join(", ")}\n`);
-  if (alsoKnownAs.length > 0) process.stdout.write(`\nElsewhere: ${alsoKnownAs.join(", ")}\n`);
-  if (example !== undefined) process.stdout.write(`\nExample:\n${example.replaceAll(/^/gm, "  ")}\n`);
+  const parts = [
+    `${name}\n${summary}\n\n${tableOf(args)}`,
+    refusals.length > 0 && `\nRefuses with (docs/errors.md): ${refusals.join(", ")}\n`,
+    alsoKnownAs.length > 0 && `\nElsewhere: ${alsoKnownAs.join(", ")}\n`,
+    example !== undefined && `\nExample:\n${example.replaceAll(/^/gm, "  ")}\n`,
+  ];
+  // A module of a project's own may say anything.
+  process.stdout.write(cleanText(parts.filter((part) => part !== false).join("")));
 }
 
 /** What a stage does on the bastion, for who looks for it among the modules. */
