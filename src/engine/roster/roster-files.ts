@@ -64,10 +64,9 @@ export function readRosterFiles(
     return [partsOf(name, source, problems)];
   });
   const said = readSources(project, problems, { ...sources, ...(check && { check }) });
-  const answers = said.map(({ name, tree }) => {
-    const file = partsOf(name, tree, problems);
-    checkLimits(file, tree, problems);
-    return file;
+  const answers = said.map((answer) => {
+    checkLimits(answer, problems);
+    return partsOf(answer.name, answer.tree, problems);
   });
   return [...written, ...answers];
 }

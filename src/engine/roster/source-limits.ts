@@ -1,8 +1,7 @@
 import { sealedIn } from "#engine/sealed/places.ts";
 import type { SourceEntry, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
-import type { RosterFile } from "./roster-files.ts";
-import { sourceOf } from "./sources.ts";
+import { sourceOf, type SourceAnswer } from "./sources.ts";
 
 /** Keys of nodes, groups, defaults and jump hosts whose values name files or commands of the bastion. */
 const bastionKeys: ReadonlySet<string> = new Set(["identityFile", "identityPassphrase", "consoleLog"]);
@@ -11,8 +10,8 @@ const bastionKeys: ReadonlySet<string> = new Set(["identityFile", "identityPassp
  * Adds a problem for each value in a source's answer that would read a file, run a command, open a secret or log in on
  * the bastion: whoever answers there must not act on this machine (S5).
  */
-export function checkLimits(file: RosterFile, tree: SourceNode, problems: Problems): void {
-  const { name, defaults, groups, nodes, jumps } = file;
+export function checkLimits({ name, tree }: SourceAnswer, problems: Problems): void {
+  if (tree.kind !== "map") return;
   const refuse = ({ key, keyAt }: Pick<SourceEntry, "key" | "keyAt">, what = key): void =>
     problems.add({
       code: "ROSTER_SOURCE_LIMIT",
@@ -20,9 +19,11 @@ export function checkLimits(file: RosterFile, tree: SourceNode, problems: Proble
       at: keyAt,
       hint: "write it into a file of roster/: defaults, or a group that the answer names",
     });
-  const layers = [groups, nodes, jumps].flatMap((part) => [...part.values()].map(({ value }) => value));
-  for (const layer of defaults === undefined ? layers : [defaults, ...layers]) {
-    if (layer.kind !== "map") continue;
+  const entriesOf = (node: SourceNode | undefined): readonly SourceEntry[] =>
+    node?.kind === "map" ? [...node.entries.values()] : [];
+  const named = ["groups", "nodes", "jumps"].flatMap((part) => entriesOf(tree.get(part)));
+  for (const layer of [tree.get("defaults"), ...named.map(({ value }) => value)]) {
+    if (layer?.kind !== "map") continue;
     for (const entry of layer.entries.values()) {
       const { key, value } = entry;
       if (bastionKeys.has(key)) refuse(entry);
