@@ -21,7 +21,8 @@ export async function hashVmImage(): Promise<string> {
   const assets = assetFolder();
   const inside = await readdir(join(assets, "vm"), { recursive: true, withFileTypes: true });
   const files = inside.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const paths = [join(assets, "make-vm-image"), join(assets, "vm-init"), ...files.toSorted()];
+  const scripts = ["make-vm-image", "spare-units", "vm-init"].map((name) => join(assets, name));
+  const paths = [...scripts, ...files.toSorted()];
   return hash(...packages, ...(await Promise.all(paths.map((path) => readFile(path, "utf8")))));
 }
 

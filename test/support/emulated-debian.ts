@@ -1,0 +1,45 @@
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { assetFolder } from "#lab/assets.ts";
+import { hash } from "#lab/layer.ts";
+import { must } from "#lab/run-command.ts";
+import { cheapKernel } from "#lab/vm/qemu.ts";
+import { debianImage } from "#system/debian-image.ts";
+
+/** sh: makes OUT from the image FROM by way of the folder TREE, which must not exist; earlier ones in CACHE go. */
+const make = `set -eu
+mkdir "$TREE"
+tar -C "$TREE" --numeric-owner --xattrs --xattrs-include='*' -xpzf "$FROM"
+rm -rf "$TREE"/usr/share/doc/* "$TREE"/usr/share/man/* "$TREE"/usr/share/locale/*
+mkdir -p "$TREE/etc/default/grub.d"
+echo 'GRUB_CMDLINE_LINUX_DEFAULT="${cheapKernel.join(" ")}"' >"$TREE/etc/default/grub.d/emulated.cfg"
+echo MODULES=list >"$TREE/etc/initramfs-tools/conf.d/emulated"
+"$SPARE" "$TREE"
+printf '%s\\n' virtio_pci virtio_blk ext4 >>"$TREE/etc/initramfs-tools/modules"
+chroot "$TREE" update-initramfs -u -k all
+rm -f "$CACHE"/emulated-*.tar.gz
+tar -C "$TREE" --numeric-owner --xattrs --xattrs-include='*' -cf - . | gzip >"$OUT"`;
+
+/**
+ * An image of Debian as `debianImage` makes it, kept in the folder `cache` beside it, that asks less of an emulated processor: its kernel computes
+ * less, its initrd has the drivers of the lab's disks alone, units are switched off as in the lab's own machines, and it has no documentation.
+ */
+export async function emulatedDebian(cache: string): Promise<string> {
+  const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };
+  const { file, sha256 } = await debianImage(wanted, { cache, note: () => {}, signal: new AbortController().signal });
+  const spare = join(assetFolder(), "spare-units");
+  const made = join(cache, `emulated-${hash(sha256, make, await readFile(spare, "utf8"))}.tar.gz`);
+  if (existsSync(made)) return made;
+  const aside = `${made}.${randomUUID()}`;
+  const tree = `${aside}.tree`;
+  try {
+    await must("/bin/sh", ["-c", make], { env: { FROM: file, CACHE: cache, OUT: aside, TREE: tree, SPARE: spare } });
+    await rename(aside, made);
+  } finally {
+    await rm(tree, { recursive: true, force: true });
+    await rm(aside, { force: true });
+  }
+  return made;
+}
