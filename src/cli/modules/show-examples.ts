@@ -1,7 +1,8 @@
-import { parse } from "yaml";
 import { actionNames } from "#actions/registry.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
+import { plainOf } from "#engine/yaml/node.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { printJson } from "../terminal/print-json.ts";
 import type { KnownModules } from "./known-modules.ts";
@@ -25,7 +26,7 @@ export async function showExamples(known: KnownModules, name: string, output: "t
   const own = known.example(name);
   if (own === undefined)
     throw new KcoreError({ code: "USAGE", message: `${name} has no example`, hint: `kcore modules ${name}` });
-  const [first] = Object.values(parse(own) as Record<string, unknown>);
+  const [first] = Object.values(plainOf(parseSource(name, own)) as Record<string, unknown>);
   const all: readonly Example[] = [{ args: first }, ...(collectedExamples(name)?.tried ?? [])];
   if (output === "json") {
     process.stdout.write(`${printJson(all, 2)}\n`);
