@@ -379,6 +379,148 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
       },
     ],
   },
+  unwritten: {
+    why: "a node begins a step before its journal holds it",
+    edits: [
+      {
+        file: "updater/updater.ts",
+        from: "    await this.#desk.say({ state: underWay[step] });",
+        to: "    void underWay;",
+      },
+    ],
+  },
+  unmarked: {
+    why: "systemd does not start the updater again after a power cut",
+    edits: [
+      {
+        file: "updater/desk.ts",
+        from: "if ((doing ?? next) && (await",
+        to: "if (doing && next && (await",
+      },
+    ],
+  },
+  forgetsback: {
+    why: "the journal forgets what a node ran before an update",
+    swarm: { rollbacks: true, approval: "auto" },
+    edits: [
+      {
+        file: "updater/desk.ts",
+        from: "if (doing) Object.assign(journal, { previous, previousOf",
+        to: "if (doing) Object.assign(journal, { previousOf",
+      },
+    ],
+  },
+  othersback: {
+    why: "an update is taken back to what another one found",
+    swarm: { rollbacks: true, second: true, approval: "auto", workers: 4 },
+    edits: [
+      {
+        file: "updater/desk.ts",
+        from: "return of?.name === fence?.name && of?.brings === brings ? previous : undefined;",
+        to: "return of?.name !== undefined && fence && of.brings === brings ? previous : undefined;",
+      },
+    ],
+  },
+  lostnext: {
+    why: "an order that waits for the present step is lost when the updater is ended",
+    edits: [
+      {
+        file: "updater/desk.ts",
+        from: '"journal"), `${JSON.stringify(this.journal)}',
+        to: '"journal"), `${JSON.stringify({ ...this.journal, next: undefined })}',
+      },
+    ],
+  },
+  takesold: {
+    why: "an order that the node refuses by its fence is taken from the inbox when the node is idle",
+    edits: [
+      {
+        file: "updater/desk.ts",
+        from: "if (!verdict.accept) {",
+        to: 'if (!verdict.accept && (isBusy || verdict.why === "known")) {',
+      },
+    ],
+  },
+  countsback: {
+    why: "a node counts its words by its clock alone",
+    swarm: { jumps: true, nodeCrashes: true, approval: "auto" },
+    edits: [
+      {
+        file: "updater/desk.ts",
+        from: "this.#count = Math.max(this.#count + 1, (report?.epoch ?? 0) + 1, ports.clock());",
+        to: "this.#count = ports.clock() + (report ? 0 : this.#count);",
+      },
+    ],
+  },
+  saysprepared: {
+    why: "a preparation is told as done before it is",
+    edits: [
+      {
+        file: "updater/updater.ts",
+        from: "const prepared: Prepared = await this.#desk.during(way.prepare(() => Math.max(1, this.#desk.left(limit))));",
+        to: "void way.prepare(() => limit).catch(() => undefined);\n    const prepared: Prepared = {};",
+      },
+    ],
+  },
+  nocontact: {
+    why: "an activation holds though the agent has spoken with no controller",
+    swarm: { approval: "auto" },
+    edits: [
+      {
+        file: "updater/updater.ts",
+        from: "const mark = isBastions ? undefined : doing.mark;",
+        to: "const mark = isBastions ? doing.mark : undefined;",
+      },
+    ],
+  },
+  anypage: {
+    why: "a gate on the node holds whatever it answers",
+    swarm: { gates: true, badHooks: 0.4, approval: "auto" },
+    edits: [{ file: "updater/gates.ts", from: "if (status !== http.status)", to: "if (status === undefined)" }],
+  },
+  stays: {
+    why: "an activation that failed is not taken back",
+    swarm: { bad: 0.3, approval: "auto" },
+    edits: [
+      {
+        file: "updater/updater.ts",
+        from: 'if (doing.step === "prepare") return this.#end',
+        to: 'if (doing.step !== "roll_back") return this.#end',
+      },
+    ],
+  },
+  lostback: {
+    why: "a way back that is owed is forgotten when the updater is ended",
+    swarm: { bad: 0.3, nodeCrashes: true, approval: "auto" },
+    edits: [
+      {
+        file: "updater/desk.ts",
+        from: "    this.journal = journal;\n",
+        to: '    this.journal = journal;\n    if (journal.doing?.stage === "back") delete journal.doing;\n',
+      },
+    ],
+  },
+  staysbehind: {
+    why: "an update is not taken back where the node is on its target",
+    swarm: { rollbacks: true, approval: "auto" },
+    edits: [
+      {
+        file: "updater/way-back.ts",
+        from: "if (wayBack.id === target.id) return undefined;",
+        to: "if (now.id === target.id) return undefined;",
+      },
+    ],
+  },
+  emptyjournal: {
+    why: "a journal is read as one that cannot be read",
+    edits: [
+      {
+        file: "updater/read-journal.ts",
+        from: "if (journal) {",
+        to: "if (journal && journal.fence === undefined) {",
+      },
+    ],
+  },
 };
 
 /** The first seed that finds each: CI looks for it from there. To be sought anew, with `--mutant NAME`, when what is simulated changes. */
