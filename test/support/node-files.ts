@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Ports } from "#updater/ports.ts";
 
-export type FilePorts = Pick<Ports, "read" | "replace" | "remove" | "move" | "readLink" | "link" | "list">;
+type FilePorts = Pick<Ports, "read" | "replace" | "remove" | "move" | "readLink" | "link" | "list">;
 
 /** The files and links of a node, in memory. A power cut takes back removals and links that were not flushed. */
 export class NodeFiles {

@@ -43,7 +43,7 @@ interface MachineParts {
 }
 
 /** What ends the updater at one of its next writes. */
-export interface Cut {
+interface Cut {
   /** How many writes until then. */
   writes: number;
   /** The node is without power for so long, ms; 0: the process alone ends. */

@@ -46,6 +46,8 @@ export class NodeChecks {
   }
 
   accepted(machine: Machine, order: Order): void {
+    const why = machine.isBusy ? undefined : this.whyNotAnswered(machine);
+    if (why !== undefined) this.#world.violate(why);
     const seen = this.#of(machine);
     seen.order = order;
     seen.hasGoneBack = false;

@@ -230,7 +230,10 @@ export class RolloutWorld {
     this.nodes.spoke(machine);
     if (!order) return;
     // An answer comes once; what comes again is as an order that lay in the inbox for long.
-    if (this.#brought.has(order)) return machine.give(order);
+    if (this.#brought.has(order)) {
+      if (!machine.hasOrder) machine.give(order);
+      return;
+    }
     this.#brought.add(order);
     this.#agent(id).brings(order);
   }
@@ -251,7 +254,7 @@ export class RolloutWorld {
     const version = versionOf(machine.present);
     const agent = this.#agent(id);
     const known = agent.asks(report);
-    if (!agent.isCarrying && !machine.hasOrder) this.checks.asked(machine, known);
+    if (!agent.isCarrying && !machine.isAtWork) this.checks.asked(machine, known);
     this.send(`${id}*`, to, () => {
       const controller = this.controller(to);
       controller.exchanged(id, { version, ...(report && { report }), ...(known && { known }) }, (order) => {
