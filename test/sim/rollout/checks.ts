@@ -64,7 +64,10 @@ export class Checks {
     this.#epochs.set(`${id} ${key}`, epoch);
   }
 
-  orderSent(): void {
+  /** (f) No order leaves a controller before its owner has written it. */
+  orderSent(id: string, { fence, step }: Order): void {
+    if (!this.#durable.has(orderOf(id, step, fence)))
+      this.#world.violate(`(f) ${id} is sent ${told(fence)} to ${step}, which its owner had not written yet`);
     this.#isDirty = true;
   }
 

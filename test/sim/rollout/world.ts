@@ -216,7 +216,7 @@ export class RolloutWorld {
     const list = this.underWay.get(id) ?? [];
     this.underWay.set(id, list);
     list.push(order);
-    this.checks.orderSent();
+    this.checks.orderSent(id, order);
     this.scheduler.after(55_000, () => list.splice(list.indexOf(order), 1));
     this.send(from, `${id}*`, () => this.#arrived(id, from, order));
   }
