@@ -506,7 +506,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
 export const foundAt: Readonly<Record<string, number>> = {
   anyowner: 30,
   oldepoch: 2,
-  lwwowner: 60,
+  lwwowner: 34,
   lwwrow: 13,
   lwwprogress: 11,
   lwwreport: 14,
@@ -538,7 +538,7 @@ export const foundAt: Readonly<Record<string, number>> = {
   deafend: 11,
   undrained: 1,
   anydrain: 1,
-  keepsdrained: 3,
+  keepsdrained: 21,
   anygate: 9,
   anyanswer: 2,
   unwritten: 1,
