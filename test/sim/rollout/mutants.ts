@@ -535,7 +535,7 @@ export const foundAt: Readonly<Record<string, number>> = {
   oldreport: 7,
   knowsrefused: 2,
   lostorder: 19,
-  deafend: 11,
+  deafend: 57,
   undrained: 1,
   anydrain: 1,
   keepsdrained: 21,
