@@ -8,6 +8,7 @@ import { names } from "#updater/files.ts";
 import { Journal } from "#updater/journal.ts";
 import type { BundleFile, Ended, Ports } from "#updater/ports.ts";
 import { presentRuntime, runtimeWay } from "#updater/runtime-way.ts";
+import { NodeFiles } from "#support/node-files.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
 import { Report, type Fence } from "#rollout/records.ts";
 import { bringsOf, Statement, UpdateSpec, type Bundle } from "#rollout/spec.ts";
@@ -66,8 +67,9 @@ interface FakeUnit {
  * It refuses programs that it was not taught.
  */
 export class UpdateWorld {
-  readonly files = new Map<string, string>();
-  readonly links = new Map<string, string>();
+  readonly #disk = new NodeFiles();
+  readonly files = this.#disk.files;
+  readonly links = this.#disk.links;
   readonly bundles = new Map<string, BundleFile & { holds: string }>();
   readonly behaviours = new Map<string, Behaviour>();
   readonly gates = new Map<string, boolean>();
@@ -92,7 +94,6 @@ export class UpdateWorld {
   now = 1_000_000_000_000;
   uptime = 500_000;
   boots = 1;
-  #unflushed = { links: new Map<string, string | undefined>(), removed: new Map<string, string>() };
   #pids = 100;
   #isGoingDown = false;
 
@@ -206,10 +207,7 @@ export class UpdateWorld {
 
   /** All is lost that was not flushed; the machine starts again. */
   powerCut(): void {
-    for (const [path, target] of this.#unflushed.links)
-      if (target === undefined) this.links.delete(path);
-      else this.links.set(path, target);
-    for (const [path, text] of this.#unflushed.removed) this.files.set(path, text);
+    this.#disk.powerCut();
     for (const [path, state] of this.store) if (state === "unflushed") this.store.set(path, "damaged");
     this.#boot();
   }
@@ -234,7 +232,7 @@ export class UpdateWorld {
   }
 
   #flush(): void {
-    this.#unflushed = { links: new Map(), removed: new Map() };
+    this.#disk.flush();
     for (const [path, state] of this.store) if (state === "unflushed") this.store.set(path, "whole");
   }
 
@@ -270,8 +268,7 @@ export class UpdateWorld {
   }
 
   protected setLink(path: string, target: string): void {
-    if (!this.#unflushed.links.has(path)) this.#unflushed.links.set(path, this.links.get(path));
-    this.links.set(path, target);
+    this.#disk.setLink(path, target);
   }
 
   #ports(): Ports {
@@ -288,93 +285,57 @@ export class UpdateWorld {
       this.now += 10;
       this.uptime += 10;
     };
-    const removed = this.#unflushed.removed;
-    const flushFolder = (): void => this.#unflushed.removed.clear();
+    const step = async (what: string): Promise<void> => {
+      await Promise.resolve();
+      effect(what);
+      if (what.startsWith("replace ") && this.full?.test(what)) throw new Error("ENOSPC: no space left on device");
+    };
+    const files = this.#disk.ports(step);
     return {
+      ...files,
       run: async (words) => {
-        await Promise.resolve();
-        effect(words.join(" "));
-        this.commands.push(words.join(" "));
-        const failure = [...this.failures].find(([start]) => words.join(" ").startsWith(start))?.[1];
+        const line = words.join(" ");
+        await step(line);
+        this.commands.push(line);
+        const failure = [...this.failures].find(([start]) => line.startsWith(start))?.[1];
         return failure ?? this.#run(words);
       },
       read: async (path) => {
-        await Promise.resolve();
-        effect(`read ${path}`);
-        return path === statusFile ? this.#status() : this.files.get(path);
+        const text = await files.read(path);
+        return path === statusFile ? this.#status() : text;
       },
       replace: async (path, text) => {
-        await Promise.resolve();
-        effect(`replace ${path}`);
-        if (this.full?.test(path)) throw new Error("ENOSPC: no space left on device");
-        this.files.set(path, text);
-        flushFolder();
+        await files.replace(path, text);
         if (path === join(folder, names.report)) this.said.push(Report.parse(JSON.parse(text)));
       },
-      remove: async (path) => {
-        await Promise.resolve();
-        effect(`remove ${path}`);
-        const text = this.files.get(path);
-        if (text !== undefined && path.startsWith(folder)) removed.set(path, text);
-        this.files.delete(path);
-        this.links.delete(path);
-      },
-      move: async (from, to) => {
-        await Promise.resolve();
-        effect(`move ${from}`);
-        const text = this.files.get(from);
-        if (text === undefined) return false;
-        this.files.delete(from);
-        this.files.set(to, text);
-        flushFolder();
-        return true;
-      },
       readLink: async (path) => {
-        await Promise.resolve();
-        effect(`readLink ${path}`);
+        const target = await files.readLink(path);
         const pid = /^\/proc\/(\d+)\/exe$/.exec(path)?.[1];
-        if (pid === undefined) return this.links.get(path);
+        if (pid === undefined) return target;
         const unit = [...this.units.values()].find((one) => String(one.pid) === pid);
         return unit && this.#behaviourOf(unit.program).runs !== false ? `${unit.program}/lib/ld.so` : undefined;
       },
-      link: async (target, path) => {
-        await Promise.resolve();
-        effect(`link ${path}`);
-        this.setLink(path, target);
-      },
-      list: async (parent) => {
-        await Promise.resolve();
-        effect(`list ${parent}`);
-        return [...this.links.keys()]
-          .filter((path) => join(path, "..") === parent)
-          .map((path) => path.slice(parent.length + 1));
-      },
       readBundle: async (path) => {
-        await Promise.resolve();
-        effect(`readBundle ${path}`);
+        await step(`readBundle ${path}`);
         return this.bundles.get(path);
       },
       freeBytes: async () => {
-        await Promise.resolve();
-        effect("freeBytes");
+        await step("freeBytes");
         return this.free;
       },
       ask: async (url) => {
-        await Promise.resolve();
-        effect(`ask ${url}`);
+        await step(`ask ${url}`);
         if (this.gates.get(url) !== true) throw new Error("connection refused");
         return 200;
       },
       clock: () => this.now,
       uptime: () => this.uptime,
       bootId: async () => {
-        await Promise.resolve();
-        effect("bootId");
+        await step("bootId");
         return `boot-${this.boots}`;
       },
       sleep: async (ms) => {
-        await Promise.resolve();
-        effect("sleep");
+        await step("sleep");
         this.pass(ms);
         if (!this.#isGoingDown) return;
         this.#boot();

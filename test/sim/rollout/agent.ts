@@ -46,8 +46,8 @@ export class SimAgent {
 
   brings(order: Order): void {
     this.#known.brings(order.fence);
-    const { remembered } = this.#machine.memory ?? {};
-    if (!judgeOrder(remembered && { ...remembered, isBusy: false }, order.fence).accept) return;
+    const { accepted } = this.#machine;
+    if (!judgeOrder(accepted && { ...accepted, isBusy: false }, order.fence).accept) return;
     this.#carried = order;
     this.#courier.bring(order, () => {
       this.#carried = undefined;

@@ -1,8 +1,7 @@
-import { fenceOf, stepOf, type OrderStep } from "#rollout/order.ts";
+import { fenceOf, stepOf, type Order, type OrderStep } from "#rollout/order.ts";
 import type { Fence, Progress, Row } from "#rollout/records.ts";
 import { staleAfter, type Changes, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
-import type { SimOrder } from "./memory.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** What was heard of a node may be so old, besides staleAfter, where it is believed. */
@@ -30,7 +29,7 @@ export class Checks {
   }
 
   /** (a) A node takes no order of an older epoch, or of another owner in the same one, and none of another manifest while it is busy. */
-  accepted(machine: Machine, { fence, step }: SimOrder, before: Fence | undefined): void {
+  accepted(machine: Machine, { fence, step }: Order, before: Fence | undefined): void {
     if (!this.#durable.has(orderOf(machine.id, step, fence)))
       this.#world.violate(`(f) ${machine.id} took ${told(fence)} to ${step}, which its owner had not written yet`);
     const isSame = before?.name === fence.name && before.generation === fence.generation;
@@ -65,12 +64,15 @@ export class Checks {
     this.#epochs.set(`${id} ${key}`, epoch);
   }
 
-  orderSent(): void {
+  /** (f) No order leaves a controller before its owner has written it. */
+  orderSent(id: string, { fence, step }: Order): void {
+    if (!this.#durable.has(orderOf(id, step, fence)))
+      this.#world.violate(`(f) ${id} is sent ${told(fence)} to ${step}, which its owner had not written yet`);
     this.#isDirty = true;
   }
 
-  nodeChanged({ id, memory }: Machine): void {
-    if (memory?.state === "prepared") this.#prepared.add(manifestOf(id, memory.remembered.fence));
+  nodeChanged({ id, journal: { report } = {} as Machine["journal"] & object }: Machine): void {
+    if (report?.state === "prepared") this.#prepared.add(manifestOf(id, report.fence));
     this.#isDirty = true;
   }
 
@@ -93,13 +95,13 @@ export class Checks {
   /** The nodes that an order of this update took down, or would take down if it arrived now: from any controller, or on its way. */
   #downBy(name: string): readonly string[] {
     return this.#world.machines.flatMap((machine) => {
-      const isBy = machine.isDownByOrder && machine.memory?.remembered.fence.name === name;
+      const isBy = machine.downBy === name;
       return isBy || this.#mayGoDown(machine, name) ? [machine.id] : [];
     });
   }
 
   #mayGoDown(machine: Machine, name: string): boolean {
-    if (machine.memory === undefined) return false;
+    if (machine.accepted === undefined) return false;
     for (const order of this.#world.underWay.get(machine.id) ?? [])
       if (order.fence.name === name && machine.wouldGoDown(order)) return true;
     return this.#world.controllers.some((controller) => {

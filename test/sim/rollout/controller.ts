@@ -22,13 +22,12 @@ import type { UpdateSpec } from "#rollout/spec.ts";
 import type { RolloutView } from "#rollout/view.ts";
 import type { Endpoint } from "../network.ts";
 import { RolloutDisk } from "./disk.ts";
-import { cluster, sign } from "./targets.ts";
+import { cluster, epochMs, sign } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
 export const names = ["u", "v"] as const;
 /** A node is ready for so long after it was heard last, ms. */
 export const staleAfter = 90_000;
-export const epochMs = 1_700_000_000_000;
 
 export type Changes = readonly (readonly [string, unknown])[];
 
@@ -333,7 +332,13 @@ export class SimController implements Endpoint {
       const generation = (update?.head.value.generation ?? 0) + 1;
       const at = new Date(this.wall).toISOString();
       const of = keys.update(name);
-      const value = { generation, ...sign(name, version, spec), createdAt: at, updatedAt: at, by: "operator" };
+      const value = {
+        generation,
+        ...sign(name, version, spec, this.#world.scheduler.now),
+        createdAt: at,
+        updatedAt: at,
+        by: "operator",
+      };
       const owner: Wish = { key: of.owner, value: { epoch: 1, owner: this.id }, isFree: true };
       return records.write([{ key: of.head, value }, ...(update ? [] : [owner])], update?.head.dot ?? "absent");
     });

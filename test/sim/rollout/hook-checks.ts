@@ -1,9 +1,9 @@
+import type { Order } from "#rollout/order.ts";
 import type { Row } from "#rollout/records.ts";
 import { isStuck } from "#rollout/hooks.ts";
 import type { Task } from "./attendant.ts";
 import type { SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
-import type { SimOrder } from "./memory.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** What the bastion really did, and what must hold of it. */
@@ -45,7 +45,7 @@ export class HookChecks {
   }
 
   /** (i) Nobody takes a node down that was not drained. */
-  accepted({ id }: Machine, { step, fence }: Pick<SimOrder, "step" | "fence">): void {
+  accepted({ id }: Machine, { step, fence }: Pick<Order, "step" | "fence">): void {
     const { swarm } = this.#world;
     if (swarm.hooks && step === "activate" && !this.#done.has(`${fence.name} ${id} ${fence.generation} drain`))
       this.#world.violate(`(i) ${id} is to be activated by generation ${fence.generation} of ${fence.name}, undrained`);
@@ -69,14 +69,14 @@ export class HookChecks {
   /** (k) Whoever was drained has its work back, unless what ran before does not run, or giving it back failed. */
   atEnd(controller: SimController, name: string): void {
     const view = controller.viewOf(name);
-    for (const { id, isDead, present, movedBy } of this.#world.machines) {
+    for (const { id, isDead, present, system } of this.#world.machines) {
       const row = view?.rows.get(id);
       if (!view || !row || isDead || !this.#drained.has(`${name} ${id}`) || row.generation !== view.generation)
         continue;
       const answer = view.answers.get(`${id}/undrain`);
       const isRefused = answer?.ok === false && answer.seq === row.seq && answer.generation === row.generation;
       // What another update brought since does not tell this one that what failed is gone.
-      const mayRunTarget = present === view.target.id || movedBy !== name;
+      const mayRunTarget = present === view.target.id || system.movedBy !== name;
       const isLeft = row.phase === "failed" && (mayRunTarget || isStuck(view, id, row));
       if (!isRefused && !isLeft)
         this.#world.violate(`(k) ${id} is ${row.phase} by ${name}, and never got its work back`);

@@ -1,292 +1,395 @@
-import { judgeOrder, rememberOrder } from "#rollout/node-fence.ts";
-import { workStates, type Failure, type Fence, type Report } from "#rollout/records.ts";
+import { judgeOrder, type Remembered } from "#rollout/node-fence.ts";
+import type { Order } from "#rollout/order.ts";
+import type { Fence, Report } from "#rollout/records.ts";
+import type { Statement } from "#rollout/spec.ts";
+import { NodeFiles } from "#support/node-files.ts";
+import { Desk } from "#updater/desk.ts";
+import { names } from "#updater/files.ts";
+import type { Journal } from "#updater/journal.ts";
+import type { Ended, Ports } from "#updater/ports.ts";
+import { Updater } from "#updater/updater.ts";
 import type { Random } from "../random.ts";
 import type { Scheduler } from "../scheduler.ts";
-import { first, versionOf } from "./targets.ts";
-import { downStates, memoryFor, type Memory, type SimOrder, type State } from "./memory.ts";
+import { NodeSystem, simulatedWay, type WayHost } from "./node-system.ts";
 import type { RolloutSwarm } from "./swarm.ts";
+import { epochMs, statementOf } from "./targets.ts";
+
+type Step = Parameters<WayHost["works"]>[0];
 
 export interface MachineEvents {
-  /** Its memory is about to change by an order, or it begins or ends something. */
-  accepted(machine: Machine, order: SimOrder, before: Fence | undefined): void;
+  /** Its journal is about to hold an order. */
+  accepted(machine: Machine, order: Order, before: Fence | undefined): void;
+  /** Its journal was written. */
+  wrote(machine: Machine, before: Journal | undefined, after: Journal): void;
+  /** It begins to bring something to the node, or to take it back. */
+  works(machine: Machine, step: Step, statement: Statement): void;
+  /** A gate that is asked on the node was asked. */
+  gateAsked(machine: Machine, holds: boolean): void;
+  /** Its journal, or whether it is up. */
   changed(machine: Machine): void;
-  said(machine: Machine): void;
+  /** Its report is another one. */
+  said(machine: Machine, before: Report | undefined): void;
+  /** Its updater threw what is neither a failure of an update nor its end. */
+  broke(machine: Machine, error: unknown): void;
 }
 
-/** A node: a model of what its updater does with an order, with the real fence before it. */
+interface MachineParts {
+  readonly id: string;
+  readonly dc: string;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly swarm: RolloutSwarm;
+  readonly events: MachineEvents;
+}
+
+/** What ends the updater at one of its next writes. */
+interface Cut {
+  /** How many writes until then. */
+  writes: number;
+  /** The node is without power for so long, ms; 0: the process alone ends. */
+  readonly ms: number;
+}
+
+const folder = "/var/lib/kcore/updates";
+const path = (name: keyof typeof names): string => `${folder}/${names[name]}`;
+const [inbox, taken, unfinished, journalFile, reportFile] = [
+  path("inbox"),
+  path("taken"),
+  path("unfinished"),
+  path("journal"),
+  path("report"),
+];
+const silent = (): void => undefined;
+
+/** A node: its power, its disk, what it runs, and the product's updater, whose processes begin and end as systemd and the power have it. */
 export class Machine {
   readonly id: string;
-  readonly #scheduler: Scheduler;
-  readonly #random: Random;
-  readonly #swarm: RolloutSwarm;
-  readonly #events: MachineEvents;
-  /** What it runs. */
-  present = first;
-  memory: Memory | undefined;
-  isUp = true;
+  readonly system = new NodeSystem();
+  readonly #disk = new NodeFiles();
+  readonly #parts: MachineParts;
+  /** What is in the updater's journal and in its report. */
+  journal: Journal | undefined;
+  #report: Report | undefined;
+  /** The manifests of the orders that it accepted, by update and generation. */
+  readonly #statements = new Map<string, Statement>();
   /** It never comes back. */
   isDead = false;
+  isHealed = false;
+  /** How many ms its clock is ahead of the simulated time. */
+  offset = 0;
   /** When it was last up, ms. */
   lastUp = 0;
-  /** Its profile is being switched: it is on neither generation. */
-  isBetween = false;
-  isHealed = false;
-  /** Changes when something else is begun, or its power fails. */
-  #task = 0;
-  /** The update that brought it where it is. */
-  movedBy = "";
+  cut: Cut | undefined;
+  #hasPower = true;
+  #boots = 1;
+  #bootedAt = 0;
+  /** The updater's process that runs. */
+  #process: symbol | undefined;
+  #isStarting = false;
 
-  constructor(
-    id: string,
-    parts: {
-      readonly scheduler: Scheduler;
-      readonly random: Random;
-      readonly swarm: RolloutSwarm;
-      readonly events: MachineEvents;
-    },
-  ) {
-    this.id = id;
-    this.#scheduler = parts.scheduler;
-    this.#random = parts.random;
-    this.#swarm = parts.swarm;
-    this.#events = parts.events;
+  constructor(parts: MachineParts) {
+    this.id = parts.id;
+    this.#parts = parts;
+  }
+
+  /** Its agent, and its controller if it has one, are up. */
+  get isUp(): boolean {
+    return this.#hasPower && this.system.areDaemonsUp && !this.isDead;
+  }
+
+  get present(): string {
+    return this.system.running;
+  }
+
+  get state(): Report["state"] | undefined {
+    return this.journal?.report?.state;
+  }
+
+  /** The orders that it accepted. */
+  get accepted(): Omit<Remembered, "isBusy"> | undefined {
+    const { fence, past } = this.journal ?? {};
+    return fence && { fence, past: past ?? [] };
   }
 
   get isBusy(): boolean {
-    return this.memory !== undefined && workStates.has(this.memory.state);
+    return (this.journal?.doing ?? this.journal?.next) !== undefined;
   }
 
-  /** Down because of an order, or about to be. */
-  get isDownByOrder(): boolean {
-    return this.memory !== undefined && downStates.has(this.memory.state);
+  /** Its updater runs, or systemd is about to start it. */
+  get isAtWork(): boolean {
+    return this.#process !== undefined || this.#isWaiting;
+  }
+
+  get hasOrder(): boolean {
+    return this.#disk.files.has(inbox) || this.#disk.files.has(taken);
+  }
+
+  get #isWaiting(): boolean {
+    return this.hasOrder || this.#disk.files.has(unfinished);
+  }
+
+  /** systemd starts the updater again after a power cut. */
+  get isMarked(): boolean {
+    return this.#disk.files.has(unfinished);
+  }
+
+  /** What the agent reads. */
+  report(): Report | undefined {
+    return this.#report;
+  }
+
+  manifestOf({ name, generation }: Pick<Fence, "name" | "generation">): Statement | undefined {
+    return this.#statements.get(`${name} ${generation}`);
+  }
+
+  /** The update by whose order it is down, or about to be. */
+  get downBy(): string | undefined {
+    const { doing, next } = this.journal ?? {};
+    if (doing && doing.step !== "prepare") return doing.statement.name;
+    return next && this.#takesDown(next.step, next.statement) ? next.statement.name : undefined;
   }
 
   /** Whether an order would still take it down. */
-  wouldGoDown({ fence, step }: Pick<SimOrder, "fence" | "step">): boolean {
-    const { memory } = this;
-    if (!memory || !judgeOrder({ ...memory.remembered, isBusy: this.isBusy }, fence).accept) return false;
-    return step === "activate" ? memory.state === "prepared" : step === "roll_back" && this.#canGoBack;
+  wouldGoDown({ fence, step }: Pick<Order, "fence" | "step">): boolean {
+    if (!this.accepted || !this.#judges(fence)) return false;
+    const statement = this.manifestOf(fence);
+    return statement !== undefined && this.#takesDown(step, statement);
+  }
+
+  #takesDown(step: Order["step"], { name, bundle, signedAt }: Statement): boolean {
+    const { running, store } = this.system;
+    const { storePath = "" } = bundle ?? {};
+    const { spent, previous, previousOf } = this.journal ?? {};
+    if (step === "roll_back") return running === storePath && previousOf?.name === name && previous?.id !== storePath;
+    const isSpent = spent?.runtime !== undefined && signedAt <= spent.runtime;
+    return step === "activate" && running !== storePath && store.has(storePath) && !isSpent;
+  }
+
+  #judges(fence: Fence): boolean {
+    return judgeOrder(this.accepted && { ...this.accepted, isBusy: this.isBusy }, fence).accept;
   }
 
   /** Whether it would take an order now. */
   wouldTake(fence: Fence): boolean {
-    const { memory, isUp, isDead } = this;
-    return isUp && !isDead && judgeOrder(memory && { ...memory.remembered, isBusy: this.isBusy }, fence).accept;
+    return this.isUp && this.#judges(fence);
   }
 
-  get #canGoBack(): boolean {
-    return this.memory?.previous !== undefined && this.present === this.memory.target;
+  /** Its agent writes an order; systemd starts the updater for it. */
+  give(order: Order): void {
+    this.#disk.files.set(inbox, JSON.stringify(order));
+    this.#startSoon(50, 500);
   }
 
-  /** Takes an order that arrived, if it is for it. */
-  take(order: SimOrder): void {
-    const { memory } = this;
-    const verdict = judgeOrder(memory && { ...memory.remembered, isBusy: this.isBusy }, order.fence);
-    if (!verdict.accept) return;
-    this.#events.accepted(this, order, memory?.remembered.fence);
-    // The fence and what it begins are one durable write.
-    this.#write({
-      ...memoryFor(memory, order),
-      remembered: rememberOrder(memory && { ...memory.remembered, isBusy: false }, order.fence),
-    });
-    if (order.step === "prepare") this.#prepare();
-    if (order.step === "activate") this.#activate();
-    if (order.step === "roll_back") this.#rollBack();
-    this.#events.said(this);
-  }
-
-  #write(next: Omit<Memory, "count"> & { readonly count?: number }): void {
-    this.memory = { ...next, count: (this.memory?.count ?? 0) + 1 };
-    this.#events.changed(this);
-  }
-
-  #to(state: State, more: Partial<Memory> = {}): void {
-    if (this.memory) this.#write({ ...this.memory, state, ...more });
-  }
-
-  #later(ms: number, run: () => void): void {
-    const task = this.#task;
-    const slow = this.#swarm.slowNodes && !this.isHealed && this.#random.chance(0.2) ? this.#random.between(1, 12) : 1;
-    this.#scheduler.after(ms * slow, () => {
-      if (this.#task === task && !this.isDead) run();
-    });
-  }
-
-  #prepare(): void {
-    const state = this.memory?.state;
-    if (state === "fenced" || state === "failed") {
-      this.#to("preparing");
-      this.#work();
-    }
-  }
-
-  #activate(): void {
-    const state = this.memory?.state;
-    if (state === "prepared") {
-      this.#to("activating", { previous: this.present });
-      this.#work();
-    } else if (state === "fenced" || state === "failed")
-      this.#to("failed", { failure: { kind: "refused", message: "it is not prepared" } });
-  }
-
-  #rollBack(): void {
-    const state = this.memory?.state;
-    if (state === "activating" || state === "rebooting") return this.#to(state, { isBackOwed: true });
-    if (state === "rolling_back") return;
-    if (this.present !== this.memory?.target) return this.#to("rolled_back");
-    if (!this.#canGoBack)
-      return this.#to("failed", { failure: { kind: "rollback", message: "it does not know what it ran before" } });
-    this.#to("rolling_back");
-    this.#work();
-  }
-
-  /** What it has begun, from the beginning: also after a crash. */
-  #work(): void {
-    this.#task++;
-    const random = this.#random;
-    switch (this.memory?.state) {
-      case "preparing":
-        return this.#later(random.between(1_000, 20_000), () => this.#prepared());
-      case "activating":
-        return this.#later(random.between(500, 3_000), () => this.#switch());
-      case "rebooting":
-        return this.#later(random.between(500, 2_000), () => this.#reboot());
-      case "rolling_back":
-        return this.#later(random.between(500, 3_000), () => this.#switchBack());
-      default:
-    }
-  }
-
-  #prepared(): void {
-    const isBad = !this.isHealed && this.#random.chance(this.#swarm.bad / 4);
-    if (isBad) this.#to("failed", { failure: { kind: "build", message: "no room" } });
-    else this.#to("prepared");
-    this.#events.said(this);
-  }
-
-  #switch(): void {
-    if (this.present === this.memory?.target) return this.#confirm();
-    this.#goDown();
-    if (!this.isHealed && this.#random.chance(this.#swarm.deadly)) return this.#die();
-    this.isBetween = true;
-    this.#later(this.#random.between(3_000, 40_000), () => {
-      this.isBetween = false;
-      if (!this.isHealed && this.#random.chance(this.#swarm.bad)) return this.#undo("the daemons did not start");
-      this.#runs(this.memory?.target);
-      if (this.#random.chance(0.2)) {
-        this.#to("rebooting");
-        this.#work();
-      } else this.#comeUp();
-    });
-  }
-
-  #reboot(): void {
-    this.#goDown();
-    this.#later(this.#random.between(10_000, 60_000), () => this.#comeUp());
-  }
-
-  #comeUp(): void {
-    this.#setUp();
-    this.#confirm();
-  }
-
-  /** It is on the target, and goes back by itself unless it speaks with a controller in time. */
-  #confirm(): void {
-    this.#events.said(this);
-    this.#later(60_000, () => {
-      if (this.memory && (this.memory.state === "activating" || this.memory.state === "rebooting"))
-        this.#undo("it reached no controller");
-    });
-  }
-
-  /** A controller answered. */
+  /** Its agent spoke with a controller. */
   spoke(): void {
-    const { memory } = this;
-    const isWaiting = memory?.state === "activating" || memory?.state === "rebooting";
-    if (!isWaiting || !this.isUp || this.present !== memory.target || this.isBetween) return;
-    this.#ended("activated");
+    if (this.isUp) this.system.heartbeat = String(this.#parts.scheduler.now);
   }
 
-  #undo(message: string): void {
-    this.isBetween = false;
-    this.#runs(this.memory?.previous);
-    this.#setUp();
-    this.#ended("failed", { kind: "service", message });
-  }
-
-  #ended(state: "activated" | "failed", failure?: Failure): void {
-    this.#task++;
-    if (this.memory?.isBackOwed) {
-      const { isBackOwed: _, ...memory } = this.memory;
-      this.memory = memory;
-      this.#to(this.#canGoBack ? "rolling_back" : "rolled_back");
-      this.#work();
-    } else this.#to(state, failure ? { failure } : {});
-    this.#events.said(this);
-  }
-
-  #switchBack(): void {
-    this.#goDown();
-    this.isBetween = true;
-    this.#later(this.#random.between(3_000, 30_000), () => {
-      this.isBetween = false;
-      this.#runs(this.memory?.previous);
-      this.#setUp();
-      this.#to("rolled_back");
-      this.#events.said(this);
+  /** systemd starts the updater when there is something for it to do. */
+  #startSoon(low: number, high: number): void {
+    if (this.#isStarting || this.#process || !this.#isWaiting) return;
+    this.#isStarting = true;
+    const boots = this.#boots;
+    this.#parts.scheduler.after(this.#parts.random.between(low, high), () => {
+      if (boots !== this.#boots || !this.#hasPower) return;
+      this.#isStarting = false;
+      if (!this.#process && this.#isWaiting) this.#start();
     });
   }
 
-  #runs(id = this.present): void {
-    this.present = id;
-    this.movedBy = this.memory?.remembered.fence.name ?? "";
+  #start(): void {
+    const process = Symbol(this.id);
+    this.#process = process;
+    const { id, dc, events } = this.#parts;
+    const ports = this.#ports(process);
+    let order: Order | undefined;
+    const log = {
+      info: (message: string) => {
+        if (message === "takes an order") order = JSON.parse(this.#disk.files.get(taken) ?? "") as Order;
+      },
+      warn: silent,
+    };
+    const replace = async (name: string, text: string): Promise<void> => {
+      await ports.replace(name, text);
+      if (name === reportFile) this.#says(JSON.parse(text) as Report);
+      if (name !== journalFile) return;
+      this.#writes(JSON.parse(text) as Journal, order);
+      order = undefined;
+    };
+    const own = { ...ports, replace };
+    const desk = new Desk({
+      folder,
+      ports: own,
+      log,
+      verify: (signed) => Promise.resolve(statementOf(signed)),
+      present: () => Promise.resolve(this.system.standing),
+    });
+    const self = () => Promise.resolve({ id, hostname: id, dc });
+    const wayOf = (statement: Statement) => simulatedWay(this.#host(process, own), statement);
+    const end = (): void => {
+      if (this.#process !== process) return;
+      this.#process = undefined;
+      this.#startSoon(50, 500);
+    };
+    new Updater({ desk, ports: own, log, self, wayOf }).run().then(end, (error: unknown) => {
+      if (this.#process !== process) return;
+      events.broke(this, error);
+      end();
+    });
   }
 
+  #writes(journal: Journal, order: Order | undefined): void {
+    const { events } = this.#parts;
+    const before = this.journal;
+    if (order) {
+      this.#statements.set(`${order.fence.name} ${order.fence.generation}`, statementOf(order.signed));
+      events.accepted(this, order, before?.fence);
+    }
+    this.journal = journal;
+    events.wrote(this, before, journal);
+    events.changed(this);
+  }
+
+  #says(report: Report): void {
+    const before = this.#report;
+    this.#report = report;
+    this.#parts.events.said(this, before);
+  }
+
+  #ports(process: symbol): Ports {
+    const { scheduler, random, swarm, events } = this.#parts;
+    const { files } = this.#disk;
+    const timers = scheduler.timers((run) => () => {
+      if (this.#process === process) run();
+    });
+    const sleep = (ms: number): Promise<void> => new Promise((resolve) => timers.after(ms, resolve));
+    const refuse = (): never => {
+      throw new Error("the simulated node was not taught this");
+    };
+    return {
+      ...this.#disk.ports(async (what) => {
+        const [word = "", name = ""] = what.split(" ");
+        await this.#step(process, word === "replace" || (word !== "read" && files.has(name)));
+      }),
+      run: async (words): Promise<Ended> => {
+        await this.#step(process, true);
+        if (words.join(" ") === "systemctl reboot") timers.after(random.between(500, 2_000), () => this.#goDown());
+        else if (words[1] !== "stop") refuse();
+        return { code: 0, stdout: "", stderr: "" };
+      },
+      readBundle: refuse,
+      freeBytes: refuse,
+      ask: async () => {
+        await sleep(random.between(10, 500));
+        const holds = this.isHealed || !random.chance(swarm.badHooks);
+        events.gateAsked(this, holds);
+        return holds ? 200 : 503;
+      },
+      clock: () => Math.floor(epochMs + scheduler.now + this.offset),
+      uptime: () => scheduler.now - this.#bootedAt,
+      bootId: () => Promise.resolve(`boot-${this.#boots}`),
+      sleep,
+    };
+  }
+
+  #host(process: symbol, { sleep }: Ports): WayHost {
+    const { random, swarm, events } = this.#parts;
+    const happens = (chance: number): boolean => !this.isHealed && random.chance(chance);
+    return {
+      system: this.system,
+      sleep,
+      step: () => this.#step(process, true),
+      duration: (low, high) =>
+        random.between(low, high) * (swarm.slowNodes && happens(0.2) ? random.between(1, 12) : 1),
+      isBad: (share = 1) => happens(swarm.bad * share),
+      risk: async () => {
+        if (!happens(swarm.deadly)) return;
+        this.#die();
+        await endless();
+      },
+      needsBoot: () => random.chance(0.2),
+      works: (step, statement) => events.works(this, step, statement),
+      changed: () => this.#changed(),
+    };
+  }
+
+  /** Before whatever the updater does. A process that has ended does nothing any more. */
+  async #step(process: symbol, isWrite: boolean): Promise<void> {
+    if (this.#process === process && isWrite && this.cut && --this.cut.writes <= 0) {
+      const { ms } = this.cut;
+      this.cut = undefined;
+      if (ms > 0) this.crash(ms);
+      else this.kill();
+    }
+    if (this.#process !== process) await endless();
+  }
+
+  /** The updater's process ends; systemd starts it anew. */
+  kill(): void {
+    this.#process = undefined;
+    this.#startSoon(1_000, 5_000);
+  }
+
+  /** Its power fails for so long. */
+  crash(ms: number): void {
+    if (this.isDead) return;
+    this.#powerOff();
+    this.#disk.powerCut();
+    this.#bootAfter(ms);
+  }
+
+  /** It boots, as it was told to. */
   #goDown(): void {
-    if (this.isUp) this.lastUp = this.#scheduler.now;
-    this.isUp = false;
-    this.#events.changed(this);
+    this.#powerOff();
+    this.#disk.flush();
+    const { random, swarm } = this.#parts;
+    if (this.system.once !== undefined && !this.isHealed && random.chance(swarm.deadly)) return this.#die();
+    this.#bootAfter(random.between(10_000, 60_000));
   }
 
-  #setUp(): void {
-    this.isUp = true;
-    this.#events.changed(this);
+  #bootAfter(ms: number): void {
+    const boots = this.#boots;
+    this.#parts.scheduler.after(ms, () => {
+      if (boots === this.#boots) this.start();
+    });
+  }
+
+  #powerOff(): void {
+    if (this.isUp) this.lastUp = this.#parts.scheduler.now;
+    this.#boots++;
+    this.#process = undefined;
+    this.#isStarting = false;
+    this.#hasPower = false;
+    this.#parts.events.changed(this);
+  }
+
+  #changed(): void {
+    if (!this.isUp) this.lastUp = this.#parts.scheduler.now;
+    this.#parts.events.changed(this);
   }
 
   #die(): void {
     this.isDead = true;
-    this.#events.changed(this);
+    this.#powerOff();
   }
 
-  /** Its power fails; it comes back after a while and goes on with what it had begun. */
-  crash(ms: number): void {
-    if (this.isDead) return;
-    this.#goDown();
-    this.#task++;
-    this.#scheduler.after(ms, () => this.start());
-  }
-
+  /** Its power is back. */
   start(): void {
-    if (this.isDead || this.isUp) return;
-    this.#task++;
-    this.isBetween = false;
-    this.#setUp();
-    this.#work();
-    this.#events.said(this);
+    if (this.isDead || this.#hasPower) return;
+    const { scheduler, random, swarm } = this.#parts;
+    this.#hasPower = true;
+    this.#boots++;
+    this.#bootedAt = scheduler.now;
+    const { system } = this;
+    system.isBroken = system.once !== undefined && !this.isHealed && random.chance(swarm.bad);
+    if (system.once !== undefined) system.movedBy = this.journal?.doing?.statement.name ?? "";
+    system.boot();
+    this.#parts.events.changed(this);
+    this.#startSoon(1_000, 5_000);
+    this.#parts.events.said(this, this.#report);
   }
+}
 
-  report(): Report | undefined {
-    const { memory } = this;
-    if (!memory) return undefined;
-    const { previous, failure, state, count, remembered } = memory;
-    return {
-      epoch: count,
-      fence: remembered.fence,
-      state,
-      present: { id: this.present, version: versionOf(this.present), generation: 1 },
-      ...(previous === undefined ? {} : { previous: { id: previous, version: versionOf(previous) } }),
-      ...(state === "failed" && failure ? { failure } : {}),
-      at: this.#scheduler.now,
-    };
-  }
+function endless(): Promise<never> {
+  return new Promise(() => undefined);
 }

@@ -74,7 +74,7 @@ export class Nemesis {
     const { random, machines, controllers, swarm, scheduler, figures } = this.#world;
     const owner = this.#world.ownerOf("u");
     const alone = owner && random.chance(0.6) ? owner : random.pick(controllers);
-    const soon = machines.filter(({ memory }) => memory?.state === "preparing" || memory?.state === "prepared");
+    const soon = machines.filter(({ state }) => state === "preparing" || state === "prepared");
     const node = `${random.pick(soon.length > 0 && random.chance(0.6) ? soon : machines).id}*`;
     const others = controllers.filter((controller) => controller !== alone);
     const isHeard = random.chance(0.5);
@@ -115,12 +115,22 @@ export class Nemesis {
   /** At times one that an order has down, for longer than anybody waits for it, while another controller takes over and is asked to stop. */
   #crashNode(): void {
     const { random, machines, controllers } = this.#world;
-    const moving = machines.filter(({ isDownByOrder, isDead }) => isDownByOrder && !isDead);
+    if (random.chance(0.5)) return this.#cutAtWrite();
+    const moving = machines.filter(({ downBy, isDead }) => downBy !== undefined && !isDead);
     if (moving.length === 0 || random.chance(0.5))
       return this.#powerFails(random.pick(machines), random.between(5_000, 200_000));
     this.#powerFails(random.pick(moving), random.between(200_000, 400_000));
     const owner = this.#world.ownerOf("u");
     this.#world.operator.takeOverAndCancel("u", random.pick(controllers.filter((controller) => controller !== owner)));
+  }
+
+  /** A node's updater is ended at one of its next writes, mostly with its machine. */
+  #cutAtWrite(): void {
+    const { random, machines, figures } = this.#world;
+    const busy = machines.filter(({ isBusy, isDead }) => isBusy && !isDead);
+    const ms = random.chance(0.3) ? 0 : random.between(5_000, 100_000);
+    figures.cuts++;
+    random.pick(busy.length > 0 ? busy : machines).cut = { writes: 1 + random.below(8), ms };
   }
 
   #switchOff(ms: number): void {
@@ -135,15 +145,15 @@ export class Nemesis {
   }
 
   #jump(): void {
-    const { random, controllers, figures, scheduler } = this.#world;
+    const { random, controllers, machines, figures, scheduler } = this.#world;
     figures.jumps++;
-    const controller = random.pick(controllers);
+    const one = random.pick<{ offset: number }>(random.chance(0.5) ? controllers : machines);
     const wrong = random.between(-1, 1) * random.pick([0, 5_000, 300_000]);
-    controller.offset = wrong;
-    // An operator corrects two of three wrong clocks; the third stays wrong until the faults end.
+    one.offset = wrong;
+    // Two of three wrong clocks are put right; the third stays wrong until the faults end.
     if (random.chance(1 / 3)) return;
     scheduler.after(random.between(5_000, 120_000), () => {
-      if (controller.offset === wrong) controller.offset = 0;
+      if (one.offset === wrong) one.offset = 0;
     });
   }
 }

@@ -51,7 +51,7 @@ export class Operator {
   #correct(): void {
     const { scheduler, machines, isHealed, figures } = this.#world;
     if (isHealed) return;
-    if (!machines.some(({ memory }) => memory?.state === "preparing")) {
+    if (!machines.some(({ state }) => state === "preparing")) {
       scheduler.after(3_000, () => this.#correct());
       return;
     }
@@ -114,7 +114,12 @@ export class Operator {
       drain: swarm.hooks
         ? { enabled: true, command: "drain", timeoutSeconds: 60, after: { command: "undrain" } }
         : { enabled: swarm.drain },
-      healthGates: swarm.gates ? [{ name: "web", command: "ask", withinSeconds: 30 }] : [],
+      healthGates: swarm.gates
+        ? [
+            { name: "web", command: "ask", withinSeconds: 30 },
+            { name: "page", http: { url: "http://127.0.0.1/" }, withinSeconds: 5 },
+          ]
+        : [],
       approvalPolicy: generation > 1 && this.#world.random.chance(0.4) ? "manual" : swarm.approval,
       rollback: { automatic: swarm.automatic },
       timeouts: { prepareSeconds: 120, activateSeconds: 120, rebootSeconds: 150, verifySeconds: 60 },

@@ -24,6 +24,7 @@ describe("the simulator of rollouts", () => {
     const met = [
       "killed",
       "nodeCrashes",
+      "cuts",
       "partitions",
       "jumps",
       "takeovers",

@@ -18,7 +18,7 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   const text = first.text();
   for (const other of rest) if (other.text() !== text) return `(h) ${first.id} and ${other.id} hold different records`;
   for (const machine of world.machines) {
-    const why = whyNotAtRest(machine, first);
+    const why = whyNotAtRest(machine, first) ?? (machine.isDead ? undefined : world.nodes.whyNotAnswered(machine));
     if (why !== undefined) return why;
   }
   for (const name of world.begun) {
@@ -49,21 +49,24 @@ function hookOf(world: RolloutWorld, controller: SimController, name: string): s
  */
 function whyNotAtRest(machine: Machine, controller: SimController): string | undefined {
   if (machine.isDead) return undefined;
-  const { id, memory, isBetween, isBusy, isUp } = machine;
-  if (!isUp || isBetween || isBusy) return `(c) ${id} is ${isUp ? "" : "down, "}${memory?.state}`;
-  if (!memory) return undefined;
-  const { name, generation } = memory.remembered.fence;
+  const { id, state, isBusy, isAtWork, isUp, accepted, system } = machine;
+  const said = machine.report();
+  const isStuck = said?.failure?.stuck === true || said?.failure?.kind === "rollback";
+  if (!isUp || isBusy || isAtWork || !(system.isWhole || isStuck))
+    return `(c) ${id} is ${isUp ? "" : "down, "}${state}, and runs ${machine.present}`;
+  if (!accepted) return undefined;
+  const { name, generation } = accepted.fence;
   const { head, reports } = controller.of(name);
   const report = reports.get(id);
   if (head?.generation !== generation && report && workStates.has(report.state))
-    return `(c) ${id} is ${memory.state}, and its report of an earlier manifest says ${report.state}`;
+    return `(c) ${id} is ${state}, and its report of an earlier manifest says ${report.state}`;
   if (
     head?.generation === generation &&
-    (report?.state !== memory.state ||
-      report.present.id !== machine.present ||
-      (memory.state !== "fenced" && report.epoch !== memory.count))
+    (report?.state !== state ||
+      report?.present.id !== machine.present ||
+      (state !== "fenced" && report?.epoch !== said?.epoch))
   )
-    return `(c) ${id} is ${memory.state} on ${machine.present}, and its report says ${report?.state} on ${report?.present.id}`;
+    return `(c) ${id} is ${state} on ${machine.present}, and its report says ${report?.state} on ${report?.present.id}`;
   return undefined;
 }
 
@@ -164,13 +167,13 @@ export function atEnd(world: RolloutWorld): void {
 function compare(machine: Machine, records: Held & { readonly name: string }, row: Row): void {
   const { name, head, wishes } = records;
   // What another update did to it since is that one's.
-  const isOthers = machine.movedBy !== "" && machine.movedBy !== name;
+  const isOthers = machine.system.movedBy !== "" && machine.system.movedBy !== name;
   if (isOthers || row.generation !== head?.generation) return;
   const isOnTarget = machine.present === head.target;
   // Called off before it came to the node, it leaves what an earlier generation brought.
   const isLeft = row.phase === "cancelled" && row.generation > 1 && wishes.rollback?.generation !== row.generation;
   // A node speaks to the update that it obeys: where another one took it before it told what it had come to, this one cannot know.
-  const isTaken = machine.memory?.remembered.fence.name !== name;
+  const isTaken = machine.accepted?.fence.name !== name;
   const isUntold = row.phase === "cancelled" && isTaken && records.reports.get(machine.id)?.present.id !== head.target;
   const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || isLeft || isUntold || !isOnTarget;
   if (!isRight)

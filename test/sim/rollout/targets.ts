@@ -3,6 +3,7 @@ import { hashOf } from "#controller/updates/update-records.ts";
 import { Statement, UpdateSpec as Spec } from "#rollout/spec.ts";
 
 export const cluster = "sim";
+export const epochMs = 1_700_000_000_000;
 /** What each node runs in the beginning. */
 export const first = storePath("g0");
 
@@ -22,13 +23,14 @@ function bundleOf(version: string): Bundle {
   return { sha256: "0".repeat(64), size: 1, storePath: path, narHash: `sha256:${"0".repeat(52)}`, version, arch: "x" };
 }
 
-/** A manifest as the bastion signs it, with an empty signature: the simulator runs none of the code that checks signatures. */
+/** A manifest as the bastion signs it, with an empty signature, `at` ms after all began: the simulator runs none of the code that checks signatures. */
 export function sign(
   name: string,
   version: string,
   spec: UpdateSpec,
+  at: number,
 ): { readonly signed: SignedStatement; readonly hash: string } {
-  const signedAt = new Date(1_700_000_000_000).toISOString();
+  const signedAt = new Date(epochMs + at).toISOString();
   const said = Statement.parse({
     kind: "ClusterUpdate",
     cluster,

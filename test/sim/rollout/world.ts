@@ -8,12 +8,12 @@ import { SimAttendant } from "./attendant.ts";
 import { Checks } from "./checks.ts";
 import { foundingOf, names, SimController, type Changes } from "./controller.ts";
 import { HookChecks } from "./hook-checks.ts";
-import { Machine } from "./machine.ts";
-import type { SimOrder } from "./memory.ts";
+import { Machine, type MachineEvents } from "./machine.ts";
 import { Nemesis } from "./nemesis.ts";
 import { RolloutNetwork } from "./network.ts";
+import { NodeChecks } from "./node-checks.ts";
 import { Operator } from "./operator.ts";
-import { first, statementOf, versionOf } from "./targets.ts";
+import { first, versionOf } from "./targets.ts";
 import { atEnd, Undone, whyNotSettled } from "./settled.ts";
 import { drawRolloutSwarm, type RolloutSwarm } from "./swarm.ts";
 
@@ -37,6 +37,7 @@ export class RolloutWorld {
   readonly swarm: RolloutSwarm;
   readonly checks = new Checks(this);
   readonly hooks = new HookChecks(this);
+  readonly nodes = new NodeChecks(this);
   readonly attendants = names.map((name) => new SimAttendant(this, name));
   readonly network: RolloutNetwork;
   readonly nemesis = new Nemesis(this);
@@ -45,10 +46,11 @@ export class RolloutWorld {
   readonly controllers: readonly SimController[];
   readonly machines: readonly Machine[];
   /** Orders that are on their way to a node. */
-  readonly underWay = new Map<string, SimOrder[]>();
+  readonly underWay = new Map<string, Order[]>();
   readonly figures = {
     killed: 0,
     nodeCrashes: 0,
+    cuts: 0,
     partitions: 0,
     jumps: 0,
     takeovers: 0,
@@ -92,21 +94,31 @@ export class RolloutWorld {
       })),
     ];
     this.controllers = ids.map((id) => new SimController(this, id));
-    const events = {
-      accepted: (machine: Machine, order: SimOrder, before: SimOrder["fence"] | undefined) => {
+    const { scheduler, random } = this;
+    const events: MachineEvents = {
+      accepted: (machine, order, before) => {
         if (order.step === "activate") this.figures.activations++;
         this.checks.accepted(machine, order, before);
+        this.nodes.accepted(machine, order);
       },
-      changed: (machine: Machine) => this.#machineChanged(machine),
-      said: (machine: Machine) => this.scheduler.after(this.random.between(10, 300), () => this.#exchange(machine)),
+      wrote: (machine, before, after) => this.nodes.wrote(machine, before, after),
+      works: (machine, step, statement) => this.nodes.works(machine, step, statement),
+      gateAsked: (machine, holds) => this.nodes.gateAsked(machine, holds),
+      changed: (machine) => this.#machineChanged(machine),
+      said: (machine, before) => {
+        const report = machine.report();
+        if (report) this.nodes.said(machine, report);
+        if (report?.state === "failed" && before?.state !== "failed") this.figures.failures++;
+        scheduler.after(random.between(10, 300), () => this.#exchange(machine));
+      },
+      broke: (machine, error) =>
+        this.note(`${machine.id} failed: ${error instanceof Error ? error.stack : String(error)}`),
     };
-    const { scheduler, random } = this;
-    this.machines = this.members.map(({ id }) => new Machine(id, { scheduler, random, swarm: this.swarm, events }));
+    this.machines = this.members.map(
+      ({ id, dc }) => new Machine({ id, dc, scheduler, random, swarm: this.swarm, events }),
+    );
     this.#agents = new Map(
-      this.machines.map((machine) => [
-        machine.id,
-        new SimAgent(this, machine, (order) => machine.take(simOrderOf(order))),
-      ]),
+      this.machines.map((machine) => [machine.id, new SimAgent(this, machine, (order) => machine.give(order))]),
     );
     this.operator = new Operator(this);
   }
@@ -138,22 +150,22 @@ export class RolloutWorld {
 
   /** A controller is down while its machine is. */
   #machineChanged(machine: Machine): void {
-    if (machine.isDead) this.figures.deaths++;
-    if (!machine.isUp) this.#agent(machine.id).die();
     this.checks.nodeChanged(machine);
-    if (machine.memory?.state === "failed" && !this.#failed.has(machine.memory)) {
-      this.#failed.add(machine.memory);
-      this.figures.failures++;
-    }
-    if (!this.isController(machine.id)) return;
-    const controller = this.controller(machine.id);
-    if (!machine.isUp) controller.kill();
+    const { id, isUp } = machine;
+    if (this.#isDown.has(id) === !isUp) return;
+    if (isUp) this.#isDown.delete(id);
+    else this.#isDown.add(id);
+    if (machine.isDead) this.figures.deaths++;
+    if (!isUp) this.#agent(id).die();
+    if (!this.isController(id)) return;
+    const controller = this.controller(id);
+    if (!isUp) controller.kill();
     else if (!controller.isUp && !this.#isKilled.has(machine.id))
       this.scheduler.after(this.random.between(100, 3_000), () => this.#start(controller));
   }
 
   readonly #isKilled = new Set<string>();
-  readonly #failed = new WeakSet<object>();
+  readonly #isDown = new Set<string>();
 
   #start(controller: SimController): void {
     if (this.machine(controller.id).isUp && !this.#isKilled.has(controller.id)) controller.start();
@@ -203,10 +215,9 @@ export class RolloutWorld {
   #handOver(from: string, id: string, order: Order): void {
     const list = this.underWay.get(id) ?? [];
     this.underWay.set(id, list);
-    const known = simOrderOf(order);
-    list.push(known);
-    this.checks.orderSent();
-    this.scheduler.after(55_000, () => list.splice(list.indexOf(known), 1));
+    list.push(order);
+    this.checks.orderSent(id, order);
+    this.scheduler.after(55_000, () => list.splice(list.indexOf(order), 1));
     this.send(from, `${id}*`, () => this.#arrived(id, from, order));
   }
 
@@ -216,9 +227,13 @@ export class RolloutWorld {
     this.#heardBy.set(id, this.scheduler.now);
     this.#attached.set(id, from);
     machine.spoke();
+    this.nodes.spoke(machine);
     if (!order) return;
     // An answer comes once; what comes again is as an order that lay in the inbox for long.
-    if (this.#brought.has(order)) return machine.take(simOrderOf(order));
+    if (this.#brought.has(order)) {
+      if (!machine.hasOrder) machine.give(order);
+      return;
+    }
     this.#brought.add(order);
     this.#agent(id).brings(order);
   }
@@ -239,7 +254,7 @@ export class RolloutWorld {
     const version = versionOf(machine.present);
     const agent = this.#agent(id);
     const known = agent.asks(report);
-    if (!agent.isCarrying) this.checks.asked(machine, known);
+    if (!agent.isCarrying && !machine.isAtWork) this.checks.asked(machine, known);
     this.send(`${id}*`, to, () => {
       const controller = this.controller(to);
       controller.exchanged(id, { version, ...(report && { report }), ...(known && { known }) }, (order) => {
@@ -270,7 +285,7 @@ export class RolloutWorld {
       for (const attendant of this.attendants) this.#every(3_000, () => attendant.look());
     this.nemesis.begin(until);
     this.operator.begin(until);
-    await this.#run(until);
+    await this.run(until);
   }
 
   #every(mean: number, run: () => void): void {
@@ -280,7 +295,7 @@ export class RolloutWorld {
     });
   }
 
-  async #run(until: number): Promise<void> {
+  async run(until: number): Promise<void> {
     await this.scheduler.runUntil(until, () => {
       this.checks.look();
       if (this.#violation) throw this.#violation;
@@ -305,6 +320,8 @@ export class RolloutWorld {
     this.#isKilled.clear();
     for (const machine of this.machines) {
       machine.isHealed = true;
+      machine.offset = 0;
+      machine.cut = undefined;
       machine.start();
     }
     for (const controller of this.controllers) {
@@ -314,7 +331,7 @@ export class RolloutWorld {
     const start = this.scheduler.now;
     const undone = new Undone(this);
     for (let look = 1; look <= 160; look++) {
-      await this.#run(start + look * 30_000);
+      await this.run(start + look * 30_000);
       undone.look();
       this.operator.help(look);
       if (whyNotSettled(this) === undefined) return;
@@ -339,8 +356,4 @@ export class RolloutWorld {
       ...this.controllers.map((controller) => controller.text()),
     ].join("\n");
   }
-}
-
-function simOrderOf({ fence, step, signed }: Order): SimOrder {
-  return { fence, step, target: statementOf(signed).bundle?.storePath ?? "" };
 }

@@ -1,0 +1,171 @@
+import type { OrderStep, Order } from "#rollout/order.ts";
+import type { Report } from "#rollout/records.ts";
+import type { Statement } from "#rollout/spec.ts";
+import type { Doing, Journal, Step } from "#updater/journal.ts";
+import type { Machine } from "./machine.ts";
+import type { RolloutWorld } from "./world.ts";
+
+/** What the simulator itself saw of a node. */
+interface Seen {
+  /** The last order that it accepted. */
+  order?: Order;
+  /** The step that its journal says is under way, since when, and what the node ran then. */
+  work?: { readonly since: number; readonly ran: string };
+  /** It has begun to go back since it was ordered to. */
+  hasGoneBack: boolean;
+  /** The last contact of its agent with a controller, and what the node ran then. */
+  contact?: { readonly at: number; readonly ran: string };
+  gateHeldAt: number;
+  /** What the last activation that held can be taken back to, and by which update. */
+  wayBack?: { readonly name: string; readonly to: string };
+  /** The highest count of its words. */
+  count: number;
+}
+
+/** States with which a step is answered. */
+const answers: Readonly<Record<OrderStep, ReadonlySet<Report["state"]> | undefined>> = {
+  fence: undefined,
+  prepare: new Set(["prepared", "failed"]),
+  activate: new Set(["activated", "failed"]),
+  roll_back: new Set(["rolled_back", "failed"]),
+};
+
+/** What must hold of a node by itself (docs/cluster.md, Updates on the node). It is told by what the simulated node did, not by its journal. */
+export class NodeChecks {
+  readonly #world: RolloutWorld;
+  readonly #seen = new Map<string, Seen>();
+
+  constructor(world: RolloutWorld) {
+    this.#world = world;
+  }
+
+  #of({ id }: Machine): Seen {
+    const seen = this.#seen.get(id) ?? { hasGoneBack: false, gateHeldAt: -Infinity, count: 0 };
+    this.#seen.set(id, seen);
+    return seen;
+  }
+
+  accepted(machine: Machine, order: Order): void {
+    const why = machine.isBusy ? undefined : this.whyNotAnswered(machine);
+    if (why !== undefined) this.#world.violate(why);
+    const seen = this.#of(machine);
+    seen.order = order;
+    seen.hasGoneBack = false;
+  }
+
+  spoke(machine: Machine): void {
+    if (machine.isUp) this.#of(machine).contact = { at: this.#world.scheduler.now, ran: machine.present };
+  }
+
+  gateAsked(machine: Machine, holds: boolean): void {
+    if (holds) this.#of(machine).gateHeldAt = this.#world.scheduler.now;
+  }
+
+  /** (m) Each step is in the journal, and what lets systemd go on with it is there, before anything of it is done. */
+  works(machine: Machine, step: Step, { name, signedAt }: Statement): void {
+    if (step === "roll_back") this.#of(machine).hasGoneBack = true;
+    const { doing } = machine.journal ?? {};
+    const isWritten = doing?.statement.name === name && doing.statement.signedAt === signedAt;
+    const isStep =
+      doing?.step === step || (step === "roll_back" && doing?.step === "activate" && doing.stage === "back");
+    if (!isWritten || !isStep)
+      this.#world.violate(`(m) ${machine.id} begins to ${step} by ${name}, and its journal does not say so`);
+    if (!machine.isMarked)
+      this.#world.violate(
+        `(m) ${machine.id} begins to ${step} by ${name}, and nothing goes on with it after a power cut`,
+      );
+  }
+
+  /** (n) What a node says has come of a step is so. */
+  wrote(machine: Machine, before: Journal | undefined, after: Journal): void {
+    const seen = this.#of(machine);
+    const { report } = after;
+    const isNews = report !== undefined && report.epoch !== before?.report?.epoch;
+    const ended = before?.doing && !after.doing ? before.doing : undefined;
+    const refused = before?.next && !after.next && !after.doing && !before.doing ? before.next : undefined;
+    if (isNews && ended) this.#ended(machine, ended, report);
+    if (isNews && refused) this.#answered(machine, refused, { report, last: before?.report });
+    if (!before?.doing && after.doing) seen.work = { since: this.#world.scheduler.now, ran: machine.present };
+  }
+
+  #ended(machine: Machine, { step, statement }: Doing, report: Report): void {
+    const { id, present, system } = machine;
+    const { name, bundle } = statement;
+    const target = bundle?.storePath ?? "";
+    const seen = this.#of(machine);
+    const { since = 0, ran = present } = seen.work ?? {};
+    const lie = (why: string): never =>
+      this.#world.violate(`(n) ${id} says that it is ${report.state} by ${name}, and ${why}`);
+    switch (report.state) {
+      case "prepared":
+        if (!system.store.has(target)) lie(`${target} is not in its store`);
+        break;
+      case "activated":
+        if (present !== target) lie(`runs ${present}, not ${target}`);
+        if (!system.isWhole) lie("its next boot begins with something else");
+        if (seen.contact?.ran !== target || seen.contact.at < since)
+          lie("its agent has spoken with no controller since");
+        if (statement.spec.healthGates.some(({ http }) => http) && seen.gateHeldAt < since)
+          lie("its gate did not hold");
+        if (ran !== target) seen.wayBack = { name, to: ran };
+        else if (seen.wayBack?.name !== name) seen.wayBack = { name, to: target };
+        break;
+      case "rolled_back":
+        if (seen.wayBack?.name === name && ran === target && present !== seen.wayBack.to)
+          lie(`runs ${present}, and ran ${seen.wayBack.to} before`);
+        if (seen.wayBack?.name !== name && present !== ran) lie(`ran ${ran} before, which ${name} did not bring`);
+        break;
+      default:
+        if (step === "activate") this.#failed(machine, statement, report);
+        if (step === "roll_back") this.#notTaken(machine, statement);
+    }
+  }
+
+  /** (n) An activation that fails leaves the node as it was, or says that it cannot go back. */
+  #failed(machine: Machine, { name }: Statement, { failure }: Report): void {
+    const seen = this.#of(machine);
+    const { ran = machine.present } = seen.work ?? {};
+    const isAsBefore = machine.present === ran && machine.system.isWhole;
+    if (isAsBefore) return;
+    if (failure?.stuck !== true)
+      this.#world.violate(
+        `(n) ${machine.id} failed by ${name}, and is not wholly on ${ran} again, which it ran before`,
+      );
+    seen.wayBack = { name, to: ran };
+  }
+
+  /** (n) What ran before an update is known until another one has held. */
+  #notTaken(machine: Machine, { name, bundle }: Statement): void {
+    const { wayBack, hasGoneBack } = this.#of(machine);
+    const isThere = machine.present === bundle?.storePath && wayBack?.to !== machine.present;
+    if (isThere && wayBack?.name === name && !hasGoneBack)
+      this.#world.violate(`(n) ${machine.id} does not know that it ran ${wayBack.to} before ${name}`);
+  }
+
+  #answered(
+    machine: Machine,
+    { step, statement }: { readonly step: Step; readonly statement: Statement },
+    { report, last }: { readonly report: Report; readonly last: Report | undefined },
+  ): void {
+    if (step === "roll_back" && report.state === "failed") this.#notTaken(machine, statement);
+    if (report.state !== "failed" && report.state !== last?.state)
+      this.#world.violate(`(n) ${machine.id} says that it is ${report.state} by ${statement.name}, and did nothing`);
+  }
+
+  /** (o) The count of a node's words never goes back, whatever its clock and its power do. */
+  said(machine: Machine, { epoch }: Report): void {
+    const seen = this.#of(machine);
+    if (epoch < seen.count)
+      this.#world.violate(`(o) ${machine.id} counts ${epoch} words, and counted ${seen.count} before`);
+    seen.count = epoch;
+  }
+
+  /** (p) Each order that was accepted is carried out, whatever cut it off. Why this one is not; undefined: it is, or a later one came. */
+  whyNotAnswered(machine: Machine): string | undefined {
+    const { order } = this.#of(machine);
+    const { state = "" } = machine;
+    const wanted = order && answers[order.step];
+    if (!order || !wanted || wanted.has(state as Report["state"])) return undefined;
+    return `(p) ${machine.id} is ${state}, and accepted an order to ${order.step} by ${order.fence.name}`;
+  }
+}
