@@ -3,7 +3,7 @@ import { fenceOf, stepOf } from "#rollout/order.ts";
 import type { Fence, NodePhase, Row } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
 import { undisturbed } from "./swarm.ts";
-import { parseSpec } from "./targets.ts";
+import { bundleOf, parseSpec, sign } from "./targets.ts";
 import { RolloutWorld } from "./world.ts";
 
 const ordered = { epoch: 1, owner: "c1", generation: 1, seq: 4 };
@@ -21,8 +21,11 @@ async function takeDown(from: NodePhase, to: NodePhase, taken: Omit<Fence, "name
   const controller = world.controller("c1");
   const progress = { ...ordered, phase: "rolling_out", since: 0, waves: [["w2"]], started: ["w2"], canaries: 0 };
   await world.found();
-  controller.apply("u", { version: "u1", spec: parseSpec({ target: {}, selector: {} }) });
+  const signed = sign({ name: "u", spec: parseSpec({ target: {}, selector: {} }), bundle: bundleOf("u1") }, 0);
+  const head = { generation: 1, signed, hash: "", createdAt: "", updatedAt: "", by: "operator" };
   controller.write([
+    ["update/u/head", head],
+    ["update/u/owner", { epoch: 1, owner: "c1" }],
     ["update/u/progress", progress],
     ["update/u/node/w2", rowIn(from)],
   ]);

@@ -368,6 +368,104 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
       },
     ],
   },
+  otherowner: {
+    why: "an answer to another owner's question is taken",
+    swarm: { gates: true, hooks: true, twoBastions: true, takeovers: 6, slow: 0.2, approval: "auto" },
+    edits: [
+      {
+        file: "controller/updates/answer-hook.ts",
+        from: "whose.id === row?.owner && whose.epoch === row.epoch",
+        to: "whose.epoch <= (row?.epoch ?? 0)",
+      },
+    ],
+  },
+  formergeneration: {
+    why: "an answer to a former generation's question is taken",
+    swarm: { hooks: true, manifests: true, takeovers: 0, slow: 0.2, approval: "auto" },
+    edits: [
+      {
+        file: "controller/updates/answer-hook.ts",
+        from: "row?.generation === answer.generation && row.seq === answer.seq && isOfOwner",
+        to: "row !== undefined && isOfOwner",
+      },
+      {
+        file: "controller/updates/answer-hook.ts",
+        from: "const value = { ...answer, epoch, owner };",
+        to: "const value = { ...answer, ...(isAsked && row ? { generation: row.generation, seq: row.seq } : {}), epoch, owner };",
+      },
+    ],
+  },
+  lastanswer: {
+    why: "of two answers the last one counts",
+    swarm: { gates: true, hooks: true, twoBastions: true, badHooks: 0.4, bastionCrashes: true, approval: "auto" },
+    edits: [
+      {
+        file: "controller/updates/answer-hook.ts",
+        from: "isForRow && answerable(view, node, row) === hook",
+        to: "isForRow && (answerable(view, node, row) === hook || update.answers.has(hookKey(node, hook)))",
+      },
+    ],
+  },
+  deafagent: {
+    why: "an agent that learns of a rollout by a heartbeat does not ask for its orders",
+    swarm: { approval: "auto", nodeCrashes: false },
+    edits: [
+      {
+        file: "agent/agent.ts",
+        from: "if (this.#standing.concerned === true) this.#parts.onConcerned();",
+        to: "",
+      },
+    ],
+  },
+  noend: {
+    why: "an agent that no controller answers waits longer each time, without bound",
+    swarm: { drop: 0.3, partitions: true, approval: "auto" },
+    edits: [
+      {
+        file: "agent/follow-orders.ts",
+        from: "pause = Math.min(2 * pause, pauseMs.longest);",
+        to: "pause = 60 * pause;",
+      },
+    ],
+  },
+  ownupdate: {
+    why: "an order of another update than the node's last one is not brought",
+    swarm: { second: true, approval: "auto", takeovers: 0 },
+    edits: [
+      {
+        file: "agent/follow-orders.ts",
+        from: "return judgeOrder(accepted &&",
+        to: "return (accepted?.fence.name ?? fence.name) === fence.name && judgeOrder(accepted &&",
+      },
+    ],
+  },
+  anyapplies: {
+    why: "a controller that does not own an update takes its next manifest",
+    swarm: { manifests: true, takeovers: 6, partitions: true, approval: "auto" },
+    edits: [
+      {
+        file: "controller/updates/apply-update.ts",
+        from: "if (update && !isUnchanged && update.owner.owner !== controllerId)",
+        to: 'if (update && !isUnchanged && controllerId === "")',
+      },
+      {
+        file: "cli/update/hand-over.ts",
+        from: "present?.owner.endpoint ?? cluster.current()",
+        to: "cluster.current()",
+      },
+    ],
+  },
+  tooearly: {
+    why: "a manifest is taken while the one before is rolled out",
+    swarm: { manifests: true, approval: "auto" },
+    edits: [
+      {
+        file: "controller/updates/plan-update.ts",
+        from: "if (!isSame && present && isUnderWay(present))",
+        to: 'if (!isSame && present && isUnderWay(present) && name === "")',
+      },
+    ],
+  },
   anyanswer: {
     why: "an answer to one row counts for every one",
     swarm: { gates: true, hooks: true, takeovers: 4, approval: "auto" },

@@ -22,6 +22,8 @@ export interface RolloutSwarm {
   /** The chance that what the bastion does fails. */
   readonly badHooks: number;
   readonly bastionCrashes: boolean;
+  /** Attendants of two machines do what an update asks for: the first answer counts. */
+  readonly twoBastions: boolean;
   readonly drop: number;
   readonly duplicate: number;
   readonly slow: number;
@@ -96,6 +98,7 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     gates: sometimes(0.25),
     badHooks: sometimes() ? random.between(0, 0.3) : 0,
     bastionCrashes: sometimes(),
+    twoBastions: sometimes(0.3),
     drop: sometimes() ? random.between(0, 0.3) : 0,
     duplicate: sometimes() ? random.between(0, 0.2) : 0,
     slow: sometimes() ? random.between(0, 0.1) : 0,
