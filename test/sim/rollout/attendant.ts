@@ -50,7 +50,12 @@ export class SimAttendant {
       });
     return attendTo({
       carryOut: (asked) => this.#carryOut(asked, after),
-      answer: (said) => this.#ask((client) => client.call("answerHook", said, { id: this.#name }), boot),
+      answer: async (said) => {
+        const { random, swarm, isHealed } = this.#world;
+        if (swarm.lateAnswers && !isHealed)
+          await new Promise<void>((resolve) => after(random.between(0, 30_000), resolve));
+        return this.#ask((client) => client.call("answerHook", said, { id: this.#name }), boot);
+      },
       mostAtOnce: ({ spec }) => spec.strategy.maxUnavailable,
       sleep: (ms, signal) =>
         new Promise<void>((resolve, reject) => {
@@ -73,6 +78,8 @@ export class SimAttendant {
     const ms = !isHealed && random.chance(0.1) ? random.between(20_000, 90_000) : random.between(500, 15_000);
     const ok = ms < limit && (isHealed || !random.chance(swarm.badHooks));
     hooks.begun(this.#name, task);
+    if (swarm.lateAnswers && !isHealed && random.chance(0.3))
+      after(random.between(0, ms), () => this.#world.operator.takeOverAny(this.#name));
     return new Promise((resolve, reject) => {
       after(Math.min(ms, limit), () => {
         if (signal.aborted) return;

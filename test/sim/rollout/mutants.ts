@@ -36,6 +36,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   lwwrow: {
     why: "of two rows of a node the later written one stands, whatever its epoch",
+    swarm: { takeovers: 6, partitions: true, jumps: true },
     edits: [
       {
         file: "controller/cluster/registers.ts",
@@ -312,7 +313,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   lostorder: {
     why: "an order that could not be given to the updater is not asked for again",
-    swarm: { drop: 0.3 },
+    swarm: { drop: 0.5, duration: 150_000, takeovers: 0, approval: "auto" },
     edits: [
       { file: "agent/carry-orders.ts", from: "if (!either.aborted) onLost();", to: "if (either.aborted) onLost();" },
     ],
@@ -370,7 +371,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
   },
   otherowner: {
     why: "an answer to another owner's question is taken",
-    swarm: { gates: true, hooks: true, twoBastions: true, takeovers: 6, slow: 0.2, approval: "auto" },
+    swarm: { gates: true, hooks: true, lateAnswers: true, workers: 4, approval: "auto" },
     edits: [
       {
         file: "controller/updates/answer-hook.ts",
@@ -379,19 +380,26 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
       },
     ],
   },
-  formergeneration: {
-    why: "an answer to a former generation's question is taken",
-    swarm: { hooks: true, manifests: true, takeovers: 0, slow: 0.2, approval: "auto" },
+  formerrow: {
+    why: "an answer to a former row counts for the present one",
+    swarm: {
+      hooks: true,
+      gates: true,
+      badHooks: 0.3,
+      lateAnswers: true,
+      workers: 4,
+      approval: "auto",
+    },
     edits: [
       {
         file: "controller/updates/answer-hook.ts",
         from: "row?.generation === answer.generation && row.seq === answer.seq && isOfOwner",
-        to: "row !== undefined && isOfOwner",
+        to: "row?.generation === answer.generation",
       },
       {
         file: "controller/updates/answer-hook.ts",
         from: "const value = { ...answer, epoch, owner };",
-        to: "const value = { ...answer, ...(isAsked && row ? { generation: row.generation, seq: row.seq } : {}), epoch, owner };",
+        to: "const value = { ...answer, seq: (isAsked ? row?.seq : undefined) ?? answer.seq, epoch, owner };",
       },
     ],
   },
@@ -484,7 +492,7 @@ export const foundAt: Readonly<Record<string, number>> = {
   anyowner: 11,
   oldepoch: 6,
   lwwowner: 60,
-  lwwrow: 6,
+  lwwrow: 1,
   lwwprogress: 14,
   lwwreport: 18,
   twice: 1,

@@ -206,6 +206,12 @@ export class Operator {
     }
   }
 
+  takeOverAny(name: string): void {
+    if (this.#world.isHealed) return;
+    this.#world.figures.takeovers++;
+    this.#any().takeOver(name, false);
+  }
+
   /** Somebody sees that the owner is gone. */
   takeOverSoon(name: string, from: string): void {
     const { scheduler, random, controllers, figures } = this.#world;
