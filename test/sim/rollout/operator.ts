@@ -1,7 +1,7 @@
 import type { Controllers } from "#api/ask.ts";
 import type { UpdateDraft } from "#api/update-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
-import type { WishAction } from "#rollout/records.ts";
+import { hasEnded, type WishAction } from "#rollout/records.ts";
 import { signAndHandOver } from "../../../src/cli/update/hand-over.ts";
 import { planUpdate } from "../../../src/cli/update/prepare-update.ts";
 import { askControllers } from "./client.ts";
@@ -72,13 +72,15 @@ export class Operator {
 
   /** The next manifest as soon as the one before is done with; at times nobody but its owner gets to know, and another takes over. */
   #applyNext(): void {
+    const { scheduler, random, figures, nemesis } = this.#world;
     if (this.#world.isHealed) return;
-    void this.#apply("u", this.#world.random.chance(0.8)).then((owner) => {
-      const { scheduler, random, isHealed, figures } = this.#world;
-      if (isHealed) return;
+    const { progress, owner: present } = this.#world.ownerOf("u")?.of("u") ?? {};
+    const isAlone = progress !== undefined && hasEnded(progress.phase) && random.chance(0.4);
+    if (isAlone && present) nemesis.cutOff(present.owner, random.between(5_000, 100_000));
+    void this.#apply("u", random.chance(0.8)).then((owner) => {
+      if (this.#world.isHealed) return;
       if (owner === undefined) return scheduler.after(2_000, () => this.#applyNext());
-      if (random.chance(0.4)) {
-        this.#world.nemesis.cutOff(owner, random.between(5_000, 100_000));
+      if (isAlone) {
         figures.takeovers++;
         random.pick(this.#world.controllers.filter(({ id }) => id !== owner)).takeOver("u", random.chance(0.3));
       }
