@@ -102,3 +102,35 @@ describe("the check of orders", () => {
     expect(() => quiet().machine("w2").take(order)).to.throw(Violation, "(f) w2 took order 1 of c1");
   });
 });
+
+describe("the checks of what a controller writes", () => {
+  const answer = { generation: 1, seq: 4, epoch: 1, owner: "c1" };
+  /** The bastion's drain for an order of this epoch was done; a controller notes it so, or as failed, for that of epoch 1. */
+  const noted =
+    (epoch: number, ok = true) =>
+    () => {
+      const world = new RolloutWorld(1, { ...undisturbed, hooks: true });
+      world.hooks.ended("u", { ...answer, epoch, id: "w2", hook: "drain" }, true);
+      world.checks.committing(world.controller("c1"), [["update/u/hook/w2/drain", { ...answer, ok }]]);
+    };
+
+  it("find an answer that no bastion gave, or that it gave to another order", () => {
+    expect(noted(1)).not.to.throw();
+    expect(noted(2)).to.throw(Violation, "(m) c1 notes drain of w2 for order 4 of c1 in epoch 1 of u as done");
+    expect(noted(1, false)).to.throw(Violation, "as failed, as no bastion said");
+  });
+
+  it("find a manifest that another controller than the owner takes", async () => {
+    const world = new RolloutWorld(1, undisturbed);
+    await world.found();
+    const signed = sign({ name: "u", spec: parseSpec({ target: {}, selector: {} }), bundle: bundleOf("u1") }, 0);
+    const head = { generation: 1, signed, hash: "", createdAt: "", updatedAt: "", by: "operator" };
+    world.controller("c1").write([
+      ["update/u/head", head],
+      ["update/u/owner", { epoch: 1, owner: "c2" }],
+    ]);
+    await world.scheduler.runUntil(5_000);
+    const take = () => world.checks.committing(world.controller("c1"), [["update/u/head", { ...head, generation: 2 }]]);
+    expect(take).to.throw(Violation, "(n) c1 takes a manifest of u, which c2 owns");
+  });
+});
