@@ -4,10 +4,12 @@ import { KcoreError } from "#errors/problem.ts";
 import { hasEnded, type WishAction } from "#rollout/records.ts";
 import { signAndHandOver } from "../../../src/cli/update/hand-over.ts";
 import { planUpdate } from "../../../src/cli/update/prepare-update.ts";
-import { askControllers } from "./client.ts";
+import { askControllers, endpointOf } from "./client.ts";
 import { names, type SimController } from "./controller.ts";
 import { bundleOf, parseSpec, sign } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
+
+const asker = { from: "b", role: "operator", id: "ann", isPatient: true, timeoutMs: 5_000 } as const;
 
 /** The people: who applies, approves, cancels, takes back and takes over, at whichever controller they happen to ask. */
 export class Operator {
@@ -21,7 +23,6 @@ export class Operator {
   constructor(world: RolloutWorld) {
     this.#world = world;
     const controllers = world.controllers.map(({ id }) => id);
-    const asker = { from: "b", role: "operator", id: "ann", isPatient: true, timeoutMs: 5_000 } as const;
     this.cluster = askControllers(world, { ...asker, controllers });
     this.soakSeconds = world.random.chance(0.5) ? 60 : undefined;
   }
@@ -99,15 +100,15 @@ export class Operator {
   }
 
   /** As `kcore update cluster apply` does it. Gives the owner when it was taken. */
-  async #apply(name: string, again = false): Promise<string | undefined> {
+  async #apply(name: string, again = false, cluster = this.cluster): Promise<string | undefined> {
     const { begun, scheduler } = this.#world;
     begun.add(name);
     try {
       const draft = this.#draft(name);
-      const prepared = { draft, bundle: undefined, ...(await planUpdate(this.cluster, draft, again)) };
+      const prepared = { draft, bundle: undefined, ...(await planUpdate(cluster, draft, again)) };
       const signed = sign(draft, scheduler.now);
       const options = { again, sign: () => Promise.resolve(signed) };
-      const { applied } = await signAndHandOver(this.cluster, prepared, options);
+      const { applied } = await signAndHandOver(cluster, prepared, options);
       if (applied.result !== "unchanged") return this.#world.ownerOf(name)?.id;
     } catch (error) {
       if (!(error instanceof KcoreError)) this.#world.note(`apply failed: ${(error as Error).stack}`);
@@ -115,11 +116,18 @@ export class Operator {
     return undefined;
   }
 
-  /** Applies it until a controller takes it. */
-  async #applyFirst(name: string): Promise<void> {
-    await this.#apply(name);
+  /** Applies it until a controller takes it: the same one, since another that has not heard of it would own it as well. */
+  async #applyFirst(name: string, cluster = this.#ask(this.cluster.current())): Promise<void> {
+    await this.#apply(name, false, cluster);
     if (this.#generation(name) === 0 && !this.#world.isHealed)
-      this.#world.scheduler.after(2_000, () => void this.#applyFirst(name));
+      this.#world.scheduler.after(2_000, () => void this.#applyFirst(name, cluster));
+  }
+
+  /** One controller alone: the first, unless told otherwise. */
+  #ask(endpoint?: string): Controllers {
+    const all = this.#world.controllers.map(({ id }) => id);
+    const controllers = endpoint === undefined ? all.slice(0, 1) : all.filter((id) => endpointOf(id) === endpoint);
+    return askControllers(this.#world, { ...asker, controllers });
   }
 
   #draft(name: string): UpdateDraft {
