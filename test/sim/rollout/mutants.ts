@@ -508,6 +508,6 @@ export const foundAt: Readonly<Record<string, number>> = {
   lastanswer: 9,
   deafagent: 2,
   noend: 7,
-  ownupdate: 3,
+  ownupdate: 4,
   anyapplies: 1,
 };
