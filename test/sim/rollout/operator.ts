@@ -106,6 +106,8 @@ export class Operator {
     try {
       const draft = this.#draft(name);
       const prepared = { draft, bundle: undefined, ...(await planUpdate(cluster, draft, again)) };
+      // A controller that has not heard of it would own it as well.
+      if (cluster === this.cluster && !prepared.present) return undefined;
       const signed = sign(draft, scheduler.now);
       const options = { again, sign: () => Promise.resolve(signed) };
       const { applied } = await signAndHandOver(cluster, prepared, options);
