@@ -1,23 +1,35 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal } from "#api/client.ts";
 import type { Controllers } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
-import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
+import type { Heartbeat, Registration, Standing, Usage } from "#api/schemas.ts";
 import { defined } from "#optional/defined.ts";
 import { backoffOf, spread } from "./backoff.ts";
 import type { AgentConfig } from "./agent-config.ts";
-import { addressTowards, gatherFacts, isSameMachine, readUsage, type Facts } from "./facts.ts";
+import { isSameMachine, type Facts } from "./facts.ts";
 import type { OwnCredentials } from "./own-credentials.ts";
-import { createRenewer, type Renewer } from "./renewer.ts";
+import type { Renewer } from "./renewer.ts";
 import type { RevokedKeys } from "./revoked-keys.ts";
-import { writeAgentStatus, type AgentStatus } from "./status-file.ts";
+import type { AgentStatus } from "./status-file.ts";
+
+/** What an agent needs of the machine that it runs on. */
+export interface AgentMachine {
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  readonly gatherFacts: () => Promise<Facts>;
+  readonly readUsage: () => Promise<Usage>;
+  /** The address that the machine uses towards a controller. @throws KcoreError API_UNREACHABLE */
+  readonly addressTowards: (controller: Endpoint) => Promise<string>;
+  /** Keeps `status.json`. */
+  readonly writeStatus: (status: AgentStatus) => Promise<void>;
+}
 
 export interface AgentParts {
+  readonly machine: AgentMachine;
   readonly config: AgentConfig;
   readonly controllers: Controllers;
   readonly credentials: OwnCredentials;
+  readonly renewer: Renewer;
   /** Stops the agent. */
   readonly signal: AbortSignal;
   readonly log: Log;
@@ -43,7 +55,6 @@ const learnLimit = 32;
 /** A node's life in the cluster. */
 export class Agent {
   readonly #parts: AgentParts;
-  readonly #renewer: Renewer;
   #facts: Facts | undefined;
   #factsAt = 0;
   #standing: Standing | undefined;
@@ -54,12 +65,11 @@ export class Agent {
 
   constructor(parts: AgentParts) {
     this.#parts = parts;
-    this.#renewer = createRenewer(parts);
   }
 
   /** One beat after the other until the signal; after a failure a shorter wait that grows. */
   async live(): Promise<void> {
-    const { signal, log, config, random, clock } = this.#parts;
+    const { signal, log, config, random, clock, machine } = this.#parts;
     const interval = config.heartbeatIntervalSecs * 1000;
     const { arriving, returning } = backoffOf(interval, random);
     let wasIn = false;
@@ -84,7 +94,7 @@ export class Agent {
         log.warn("no controller accepted a heartbeat", { retryInMs: Math.round(wait), ...describeError(error) });
         await this.report("connecting", error instanceof Error ? error.message : String(error));
       }
-      await sleep(wait, undefined, { signal }).catch(() => undefined);
+      await machine.sleep(wait, signal).catch(() => undefined);
     }
   }
 
@@ -103,15 +113,15 @@ export class Agent {
 
   /** What the node finds about itself. */
   health(): Health {
-    const reason = this.#statusProblem ?? this.#renewer.problem();
+    const reason = this.#statusProblem ?? this.#parts.renewer.problem();
     return reason === undefined ? { ok: true } : { ok: false, reason: reason.slice(0, 500) };
   }
 
   /** Keeps `status.json` up to date; a failure to write it is logged and harms nothing else. */
   async report(state: AgentStatus["state"], error?: string): Promise<void> {
-    const { config, controllers, credentials, nodeId, version, log, statusFile } = this.#parts;
+    const { config, controllers, credentials, nodeId, version, log, statusFile, machine } = this.#parts;
     const controller = controllers.current();
-    const renewal = this.#renewer.problem();
+    const renewal = this.#parts.renewer.problem();
     const status: AgentStatus = {
       state,
       nodeId,
@@ -130,7 +140,7 @@ export class Agent {
       pid: process.pid,
     };
     try {
-      await writeAgentStatus(statusFile, status);
+      await machine.writeStatus(status);
       this.#statusProblem = undefined;
     } catch (problem) {
       this.#statusProblem = `${statusFile} cannot be written: ${problem instanceof Error ? problem.message : String(problem)}`;
@@ -159,14 +169,14 @@ export class Agent {
   }
 
   async #beat(): Promise<void> {
-    const { controllers, clock, nodeId, signal } = this.#parts;
+    const { controllers, clock, nodeId, signal, machine } = this.#parts;
     const hasChanged = await this.#lookAround();
     if (!this.#standing || hasChanged) return this.#register();
     const { bootId } = this.#facts ?? {};
     const beat = {
       nodeId,
       ...defined({ bootId }),
-      usage: await readUsage(this.#parts.config.storage.filesystemVolumeDir),
+      usage: await machine.readUsage(),
       health: this.health(),
       revocations: this.#parts.revocations.version(),
     };
@@ -200,19 +210,19 @@ export class Agent {
   }
 
   async #registration(endpoint: Endpoint): Promise<Registration> {
-    const { config, nodeId, version } = this.#parts;
-    this.#facts ??= await gatherFacts({ config, nodeId, version });
-    const address = config.address ?? (await addressTowards(endpoint));
+    const { config, machine } = this.#parts;
+    this.#facts ??= await machine.gatherFacts();
+    const address = config.address ?? (await machine.addressTowards(endpoint));
     return { ...this.#facts, address, revocations: this.#parts.revocations.version() };
   }
 
   /** Whether this machine is not what it was when it registered: a disk came, an address went. */
   async #lookAround(): Promise<boolean> {
-    const { config, nodeId, version, clock, log } = this.#parts;
+    const { config, clock, log, machine } = this.#parts;
     if (Math.abs(clock() - this.#factsAt) < config.factsIntervalSecs * 1000) return false;
     this.#factsAt = clock();
     const before = this.#facts;
-    this.#facts = await gatherFacts({ config, nodeId, version });
+    this.#facts = await machine.gatherFacts();
     const hasChanged = before !== undefined && !isSameMachine(before, this.#facts);
     if (hasChanged) log.info("this machine has changed");
     return hasChanged;
@@ -256,7 +266,7 @@ export class Agent {
   }
 
   async #takeRenewed(endingBefore?: string): Promise<void> {
-    if (!(await this.#renewer.renewIfDue(endingBefore))) return;
+    if (!(await this.#parts.renewer.renewIfDue(endingBefore))) return;
     await this.#loadIfChanged();
     // Only now, with the new key on the disk: registering takes the old key away.
     await this.#register();

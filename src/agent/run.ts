@@ -1,20 +1,24 @@
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { openControllers } from "#api/ask.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { Agent } from "./agent.ts";
+import { Agent, type AgentMachine } from "./agent.ts";
 import { settleNext } from "./certificate-files.ts";
 import { AgentConfig } from "./agent-config.ts";
 import { readDisks } from "./disks.ts";
+import { addressTowards, gatherFacts, readUsage } from "./facts.ts";
+import type { NodeUpdates } from "./follow-orders.ts";
 import { readNics } from "./nics.ts";
 import { openOwnCredentials } from "./own-credentials.ts";
+import { createRenewer } from "./renewer.ts";
 import { openRevokedKeys } from "./revoked-keys.ts";
-import { readStatusFile } from "./status-file.ts";
+import { readStatusFile, writeAgentStatus } from "./status-file.ts";
 import { serveStatus, type StatusServer } from "./status-server.ts";
-import { followUpdates, type NodeUpdates } from "./updates.ts";
+import { followUpdates } from "./updates.ts";
 
 /** A controller holds an exchange for ten seconds (src/controller/updates/exchange.ts). */
 const exchangeMs = 15_000;
@@ -67,7 +71,16 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     };
     const onRevoked = (): void => server?.cut();
     const onConcerned = updates.concern;
-    const parts = { config, controllers, credentials, nodeId, statusFile, revocations };
+    const { version, random } = daemon;
+    const renewer = createRenewer({ config, controllers, credentials, clock, random, log, nodeId });
+    const machine: AgentMachine = {
+      sleep: (ms, signal) => sleep(ms, undefined, { signal }),
+      gatherFacts: () => gatherFacts({ config, nodeId, version }),
+      readUsage: () => readUsage(config.storage.filesystemVolumeDir),
+      addressTowards,
+      writeStatus: (status) => writeAgentStatus(statusFile, status),
+    };
+    const parts = { config, controllers, credentials, renewer, machine, nodeId, statusFile, revocations };
     const agent = new Agent({ ...daemon, ...parts, onCredentials, onRevoked, onConcerned });
     server = await serveStatus({
       listen: listenOf(config.listenAddr),
@@ -89,7 +102,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     log.info("the agent starts", {
       nodeId,
       controllers: endpoints,
-      version: daemon.version,
+      version,
       ...(server && { port: server.port }),
     });
     await agent.report("starting");

@@ -1,126 +1,37 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { ApiRefusal, openApi, type ApiClient, type Credentials } from "./client.ts";
+import { askInTurn, type AskInTurn, type AskOptions, type Controllers } from "./ask-in-turn.ts";
+import { openApi, type ApiClient, type Credentials } from "./client.ts";
 import { controllerPort, formatEndpoint, parseEndpoint } from "./endpoint.ts";
 
 /** The controllers of a cluster, and who asks them. */
-export interface Asking {
-  /** `host:port`, in the order in which they are tried. */
-  readonly endpoints: readonly string[];
+export interface Asking extends AskInTurn {
   /** Looked at when a connection is made. */
   readonly credentials: Credentials | (() => Credentials);
   readonly clock: () => number;
-  readonly signal?: AbortSignal;
   /** The id of the run on whose behalf is asked. */
   readonly run?: string;
   /** For one call. A controller that does not answer must not use up the time in which the others would: 5 s unless told otherwise. */
   readonly timeoutMs?: number;
-  /** `false`: one that has just been started is not asked again at once. Who asks by a clock of its own, with many others, waits for its next turn. */
-  readonly isPatient?: boolean;
-  /** Told when one of these could not be used; `isLast`: no other one is asked. */
-  readonly onFailed?: (failure: KcoreError, endpoint: string, isLast: boolean) => void;
 }
 
-/** What differs for one question. */
-export interface AskOptions {
-  /** Where it is asked, in this order, wherever others were asked before: the ways to one controller, maybe. */
-  readonly endpoints?: readonly string[];
-  /** SHA-256 of the keys of which the controller must show one; absent: anybody's who is a controller by the CA's word. */
-  readonly serverKeys?: readonly string[];
-  readonly timeoutMs?: number;
-}
-
-/** The controllers of one cluster as they are asked from outside, on connections that are kept. */
-export interface Controllers {
-  readonly endpoints: readonly string[];
-  /**
-   * Asks the one that answered last, and the others in turn until one does. An answer is final, and so is a refusal that any
-   * other would give as well. Where the only ones left have just been started, they are asked again for 3 s.
-   * @throws KcoreError the refusal of the last one that refused, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
-   */
-  readonly ask: <Result>(work: (client: ApiClient) => Promise<Result>, options?: AskOptions) => Promise<Result>;
-  /** A client of this very controller. @throws KcoreError USAGE, API_UNTRUSTED */
-  readonly clientAt: (endpoint: string) => ApiClient;
-  /** The one that answered last. */
-  readonly current: () => string | undefined;
-  /** Adds controllers that were told of, behind those that are known; gives the new ones. */
-  readonly learn: (endpoints: readonly string[]) => readonly string[];
-  /** Ends all connections; who asks again makes new ones. */
-  readonly close: () => void;
-}
+export type { AskOptions, Controllers } from "./ask-in-turn.ts";
 
 const defaultTimeoutMs = 5_000;
-/** For one that has just been started and catches up: so long in all, so long between two questions, ms. */
-const catchUp = { patience: 3000, pause: 200 } as const;
 
-export function openControllers({
-  endpoints: given,
-  credentials,
-  onFailed,
-  isPatient = true,
-  ...common
-}: Asking): Controllers {
-  const endpoints = [...given];
-  const clients = new Map<string, ApiClient>();
-  let current: string | undefined;
-  const connect = (endpoint: string, options: Pick<AskOptions, "serverKeys" | "timeoutMs"> = {}): ApiClient =>
-    openApi({
-      timeoutMs: defaultTimeoutMs,
-      ...common,
-      ...options,
-      endpoint: parseEndpoint(endpoint),
-      credentials: typeof credentials === "function" ? credentials() : credentials,
-    });
-  const clientAt = (endpoint: string): ApiClient => {
-    const client = clients.get(endpoint) ?? connect(endpoint);
-    clients.set(endpoint, client);
-    return client;
-  };
-  const askAt = async <Result>(
-    endpoint: string,
-    work: (client: ApiClient) => Promise<Result>,
-    { serverKeys, timeoutMs }: AskOptions,
-  ): Promise<Result> => {
-    common.signal?.throwIfAborted();
-    if (serverKeys === undefined && timeoutMs === undefined) return work(clientAt(endpoint));
-    const client = connect(endpoint, { ...(serverKeys && { serverKeys }), ...(timeoutMs && { timeoutMs }) });
-    return work(client).finally(() => client.close());
-  };
-  return {
-    endpoints,
-    clientAt,
-    current: () => current,
-    async ask(work, options = {}) {
-      const giveUpAt = performance.now() + (isPatient ? catchUp.patience : 0);
-      for (let isFirst = true; ; isFirst = false) {
-        const failures: KcoreError[] = [];
-        const tried = options.endpoints ?? beginningWith(current, endpoints);
-        for (const [index, endpoint] of tried.entries()) {
-          try {
-            const answer = await askAt(endpoint, work, options);
-            if (!options.endpoints) current = endpoint;
-            return answer;
-          } catch (error) {
-            if (!(error instanceof KcoreError) || isFinal(error)) throw error;
-            failures.push(error);
-            if (!options.endpoints && isFirst) onFailed?.(error, endpoint, index === tried.length - 1);
-          }
-        }
-        // One that has just been started has done nothing of what was asked, and will be ready soon.
-        if (!failures.some(isCatchingUp) || performance.now() >= giveUpAt) throw failureOf(failures);
-        await sleep(catchUp.pause, undefined, common.signal && { signal: common.signal });
-      }
-    },
-    learn(told) {
-      const fresh = told.filter((endpoint) => !endpoints.includes(endpoint));
-      endpoints.push(...fresh);
-      return fresh;
-    },
-    close() {
-      for (const client of clients.values()) client.close();
-      clients.clear();
-    },
-  };
+export function openControllers(asking: Asking): Controllers {
+  const { credentials, endpoints: _, onFailed: __, isPatient: ___, ...common } = asking;
+  return askInTurn(asking, {
+    connect: (endpoint, options) =>
+      openApi({
+        timeoutMs: defaultTimeoutMs,
+        ...common,
+        ...options,
+        endpoint: parseEndpoint(endpoint),
+        credentials: typeof credentials === "function" ? credentials() : credentials,
+      }),
+    monotonic: () => performance.now(),
+    sleep: (ms, signal) => sleep(ms, undefined, signal && { signal }),
+  });
 }
 
 /** Asks once, and closes the connections: see {@link Controllers.ask}. */
@@ -134,52 +45,6 @@ export async function askFirst<Result>(
   } finally {
     controllers.close();
   }
-}
-
-function isCatchingUp(error: KcoreError): boolean {
-  return error instanceof ApiRefusal && error.reason === "CONTROLLER_JOINING";
-}
-
-function beginningWith(current: string | undefined, endpoints: readonly string[]): readonly string[] {
-  const at = current === undefined ? 0 : endpoints.indexOf(current);
-  return [...endpoints.slice(at), ...endpoints.slice(0, at)];
-}
-
-/** Refusals that say something of this controller alone: what it was not told of yet, or does not know how to do. */
-const ofThisOne = new Set([
-  "KEY_UNREGISTERED",
-  "NODE_PENDING",
-  "PKI_PROOF_INVALID",
-  "API_UNKNOWN",
-  "ANSWER_INVALID",
-  "UPDATE_BUNDLE_UNKNOWN",
-]);
-
-/** What one controller alone is to blame for. */
-const failures: ReadonlySet<string> = new Set([
-  "API_UNREACHABLE",
-  "API_UNTRUSTED",
-  "RENEWAL_FAILED",
-  "UPDATE_BUNDLE_INVALID",
-]);
-
-/** Whether every other controller would say the same: one that has not caught up, is busy or full would not say it for them. */
-function isFinal(error: KcoreError): boolean {
-  if (!(error instanceof ApiRefusal)) return !error.problems.some(({ code }) => failures.has(code));
-  // 401: by its clock our certificate has expired.
-  return error.status < 500 && error.status !== 401 && error.status !== 429 && !ofThisOne.has(error.reason);
-}
-
-function failureOf(failures: readonly KcoreError[]): KcoreError {
-  const refusal = failures.findLast((failure) => failure instanceof ApiRefusal);
-  if (refusal) return refusal;
-  const problems = failures.flatMap((failure) => failure.problems);
-  if (problems.length > 0) return new KcoreError(problems, { exitCode: exitCodes.unreachable, cause: failures.at(-1) });
-  return new KcoreError({
-    code: "CLUSTER_UNKNOWN",
-    message: "no controller of this cluster is known yet",
-    hint: "deploy a node with the role controller: kcore orchestrate deploy_node NODE",
-  });
 }
 
 /** The endpoint of the controller on a host. */

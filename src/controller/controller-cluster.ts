@@ -3,6 +3,7 @@ import type { Daemon } from "#api/daemon.ts";
 import { describeError } from "#api/log.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
+import { verifyStatement } from "#pki/statement.ts";
 import { watchCertificates, type Certificates } from "./cluster/certificates.ts";
 import { manageControllers, type Controllers } from "./cluster/controllers.ts";
 import { watchLiveness, type Liveness } from "./cluster/node-lives.ts";
@@ -107,7 +108,7 @@ export function openCluster(
     isNeeded: (sha256) => isBundleNeeded(index, sha256),
   });
   const updates = manageUpdates({
-    cluster,
+    verify: (signed, now) => verifyStatement(signed, { rootPem: own.credentials().ca, cluster, now }),
     index,
     bundles,
     credentials: own.credentials,
@@ -121,7 +122,6 @@ export function openCluster(
     names,
     majority: watchMajority(controllers, monotonic),
     members: controllers.ids,
-    rootPem: () => own.credentials().ca,
     endpointOf: controllers.addressOf,
     isHeard: (id) => controllers.peers().some((peer) => peer.controllerId === id && peer.state === "connected"),
     audit,

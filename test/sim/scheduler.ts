@@ -25,6 +25,19 @@ export class Scheduler {
     this.#heap[place] = event;
   }
 
+  /** @throws the signal's reason */
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const stop = (): void => reject(signal?.reason as Error);
+      signal?.addEventListener("abort", stop, { once: true });
+      this.after(ms, () => {
+        signal?.removeEventListener("abort", stop);
+        resolve();
+      });
+    });
+  }
+
   /** The timers of one process: `inProcess` wraps what they call, so that nothing of a process that has ended is called. */
   timers(inProcess: (run: () => void) => () => void): Timers {
     return {

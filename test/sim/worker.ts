@@ -17,6 +17,8 @@ async function runnerOf(name: string): Promise<(seed: number) => Outcome | Promi
   return name === "kills" ? runKills : (seed) => runRolloutSeed(seed, rolloutMutants[mutant]?.swarm);
 }
 
+// Many refusals are thrown in a simulated cluster, and most of what one costs is its stack.
+Error.stackTraceLimit = 4;
 const failures: { seed: number; failure: string }[] = [];
 const figures: Record<string, number> = {};
 const converged: number[] = [];

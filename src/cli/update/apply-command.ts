@@ -9,7 +9,8 @@ import { nextSteps } from "./next-steps.ts";
 import { followOne } from "./follow-command.ts";
 import { readUpdates, type NameFlags, type UpdateManifest } from "./named-updates.ts";
 import { prepareUpdate, requireViable } from "./prepare-update.ts";
-import { submitUpdate, type AppliedUpdate } from "./submit-update.ts";
+import type { AppliedUpdate } from "./hand-over.ts";
+import { submitUpdate } from "./submit-update.ts";
 
 export type ApplyFlags = ClusterFlags &
   NameFlags & {

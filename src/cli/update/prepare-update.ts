@@ -25,9 +25,18 @@ export async function prepareUpdate(
 ): Promise<PreparedUpdate> {
   const bundle = await bundleFor({ name, spec }, file);
   const draft = { name, spec, ...defined({ bundle: bundle?.bundle }) };
-  const present = await findUpdate(cluster, name);
+  return { draft, bundle, ...(await planUpdate(cluster, draft, again)) };
+}
+
+/** What controllers say to a manifest. @throws KcoreError as askUpdates does */
+export async function planUpdate(
+  cluster: Pick<Cluster, "ask">,
+  draft: UpdateDraft,
+  again: boolean | undefined,
+): Promise<Pick<PreparedUpdate, "plan" | "present">> {
+  const present = await findUpdate(cluster, draft.name);
   const plan = await askUpdates(cluster, (client) => client.call("planUpdate", { ...draft, ...defined({ again }) }));
-  return { draft, bundle, plan, present };
+  return { plan, present };
 }
 
 /** Why a plan cannot be carried out, one line each; none when it can. */

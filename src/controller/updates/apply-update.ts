@@ -1,5 +1,4 @@
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
-import { verifyStatement } from "#pki/statement.ts";
 import { Statement, type SignedStatement } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
@@ -9,10 +8,12 @@ import { hashOf } from "./update-records.ts";
 import { viewUpdate, type ViewParts } from "./update-views.ts";
 
 export interface ApplyParts extends ViewParts {
-  readonly cluster: string;
-  readonly rootPem: () => string;
+  readonly verify: Verify;
   readonly bundles: Pick<BundleStore, "list">;
 }
+
+/** What a statement says, if it is the word of this cluster's bastion at that time, ms since 1970. @throws KcoreError UPDATE_UNSIGNED */
+export type Verify = (signed: SignedStatement, now: number) => unknown;
 
 /** So far the bastion's clock may be ahead of a controller's. */
 const mostAheadMs = 300_000;
@@ -88,8 +89,8 @@ function checkBundle(held: Awaited<ReturnType<BundleStore["list"]>>, { bundle }:
   );
 }
 
-function readStatement({ cluster, rootPem, clock }: ApplyParts, name: string, signed: SignedStatement): Statement {
-  const said = Statement.safeParse(verifyStatement(signed, { rootPem: rootPem(), cluster, now: clock() }));
+function readStatement({ verify, clock }: ApplyParts, name: string, signed: SignedStatement): Statement {
+  const said = Statement.safeParse(verify(signed, clock()));
   if (!said.success) {
     const [issue] = said.error.issues;
     throw new Refused(400, "API_INVALID", `the statement: ${issue?.path.join(".")}: ${issue?.message}`);

@@ -1,5 +1,5 @@
-import { verifyStatement } from "#pki/statement.ts";
 import type { Bundle } from "#rollout/spec.ts";
+import type { Verify } from "./apply-update.ts";
 import { isSettled } from "./owner-loop.ts";
 import type { UpdateIndex } from "./update-records.ts";
 
@@ -11,18 +11,16 @@ export function isBundleNeeded(index: Pick<UpdateIndex, "all">, sha256: string):
 /** What this controller should have: another one may have written anything, so the bastion's word is checked. */
 export function wantedBundles({
   index,
-  rootPem,
-  cluster,
+  verify,
 }: {
   readonly index: Pick<UpdateIndex, "all">;
-  readonly rootPem: () => string;
-  readonly cluster: string;
+  readonly verify: Verify;
 }): readonly Bundle[] {
   return [...index.all()].flatMap((update) => {
     const { head, statement } = update;
     if (!statement.bundle || isSettled(update)) return [];
     try {
-      verifyStatement(head.value.signed, { rootPem: rootPem(), cluster, now: Date.parse(statement.signedAt) });
+      verify(head.value.signed, Date.parse(statement.signedAt));
       return [statement.bundle];
     } catch {
       return [];

@@ -1,80 +1,190 @@
+import { AgentConfig } from "#agent/agent-config.ts";
+import { Agent } from "#agent/agent.ts";
 import { carryOrders, type Courier } from "#agent/carry-orders.ts";
-import { knowOrder } from "#agent/known-order.ts";
-import { judgeOrder } from "#rollout/node-fence.ts";
+import { followOrders, followWhileConcerned } from "#agent/follow-orders.ts";
+import type { Controllers } from "#api/ask.ts";
+import type { LoadedCredentials } from "#api/credentials.ts";
 import type { Order } from "#rollout/order.ts";
-import type { Fence, Report } from "#rollout/records.ts";
+import { askControllers } from "./client.ts";
+import { factsOf } from "./founding.ts";
 import type { Machine } from "./machine.ts";
+import { neverExpires, type Answer } from "./requests.ts";
+import { epochMs, versionOf } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const config = AgentConfig.parse({ listenAddr: "127.0.0.1:0" });
+const credentials = {
+  present: () => ({ notAfter: neverExpires }) as LoadedCredentials,
+  reloadIfChanged: () => Promise.resolve(false),
+};
+const revocations = { version: () => "", isRevoked: () => false, take: () => Promise.resolve(false) };
+const renewer = { renewIfDue: () => Promise.resolve(false), problem: () => undefined };
 
-/** The agent of a node: the product's own part in updates, which has its time and its disk from here. It dies with its machine, and knows nothing then. */
+/** The agent of a node: the product's own, which has its time, its disk and its network from here. It dies with its machine, and knows nothing then. */
 export class SimAgent {
   readonly #world: RolloutWorld;
   readonly #machine: Machine;
-  readonly #take: (order: Order) => void;
-  #known = knowOrder();
-  /** Ends with its process. */
-  #process = new AbortController();
-  #courier: Courier;
+  /** Of the process that runs. */
+  #process: AbortController | undefined;
   /** The order that is on its way to the updater. */
   #carried: Order | undefined;
+  /** Those who wait for a new word of the updater. */
+  readonly #wakers = new Set<() => void>();
 
-  constructor(world: RolloutWorld, machine: Machine, take: (order: Order) => void) {
+  constructor(world: RolloutWorld, machine: Machine) {
     this.#world = world;
     this.#machine = machine;
-    this.#take = take;
-    this.#courier = this.#begin();
   }
 
-  get isCarrying(): boolean {
-    return this.#carried !== undefined;
+  get isRunning(): boolean {
+    return this.#process !== undefined;
   }
 
   die(): void {
-    this.#process.abort();
-    this.#process = new AbortController();
-    this.#known = knowOrder();
     this.#carried = undefined;
-    this.#courier = this.#begin();
+    this.#process?.abort();
+    this.#process = undefined;
   }
 
-  /** The order that it tells its controller it knows. */
-  asks(report: Report | undefined): Fence | undefined {
-    return this.#known.asks(report);
+  /** The updater has a new word. */
+  wake(): void {
+    for (const wake of this.#wakers) wake();
   }
 
-  brings(order: Order): void {
-    this.#known.brings(order.fence);
-    const { accepted } = this.#machine;
-    if (!judgeOrder(accepted && { ...accepted, isBusy: false }, order.fence).accept) return;
-    this.#carried = order;
-    this.#courier.bring(order, () => {
-      this.#carried = undefined;
-      this.#known.lost();
+  start(): void {
+    if (this.#process || !this.#machine.isUp || this.#machine.isDead) return;
+    const { scheduler, random, controllers } = this.#world;
+    const { id } = this.#machine;
+    const process = new AbortController();
+    this.#process = process;
+    const { signal } = process;
+    const ids = controllers.map((controller) => controller.id);
+    const from = random.below(ids.length);
+    const common = {
+      from: `${id}*`,
+      role: "node",
+      id,
+      isPatient: false,
+      // A deployment writes its configuration anew, and with it whom it asks first.
+      controllers: [...ids.slice(from), ...ids.slice(0, from)],
+      signal,
+      onAnswered: (answer: Answer) => this.#answered(answer),
+      onArrived: (answer: Answer, isAwaited: boolean) => this.#arrived(answer, isAwaited),
+    } as const;
+    const patient = askControllers(this.#world, { ...common, timeoutMs: 15_000 });
+    const updates = followWhileConcerned({ signal, log: silent }, (either) => this.#follow(patient, either));
+    const agent = new Agent({
+      config,
+      controllers: askControllers(this.#world, { ...common, timeoutMs: 5_000 }),
+      credentials,
+      renewer,
+      revocations,
+      signal,
+      log: silent,
+      clock: () => epochMs + scheduler.now,
+      random: () => random.next(),
+      version: versionOf(this.#machine.present),
+      nodeId: id,
+      statusFile: "status.json",
+      onCredentials: () => undefined,
+      onRevoked: () => undefined,
+      onConcerned: updates.concern,
+      machine: {
+        sleep: (ms, either) => scheduler.sleep(ms, either),
+        gatherFacts: () => Promise.resolve(factsOf(this.#world.member(id), this.#machine.present)),
+        readUsage: () => Promise.resolve({ load: 0, memoryUsed: 0 }),
+        addressTowards: () => Promise.resolve("192.0.2.1"),
+        writeStatus: ({ state }) => {
+          // The updater reads there that a controller was reached.
+          if (state === "running" && !signal.aborted) {
+            this.#machine.spoke();
+            this.#world.nodes.spoke(this.#machine);
+          }
+          return Promise.resolve();
+        },
+      },
+    });
+    agent.live().catch((error: unknown) => this.#world.note(`the agent of ${id}: ${(error as Error).stack}`));
+  }
+
+  #follow(controllers: Controllers, signal: AbortSignal): Promise<void> {
+    const machine = this.#machine;
+    const courier = this.#openCourier(signal);
+    return followOrders({
+      nodeId: machine.id,
+      readReport: () => Promise.resolve(machine.report()),
+      readAccepted: () => Promise.resolve(machine.accepted),
+      watch: (either) => this.#watch(either),
+      exchange: (said, either) => {
+        if (!this.#carried && !machine.isAtWork) this.#world.checks.asked(machine, said.known);
+        return controllers.ask((client) => client.call("exchangeUpdate", said, { signal: either }));
+      },
+      courier: {
+        ...courier,
+        bring: (order, onLost) => {
+          this.#carried = order;
+          courier.bring(order, () => {
+            this.#carried = undefined;
+            onLost();
+          });
+        },
+      },
+      sleep: (ms, either) => this.#world.scheduler.sleep(ms, either),
+      signal,
+      log: silent,
     });
   }
 
-  #begin(): Courier {
-    const { random, scheduler, swarm } = this.#world;
-    const { signal } = this.#process;
-    const sleep = (ms: number, either: AbortSignal): Promise<undefined> =>
-      new Promise((resolve, reject) => {
-        scheduler.after(ms, () => resolve(undefined));
-        either.addEventListener("abort", () => reject(either.reason as Error), { once: true });
+  async *#watch(signal: AbortSignal): AsyncGenerator<void> {
+    while (!signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          this.#wakers.delete(wake);
+          signal.removeEventListener("abort", wake);
+          resolve();
+        };
+        this.#wakers.add(wake);
+        signal.addEventListener("abort", wake);
       });
+      if (!signal.aborted) yield;
+    }
+  }
+
+  #openCourier(signal: AbortSignal): Courier {
+    const { random, scheduler, swarm } = this.#world;
     return carryOrders({
       signal,
       log: silent,
-      sleep,
+      sleep: (ms, either) => scheduler.sleep(ms, either),
       dropBundles: () => Promise.resolve(),
-      fetch: (_, either) => sleep(random.between(100, 8_000), either),
+      fetch: async (_, either) => {
+        await scheduler.sleep(random.between(100, 8_000), either);
+        return undefined;
+      },
       write: async (order) => {
-        await sleep(random.between(1, 100), signal);
+        await scheduler.sleep(random.between(1, 100), signal);
         if (!this.#world.isHealed && random.chance(swarm.drop / 5)) throw new Error("no room");
         if (this.#carried?.fence === order.fence) this.#carried = undefined;
-        this.#take(order);
+        this.#machine.give(order);
       },
     });
   }
+
+  #answered(answer: Answer): void {
+    const order = orderIn(answer);
+    if (order) this.#world.orderSent(this.#machine.id, order);
+  }
+
+  /** What nobody waits for any more is as an order that lay in the updater's inbox for long. */
+  #arrived(answer: Answer, isAwaited: boolean): boolean {
+    if (!this.#machine.isUp) return true;
+    const order = orderIn(answer);
+    if (order && !isAwaited && !this.#machine.hasOrder) this.#machine.give(order);
+    return !isAwaited;
+  }
+}
+
+function orderIn(answer: Answer): Order | undefined {
+  return "reply" in answer ? (answer.reply as { readonly order?: Order }).order : undefined;
 }

@@ -1,6 +1,7 @@
-import type { UpdateView } from "#api/update-schemas.ts";
-import { KcoreError } from "#errors/problem.ts";
+import type { ApiClient } from "#api/client.ts";
+import { askUpdates, callForUpdate } from "../../../src/cli/update/ask-updates.ts";
 import { attendTo, type AttendPorts, type Attendant } from "../../../src/cli/update/attend.ts";
+import { endpointOf } from "./client.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** A hook of a node, and the row that it is asked for by. */
@@ -14,10 +15,6 @@ export interface Task {
 }
 
 type Asked = Parameters<AttendPorts["carryOut"]>[0];
-
-const bastion = "b";
-/** An answer that a controller has not confirmed by then is lost, ms. */
-const patience = 4_000;
 
 /**
  * The process on the bastion that attends to one update: the product's own, which asks controllers over the simulated network and whose hooks take
@@ -53,23 +50,12 @@ export class SimAttendant {
       });
     return attendTo({
       carryOut: (asked) => this.#carryOut(asked, after),
-      answer: (said) =>
-        new Promise<void>((resolve, reject) => {
-          const { random, controllers } = this.#world;
-          const controller = random.pick(controllers);
-          const refuse = (code: "UPDATE_NOT_ASKED" | "API_UNREACHABLE"): void =>
-            reject(new KcoreError({ code, message: "" }));
-          this.#world.send(bastion, controller.id, () =>
-            controller.answer(this.#name, said, (isTaken) =>
-              this.#world.send(controller.id, bastion, () => {
-                if (boot !== this.#boot) return;
-                if (isTaken) resolve();
-                else refuse("UPDATE_NOT_ASKED");
-              }),
-            ),
-          );
-          after(patience, () => refuse("API_UNREACHABLE"));
-        }),
+      answer: async (said) => {
+        const { random, swarm, isHealed } = this.#world;
+        if (swarm.lateAnswers && !isHealed)
+          await new Promise<void>((resolve) => after(random.between(0, 30_000), resolve));
+        return this.#ask((client) => client.call("answerHook", said, { id: this.#name }), boot);
+      },
       mostAtOnce: ({ spec }) => spec.strategy.maxUnavailable,
       sleep: (ms, signal) =>
         new Promise<void>((resolve, reject) => {
@@ -92,6 +78,8 @@ export class SimAttendant {
     const ms = !isHealed && random.chance(0.1) ? random.between(20_000, 90_000) : random.between(500, 15_000);
     const ok = ms < limit && (isHealed || !random.chance(swarm.badHooks));
     hooks.begun(this.#name, task);
+    if (swarm.lateAnswers && !isHealed && random.chance(0.3))
+      after(random.between(0, ms), () => this.#world.operator.takeOverAny(this.#name));
     return new Promise((resolve, reject) => {
       after(Math.min(ms, limit), () => {
         if (signal.aborted) return;
@@ -106,14 +94,23 @@ export class SimAttendant {
   look(): void {
     if (!this.#isUp || !this.#world.begun.has(this.#name)) return;
     const question = ++this.#question;
-    const boot = this.#boot;
-    const controller = this.#world.random.pick(this.#world.controllers);
-    this.#world.send(bastion, controller.id, () => {
-      const view: UpdateView | undefined = controller.updateView(this.#name);
-      if (!view) return;
-      this.#world.send(controller.id, bastion, () => {
-        if (question === this.#question && boot === this.#boot) this.#attendant.look(view);
-      });
+    this.#ask((client) => callForUpdate(client, this.#name), this.#boot).then(
+      (view) => {
+        if (question === this.#question) this.#attendant.look(view);
+      },
+      () => undefined,
+    );
+  }
+
+  /** Nothing comes of it when the process that asks has died. */
+  #ask<Reply>(work: (client: ApiClient) => Promise<Reply>, boot: number): Promise<Reply> {
+    const endpoints = [endpointOf(this.#world.random.pick(this.#world.controllers).id)];
+    const asked = askUpdates(this.#world.operator.cluster, work, { endpoints });
+    return new Promise((resolve, reject) => {
+      asked.then(
+        (reply) => boot === this.#boot && resolve(reply),
+        (error: Error) => boot === this.#boot && reject(error),
+      );
     });
   }
 }

@@ -3,7 +3,7 @@ import { fenceOf, stepOf } from "#rollout/order.ts";
 import type { Fence, NodePhase, Row } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
 import { undisturbed } from "./swarm.ts";
-import { parseSpec, sign } from "./targets.ts";
+import { bundleOf, parseSpec, sign } from "./targets.ts";
 import { RolloutWorld } from "./world.ts";
 
 const ordered = { epoch: 1, owner: "c1", generation: 1, seq: 4 };
@@ -12,7 +12,10 @@ const rowIn = (phase: NodePhase): Row => ({ ...ordered, phase, since: 0 });
 const orderOf = (name: string, row: Row) => ({
   fence: fenceOf(name, row),
   step: stepOf(row.phase),
-  signed: sign(name, `${name}1`, parseSpec({ target: {}, selector: { allNodes: true } }), 0).signed,
+  signed: sign(
+    { name, spec: parseSpec({ target: {}, selector: { allNodes: true } }), bundle: bundleOf(`${name}1`) },
+    0,
+  ),
 });
 
 /** w2 takes what was written for it. */
@@ -29,8 +32,11 @@ async function takeDown(from: NodePhase, to: NodePhase, taken: Omit<Fence, "name
   const controller = world.controller("c1");
   const progress = { ...ordered, phase: "rolling_out", since: 0, waves: [["w2"]], started: ["w2"], canaries: 0 };
   await world.found();
-  controller.apply("u", { version: "u1", spec: parseSpec({ target: {}, selector: {} }) });
+  const signed = sign({ name: "u", spec: parseSpec({ target: {}, selector: {} }), bundle: bundleOf("u1") }, 0);
+  const head = { generation: 1, signed, hash: "", createdAt: "", updatedAt: "", by: "operator" };
   controller.write([
+    ["update/u/head", head],
+    ["update/u/owner", { epoch: 1, owner: "c1" }],
     ["update/u/progress", progress],
     ["update/u/node/w2", rowIn(from)],
   ]);
@@ -108,5 +114,37 @@ describe("the check of orders", () => {
     const world = quiet();
     world.machine("w2").give(orderOf("u", row("preparing", 1)));
     expect(await found(world.run(10_000))).to.include("(f) w2 took order 1 of c1");
+  });
+});
+
+describe("the checks of what a controller writes", () => {
+  const answer = { generation: 1, seq: 4, epoch: 1, owner: "c1" };
+  /** The bastion's drain for an order of this epoch was done; a controller notes it so, or as failed, for that of epoch 1. */
+  const noted =
+    (epoch: number, ok = true) =>
+    () => {
+      const world = new RolloutWorld(1, { ...undisturbed, hooks: true });
+      world.hooks.ended("u", { ...answer, epoch, id: "w2", hook: "drain" }, true);
+      world.checks.committing(world.controller("c1"), [["update/u/hook/w2/drain", { ...answer, ok }]]);
+    };
+
+  it("find an answer that no bastion gave, or that it gave to another order", () => {
+    expect(noted(1)).not.to.throw();
+    expect(noted(2)).to.throw(Violation, "(q) c1 notes drain of w2 for order 4 of c1 in epoch 1 of u as done");
+    expect(noted(1, false)).to.throw(Violation, "as failed, as no bastion said");
+  });
+
+  it("find a manifest that another controller than the owner takes", async () => {
+    const world = new RolloutWorld(1, undisturbed);
+    await world.found();
+    const signed = sign({ name: "u", spec: parseSpec({ target: {}, selector: {} }), bundle: bundleOf("u1") }, 0);
+    const head = { generation: 1, signed, hash: "", createdAt: "", updatedAt: "", by: "operator" };
+    world.controller("c1").write([
+      ["update/u/head", head],
+      ["update/u/owner", { epoch: 1, owner: "c2" }],
+    ]);
+    await world.scheduler.runUntil(5_000);
+    const take = () => world.checks.committing(world.controller("c1"), [["update/u/head", { ...head, generation: 2 }]]);
+    expect(take).to.throw(Violation, "(r) c1 takes a manifest of u, which c2 owns");
   });
 });

@@ -1,5 +1,5 @@
 import { fenceOf, stepOf, type Order, type OrderStep } from "#rollout/order.ts";
-import type { Fence, Progress, Row } from "#rollout/records.ts";
+import type { Fence, HookAnswer, Progress, Row } from "#rollout/records.ts";
 import { staleAfter, type Changes, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
@@ -115,14 +115,26 @@ export class Checks {
   /** What a controller is about to write, as owner. */
   committing(controller: SimController, changes: Changes): void {
     for (const [key, value] of changes) {
-      const [, name = "", what = "", id = ""] = key.split("/");
+      const [, name = "", what = "", id = "", hook = ""] = key.split("/");
       if (what === "owner") this.#owned(name, value as { epoch: number; owner: string; forced?: boolean });
+      if (what === "head") this.#applied(controller, name);
+      if (what === "hook") {
+        const hookName = decodeURIComponent(hook);
+        this.#world.hooks.answered(controller, { name, id, hook: hookName, answer: value as HookAnswer });
+      }
       if (what !== "node") continue;
       const row = value as Row;
       this.#ordered(controller, name, id, row);
       this.#world.hooks.committing(controller, { name, id, before: controller.of(name).rows.get(id), row });
       this.#durable.add(orderOf(id, stepOf(row.phase), fenceOf(name, row)));
     }
+  }
+
+  /** (r) A manifest is taken by the owner of its update, as far as that controller knows. */
+  #applied(controller: SimController, name: string): void {
+    const { owner } = controller.of(name);
+    if (owner && owner.owner !== controller.id)
+      this.#world.violate(`(r) ${controller.id} takes a manifest of ${name}, which ${owner.owner} owns`);
   }
 
   /** (a) An epoch that nobody forced has one owner. */

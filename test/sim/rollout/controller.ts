@@ -1,28 +1,29 @@
 import type { LogFields } from "#api/log.ts";
-import type { UpdateView } from "#api/update-schemas.ts";
 import { manageControllers } from "#controller/cluster/controllers.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness, type Liveness } from "#controller/cluster/node-lives.ts";
-import { readRecords, type Records, type Wish } from "#controller/cluster/records.ts";
+import { watchLiveness } from "#controller/cluster/node-lives.ts";
+import { manageNodes, type NodesOptions } from "#controller/cluster/nodes.ts";
+import { readRecords, type Records } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
-import { isContested, isKnown, isSecret, keys, mergeKindOf, type Registered } from "#controller/cluster/registers.ts";
+import { isContested, isKnown, isSecret, mergeKindOf } from "#controller/cluster/registers.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
 import { WriteRefused, type Replica } from "#controller/replica/replica.ts";
 import { controllerOf } from "#controller/replica/registered-controllers.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
-import { watchMajority, type Majority } from "#controller/updates/majority.ts";
+import type { BundleStore } from "#controller/updates/bundles.ts";
+import { watchMajority } from "#controller/updates/majority.ts";
 import { presentHash, viewOf } from "#controller/updates/owner-loop.ts";
 import { knowNodes } from "#controller/updates/rollout-nodes.ts";
 import { indexUpdates, targetOf, type UpdateIndex, type UpdateRecords } from "#controller/updates/update-records.ts";
 import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
-import { hasEnded, type HookAnswer, type Owner, type Progress, type Report, type Row } from "#rollout/records.ts";
-import type { WishAction } from "#rollout/records.ts";
-import type { UpdateSpec } from "#rollout/spec.ts";
+import type { HookAnswer, Owner, Progress, Report, Row, WishAction } from "#rollout/records.ts";
 import type { RolloutView } from "#rollout/view.ts";
 import type { Endpoint } from "../network.ts";
+import { endpointOf } from "./client.ts";
 import { RolloutDisk } from "./disk.ts";
-import { cluster, epochMs, sign } from "./targets.ts";
+import { handleRequests, type Answer, type Request } from "./requests.ts";
+import { bundleOf, cluster, epochMs } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
 export const names = ["u", "v"] as const;
@@ -65,17 +66,20 @@ function heldOf(update: UpdateRecords | undefined): Held {
   return known;
 }
 
-const certificates = { isRevoked: () => false } as unknown as Certificates;
+const certificates = {
+  isRevoked: () => false,
+  isOfNode: () => true,
+  wishesToSupersede: () => [],
+} as unknown as Certificates;
 
 /** The process of a controller: the product's own, around one replica. */
 interface Process {
   readonly replica: Replica;
   readonly records: Records;
   readonly index: UpdateIndex;
-  readonly liveness: Liveness;
-  readonly majority: Majority;
   readonly updates: Updates;
   readonly parts: UpdatesParts;
+  readonly handle: (request: Request) => unknown;
 }
 
 /** A controller: the product's own code on a simulated clock, timers, network and disk. The disk outlives each process. */
@@ -204,9 +208,9 @@ export class SimController implements Endpoint {
     const majority = watchMajority(controllers, mono);
     const index = indexUpdates(records);
     const parts: UpdatesParts = {
-      cluster,
+      verify: ({ statement }) => JSON.parse(statement) as unknown,
       index,
-      bundles: { list: () => Promise.resolve([]) } as unknown as UpdatesParts["bundles"],
+      bundles: { list: () => Promise.resolve([{ ...bundleOf(""), held: 1, whole: true }]) } as unknown as BundleStore,
       credentials: () => {
         throw new Error("nothing is fetched here");
       },
@@ -220,14 +224,27 @@ export class SimController implements Endpoint {
       names: { find: (id) => id },
       majority,
       members: controllers.ids,
-      rootPem: () => "",
-      endpointOf: () => undefined,
+      endpointOf,
       isHeard: () => true,
       audit: { record: () => undefined },
       log: { info: () => undefined, warn: this.#warn, error: this.#warn },
       clock,
     };
-    return { replica, records, index, liveness, majority, updates: manageUpdates(parts), parts };
+    const updates = manageUpdates(parts);
+    const nodes = manageNodes({
+      records,
+      certificates,
+      rejects: { of: () => [] } as unknown as NodesOptions["rejects"],
+      liveness,
+      names: {} as NodesOptions["names"],
+      controllerId: this.id,
+      isManual: () => false,
+      endpoints: () => [],
+      clock,
+    });
+    const { log } = parts;
+    const handle = handleRequests({ controllerId: this.id, records, nodes, controllers, updates, log, clock });
+    return { replica, records, index, updates, parts, handle };
   }
 
   #oncePerEvent<Value>(read: () => Value): () => Value {
@@ -274,27 +291,18 @@ export class SimController implements Endpoint {
     if (error !== undefined && !isRefusal) this.#world.note(`${this.id} logs: ${message}: ${JSON.stringify(error)}`);
   };
 
-  /** A node's heartbeat, with its word. */
-  exchanged(
-    id: string,
-    {
-      report,
-      known,
-      version,
-    }: { readonly report?: Report; readonly known?: Report["fence"]; readonly version: string },
-    answer: (order: Awaited<ReturnType<Updates["exchange"]>>["order"]) => void,
-  ): void {
+  /** Answers a request; none that its process did not live to answer. */
+  serve(request: Request, answer: (answer: Answer) => void): void {
     const boot = this.#boot;
-    this.#do(async ({ liveness, records, updates }) => {
-      liveness.hear(id);
-      const told = records.value("reg", keys.node(id).reg);
-      if (told && told.version !== version)
-        await records.put([{ key: keys.node(id).reg, value: { ...told, version } }]);
-      if (this.#boot !== boot) return;
-      if (!updates.concerns(id)) return answer(undefined);
-      const said = { nodeId: id, ...(report && { report }), ...(known && { known }) };
-      const { order } = await updates.exchange(id, said);
-      if (this.#boot === boot) answer(order);
+    this.#do(async ({ handle }) => {
+      let answered: Answer;
+      try {
+        answered = { reply: await handle(request) };
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        answered = { refused: error };
+      }
+      if (this.#boot === boot) answer(answered);
     });
   }
 
@@ -318,32 +326,6 @@ export class SimController implements Endpoint {
     return generation;
   }
 
-  /** Whether it would take a manifest: as its owner, when the one before is done with. */
-  mayApply(name: string): boolean {
-    const { owner, progress, head } = this.of(name);
-    const isEnded = progress !== undefined && progress.generation === head?.generation && hasEnded(progress.phase);
-    const isFree = owner === undefined || (owner.owner === this.id && isEnded);
-    return this.isUp && isFree && this.#process?.majority.isHeld() === true;
-  }
-
-  apply(name: string, { version, spec }: { readonly version: string; readonly spec: UpdateSpec }): void {
-    this.#do(({ records, index }) => {
-      const update = index.read(name);
-      const generation = (update?.head.value.generation ?? 0) + 1;
-      const at = new Date(this.wall).toISOString();
-      const of = keys.update(name);
-      const value = {
-        generation,
-        ...sign(name, version, spec, this.#world.scheduler.now),
-        createdAt: at,
-        updatedAt: at,
-        by: "operator",
-      };
-      const owner: Wish = { key: of.owner, value: { epoch: 1, owner: this.id }, isFree: true };
-      return records.write([{ key: of.head, value }, ...(update ? [] : [owner])], update?.head.dot ?? "absent");
-    });
-  }
-
   /** Whatever somebody in its place would write. */
   write(changes: Changes): void {
     this.#do(({ records }) => records.write(changes.map(([key, value]) => ({ key, value }))));
@@ -355,74 +337,6 @@ export class SimController implements Endpoint {
     const update = index?.read(name);
     return update && parts && viewOf(update, knowNodes(parts), parts, this.wall);
   }
-
-  /** The update as an operator, or the bastion, gets it to see. */
-  updateView(name: string): UpdateView | undefined {
-    let view: UpdateView | undefined;
-    this.#do(({ updates }) => {
-      // Its manifest was read with all that it leaves out.
-      view = updates.get(name) as UpdateView;
-      return undefined;
-    });
-    return view;
-  }
-
-  /** What the bastion says of a hook; whether it is taken. */
-  answer(name: string, said: Parameters<Updates["answerHook"]>[1], ended: (isTaken: boolean) => void): void {
-    const boot = this.#boot;
-    const end = (isTaken: boolean): void => {
-      if (this.#boot === boot) ended(isTaken);
-    };
-    this.#do(async ({ updates }) => {
-      try {
-        await updates.answerHook(name, said);
-      } catch (error) {
-        this.#judge(error);
-        return end(false);
-      }
-      end(true);
-    });
-  }
 }
 
 const never = new Promise<void>(() => undefined);
-
-/** The journal of a controller in the cluster as it begins: its members, and its nodes, all of them approved. */
-export async function foundingOf(
-  controllers: readonly string[],
-  members: readonly { readonly id: string; readonly dc: string; readonly version: string }[],
-): Promise<readonly JournalRecord[]> {
-  const replica = createReplica({
-    id: "founder",
-    cluster,
-    clock: { wall: () => epochMs, mono: () => 0 },
-    rng: () => 0.5,
-    timers: { after: () => () => undefined, soon: (run) => run() },
-    net: { dial: () => undefined },
-    journal: { append: () => Promise.resolve() },
-    recovered: [],
-    start: "found",
-    mergeKindOf,
-    isContested,
-    isKnown,
-    isSecret,
-  });
-  const at = new Date(epochMs).toISOString();
-  const told = { address: "192.0.2.1", roles: [], labels: {}, cpu: 1, memory: 1 };
-  const certificate = { key: "k", serial: "01", certificateExpires: at, registeredAt: at };
-  await replica.write([
-    ...controllers.flatMap((id) => [
-      { key: keys.controller(id).auth, value: { spki: id, dc: "", at } },
-      { key: keys.controller(id).version, value: { version: "", protocol: 3 } },
-    ]),
-    ...members.flatMap(({ id, dc, version }) => [
-      { key: keys.node(id).reg, value: { hostname: id, dc, version, ...told, ...certificate } satisfies Registered },
-      { key: keys.node(id).approval, value: { epoch: 0, state: "approved", by: "operator" } },
-    ]),
-  ]);
-  return [...replica.snapshot()].map((record) => {
-    if (record.t !== "meta") return record;
-    const { origin: _, storeId: __, ...meta } = record;
-    return meta;
-  });
-}

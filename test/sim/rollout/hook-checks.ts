@@ -1,5 +1,5 @@
 import type { Order } from "#rollout/order.ts";
-import type { Row } from "#rollout/records.ts";
+import type { HookAnswer, Row } from "#rollout/records.ts";
 import { isStuck } from "#rollout/hooks.ts";
 import type { Task } from "./attendant.ts";
 import type { SimController } from "./controller.ts";
@@ -11,6 +11,8 @@ export class HookChecks {
   readonly #world: RolloutWorld;
   /** What was done well, by whatever asked for it. */
   readonly #done = new Set<string>();
+  /** How each hook ended that was carried out, by what asked for it. */
+  readonly #ends = new Set<string>();
   /** Nodes that are without their work, wholly or in part, by update and node. */
   readonly #drained = new Set<string>();
 
@@ -34,6 +36,7 @@ export class HookChecks {
 
   ended(name: string, task: Task, isOk: boolean): void {
     this.#world.figures.hooks++;
+    this.#ends.add(`${rowKey(name, task.id, task, task.hook)} ${isOk}`);
     if (!isOk) {
       this.#world.figures.badHooks++;
       return;
@@ -42,6 +45,20 @@ export class HookChecks {
     if (hook === "drain") this.#done.add(`${name} ${id} ${generation} drain`);
     else this.#done.add(rowKey(name, id, task, hook));
     if (hook === "undrain") this.#drained.delete(`${name} ${id}`);
+  }
+
+  /**
+   * (q) An answer is noted for the row alone that the bastion was asked by, and as it was given; of two answers the first counts. A node at
+   * rest may be given its work back once more where that failed.
+   */
+  answered(controller: SimController, { name, id, hook, answer }: Answered): void {
+    const row = rowKey(name, id, answer, hook);
+    const told = `${hook} of ${id} for order ${answer.seq} of ${answer.owner} in epoch ${answer.epoch} of ${name}`;
+    if (!this.#ends.has(`${row} ${answer.ok}`))
+      this.#world.violate(`(q) ${controller.id} notes ${told} as ${answer.ok ? "done" : "failed"}, as no bastion said`);
+    const before = controller.of(name).answers.get(`${id}/${hook}`);
+    if (!before || rowKey(name, id, before, hook) !== row || before.ok === answer.ok) return;
+    if (before.ok || hook !== "undrain") this.#world.violate(`(q) ${controller.id} takes another answer to ${told}`);
   }
 
   /** (i) Nobody takes a node down that was not drained. */
@@ -85,6 +102,13 @@ export class HookChecks {
 }
 
 const gate = "gate web";
+
+interface Answered {
+  readonly name: string;
+  readonly id: string;
+  readonly hook: string;
+  readonly answer: HookAnswer;
+}
 
 interface Committed {
   readonly name: string;

@@ -22,6 +22,7 @@ export class Nemesis {
       this.#repeat(60_000, until, () =>
         this.#world.attendants.forEach((each) => each.crash(this.#world.random.between(500, 60_000))),
       );
+    this.#repeat(30_000, until, () => this.#world.killAgent(this.#world.random.pick(this.#world.machines).id));
     if (swarm.jumps) this.#repeat(50_000, until, () => this.#jump());
   }
 

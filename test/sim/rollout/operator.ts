@@ -1,18 +1,29 @@
-import type { WishAction } from "#rollout/records.ts";
+import type { Controllers } from "#api/ask.ts";
+import type { UpdateDraft } from "#api/update-schemas.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { hasEnded, type WishAction } from "#rollout/records.ts";
+import { signAndHandOver } from "../../../src/cli/update/hand-over.ts";
+import { planUpdate } from "../../../src/cli/update/prepare-update.ts";
+import { askControllers, endpointOf } from "./client.ts";
 import { names, type SimController } from "./controller.ts";
-import { parseSpec } from "./targets.ts";
+import { bundleOf, parseSpec, sign } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
+
+const asker = { from: "b", role: "operator", id: "ann", isPatient: true, timeoutMs: 5_000 } as const;
 
 /** The people: who applies, approves, cancels, takes back and takes over, at whichever controller they happen to ask. */
 export class Operator {
   readonly #world: RolloutWorld;
-  readonly #generations = new Map<string, number>();
+  /** The controllers, as the bastion asks them. */
+  readonly cluster: Controllers;
   readonly #targets = new Map<string, string>();
   #made = 0;
   readonly soakSeconds: number | undefined;
 
   constructor(world: RolloutWorld) {
     this.#world = world;
+    const controllers = world.controllers.map(({ id }) => id);
+    this.cluster = askControllers(world, { ...asker, controllers });
     this.soakSeconds = world.random.chance(0.5) ? 60 : undefined;
   }
 
@@ -23,8 +34,8 @@ export class Operator {
         if (!this.#world.isHealed) run();
       });
     };
-    scheduler.after(100, () => void this.#apply("u"));
-    if (swarm.second) sometime(0.5, () => void this.#apply("v"));
+    scheduler.after(100, () => void this.#applyFirst("u"));
+    if (swarm.second) sometime(0.5, () => void this.#applyFirst("v"));
     for (const name of names) {
       sometime(0.3, () => this.#approve(name));
       sometime(0.7, () => this.#promote(name));
@@ -62,14 +73,15 @@ export class Operator {
 
   /** The next manifest as soon as the one before is done with; at times nobody but its owner gets to know, and another takes over. */
   #applyNext(): void {
-    const { scheduler, random, isHealed, figures } = this.#world;
-    if (isHealed) return;
-    const before = this.#generation("u");
-    const owner = this.#apply("u");
-    scheduler.after(1_000, () => {
-      if (!owner || this.#generation("u") === before) return scheduler.after(1_000, () => this.#applyNext());
-      if (random.chance(0.4)) {
-        this.#world.nemesis.cutOff(owner, random.between(5_000, 100_000));
+    const { scheduler, random, figures, nemesis } = this.#world;
+    if (this.#world.isHealed) return;
+    const { progress, owner: present } = this.#world.ownerOf("u")?.of("u") ?? {};
+    const isAlone = progress !== undefined && hasEnded(progress.phase) && random.chance(0.4);
+    if (isAlone && present) nemesis.cutOff(present.owner, random.between(5_000, 100_000));
+    void this.#apply("u", random.chance(0.8)).then((owner) => {
+      if (this.#world.isHealed) return;
+      if (owner === undefined) return scheduler.after(2_000, () => this.#applyNext());
+      if (isAlone) {
         figures.takeovers++;
         random.pick(this.#world.controllers.filter(({ id }) => id !== owner)).takeOver("u", random.chance(0.3));
       }
@@ -87,28 +99,52 @@ export class Operator {
     return this.#world.random.pick(this.#world.controllers);
   }
 
-  /** Gives whom it was given to, if it is taken. */
-  #apply(name: string): string | undefined {
-    const { swarm, begun } = this.#world;
-    const isFirst = !begun.has(name);
-    const controller = isFirst ? this.#any() : this.#world.ownerOf(name);
-    if (!controller?.mayApply(name)) {
-      if (isFirst && !this.#world.isHealed) this.#world.scheduler.after(2_000, () => void this.#apply(name));
-      return undefined;
-    }
-    const generation = (this.#generations.get(name) ?? 0) + 1;
-    this.#generations.set(name, generation);
+  /** As `kcore update cluster apply` does it. Gives the owner when it was taken. */
+  async #apply(name: string, again = false, cluster = this.cluster): Promise<string | undefined> {
+    const { begun, scheduler } = this.#world;
     begun.add(name);
-    const { maxUnavailable, batchSize, strategy: type, withControllers } = swarm;
+    try {
+      const draft = this.#draft(name);
+      const prepared = { draft, bundle: undefined, ...(await planUpdate(cluster, draft, again)) };
+      // A controller that has not heard of it would own it as well.
+      if (cluster === this.cluster && !prepared.present) return undefined;
+      const signed = sign(draft, scheduler.now);
+      const options = { again, sign: () => Promise.resolve(signed) };
+      const { applied } = await signAndHandOver(cluster, prepared, options);
+      if (applied.result !== "unchanged") return this.#world.ownerOf(name)?.id;
+    } catch (error) {
+      if (!(error instanceof KcoreError)) this.#world.note(`apply failed: ${(error as Error).stack}`);
+    }
+    return undefined;
+  }
+
+  /** Applies it until a controller takes it: the same one, since another that has not heard of it would own it as well. */
+  async #applyFirst(name: string, cluster = this.#ask(this.cluster.current())): Promise<void> {
+    await this.#apply(name, false, cluster);
+    if (this.#generation(name) === 0 && !this.#world.isHealed)
+      this.#world.scheduler.after(2_000, () => void this.#applyFirst(name, cluster));
+  }
+
+  /** One controller alone: the first, unless told otherwise. */
+  #ask(endpoint?: string): Controllers {
+    const all = this.#world.controllers.map(({ id }) => id);
+    const controllers = endpoint === undefined ? all.slice(0, 1) : all.filter((id) => endpointOf(id) === endpoint);
+    return askControllers(this.#world, { ...asker, controllers });
+  }
+
+  #draft(name: string): UpdateDraft {
+    const { swarm, members, maxUnavailable, meant, random } = this.#world;
+    const { strategy: type, withControllers } = swarm;
+    const isFirst = this.#generation(name) === 0;
     const spec = parseSpec({
       target: {},
       selector: withControllers
         ? { allNodes: true }
-        : { nodeIds: this.#world.members.filter((each) => !each.isController).map(({ id }) => id) },
+        : { nodeIds: members.filter((each) => !each.isController).map(({ id }) => id) },
       strategy: {
         type,
         maxUnavailable,
-        batchSize,
+        batchSize: Math.min(swarm.batchSize, meant),
         ...(this.soakSeconds === undefined ? {} : { canary: { soakSeconds: this.soakSeconds } }),
       },
       drain: swarm.hooks
@@ -120,13 +156,11 @@ export class Operator {
             { name: "page", http: { url: "http://127.0.0.1/" }, withinSeconds: 5 },
           ]
         : [],
-      approvalPolicy: generation > 1 && this.#world.random.chance(0.4) ? "manual" : swarm.approval,
+      approvalPolicy: !isFirst && random.chance(0.4) ? "manual" : swarm.approval,
       rollback: { automatic: swarm.automatic },
       timeouts: { prepareSeconds: 120, activateSeconds: 120, rebootSeconds: 150, verifySeconds: 60 },
     });
-    const target = this.#targetOf(name);
-    controller.apply(name, { version: target, spec });
-    return controller.id;
+    return { name, spec, bundle: bundleOf(this.#targetOf(name)) };
   }
 
   /** Half of the time the same manifest once more. */
@@ -187,6 +221,12 @@ export class Operator {
       if (isForced) figures.forced++;
       this.#any().takeOver(name, isForced);
     }
+  }
+
+  takeOverAny(name: string): void {
+    if (this.#world.isHealed) return;
+    this.#world.figures.takeovers++;
+    this.#any().takeOver(name, false);
   }
 
   /** Somebody sees that the owner is gone. */

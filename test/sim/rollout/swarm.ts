@@ -22,6 +22,10 @@ export interface RolloutSwarm {
   /** The chance that what the bastion does fails. */
   readonly badHooks: number;
   readonly bastionCrashes: boolean;
+  /** Attendants of two machines do what an update asks for: the first answer counts. */
+  readonly twoBastions: boolean;
+  /** Others take over while a hook is carried out, and its answer comes late. */
+  readonly lateAnswers: boolean;
   readonly drop: number;
   readonly duplicate: number;
   readonly slow: number;
@@ -53,6 +57,7 @@ export const undisturbed: Partial<RolloutSwarm> = {
   crashes: false,
   nodeCrashes: false,
   bastionCrashes: false,
+  lateAnswers: false,
   switchesOff: false,
   jumps: false,
   slowNodes: false,
@@ -73,6 +78,7 @@ export const missing: Partial<RolloutSwarm> = {
   nodeCrashes: false,
   bad: 0,
   takeovers: 0,
+  lateAnswers: false,
   cancels: false,
   rollbacks: false,
   manifests: false,
@@ -81,7 +87,7 @@ export const missing: Partial<RolloutSwarm> = {
 
 export function drawRolloutSwarm(random: Random): RolloutSwarm {
   const sometimes = (share = 0.5): boolean => random.chance(share);
-  const drawn: RolloutSwarm = {
+  const drawn: Omit<RolloutSwarm, "lateAnswers"> = {
     controllers: 3 + random.below(3),
     workers: random.below(5),
     withControllers: sometimes(0.7),
@@ -96,6 +102,7 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     gates: sometimes(0.25),
     badHooks: sometimes() ? random.between(0, 0.3) : 0,
     bastionCrashes: sometimes(),
+    twoBastions: sometimes(0.3),
     drop: sometimes() ? random.between(0, 0.3) : 0,
     duplicate: sometimes() ? random.between(0, 0.2) : 0,
     slow: sometimes() ? random.between(0, 0.1) : 0,
@@ -114,5 +121,6 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     manifests: sometimes(0.3),
     second: sometimes(0.15),
   };
-  return sometimes(0.07) ? { ...drawn, ...missing } : drawn;
+  const lateAnswers = drawn.hooks && drawn.twoBastions;
+  return { ...drawn, lateAnswers, ...(sometimes(0.07) ? missing : {}) };
 }

@@ -1,8 +1,9 @@
+import type { UpdateDraft } from "#api/update-schemas.ts";
 import type { Bundle, SignedStatement, UpdateSpec } from "#rollout/spec.ts";
-import { hashOf } from "#controller/updates/update-records.ts";
 import { Statement, UpdateSpec as Spec } from "#rollout/spec.ts";
 
 export const cluster = "sim";
+/** The simulated time begins then, ms since 1970. */
 export const epochMs = 1_700_000_000_000;
 /** What each node runs in the beginning. */
 export const first = storePath("g0");
@@ -18,28 +19,17 @@ export function versionOf(path: string): string {
 
 export const parseSpec = (spec: object): UpdateSpec => Spec.parse(spec);
 
-function bundleOf(version: string): Bundle {
+/** A bundle that all controllers have. */
+export function bundleOf(version: string): Bundle {
   const path = storePath(version);
   return { sha256: "0".repeat(64), size: 1, storePath: path, narHash: `sha256:${"0".repeat(52)}`, version, arch: "x" };
 }
 
-/** A manifest as the bastion signs it, with an empty signature, `at` ms after all began: the simulator runs none of the code that checks signatures. */
-export function sign(
-  name: string,
-  version: string,
-  spec: UpdateSpec,
-  at: number,
-): { readonly signed: SignedStatement; readonly hash: string } {
-  const signedAt = new Date(epochMs + at).toISOString();
-  const said = Statement.parse({
-    kind: "ClusterUpdate",
-    cluster,
-    name,
-    spec,
-    bundle: bundleOf(version),
-    signedAt,
-  });
-  return { signed: { statement: JSON.stringify(said), signature: "", signer: "" }, hash: hashOf(said) };
+/** A manifest as the bastion signs it, with an empty signature: the simulator runs none of the code that checks signatures. */
+export function sign(draft: UpdateDraft, now: number): SignedStatement {
+  const signedAt = new Date(epochMs + now).toISOString();
+  const said = Statement.parse({ kind: "ClusterUpdate", cluster, ...draft, signedAt });
+  return { statement: JSON.stringify(said), signature: "", signer: "" };
 }
 
 const read = new Map<string, Statement>();

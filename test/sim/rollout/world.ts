@@ -6,14 +6,14 @@ import { Violation } from "../violation.ts";
 import { SimAgent } from "./agent.ts";
 import { SimAttendant } from "./attendant.ts";
 import { Checks } from "./checks.ts";
-import { foundingOf, names, SimController, type Changes } from "./controller.ts";
+import { names, SimController, type Changes } from "./controller.ts";
+import { foundingOf, type Member } from "./founding.ts";
 import { HookChecks } from "./hook-checks.ts";
 import { Machine, type MachineEvents } from "./machine.ts";
 import { Nemesis } from "./nemesis.ts";
 import { RolloutNetwork } from "./network.ts";
 import { NodeChecks } from "./node-checks.ts";
 import { Operator } from "./operator.ts";
-import { first, versionOf } from "./targets.ts";
 import { atEnd, Undone, whyNotSettled } from "./settled.ts";
 import { drawRolloutSwarm, type RolloutSwarm } from "./swarm.ts";
 
@@ -24,12 +24,6 @@ export interface Kill {
   readonly remedy: "restart" | "takeover";
 }
 
-export interface Member {
-  readonly id: string;
-  readonly dc: string;
-  readonly isController: boolean;
-}
-
 /** Controllers, nodes, the network between them, and what happens to all of them. One seed decides everything. */
 export class RolloutWorld {
   readonly scheduler = new Scheduler();
@@ -38,7 +32,7 @@ export class RolloutWorld {
   readonly checks = new Checks(this);
   readonly hooks = new HookChecks(this);
   readonly nodes = new NodeChecks(this);
-  readonly attendants = names.map((name) => new SimAttendant(this, name));
+  readonly attendants: readonly SimAttendant[];
   readonly network: RolloutNetwork;
   readonly nemesis = new Nemesis(this);
   readonly operator: Operator;
@@ -72,9 +66,7 @@ export class RolloutWorld {
   readonly #kill: Kill | undefined;
   #violation: Violation | undefined;
   readonly #agents: ReadonlyMap<string, SimAgent>;
-  readonly #brought = new WeakSet<Order>();
-  readonly #attached = new Map<string, string>();
-  readonly #heardBy = new Map<string, number>();
+  #isBegun = false;
   isHealed = false;
   writes = 0;
 
@@ -109,7 +101,7 @@ export class RolloutWorld {
         const report = machine.report();
         if (report) this.nodes.said(machine, report);
         if (report?.state === "failed" && before?.state !== "failed") this.figures.failures++;
-        scheduler.after(random.between(10, 300), () => this.#exchange(machine));
+        scheduler.after(random.between(10, 300), () => this.#agent(machine.id).wake());
       },
       broke: (machine, error) =>
         this.note(`${machine.id} failed: ${error instanceof Error ? error.stack : String(error)}`),
@@ -117,14 +109,19 @@ export class RolloutWorld {
     this.machines = this.members.map(
       ({ id, dc }) => new Machine({ id, dc, scheduler, random, swarm: this.swarm, events }),
     );
-    this.#agents = new Map(
-      this.machines.map((machine) => [machine.id, new SimAgent(this, machine, (order) => machine.give(order))]),
-    );
+    this.#agents = new Map(this.machines.map((machine) => [machine.id, new SimAgent(this, machine)]));
     this.operator = new Operator(this);
+    const bastions = this.swarm.twoBastions ? [...names, ...names] : names;
+    this.attendants = bastions.map((name) => new SimAttendant(this, name));
+  }
+
+  /** How many nodes the updates mean. */
+  get meant(): number {
+    return this.members.filter(({ id }) => this.isSelected(id)).length;
   }
 
   get maxUnavailable(): number {
-    return this.swarm.maxUnavailable;
+    return Math.min(this.swarm.maxUnavailable, this.meant);
   }
 
   isController(id: string): boolean {
@@ -144,6 +141,10 @@ export class RolloutWorld {
     return this.controllers.find((controller) => controller.of(name).owner?.owner === controller.id);
   }
 
+  member(id: string): Member {
+    return this.members.find((member) => member.id === id) as Member;
+  }
+
   machine(id: string): Machine {
     return this.machines.find((machine) => machine.id === id) as Machine;
   }
@@ -157,6 +158,7 @@ export class RolloutWorld {
     else this.#isDown.add(id);
     if (machine.isDead) this.figures.deaths++;
     if (!isUp) this.#agent(id).die();
+    else if (this.#isBegun) this.#startAgent(id, 300);
     if (!this.isController(id)) return;
     const controller = this.controller(id);
     if (!isUp) controller.kill();
@@ -211,66 +213,33 @@ export class RolloutWorld {
     this.network.send(from, to, run);
   }
 
-  /** An order to a node; it is on its way until it arrives the last time or is lost. */
-  #handOver(from: string, id: string, order: Order): void {
+  /** An order to a node is on its way until it arrives the last time or is lost. */
+  orderSent(id: string, order: Order): void {
     const list = this.underWay.get(id) ?? [];
     this.underWay.set(id, list);
     list.push(order);
     this.checks.orderSent(id, order);
     this.scheduler.after(55_000, () => list.splice(list.indexOf(order), 1));
-    this.send(from, `${id}*`, () => this.#arrived(id, from, order));
   }
 
-  #arrived(id: string, from: string, order?: Order): void {
-    const machine = this.machine(id);
-    if (!machine.isUp) return;
-    this.#heardBy.set(id, this.scheduler.now);
-    this.#attached.set(id, from);
-    machine.spoke();
-    this.nodes.spoke(machine);
-    if (!order) return;
-    // An answer comes once; what comes again is as an order that lay in the inbox for long.
-    if (this.#brought.has(order)) {
-      if (!machine.hasOrder) machine.give(order);
-      return;
-    }
-    this.#brought.add(order);
-    this.#agent(id).brings(order);
+  /** kill -9; systemd starts it again. */
+  killAgent(id: string): void {
+    this.#agent(id).die();
+    this.#startAgent(id, 3_000);
+  }
+
+  #startAgent(id: string, mostMs: number): void {
+    const agent = this.#agent(id);
+    if (!agent.isRunning) this.scheduler.after(this.random.between(10, mostMs), () => agent.start());
   }
 
   #agent(id: string): SimAgent {
     return this.#agents.get(id) as SimAgent;
   }
 
-  /** A node's heartbeat to its controller; to another when that one does not answer. */
-  #exchange(machine: Machine): void {
-    if (!machine.isUp) return;
-    const { id } = machine;
-    const isSilent = this.scheduler.now - (this.#heardBy.get(id) ?? -Infinity) > 12_000;
-    const to =
-      isSilent || this.random.chance(0.02) ? this.random.pick(this.controllers).id : (this.#attached.get(id) ?? "c1");
-    this.#attached.set(id, to);
-    const report = machine.report();
-    const version = versionOf(machine.present);
-    const agent = this.#agent(id);
-    const known = agent.asks(report);
-    if (!agent.isCarrying && !machine.isAtWork) this.checks.asked(machine, known);
-    this.send(`${id}*`, to, () => {
-      const controller = this.controller(to);
-      controller.exchanged(id, { version, ...(report && { report }), ...(known && { known }) }, (order) => {
-        if (order) this.#handOver(to, id, order);
-        else this.send(to, `${id}*`, () => this.#arrived(id, to));
-      });
-    });
-  }
-
   /** A cluster of these controllers and nodes, which nothing has happened to. */
   async found(): Promise<void> {
-    const version = versionOf(first);
-    const records = await foundingOf(
-      this.controllers.map(({ id }) => id),
-      this.members.map(({ id, dc }) => ({ id, dc, version })),
-    );
+    const records = await foundingOf(this.members);
     for (const controller of this.controllers) {
       controller.disk.records.push(...records);
       controller.start();
@@ -280,7 +249,8 @@ export class RolloutWorld {
   /** Everything begins: heartbeats, faults, and the first manifest. */
   async disturb(): Promise<void> {
     const until = this.swarm.duration;
-    for (const machine of this.machines) this.#every(6_000, () => this.#exchange(machine));
+    this.#isBegun = true;
+    for (const { id } of this.machines) this.#startAgent(id, 6_000);
     if (this.swarm.hooks || this.swarm.gates)
       for (const attendant of this.attendants) this.#every(3_000, () => attendant.look());
     this.nemesis.begin(until);

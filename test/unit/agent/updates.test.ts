@@ -1,7 +1,8 @@
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { followUpdates, type NodeUpdates } from "#agent/updates.ts";
+import type { NodeUpdates } from "#agent/follow-orders.ts";
+import { followUpdates } from "#agent/updates.ts";
 import type { Controllers } from "#api/ask.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
 import type { Order } from "#rollout/order.ts";

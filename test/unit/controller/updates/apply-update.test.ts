@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { applyUpdate, type ApplyParts } from "#controller/updates/apply-update.ts";
+import { applyUpdate, type ApplyParts, type Verify } from "#controller/updates/apply-update.ts";
+import { verifyStatement } from "#pki/statement.ts";
 import { bundleOf } from "#support/update-world.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { createTestCluster, type TestCluster } from "#support/cluster.ts";
@@ -9,6 +10,7 @@ describe("an update that is applied", () => {
   let cluster: TestCluster;
   before(async () => (cluster = await createTestCluster()));
   after(() => cluster.remove());
+  const verify: Verify = (signed, now) => verifyStatement(signed, { ...cluster.authority, now });
 
   /** What comes of one that was just signed, at a controller whose clock is so far behind. */
   const apply = (behindMs: number): Promise<unknown> => {
@@ -16,8 +18,7 @@ describe("an update that is applied", () => {
       spec: { target: { version: "0.2.0" }, selector: { allNodes: true } },
     });
     const parts = {
-      cluster: cluster.authority.cluster,
-      rootPem: () => cluster.authority.rootPem,
+      verify,
       clock: () => Date.now() - behindMs,
       bundles: { list: () => Promise.resolve([]) },
       index: {
@@ -57,8 +58,7 @@ describe("an update that is applied", () => {
     const applyAs = (rev: string, { signed, parts, name = "spring" }: Applied = {}): Promise<unknown> => {
       const own: ApplyParts = {
         ...known.parts,
-        cluster: cluster.authority.cluster,
-        rootPem: () => cluster.authority.rootPem,
+        verify,
         clock: Date.now,
         bundles: { list: () => Promise.resolve([]) },
         ...parts,

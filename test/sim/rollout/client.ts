@@ -1,0 +1,91 @@
+import { askInTurn } from "#api/ask-in-turn.ts";
+import type { Controllers } from "#api/ask.ts";
+import { ApiRefusal, type ApiClient } from "#api/client.ts";
+import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { Answer } from "./requests.ts";
+import type { RolloutWorld } from "./world.ts";
+
+/** One end of the simulated network that asks controllers. */
+export interface Asker {
+  /** Its place in the network: `b`, the bastion, or `ID*`, a node. */
+  readonly from: string;
+  readonly role: "node" | "operator";
+  readonly id: string;
+  readonly timeoutMs: number;
+  readonly isPatient: boolean;
+  /** The controllers' ids, in the order in which they are tried. */
+  readonly controllers: readonly string[];
+  /** Ends with its process. */
+  readonly signal?: AbortSignal;
+  /** Told of each answer when a controller gives it. */
+  readonly onAnswered?: (answer: Answer) => void;
+  /** Told of each answer that comes, also of one that nobody waits for any more, or that comes twice. Whether it is to be dropped. */
+  readonly onArrived?: (answer: Answer, isAwaited: boolean) => boolean;
+}
+
+/** The controllers, asked in the product's own turns over the simulated network. */
+export function askControllers(world: RolloutWorld, asker: Asker): Controllers {
+  const { scheduler } = world;
+  const { controllers, signal, isPatient, timeoutMs } = asker;
+  return askInTurn(
+    { endpoints: controllers.map(endpointOf), isPatient, ...(signal && { signal }) },
+    {
+      connect: (endpoint, options) => connect(world, asker, parseEndpoint(endpoint), options.timeoutMs ?? timeoutMs),
+      monotonic: () => scheduler.now,
+      sleep: (ms, either) => scheduler.sleep(ms, either),
+    },
+  );
+}
+
+/** Where a controller of this id answers. */
+export function endpointOf(id: string): string {
+  return formatEndpoint({ host: id, port: 9090 });
+}
+
+function connect(world: RolloutWorld, asker: Asker, endpoint: Endpoint, timeoutMs: number): ApiClient {
+  const { from, role, id: caller, signal: always, onAnswered, onArrived } = asker;
+  const to = endpoint.host;
+  const call = (
+    method: string,
+    body: unknown,
+    { id = "", signal }: { readonly id?: string; readonly signal?: AbortSignal } = {},
+  ): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const stops = [always, signal].filter((stop) => stop !== undefined);
+      for (const stop of stops) stop.throwIfAborted();
+      let isAwaited = true;
+      const end = (settle: () => void): void => {
+        if (!isAwaited) return;
+        isAwaited = false;
+        for (const stop of stops) stop.removeEventListener("abort", stopped);
+        settle();
+      };
+      const stopped = (): void => end(() => reject(stops.find((stop) => stop.aborted)?.reason as Error));
+      for (const stop of stops) stop.addEventListener("abort", stopped);
+      world.scheduler.after(timeoutMs, () => end(() => reject(unreachable(to))));
+      const arrive = (answer: Answer): void => {
+        if (onArrived?.(answer, isAwaited) === true) return;
+        end(() => ("reply" in answer ? resolve(answer.reply) : reject(refusalOf(endpoint, answer))));
+      };
+      world.send(from, to, () =>
+        world.controller(to).serve({ method, id, body, role, caller }, (answer) => {
+          onAnswered?.(answer);
+          world.send(to, from, () => arrive(answer));
+        }),
+      );
+    });
+  const unknown = (): never => {
+    throw new Error("no answer goes on here");
+  };
+  return { endpoint, call: call as ApiClient["call"], open: unknown, close: () => undefined };
+}
+
+function unreachable(controller: string): KcoreError {
+  return new KcoreError({ code: "API_UNREACHABLE", message: `no answer of ${controller}` });
+}
+
+function refusalOf(endpoint: Endpoint, { refused }: Extract<Answer, { readonly refused: unknown }>): ApiRefusal {
+  const { code, message, hint, detail } = refused.toRefusal();
+  return new ApiRefusal(endpoint, refused.status, { code, message, hint, detail });
+}

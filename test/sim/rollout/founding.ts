@@ -1,0 +1,61 @@
+import type { Facts } from "#agent/facts.ts";
+import { keys, isContested, isKnown, isSecret, mergeKindOf, type Registered } from "#controller/cluster/registers.ts";
+import { createReplica } from "#controller/replica/create-replica.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
+import { neverExpires } from "./requests.ts";
+import { cluster, epochMs, first, versionOf } from "./targets.ts";
+
+export interface Member {
+  readonly id: string;
+  readonly dc: string;
+  readonly isController: boolean;
+}
+
+/** What a node that runs this tells of itself. */
+export function factsOf({ id, dc }: Member, present: string) {
+  const machine = { hostname: id, dc, roles: [], labels: {}, cpu: 1, memory: 1 };
+  const runtime = { id: present, canUpdate: true };
+  return { nodeId: id, ...machine, version: versionOf(present), runtime } satisfies Facts;
+}
+
+/** The journal of a controller in the cluster as it begins: its members, and its nodes, all of them approved. */
+export async function foundingOf(members: readonly Member[]): Promise<readonly JournalRecord[]> {
+  const replica = createReplica({
+    id: "founder",
+    cluster,
+    clock: { wall: () => epochMs, mono: () => 0 },
+    rng: () => 0.5,
+    timers: { after: () => () => undefined, soon: (run) => run() },
+    net: { dial: () => undefined },
+    journal: { append: () => Promise.resolve() },
+    recovered: [],
+    start: "found",
+    mergeKindOf,
+    isContested,
+    isKnown,
+    isSecret,
+  });
+  const at = new Date(epochMs).toISOString();
+  const certificate = { key: "k", serial: "01", certificateExpires: neverExpires.toISOString(), registeredAt: at };
+  const registered = (member: Member) => {
+    const { nodeId: _, ...told } = factsOf(member, first);
+    return { address: "192.0.2.1", ...told, ...certificate } satisfies Registered;
+  };
+  await replica.write(
+    members.flatMap((member) => [
+      ...(member.isController
+        ? [
+            { key: keys.controller(member.id).auth, value: { spki: member.id, dc: "", at } },
+            { key: keys.controller(member.id).version, value: { version: "", protocol: 3 } },
+          ]
+        : []),
+      { key: keys.node(member.id).reg, value: registered(member) },
+      { key: keys.node(member.id).approval, value: { epoch: 0, state: "approved", by: "operator" } },
+    ]),
+  );
+  return [...replica.snapshot()].map((record) => {
+    if (record.t !== "meta") return record;
+    const { origin: _, storeId: __, ...meta } = record;
+    return meta;
+  });
+}
