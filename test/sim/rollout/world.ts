@@ -152,11 +152,11 @@ export class RolloutWorld {
   /** A controller is down while its machine is. */
   #machineChanged(machine: Machine): void {
     this.checks.nodeChanged(machine);
+    this.figures.deaths = this.machines.filter(({ isDead }) => isDead).length;
     const { id, isUp } = machine;
     if (this.#isDown.has(id) === !isUp) return;
     if (isUp) this.#isDown.delete(id);
     else this.#isDown.add(id);
-    if (machine.isDead) this.figures.deaths++;
     if (!isUp) this.#agent(id).die();
     else if (this.#isBegun) this.#startAgent(id, 300);
     if (!this.isController(id)) return;
