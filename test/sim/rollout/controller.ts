@@ -110,6 +110,10 @@ export class SimController implements Endpoint {
     return Math.floor(epochMs + this.#world.scheduler.now + this.offset);
   }
 
+  get isReadOnly(): boolean {
+    return this.#process?.replica.status().readOnly !== undefined;
+  }
+
   of(name: string): Held {
     return heldOf(this.#process?.index.read(name));
   }

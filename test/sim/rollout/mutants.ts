@@ -619,7 +619,7 @@ export const foundAt: Readonly<Record<string, number>> = {
   oldreport: 5,
   knowsrefused: 18,
   lostorder: 2,
-  deafend: 1,
+  deafend: 235,
   undrained: 1,
   anydrain: 5,
   keepsdrained: 24,

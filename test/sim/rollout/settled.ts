@@ -77,9 +77,11 @@ function whyNotEnded(
   if (!progress || progress.generation !== head?.generation) return "it never began";
   if (progress.owner !== owner?.owner) return "its owner did not take it up";
   const hasDead = machines.some(({ isDead }) => isDead);
+  // Two owners of one epoch: a takeover ends that, and an operator begins it.
+  const isWaited = progress.waits !== undefined && !progress.waits.includes("obeys");
   const isWaiting =
     hasDead &&
-    (progress.waits !== undefined ||
+    (isWaited ||
       controllers.some(({ id }) => id === owner?.owner && machines.find((machine) => machine.id === id)?.isDead));
   if (!hasEnded(progress.phase))
     return isWaiting ? undefined : `it is ${progress.phase}, and waits for ${progress.waits}`;
@@ -109,8 +111,8 @@ export class Undone {
     };
     for (const name of begun) {
       const owner = this.#world.ownerOf(name);
-      // An owner that was killed brings nothing until it starts again.
-      if (owner && !owner.isUp) continue;
+      // An owner that was killed, or whose clock went back, brings nothing until it starts again, or its clock has caught up.
+      if (owner && (!owner.isUp || owner.isReadOnly)) continue;
       const decision = owner && decisionOf(owner, name);
       if (decision !== undefined) count(`${name}: ${owner?.id} never writes what it decides: ${decision}`);
       const records = owner?.of(name);
