@@ -86,7 +86,7 @@ export async function followOrders(ports: FollowPorts): Promise<void> {
       const { order: given } = answer;
       if (!given) continue;
       order.brings(given.fence);
-      // Its owner may tell it for as long as he lives; what the bastion has brought meanwhile is not to be touched for it.
+      // A former owner may give its order again; the bundle that the bastion has brought since must not go for that.
       if (!(await mayAccept(ports, given))) continue;
       // One that did not reach the updater is asked for again.
       courier.bring(given, order.lost);

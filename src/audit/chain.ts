@@ -50,6 +50,7 @@ export function parseEntry(line: string): Entry | undefined {
     const value = JSON.parse(line) as Partial<Entry> | null;
     const isEntry =
       Number.isSafeInteger(value?.n) &&
+      Number(value?.n) >= 1 &&
       typeof value?.at === "number" &&
       Math.abs(value.at) <= lastTime &&
       typeof value.prev === "string";
@@ -141,8 +142,9 @@ export class Verifier {
     const damage = [...this.#damage];
     const beginsAt = (what: string) =>
       damage.unshift({ file: this.#last.file, line: 1, what: `the trail begins at entry ${first.n}, ${what}` });
-    const unmet = [...this.#noted.keys()].filter((n) => n < first.n - 1);
-    if (first.n > 1 && !this.#mayBeginAt(first))
+    const mayBegin = first.n === 1 || this.#mayBeginAt(first);
+    const unmet = mayBegin ? [...this.#noted.keys()].filter((n) => n < first.n - 1) : [];
+    if (!mayBegin)
       beginsAt(`and ${this.#mustKeep === Infinity ? "drops none" : "does not tell that the older ones were dropped"}`);
     else if (this.#noted.has(first.n - 1) && this.#noted.get(first.n - 1) !== first.prev)
       beginsAt(`and the one before it is not the one that was noted`);
@@ -159,7 +161,8 @@ export class Verifier {
   #mayBeginAt({ n, prev }: Pick<Entry, "n" | "prev">): boolean {
     const { before, hash, kept } = this.#dropped ?? {};
     if (typeof before !== "number" || before < n || (kept ?? 0) < this.#mustKeep) return false;
-    return before > n || hash === prev;
+    // An earlier version told no hash.
+    return before > n || hash === undefined || hash === prev;
   }
 
   #find(placed: PlacedLine, what: string): void {

@@ -34,7 +34,7 @@ export const keptBytes = (segments - 1) * segmentBytes;
 /** Bytes that wait for a disk that cannot be written to; what comes then is counted, and the count is an entry. */
 const maxWaiting = 1 << 20;
 
-/** No trail of a controller has as many bytes: what has is not read to its end. */
+/** No trail of a controller is longer, in bytes. A longer one is not read to its end. */
 export const mostBytes = 4 * segments * segmentBytes;
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;

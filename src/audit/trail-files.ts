@@ -74,8 +74,8 @@ export interface Page {
   readonly next?: number;
 }
 
-/** Bytes of a page, about. */
-const pageBytes = 256 * 1024;
+/** A page has more than so many bytes, unless it is the last one. */
+export const pageBytes = 256 * 1024;
 
 /** The lines from entry `from` on, as many as fit into a page. */
 export async function readPage(folder: string, from: number): Promise<Page> {

@@ -100,8 +100,13 @@ function whyNoRoom(view: RolloutView, others: readonly string[]): string {
 }
 
 export function whyUnconfirmed(view: RolloutView, id: string): string {
+  const name = nameOf(view, id);
   const other = otherOwnerOf(view, id);
-  return `${nameOf(view, id)}, which ${other === undefined ? "has not confirmed its owner" : `obeys ${other}, so one of them has to take over`}`;
+  if (other !== undefined) return `${name}, which obeys ${other}, so one of them has to take over`;
+  const { fence } = view.reports.get(id) ?? {};
+  if (fence?.name === view.name && fence.generation > view.generation)
+    return `${name}, which has the later generation ${fence.generation} of a former owner: cancel the update, and apply it once more`;
+  return `${name}, which has not confirmed its owner`;
 }
 
 /** Controllers go one at a time, with the replication of all of them healthy before each; to go back, that is not waited for. */

@@ -81,7 +81,7 @@ const building = new Map<string, Promise<SystemImage>>();
 export function debianImage(wanted: DebianWanted, options: BuildOptions): Promise<SystemImage> {
   const script = fileURLToPath(new URL("./make-debian", import.meta.url));
   const key = createHash("sha256")
-    .update(JSON.stringify([wanted, base]))
+    .update(JSON.stringify([wanted, base, "signed"]))
     .digest("hex")
     .slice(0, 16);
   const file = join(options.cache, `debian-${wanted.suite}-${key}.tar.gz`);

@@ -42,8 +42,8 @@ class LiedTo {
   readonly #surroundings: Surroundings;
   /** The last acknowledged value of each object. */
   readonly #values = new Map<string, number>();
-  /** Asked for and not answered, or refused: may stand or not. */
-  readonly #open = new Map<string, number>();
+  /** Asked for and not acknowledged, with the key: may stand or not. */
+  readonly #open = new Set<string>();
   readonly #revoked = new Set<string>();
   #isWriting = false;
   #isLying = false;
@@ -144,7 +144,8 @@ class LiedTo {
       for (const [key, number] of this.#values) {
         const text = replica?.get(key)?.text;
         const held = text ? (JSON.parse(text) as { v: number }).v : undefined;
-        if (held !== number && held !== this.#open.get(key))
+        const isLater = held !== undefined && held > number && this.#open.has(`${key} ${held}`);
+        if (held !== number && !isLater)
           this.failures.push(`lost at ${id}: ${key} is ${held?.toString().slice(0, 20)}, acknowledged was ${number}`);
       }
       // One whose text was overwritten, and says nothing any more, counts even so.
@@ -205,7 +206,7 @@ class LiedTo {
     const value = isRevocation
       ? { at: "2026-01-01T00:00:00.000Z", by: "operator ann", reason: "stolen" }
       : { v: number };
-    if (!isRevocation) this.#open.set(key, number);
+    this.#open.add(`${key} ${number}`);
     replica.write([{ key, value }]).then(
       () => {
         this.acknowledged++;

@@ -1,6 +1,7 @@
 import type { ReplyOf } from "#api/methods.ts";
 import type { PlacedLine } from "#audit/chain.ts";
 import { mostBytes } from "#audit/open-trail.ts";
+import { pageBytes } from "#audit/trail-files.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 /**
@@ -14,8 +15,11 @@ export async function* trailPages(
   let bytes = 0;
   for (let from: number | undefined = 1; from !== undefined;) {
     const { lines, next }: ReplyOf<"listAudit"> = await ask(from);
-    for (const { text } of lines) bytes += text.length;
-    if ((next !== undefined && next <= from) || bytes > mostBytes)
+    const size = lines.reduce((sum, { text }) => sum + text.length, 0);
+    bytes += size;
+    // Only a full page is followed by another one.
+    const isOnward = next === undefined || (next >= from + lines.length && size > pageBytes);
+    if (!isOnward || bytes > mostBytes)
       throw new KcoreError({
         code: "API_UNTRUSTED",
         message: `the audit trail of ${controller} has no end`,

@@ -70,7 +70,7 @@ interface Placed<RunEntry> {
 /** What a trail tells of the project's runs, compared with their records. */
 class RunRecords {
   readonly #project: string | undefined;
-  readonly #began: Placed<RunBegan>[] = [];
+  readonly #began = new Map<string, Placed<RunBegan>>();
   readonly #ended: Placed<RunEnded>[] = [];
   /** The newest entry of each run. */
   readonly #last = new Map<string, Entry>();
@@ -84,7 +84,7 @@ class RunRecords {
     if (this.#project === undefined) return;
     const told = entry as Entry & RunsEntry;
     if (told.type === "runs.pruned") for (const run of told.runs) this.#pruned.add(run);
-    if (told.type === "run.started" && !told.resumed) this.#began.push({ entry: told, at: { file, line } });
+    if (told.type === "run.started") this.#began.set(told.run, { entry: told, at: { file, line } });
     if (told.type === "run.finished") this.#ended.push({ entry: told, at: { file, line } });
     if (told.type === "run.started" || told.type === "run.finished") this.#last.set(told.run, entry);
   }
@@ -92,7 +92,7 @@ class RunRecords {
   async damage({ lines }: KnownTrail): Promise<readonly Damage[]> {
     const found: Damage[] = [];
     const compare = async <E extends { readonly run: string }>(
-      all: readonly Placed<E>[],
+      all: Iterable<Placed<E>>,
       judge: (entry: E) => Promise<string | undefined>,
     ): Promise<void> => {
       for (const { entry, at } of all) {
@@ -100,7 +100,7 @@ class RunRecords {
         if (what !== undefined) found.push({ ...at, what });
       }
     };
-    await compare(this.#began, (entry) => this.#headerOf(entry));
+    await compare(this.#began.values(), (entry) => this.#headerOf(entry));
     await compare(this.#ended, (entry) => this.#recordOf(entry, lines));
     return found;
   }
@@ -111,7 +111,9 @@ class RunRecords {
       if (!(error instanceof KcoreError)) throw error;
     });
     if (!header) return `the record of run ${run} cannot be read, and nobody pruned it: ${folder.header}`;
-    const isSame = header.who === who && header.revision === revision;
+    // A resume writes its revision into the header before it begins.
+    const hasEnded = this.#last.get(run)?.["type"] === "run.finished";
+    const isSame = header.who === who && (!hasEnded || header.revision === revision);
     return isSame ? undefined : `the header of run ${run} was changed: ${folder.header}`;
   }
 

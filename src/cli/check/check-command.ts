@@ -91,6 +91,8 @@ function print(
   checked: Checked,
   { output, project }: { readonly output: Flags["output"]; readonly project: string },
 ): void {
+  for (const source of checked.unasked)
+    process.stderr.write(`${source} has never answered, and check does not ask it: kcore roster check does\n`);
   if (output === "json") process.stdout.write(`${printJson(checked, 2)}\n`);
   else if (output === "github") {
     const workspace = process.env["GITHUB_WORKSPACE"] ?? process.cwd();
@@ -100,10 +102,10 @@ function print(
     process.stdout.write(gitlabReport(checked.problems, project, workspace));
   } else {
     const { nodes, states, orchestrations, unasked } = checked;
-    for (const source of unasked)
-      process.stderr.write(`${source} has never answered, and check does not ask it: kcore roster check does\n`);
     const counts = [count(states, "state"), count(orchestrations, "orchestration")];
-    process.stdout.write(`${counts.join(" and ")}, ${nodes} node${nodes === 1 ? "" : "s"}: in order\n`);
+    process.stdout.write(
+      `${counts.join(" and ")}, ${unasked.length > 0 ? "nodes unknown" : `${nodes} node${nodes === 1 ? "" : "s"}`}: in order\n`,
+    );
   }
 }
 

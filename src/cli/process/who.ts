@@ -2,7 +2,7 @@ import { hostname, userInfo } from "node:os";
 
 /** Who runs kcore, for records and locks: `user@host`; for root behind sudo the user who called it. */
 export function whoAmI(env: NodeJS.ProcessEnv = process.env, uid: number = process.getuid?.() ?? 0): string {
-  // Anybody can set the variable; only as root it is sudo's own (sudo(8)).
+  // Every user can set the variable; for root it is sudo's own (sudo(8)).
   const sudo = uid === 0 ? env["SUDO_USER"] : undefined;
   return `${sudo && /^[\w.-]+$/.test(sudo) ? sudo : nameOf()}@${hostname()}`;
 }

@@ -11,8 +11,8 @@ import type { PreparedUpdate } from "./prepare-update.ts";
 import { updateFolder } from "./updates-folder.ts";
 
 /**
- * Makes it so: signs the update by the bastion's CA, brings the bundle to its owner and hands the update over. One that stands already
- * needs none of it. @throws KcoreError UPDATE_BLOCKED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED, and what controllers refuse
+ * Signs an update with the bastion's CA, hands it over and keeps what was signed.
+ * @throws KcoreError UPDATE_BLOCKED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED, and what controllers refuse
  */
 export async function submitUpdate(
   cluster: Cluster,

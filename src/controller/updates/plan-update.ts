@@ -24,7 +24,7 @@ export function planUpdate(
   const present = parts.index.read(name);
   const hash = hashOf(draft);
   const isSame = standsAs(present, hash, again);
-  const generation = present ? present.head.value.generation + (isSame ? 0 : 1) : 1;
+  const generation = present ? (isSame ? present.head.value.generation : latestGeneration(present) + 1) : 1;
   const selected = selectNodes(nodes.values(), spec.selector) as readonly KnownNode[];
   const owner = present?.owner.owner ?? parts.controllerId;
   const { waves } = wavesOf(selected, spec, owner);
@@ -55,12 +55,25 @@ export function planUpdate(
   };
 }
 
-/** Whether this manifest stands already. Asked for again, only one that has not ended does. */
+/**
+ * Whether this manifest stands already. Asked for again, only one that has not ended does. One that nodes have a later generation than
+ * does not: they take no order of it.
+ */
 export function standsAs(present: UpdateRecords | undefined, hash: string, again: boolean): boolean {
   if (present?.head.value.hash !== hash) return false;
   const { generation } = present.head.value;
+  if (latestGeneration(present) > generation) return false;
   const progress = present.progress?.value;
   return !(again && progress?.generation === generation && hasEnded(progress.phase));
+}
+
+/**
+ * The latest generation of an update that the head or a node's report names. During a cut a former owner may have taken a manifest that
+ * reached nodes, and that gave way to the new owner's when the cut was over.
+ */
+function latestGeneration({ name, head, reports }: UpdateRecords): number {
+  const told = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.generation] : []));
+  return Math.max(head.value.generation, ...told);
 }
 
 function strategyText({ strategy }: UpdateDraft["spec"]): string {

@@ -42,8 +42,11 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
   const problems = new Problems();
   // What is checked may not be trusted yet: no program of the roster runs, and none of its addresses is asked.
   const unasked = unaskedSources(project);
-  const known = problems.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { kept: true } }));
+  const found = new Problems();
+  const known = found.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { kept: true } }));
   const roster = unasked.length === 0 ? known : undefined;
+  // A group or a jump host that is missing may be one of theirs.
+  problems.add(...found.list.filter(({ code }) => unasked.length === 0 || !ofOtherFiles.has(code)));
   const states = statesOf(options);
   const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check" };
 
@@ -78,6 +81,8 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
     unasked,
   };
 }
+
+const ofOtherFiles: ReadonlySet<string> = new Set(["ROSTER_GROUP_UNKNOWN", "ROSTER_JUMP"]);
 
 const NOBODY: Roster = { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
 

@@ -12,6 +12,7 @@ import { problemsOf } from "#engine/yaml/validate.ts";
 import { checkDuplicates, checkJumps } from "./check.ts";
 import { EntryName } from "./entry-fields.ts";
 import { isNothing, readRosterFiles, type RosterFile, type RosterText } from "./roster-files.ts";
+import { localHint } from "./source-limits.ts";
 import { sourceOf, type SourceOptions } from "./sources.ts";
 import { mergeNodes } from "./merge.ts";
 import type { JumpEntry, NodeEntry, Roster } from "./roster.ts";
@@ -129,7 +130,7 @@ class Loader {
         code: "ROSTER_SOURCE_LIMIT",
         message: `“${entry.key}” comes from ${sourceOf(file.name)} and cannot be this machine itself`,
         at: entry.keyAt,
-        hint: "a node with transport: local stands in a file of roster/",
+        hint: localHint,
       });
       return undefined;
     }

@@ -1,4 +1,5 @@
-import { sealedIn } from "#engine/sealed/places.ts";
+import { parseReference } from "#engine/params/secret-reference.ts";
+import { scalarsOf } from "#engine/sealed/places.ts";
 import type { SourceEntry, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { sourceOf, type SourceAnswer } from "./sources.ts";
@@ -6,9 +7,13 @@ import { sourceOf, type SourceAnswer } from "./sources.ts";
 /** Keys of nodes, groups, defaults and jump hosts whose values name files or commands of the bastion. */
 const bastionKeys: ReadonlySet<string> = new Set(["identityFile", "identityPassphrase", "consoleLog"]);
 
+const local = "transport: local";
+/** How a node becomes this machine itself. */
+export const localHint = "a node with transport: local stands in a file of roster/";
+
 /**
  * Adds a problem for each value in a source's answer that would read a file, run a command, open a secret or log in on
- * the bastion: whoever answers there must not act on this machine (S5).
+ * the bastion (S5).
  */
 export function checkLimits({ name, tree }: SourceAnswer, problems: Problems): void {
   if (tree.kind !== "map") return;
@@ -17,7 +22,7 @@ export function checkLimits({ name, tree }: SourceAnswer, problems: Problems): v
       code: "ROSTER_SOURCE_LIMIT",
       message: `${sourceOf(name)} may not give “${what}”, which acts on this machine`,
       at: keyAt,
-      hint: "write it into a file of roster/: defaults, or a group that the answer names",
+      hint: what === local ? localHint : "write it into a file of roster/: defaults, or a group that the answer names",
     });
   const entriesOf = (node: SourceNode | undefined): readonly SourceEntry[] =>
     node?.kind === "map" ? [...node.entries.values()] : [];
@@ -27,10 +32,12 @@ export function checkLimits({ name, tree }: SourceAnswer, problems: Problems): v
     for (const entry of layer.entries.values()) {
       const { key, value } = entry;
       if (bastionKeys.has(key)) refuse(entry);
-      if (key === "transport" && value.kind === "scalar" && value.value === "local") refuse(entry, "transport: local");
+      if (key === "transport" && value.kind === "scalar" && value.value === "local") refuse(entry, local);
       const password = key === "sudo" && value.kind === "map" ? value.entries.get("password") : undefined;
       if (password !== undefined) refuse(password, "sudo.password");
     }
   }
-  for (const { node } of sealedIn(tree)) refuse({ key: "", keyAt: node.at }, "a sealed value");
+  // A parameter of type secret that is given a variable reads it as a reference.
+  for (const { node, path } of scalarsOf(tree, (value) => parseReference(value) !== undefined))
+    refuse({ key: "", keyAt: node.at }, `a reference to a secret in ${path.join(".")}`);
 }

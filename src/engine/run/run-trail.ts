@@ -61,6 +61,7 @@ export class RunTrail {
   constructor(folder: RunFolder, now: () => number, earlier: readonly RunEvent[] = []) {
     this.#folder = folder;
     this.#now = now;
+    this.#hasBegun = earlier.length > 0;
     for (const event of earlier) this.#count(event);
   }
 

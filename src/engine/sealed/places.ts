@@ -31,8 +31,8 @@ export function itemName(item: SourceNode, index: number): string {
 
 /** The values of a tree that are sealed. */
 export function sealedIn(root: SourceNode): readonly PlacedScalar[] {
-  // Most files hold none, and rosters are long. A letter may stand as an escape.
-  return /age:|AGE ENCRYPTED FILE|\\[xuU]/.test(root.file.text) ? scalarsOf(root, isSealed) : [];
+  // Most files hold none, and rosters are long. YAML may write a letter as an escape, and a blank as a line break.
+  return /age:|AGE|\\/.test(root.file.text) ? scalarsOf(root, isSealed) : [];
 }
 
 /** The values alone, as `plainOf` gives them, those that are sealed as secrets that are opened when they are needed. */

@@ -41,6 +41,7 @@ describe("a roster from programs and addresses", () => {
       jumps: { gate: { address: "192.0.2.9", identityPassphrase: { command: "touch ran" } } },
       nodes: {
         m1: { address: "192.0.2.1", consoleLog: "/var/log/x", identityPassphrase: { env: "TOKEN" } },
+        m4: { address: "192.0.2.4", vars: { deep: { key: "command:touch ran" } }, labels: { a: "file:/etc/shadow" } },
         m2: { transport: "local" },
         m3: { groups: ["locals"] },
       },
@@ -53,7 +54,8 @@ describe("a roster from programs and addresses", () => {
     const { code, stderr } = await project.call(["roster", "list"]);
     expect(code).to.equal(2);
     const refused = ["identityFile", "sudo.password", "identityPassphrase", "consoleLog", "transport: local"];
-    for (const what of [...refused, "a sealed value"])
+    const references = ["defaults.vars.token", "nodes.m4.vars.deep.key", "nodes.m4.labels.a"];
+    for (const what of [...refused, ...references.map((place) => `a reference to a secret in ${place}`)])
       expect(stderr).to.contain(`roster/cmdb.sh may not give “${what}”`);
     expect(stderr).to.contain("“m3” comes from roster/cmdb.sh and cannot be this machine itself");
     expect(stderr).to.match(/\.kcore\/roster\/cmdb\.sh\.yaml:\d+:\d+/);
@@ -61,7 +63,9 @@ describe("a roster from programs and addresses", () => {
 
   it("are not asked by kcore check (S5)", async () => {
     project.write({
-      "project/roster/cmdb.sh": "#!/bin/sh\necho ran >>ran\necho 'nodes: { m1: { address: 192.0.2.1 } }'\n",
+      "project/roster/cmdb.sh":
+        "#!/bin/sh\necho ran >>ran\necho 'nodes: { m1: { address: 192.0.2.1 } }\ngroups: { theirs: {} }\njumps: { gate: { address: 192.0.2.9 } }'\n",
+      "project/roster/more.yaml": "nodes: { m2: { address: 192.0.2.2, groups: [theirs], jump: [gate] } }\n",
       "project/orchestrate/o.yaml": "stages:\n  - id: one\n    on: m1\n    apply: [s]\n",
       "project/states/s.yaml": "steps:\n  - id: a\n    command.run: { cmd: 'true' }\n",
     });
@@ -71,6 +75,8 @@ describe("a roster from programs and addresses", () => {
       0,
       "roster/cmdb.sh has never answered, and check does not ask it: kcore roster check does\n",
     ]);
+    expect(first.stdout).to.contain("nodes unknown: in order");
+    expect((await project.call(["check", "-o", "github"])).stderr).to.equal(first.stderr);
     expect(existsSync(join(project.project, "ran"))).to.equal(false);
     expect((await project.call(["roster", "check"])).code).to.equal(0);
     const second = await project.call(["check"]);

@@ -168,6 +168,21 @@ describe("the audit trails from the command line (S-27)", () => {
     expect(wrong.stderr).to.contain("NUMBER:SHA-256 is wanted");
   });
 
+  it("of the runs are whole after a resume that could not begin", async () => {
+    project.write({ "project/states/bad.yaml": "steps:\n  - id: a\n    command.run: { cmd: 'false' }\n" });
+    const failed = await kcore("state", "apply", "bad", "--on", "here", "-o", "json");
+    expect(failed.code).to.equal(1);
+    const id = readdirSync(join(project.project, ".kcore/runs")).toSorted().at(-1) ?? "";
+    const state = join(project.project, "states/bad.yaml");
+    const text = readFileSync(state);
+    writeFileSync(state, "steps: 7\n");
+    expect((await kcore("runs", "resume", id)).code).to.equal(2);
+    writeFileSync(state, text);
+    expect((await verify("--runs")).found[0]?.damage).to.deep.equal([]);
+    expect((await kcore("runs", "resume", id)).code).to.equal(1);
+    expect((await verify("--runs")).found[0]?.damage).to.deep.equal([]);
+  });
+
   it("are told for what can be read, and the rest is an error", async () => {
     await at(1).stop();
     try {

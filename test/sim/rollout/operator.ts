@@ -249,6 +249,7 @@ export class Operator {
       const { progress } = random.pick(controllers).of(name);
       if (progress?.waits?.includes("approval")) this.#approve(name);
       if (progress?.waits?.includes("promotion")) this.#promote(name);
+      if (progress?.waits?.includes("cancel the update")) this.#wish(name, "cancel");
       // Each of two updates may have nodes that the other waits for.
       if (look === 40 && begun.size > 1) this.#wish(name, "cancel");
       if (look === 60 && begun.size > 1 && progress?.phase === "rolling_back") this.#rollBackNow(name);

@@ -12,6 +12,7 @@ describe("a controller's audit trail, page by page", () => {
     }
   };
   const line = { file: "000000000001.ndjson", line: 1, text: "x".repeat(1 << 20) };
+  const short = { ...line, text: "" };
 
   it("ends with its last page", async () => {
     expect(await problemOf((from) => ({ lines: [line], ...(from < 3 && { next: from + 1 }) }))).to.equal("");
@@ -19,7 +20,11 @@ describe("a controller's audit trail, page by page", () => {
 
   it("of a hostile controller is not followed for ever (S11)", async () => {
     const endless = "the audit trail of c1:7443 has no end";
-    expect(await problemOf(() => ({ lines: [], next: 1 }))).to.equal(endless);
+    for (const lines of [[], [short], [short, line]])
+      expect(await problemOf(() => ({ lines, next: 1 }))).to.equal(endless);
+    for (const step of [1, 0.5])
+      expect(await problemOf((from) => ({ lines: [], next: from + step }))).to.equal(endless);
+    expect(await problemOf((from) => ({ lines: [short], next: from + 1 }))).to.equal(endless);
     expect(await problemOf((from) => ({ lines: [line], next: from + 1 }))).to.equal(endless);
   });
 });

@@ -77,6 +77,15 @@ describe("the decision", () => {
     expect(rollout.progress.phase).to.equal("rolled_back");
   });
 
+  it("names a node that has a later manifest of a former owner, which takes no order of this one", () => {
+    const rollout = new SteppedRollout({ nodes: ["n1"] }).settle();
+    const fence = { name: rollout.view.name, epoch: 0, owner: "c0", generation: 3, seq: 4 };
+    rollout.report("n1", "fenced", { fence });
+    expect(rollout.progress.waits).to.equal(
+      "n1, which has the later generation 3 of a former owner: cancel the update, and apply it once more",
+    );
+  });
+
   it("waits for a node that the selector means", () => {
     const rollout = new SteppedRollout({ nodes: ["n1"], spec: { selector: { nodeIds: ["n2"] } } }).settle();
     expect(rollout.progress).to.deep.include({ phase: "ready", waits: "a node that the selector means" });

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { chmod, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -65,6 +66,20 @@ describe("an image of Debian", () => {
     await teach("echo tree >$out");
     const [problem] = await problemsOf(() => build("/none.gpg"));
     expect([problem?.code, problem?.hint]).to.deep.equal(["OS_IMAGE_FAILED", "apt-get install debian-archive-keyring"]);
+  });
+
+  it("has debootstrap believe no mirror that no key of the keyring signed, nor has the lab (S3)", async () => {
+    await writeFile(join(folder.path, "debootstrap"), `#!/bin/sh\necho "$*" >>${folder.path}/calls\nexit 1\n`);
+    await chmod(join(folder.path, "debootstrap"), 0o755);
+    const scripts = [
+      ["../../../src/system/make-debian", "bookworm", "http://192.0.2.1/", "vim", "/the/keyring"],
+      ["../../../src/lab/files/make-image", "bookworm", "http://192.0.2.1/", join(folder.path, "debs"), "vim"],
+    ] as const;
+    for (const [script, ...words] of scripts)
+      spawnSync("sh", [join(import.meta.dirname, script), join(folder.path, "out"), ...words]);
+    const [own = "", lab = ""] = await calls();
+    expect(own).to.contain("--force-check-gpg --keyring=/the/keyring ");
+    expect(lab).to.contain("--force-check-gpg --keyring=/usr/share/keyrings/debian-archive-keyring.gpg ");
   });
 
   it("leaves nothing of one that failed, and says how it ended", async () => {

@@ -24,12 +24,12 @@ export interface PackageManager {
 }
 
 /**
- * Sets `due` to the names that the package manager is to be given. One that is in order already is left out: to
- * apt-get, apk and dnf an `install` of it means its newest version. Names that the node makes are always given.
+ * Sets `due` to the names that the package manager is to be given, and `kept` to those that are in order, each with its
+ * version: to apt-get and dnf, an `install` of such a name alone means its newest version. Names that the node makes are always due.
  */
 function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, state }: Packages): Sh {
   return shLines([
-    sh`due=`,
+    sh`due= kept=`,
     ...names.map(({ name, version }) => {
       if (typeof name !== "string") return sh`due="$due "${name}`;
       const isMissing = version === undefined ? sh`[ -z "$version" ]` : sh`[ "$version" != ${version} ]`;
@@ -39,7 +39,7 @@ function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, 
         latest: sh`${isMissing} || { newer=$(${manager.newer(name)}) && [ -n "$newer" ]; }`,
       }[state];
       return sh`version=$(${manager.installed(name)})
-if ${isDue}; then due="$due "${version === undefined ? name : `${name}=${version}`}; fi`;
+if ${isDue}; then due="$due "${version === undefined ? name : `${name}=${version}`}; else kept="$kept "${name}"=$version"; fi`;
     }),
   ]);
 }
@@ -76,7 +76,8 @@ locked() {
 function aptWords(packages: Packages): Sh {
   const { state, recommends, purge } = packages;
   const verb = state === "absent" ? (purge ? "purge" : "remove") : "install";
-  return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- $due`;
+  // With their versions, so that neither they nor what they need give way to those that come.
+  return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- $due${state === "absent" ? sh`` : sh` $kept`}`;
 }
 
 /** What tells that dpkg was interrupted in a step of ours, by a power cut say: that is ours to mend, another's is not (F-20). */

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { keys } from "#controller/cluster/registers.ts";
 import { isTooLarge, planUpdate } from "#controller/updates/plan-update.ts";
 import { maxValueBytes } from "#crdt/register.ts";
 import { Statement } from "#rollout/spec.ts";
@@ -83,6 +84,18 @@ describe("the plan of an update", () => {
     expect([again(false), again(true)]).to.deep.equal([1, 1]);
     await known.update(other.finish("n1").finish("n2"));
     expect([again(false), again(true)]).to.deep.equal([1, 2]);
+  });
+
+  it("counts past a generation of a former owner that a node has, also with the same manifest", async () => {
+    const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
+    const { head } = await known.update(other);
+    const { spec } = Statement.parse(JSON.parse(head.value.signed.statement));
+    const planned = () => planUpdate(known.parts, { name: "other", spec });
+    expect(planned()).to.include({ result: "unchanged", generation: 1 });
+    const report = other.view.reports.get("n1");
+    const value = { ...report, epoch: 99, fence: { ...report?.fence, generation: 3 } };
+    await known.parts.records.write([{ key: keys.update("other").report("n1"), value }]);
+    expect(planned()).to.include({ result: "updated", generation: 4 });
   });
 
   it("is blocked by a datacenter that no node is in, or a name that none has, beside one that is there, too", () => {
