@@ -29,7 +29,7 @@ function unlessAstray(nonce: string): string {
 
 /** First line for a login that is not root: becomes root without a password, or says that it cannot. */
 export function sudoLine(nonce: string): string {
-  return `${unlessAstray(nonce)}if sudo -n true 2>/dev/null; then exec sudo -n /bin/sh -c 'IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
+  return `${unlessAstray(nonce)}if sudo -n true; then exec sudo -n /bin/sh -c 'IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
 }
 
 /**

@@ -57,12 +57,17 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       "install sudo there, or set user: root in the roster",
     );
   const password = await options.sudoPassword();
-  if (password === undefined)
+  if (password === undefined) {
+    const said = (await link.closed).trim();
     throw failure(
       "SUDO_PASSWORD_NEEDED",
       `${host.name}: sudo wants a password for ${run.login}`,
-      "give it in the roster as sudo: { password: { command: … } }, or allow NOPASSWD",
+      /expired/i.test(said)
+        ? `log in as ${run.login} there once and set a new password, or lift its age: chage -M -1 ${run.login}`
+        : "give it in the roster as sudo: { password: { command: … } }, or allow NOPASSWD",
+      said,
     );
+  }
   return withPassword(
     await host.exec(entryCommand, { input: `${sudoPasswordLine(run.nonce)}${password}\n` }),
     options,
@@ -192,6 +197,7 @@ function failure(
   code: "SUDO_MISSING" | "SUDO_PASSWORD_NEEDED" | "SUDO_PASSWORD_WRONG",
   message: string,
   hint: string,
+  said = "",
 ): KcoreError {
-  return new KcoreError({ code, message, hint }, { exitCode: exitCodes.failed });
+  return new KcoreError({ code, message, hint, ...(said !== "" && { detail: said }) }, { exitCode: exitCodes.failed });
 }

@@ -16,6 +16,8 @@ export interface Authentication {
   readonly offers: "keys" | "password";
   readonly handler: AuthHandlerMiddleware;
   readonly tried: string[];
+  /** How many more would have been offered. */
+  readonly left: number;
   /** What the server would still accept when nothing was left. */
   methods: readonly string[];
   /** The server took a key and wants more: two factors. */
@@ -31,17 +33,20 @@ export function createAuthentication(
   identities: readonly Identity[],
   onFailure: (error: unknown) => void,
 ): Authentication {
-  const left = [...identities];
+  const waiting = [...identities];
   const state: Authentication = {
     offers: "keys",
     tried: [],
+    get left() {
+      return waiting.length;
+    },
     methods: [],
     partial: false,
     exhausted: false,
     handler(methods, partialSuccess, next) {
       if (methods) state.methods = methods as readonly string[];
       state.partial ||= partialSuccess === true;
-      const identity = methods && !state.methods.includes("publickey") ? undefined : left.shift();
+      const identity = methods && !state.methods.includes("publickey") ? undefined : waiting.shift();
       if (!identity) {
         state.exhausted = true;
         next(false as never);

@@ -109,6 +109,8 @@ async function loadKeyFile(
   fromAgent: () => Promise<readonly Identity[]>,
 ): Promise<Identity> {
   const text = await readKeyFile(path);
+  const publicHalf = /^(\S+) (AAAA[A-Za-z0-9+/=]+)/.exec(text);
+  if (publicHalf) return inAgentAlone(path, publicHalf[1] ?? "", Buffer.from(publicHalf[2] ?? "", "base64"), fromAgent);
   const format = inspectKeyFile(text);
   refuseUnsupported(path, format);
   if (!format.encrypted) return { label: path, key: parse(path, text) };
@@ -128,6 +130,28 @@ async function loadKeyFile(
   return { label: path, key: parse(path, text, passphrase) };
 }
 
+/** The key of a public half, as ssh(1) takes one with IdentitiesOnly: the agent signs with it, and no other key is offered. */
+async function inAgentAlone(
+  path: string,
+  type: string,
+  blob: Buffer,
+  fromAgent: () => Promise<readonly Identity[]>,
+): Promise<Identity> {
+  if (type.includes("-cert-"))
+    throw hostFailure({
+      code: "KEY_UNSUPPORTED",
+      message: `${path} is a certificate, which kcore cannot log in with by itself`,
+      hint: "set “transport: openssh” in the roster: the ssh program logs in by it",
+    });
+  const found = (await fromAgent()).find(({ key }) => key.getPublicSSH().equals(blob));
+  if (found) return { ...found, label: `${path} (by the agent)` };
+  throw hostFailure({
+    code: "KEY_UNREADABLE",
+    message: `${path} is a public key, and no agent holds its private half`,
+    hint: `ssh-add ${path.replace(/\.pub$/, "")}; “ssh-add -l” lists what the agent holds`,
+  });
+}
+
 async function readKeyFile(path: string): Promise<string> {
   let text: string;
   let mode: number;
@@ -142,7 +166,7 @@ async function readKeyFile(path: string): Promise<string> {
       error,
     );
   }
-  if ((mode & 0o077) !== 0)
+  if ((mode & 0o077) !== 0 && text.includes("PRIVATE KEY"))
     throw hostFailure({
       code: "KEY_UNREADABLE",
       message: `the key file ${path} is open to others (mode 0${mode.toString(8)})`,

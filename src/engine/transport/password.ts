@@ -36,6 +36,7 @@ export function authenticateByPassword(user: string, password: string): Authenti
   const state: Authentication = {
     offers: "password",
     tried: [],
+    left: 0,
     methods: [],
     partial: false,
     exhausted: false,

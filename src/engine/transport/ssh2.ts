@@ -33,6 +33,9 @@ export interface SshParts {
 
 class ConnectionClosed extends Error {}
 
+/** Characters that are kept of the texts that a server shows before the login (RFC 4252, section 5.4). */
+const bannerLimit = 2_000;
+
 type Phase = "key exchange" | "authentication";
 
 /**
@@ -63,6 +66,8 @@ export async function openSsh({
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
 
+  let banner = "";
+  client.on("banner", (text: string) => (banner = `${banner}${text}`.slice(-bannerLimit)));
   client.on("ready", resolve);
   client.once("handshake", () => {
     phase = "authentication";
@@ -111,7 +116,7 @@ export async function openSsh({
     socket.destroy();
     // Called off by the caller: its reason, whatever it is, is for the caller to name.
     if (signal.aborted && error === signal.reason && !(error instanceof DeadlinePassed)) throw error;
-    throw explain(error, { endpoint, phase, authentication });
+    throw explain(error, { endpoint, phase, authentication, banner: banner.trim() });
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
@@ -121,12 +126,14 @@ interface Circumstances {
   readonly endpoint: Endpoint;
   readonly phase: Phase;
   readonly authentication: Authentication;
+  /** What the server showed before the login. */
+  readonly banner: string;
 }
 
 /** SSH_DISCONNECT_TOO_MANY… has no number; sshd gives protocol error (2) for it, RFC 4253 11.1 also 14. */
 const authenticationDisconnects: ReadonlySet<unknown> = new Set([2, 14]);
 
-function explain(error: unknown, { endpoint, phase, authentication }: Circumstances): Error {
+function explain(error: unknown, { endpoint, phase, authentication, banner }: Circumstances): Error {
   const { name, user } = endpoint;
   const where = `${endpoint.address} port ${endpoint.port}`;
   if (error instanceof KcoreError) return error;
@@ -144,7 +151,7 @@ function explain(error: unknown, { endpoint, phase, authentication }: Circumstan
     );
   const { level, code } = error as { level?: string; code?: unknown };
   if (level === "client-authentication" || (phase === "authentication" && authenticationDisconnects.has(code)))
-    return authenticationFailed(endpoint, authentication, error);
+    return authenticationFailed({ endpoint, phase, authentication, banner }, error);
   const dropped = error instanceof ConnectionClosed || level === "protocol" || level === "client-socket";
   if (phase === "key exchange" && dropped)
     return new HostUnreachable(
@@ -160,34 +167,42 @@ function explain(error: unknown, { endpoint, phase, authentication }: Circumstan
       "handshake",
       {
         message: `${name} and kcore could not agree on how to talk at ${where}: ${textOf(error)}`,
-        hint: "kcore needs curve25519, ecdh-sha2 or a diffie-hellman group with SHA-2, and no SHA-1",
+        hint: "kcore needs curve25519, ecdh-sha2 or a diffie-hellman group with SHA-2, and no SHA-1; “transport: openssh” in the roster logs in by the ssh program, with all that it can do",
       },
       error,
     );
   return new HostUnreachable(
     "lost",
-    { message: `${name} closed the connection while ${user} logged in: ${textOf(error)}` },
+    {
+      message: `${name} closed the connection while ${user} logged in: ${textOf(error)}`,
+      ...(banner !== "" && { detail: banner }),
+    },
     error,
   );
 }
 
-function authenticationFailed(
-  { name, user }: Endpoint,
-  { offers, tried, methods, partial }: Authentication,
-  cause: unknown,
-): Error {
+function authenticationFailed({ endpoint, authentication, banner }: Circumstances, cause: unknown): Error {
+  const { name, user } = endpoint;
+  const { offers, tried, left, methods, partial } = authentication;
   const accepts = methods.length > 0 ? `it accepts: ${methods.join(", ")}` : undefined;
   const one = offers === "password" ? "password" : "key";
-  const detail = [...tried, ...(accepts === undefined ? [] : [accepts])].join("\n");
+  const isOut = authenticationDisconnects.has((cause as { code?: unknown }).code);
+  const said = [banner, isOut ? textOf(cause) : ""].filter((text) => text !== "");
+  const detail = [...said, ...tried, ...(accepts === undefined ? [] : [accepts])].join("\n");
   if (partial) {
     const message = `${name} wants more than a ${one} from ${user} (${methods.join(", ")}), which kcore cannot give`;
     const hint = `let ${user} log in by a key alone there (AuthenticationMethods publickey, in a Match block of its own)`;
     return hostFailure({ code: "AUTH_FAILED", message, hint, detail }, cause);
   }
+  if (isOut && left > 0) {
+    const message = `${name} ended the login of ${user} after ${tried.length} of ${tried.length + left} keys`;
+    const hint = `name the right key in the roster; “identityFile: ~/.ssh/KEY.pub” picks it from the agent`;
+    return new LoginRefused(name, { message, hint, detail }, cause);
+  }
   const message = `${name} does not let ${user} log in with ${tried.length > 1 ? "any of these keys" : `this ${one}`}`;
   const hint =
     offers === "password"
       ? `is it right, and may ${user} log in by it (PasswordAuthentication, PermitRootLogin yes)?`
-      : `is the public key in ~${user}/.ssh/authorized_keys there, and may ${user} log in (PermitRootLogin, AllowUsers)?`;
+      : `is the public key in ~${user}/.ssh/authorized_keys there, and may ${user} log in (PermitRootLogin, AllowUsers, an expired account, a login shell that is not there)?`;
   return new LoginRefused(name, { message, hint, detail }, cause);
 }

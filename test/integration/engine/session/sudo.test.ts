@@ -9,7 +9,7 @@ import { draftOf, sessionOn } from "#support/sessions.ts";
 /** Wants the password “secret”, and writes down what it was started with; as real sudo (test/lab/sudo) with a terse one's eyes. */
 const sudo = (log: string): string => `#!/bin/sh
 printf '%s\\n' "$*" >>${log}
-[ "$1" != -n ] || exit 1
+[ "$1" != -n ] || { echo "sudo: Account or password is expired, reset your password and try again" >&2; exit 1; }
 for try in 1 2; do
   printf '%s' "$3" >&2
   IFS= read -r password || exit 1
@@ -27,7 +27,7 @@ describe("becoming root by sudo", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  async function runWith(password: string, nonce: string) {
+  async function runWith(password: string | undefined, nonce: string) {
     const transport = createTransport({ home: folder });
     const run = sessionOn(join(folder, "state"), {
       nonce,
@@ -42,17 +42,24 @@ describe("becoming root by sudo", () => {
     const drafts = [draftOf("is", { want: { done: "1" }, probe: sh`fact done 1` })];
     const { outcome, problem } = await run.session.perform([{ stage: "s", drafts }]);
     await run.session.finish(outcome);
-    return { outcome, code: problem?.code };
+    return { outcome, code: problem?.code, problem };
   }
 
   it("S-8: tells the run's nonce in no argument, the password goes by stdin", async () => {
     const nonce = "0123456789abcdef".repeat(2);
-    expect(await runWith("secret", nonce)).to.deep.equal({ outcome: "done", code: undefined });
+    expect(await runWith("secret", nonce)).to.include({ outcome: "done", code: undefined });
     const log = readFileSync(join(folder, "log"), "utf8");
     expect(log).to.contain("-S -p").and.not.contain(nonce).and.not.contain("secret");
   });
 
   it("S-8: knows a wrong password after one try", async () => {
-    expect(await runWith("guess", "f".repeat(32))).to.deep.equal({ outcome: "failed", code: "SUDO_PASSWORD_WRONG" });
+    expect(await runWith("guess", "f".repeat(32))).to.include({ outcome: "failed", code: "SUDO_PASSWORD_WRONG" });
+  });
+
+  it("O7: tells what sudo said where it wants a password and none is given", async () => {
+    const { problem } = await runWith(undefined, "a".repeat(32));
+    expect(problem?.code).to.equal("SUDO_PASSWORD_NEEDED");
+    expect(problem?.detail).to.equal("sudo: Account or password is expired, reset your password and try again");
+    expect(problem?.hint).to.include("set a new password");
   });
 });

@@ -1,7 +1,9 @@
 import { expect } from "chai";
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
 import { appendFile, chmod, copyFile, mkdir, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
@@ -154,6 +156,63 @@ describe("identities on a real sshd", () => {
     const lost = createTransport({ home: "/nonexistent", agentSocket: "/nonexistent/agent", knownHostsFiles: [] });
     const { identityFile: _, ...endpoint } = server.endpoint();
     expect(await codeOf(lost.connect(endpoint))).to.equal("AGENT_UNREACHABLE");
+  });
+});
+
+describe("an agent with more keys than the server tries", () => {
+  let server: SshServer;
+  let agent: { socket: string; child: ChildProcess };
+  let transport: Transport;
+  let right: string;
+  let folder: string;
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-banner-"));
+    await writeFile(join(folder, "banner"), "Authorised users only.\n");
+    server = await startSshd({ config: ["MaxAuthTries 3", `Banner ${folder}/banner`] });
+    agent = await startAgent(join(server.folder, "agent"));
+    for (let key = 1; key <= 5; key++) {
+      right = join(server.folder, `k${key}`);
+      const publicKey = await makeKey(right);
+      if (key === 5) await appendFile(join(server.home("root"), ".ssh", "authorized_keys"), `${publicKey}\n`);
+      await addToAgent(agent.socket, right);
+    }
+    transport = createTransport({ home: server.folder, agentSocket: agent.socket, knownHostsFiles: [] });
+  });
+  after(async () => {
+    agent?.child.kill();
+    await server?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("O7: tells what the server said, how many keys were left, and how to name the right one", async () => {
+    const { identityFile: _, ...endpoint } = server.endpoint({ name: "n1" });
+    const [problem] = (await rejectionOf(transport.connect(endpoint))).problems;
+    expect(problem?.code).to.equal("AUTH_FAILED");
+    expect(problem?.message).to.match(/^n1 ended the login of root after \d of 5 keys$/);
+    expect(problem?.detail).to.include("Authorised users only.").and.include("Too many authentication failures");
+    expect(problem?.hint).to.include("identityFile: ~/.ssh/KEY.pub");
+  });
+
+  it("O7: offers the one key of the agent of which identityFile is the public half, whoever may read that", async () => {
+    const host = await transport.connect(server.endpoint({ identityFile: `${right}.pub` }));
+    await host.close();
+    const strange = join(server.folder, "strange");
+    await makeKey(strange);
+    const error = await rejectionOf(transport.connect(server.endpoint({ identityFile: `${strange}.pub` })));
+    expect(error.problems[0]).to.deep.equal({
+      code: "KEY_UNREADABLE",
+      message: `${strange}.pub is a public key, and no agent holds its private half`,
+      hint: `ssh-add ${strange}; “ssh-add -l” lists what the agent holds`,
+    });
+  });
+
+  it("O7: names the ssh program as the way for a user's certificate", async () => {
+    const key = join(server.folder, "certified");
+    await makeKey(key);
+    await run("ssh-keygen", ["-q", "-s", server.identityFile, "-I", "me", "-n", "root", `${key}.pub`]);
+    const error = await rejectionOf(transport.connect(server.endpoint({ identityFile: `${key}-cert.pub` })));
+    expect(error.problems[0]?.code).to.equal("KEY_UNSUPPORTED");
+    expect(error.problems[0]?.hint).to.include("transport: openssh");
   });
 });
 
