@@ -43,6 +43,8 @@ export interface Connection {
   readonly boot: string | undefined;
   /** Connections made since the last one over which the node's shell answered. */
   readonly unanswered: number;
+  /** When the host was reached last, ms since 1970. */
+  readonly reachedAt: number;
   /** How long the reboot may take with which the running segment ends. */
   readonly reboot: number | undefined;
   readonly isStopped: boolean;
@@ -52,6 +54,7 @@ export const noConnection: Connection = {
   phase: { at: "none" },
   boot: undefined,
   unanswered: 0,
+  reachedAt: 0,
   reboot: undefined,
   isStopped: false,
 };

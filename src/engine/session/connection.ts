@@ -33,7 +33,7 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
       return phase.at === "none" ? dial(state, event) : stay(state);
     case "reached":
       if (phase.at !== "dialling") return stay(state);
-      return go({ ...state, unanswered: state.unanswered + 1 }, { ...phase, at: "greeting" });
+      return go({ ...state, unanswered: state.unanswered + 1, reachedAt: setting.now }, { ...phase, at: "greeting" });
     case "opened":
       if (phase.at === "dropping") return dropped(state, phase, { do: "hang-up" });
       if (!isBeingMade) return stay(state);
@@ -193,7 +193,8 @@ function hello(
   const effects: (Effect | Message)[] = [];
   if (state.boot !== undefined && state.boot !== boot)
     effects.push({ do: "emit", event: { type: "node.rebooted", node } });
-  const skew = Math.round(Math.abs(now / 1000 - epoch));
+  // The node read its clock between the two: a slow line or machine is no wrong clock.
+  const skew = Math.round(Math.max(state.reachedAt / 1000 - (epoch + 1), epoch - now / 1000));
   const text = `the clock of ${node} differs from this machine's by ${skew} s`;
   if (skew > 5) effects.push({ do: "emit", event: { type: "warning", node, text } });
   effects.push({ to: "queue", event: { type: "hello", boot } });

@@ -56,4 +56,18 @@ describe("a connection that is made again", () => {
       after([...gone, { type: "refused", problem: { code, message: "" } }]).state.phase.at;
     expect([refusedWith("HOST_UNREACHABLE"), refusedWith("UNLOCK_FAILED")]).to.deep.equal(["pausing", "none"]);
   });
+
+  it("O8: warns of a clock that differs by more than the answer took, and of no slow line", () => {
+    const warned = (reachedAt: number, heardAt: number, epoch: number): readonly string[] => {
+      const dialling = connectionAfter(noConnection, { type: "dial", purpose: "attach", attempt: 1 }, setting).state;
+      const greeting = connectionAfter(dialling, { type: "reached" }, { ...setting, now: reachedAt }).state;
+      const { effects } = connectionAfter(greeting, { type: "hello", boot: "b1", epoch }, { ...setting, now: heardAt });
+      return effects.flatMap((e) => ("do" in e && e.do === "emit" && e.event.type === "warning" ? [e.event.text] : []));
+    };
+    // Twelve seconds from the greeting to the answer, wherever in them the node looked at its clock.
+    expect([1_000, 1_006, 1_012].flatMap((epoch) => warned(1_000_400, 1_012_400, epoch))).to.deep.equal([]);
+    const text = "the clock of n1 differs from this machine's by";
+    expect(warned(1_000_400, 1_001_000, 1_009)).to.deep.equal([`${text} 8 s`]);
+    expect(warned(1_000_400, 1_001_000, 990)).to.deep.equal([`${text} 9 s`]);
+  });
 });
