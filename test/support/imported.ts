@@ -20,13 +20,22 @@ export function imported(
     from,
     there = "nodes: {}\n",
     beside = {},
-  }: { readonly from?: Format; readonly there?: string; readonly beside?: Readonly<Record<string, string>> } = {},
+    user,
+    answer,
+  }: {
+    readonly from?: Format;
+    readonly user?: string;
+    readonly answer?: Readonly<Record<string, unknown>>;
+    readonly there?: string;
+    readonly beside?: Readonly<Record<string, string>>;
+  } = {},
 ): ImportedRoster {
   const given = Object.entries(typeof files === "string" ? { given: files } : files);
   const texts = (path: string): readonly { file: string; text: string }[] =>
     Object.entries(beside).flatMap(([file, text]) => (file === path ? [{ file, text }] : []));
   const reading: Beside = {
     included: (pattern) => texts(pattern),
+    askAnsible: () => answer,
     variablesOf: (_inventory, kind, name) => texts(`${kind}/${name}.yml`),
   };
   return inProject({ "roster/there.yaml": there }, (project) => {
@@ -35,6 +44,7 @@ export function imported(
       given.map(([file, content]) => ({ file, text: content })),
       {
         ...(from && { from }),
+        ...(user !== undefined && { user }),
         beside: reading,
         roster: before,
         groups: new Set([...there.matchAll(/^ {2}(\w+): \{ vars/gm)].map(([, name = ""]) => name)),

@@ -1,8 +1,11 @@
-import { globSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, globSync, readdirSync, statSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
-import { Command, Option } from "commander";
+import { basename, dirname, extname, join, resolve } from "node:path";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { LoginName } from "#engine/roster/entry-fields.ts";
+import type { AnsibleAnswer } from "#engine/roster/import/asked.ts";
 import { formats, type Format } from "#engine/roster/import/guess.ts";
 import { importRoster, type Beside, type ForeignFile, type Imported } from "#engine/roster/import/import.ts";
 import { rosterFileNames } from "#engine/roster/roster-files.ts";
@@ -20,6 +23,7 @@ import { groupNames, ownRoster, rosterIfAny } from "./own-roster.ts";
 interface ImportFlags extends CommonFlags {
   readonly from?: Format;
   readonly file?: string;
+  readonly user?: string;
   readonly dryRun?: boolean;
   readonly output: "table" | "json";
 }
@@ -43,15 +47,25 @@ Examples:
     )
     .addOption(new Option("--from <format>", "what the files are; else their content tells").choices(formats))
     .option("--file <file>", "the file to write, in roster/; else named as the first file")
+    .addOption(
+      new Option("--user <name>", "log in by this name where the files' own cannot be imported").argParser(loginName),
+    )
     .option("--dry-run", "print the roster file, write nothing");
   return command.action(importFiles);
 }
 
+function loginName(text: string): string {
+  const { error } = LoginName.safeParse(text);
+  if (error) throw new InvalidArgumentError(`it ${error.issues[0]?.message}`);
+  return text;
+}
+
 async function importFiles(names: readonly string[], flags: ImportFlags): Promise<void> {
   const root = projectFor(flags);
-  const files = await Promise.all(names.map(readForeign));
+  const files = (await Promise.all(names.map(readForeign))).flat();
   const imported = importRoster(files, {
     ...(flags.from && { from: flags.from }),
+    ...(flags.user !== undefined && { user: flags.user }),
     beside,
     roster: root === undefined ? noRoster : rosterIfAny(root),
     groups: root === undefined ? new Set() : groupNames(root),
@@ -75,8 +89,13 @@ function projectFor({ project, dryRun }: ImportFlags): string | undefined {
   }
 }
 
-async function readForeign(name: string): Promise<ForeignFile> {
-  if (name !== "-") return { file: name, text: textOf(name) };
+/** The file, what stdin sends, or the files of a folder as Ansible takes one for an inventory. */
+async function readForeign(name: string): Promise<readonly ForeignFile[]> {
+  if (statSync(name, { throwIfNoEntry: false })?.isDirectory())
+    return regular(readdirSync(name).map((entry) => join(name, entry)))
+      .filter((file) => !notInventory.test(basename(file)))
+      .map((file) => ({ file, text: textOf(file) }));
+  if (name !== "-") return [{ file: name, text: textOf(name) }];
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
@@ -84,7 +103,7 @@ async function readForeign(name: string): Promise<ForeignFile> {
     size += chunk.length;
     if (size > MAX_ROSTER_BYTES) break;
   }
-  return { file: "stdin", text: decodeSource("stdin", Buffer.concat(chunks), MAX_ROSTER_BYTES) };
+  return [{ file: "stdin", text: decodeSource("stdin", Buffer.concat(chunks), MAX_ROSTER_BYTES) }];
 }
 
 function textOf(path: string): string {
@@ -100,13 +119,40 @@ const beside: Beside = {
   variablesOf: (inventory, kind, name) => {
     if (inventory === "stdin" || /[/\0]|^\.\.?$/.test(name)) return [];
     const base = join(dirname(inventory), kind, name);
-    const paths = [base, `${base}.yml`, `${base}.yaml`, `${base}.json`, ...globSync(`${globQuoted(base)}/*`)];
-    return regular(paths).map((file) => ({ file, text: textOf(file) }));
+    // The first one that is there, as Ansible looks for them.
+    const path = ["", ".yml", ".yaml", ".json"].map((ending) => `${base}${ending}`).find((one) => existsSync(one));
+    return path === undefined ? [] : variableFiles(path).map((file) => ({ file, text: textOf(file) }));
+  },
+  askAnsible: (inventories) => {
+    // Ansible runs an inventory that may be executed; an import runs nothing.
+    if (inventories.some((file) => (statSync(file).mode & 0o111) !== 0)) return undefined;
+    const args = [...inventories.flatMap((file) => ["-i", resolve(file)]), "--list"];
+    // In “/” no ansible.cfg of a folder that was brought along names plugins.
+    const { status, stdout } = spawnSync("ansible-inventory", args, {
+      cwd: "/",
+      env: { ...process.env, ANSIBLE_INVENTORY_ENABLED: "ini,yaml" },
+      encoding: "utf8",
+      maxBuffer: 1 << 28,
+    });
+    return status === 0 ? (JSON.parse(stdout) as AnsibleAnswer) : undefined;
   },
 };
 
-function globQuoted(path: string): string {
-  return path.replaceAll(/[*?[\]{}()!\\]/g, "\\$&");
+/** Names in a folder that Ansible takes for no inventory. */
+const notInventory = /^\.|~$|\.(pyc|pyo|swp|bak|rpm|md|txt|rst|orig|ini|cfg|retry)$/;
+
+/** A file of variables, or those of a folder and of its folders: hidden files, backups and other endings are none. */
+function variableFiles(path: string): readonly string[] {
+  if (!statSync(path).isDirectory()) return [path];
+  return readdirSync(path)
+    .filter((name) => !/^\.|~$/.test(name))
+    .toSorted()
+    .flatMap((name) => {
+      const entry = join(path, name);
+      const found = statSync(entry, { throwIfNoEntry: false });
+      if (found?.isDirectory()) return extname(name) === "" ? variableFiles(entry) : [];
+      return found?.isFile() && /^(\.(yml|yaml|json))?$/.test(extname(name)) ? [entry] : [];
+    });
 }
 
 function regular(paths: readonly string[]): string[] {

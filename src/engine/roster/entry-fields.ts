@@ -1,5 +1,6 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
+import { visible } from "#errors/draw.ts";
 import { suggest } from "#errors/suggest.ts";
 import { parseReference } from "#engine/params/secret-reference.ts";
 
@@ -23,10 +24,11 @@ export function isAddress(text: string): boolean {
   return HOST_NAME.test(text) || (IPV6_SHAPE.test(text) && isIPv6(text));
 }
 
-/** A login name; nothing that a shell or ssh could read as anything else. */
-export const LoginName = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/, "must be a login name (letters, digits, “_”, “.” and “-”)");
+/** A login name, also of a directory (`ada@corp`, `CORP\ada`); nothing that a shell or ssh could read as anything else. */
+export const LoginName = z.string().regex(/^([A-Za-z0-9_.-]{1,63}\\)?[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,127}\$?$/, {
+  error: ({ input }) =>
+    `must be a login name (letters, digits, “_”, “.”, “-”, “+”, “@” and a domain before “\\”), not “${visible(String(input).slice(0, 80))}”`,
+});
 
 /** The roster's name of a node, jump host, group or role: never anything that a target expression reads as more. */
 export const EntryName = z

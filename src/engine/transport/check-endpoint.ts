@@ -4,7 +4,7 @@ import { hostFailure } from "./unreachable.ts";
 import type { Endpoint } from "./host.ts";
 
 const hostName = /^(?!-)[A-Za-z0-9_-]{1,63}(\.(?!-)[A-Za-z0-9_-]{1,63})*\.?$/;
-const userName = /^[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,127}\$?$/;
+const userName = /^([A-Za-z0-9_.-]{1,63}\\)?[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,127}\$?$/;
 
 /**
  * Allow-lists for what a roster says of a host (S-2), once more at the edge: for ssh2 nothing is spawned, and so nothing could be

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject } from "#support/kcore.ts";
@@ -39,6 +39,24 @@ describe("kcore roster import", () => {
     expect([second.code, second.stderr]).to.deep.equal([2, second.stderr]);
     expect(second.stderr).to.contain("roster/hosts.yaml is there already");
     expect(read("roster/hosts.yaml")).not.to.contain("c1");
+  });
+
+  it("O13: reads of a folder what Ansible would, with its folders of variables, and nothing else", async () => {
+    for (const [file, text] of Object.entries({
+      "fleet/10-web": "[web]\nweb1 ansible_user=ops\n",
+      "fleet/20-db.yml": "db: { hosts: { db1: { ansible_user: ops } } }\n",
+      "fleet/old.bak": "[web]\nold1\n",
+      "fleet/group_vars/web/a.yml": "port: 80\n",
+      "fleet/group_vars/web/a.yml~": "port: 81\n",
+      "fleet/group_vars/web/notes.txt": "not: this\n",
+      "fleet/group_vars/web/tls/b.yml": "tls: true\n",
+    })) {
+      mkdirSync(dirname(join(project.project, file)), { recursive: true });
+      writeFileSync(join(project.project, file), text);
+    }
+    const { code, stdout, stderr } = await project.kcore("roster", "import", "fleet", "--dry-run");
+    expect(code, stderr).to.equal(0);
+    expect(stdout).to.contain("vars: { port: 80, tls: true }").and.contain("  db1:").and.not.contain("old1");
   });
 
   it("prints a dry run, reads stdin, follows Include and tells all as JSON, also where there is no project", () => {

@@ -1,7 +1,7 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { Found } from "./found.ts";
 import { expandHosts, type Inventory, type Variables } from "./inventory.ts";
-import { splitWords } from "./ssh-options.ts";
+import { beforeComment, splitWords } from "./ssh-options.ts";
 
 /**
  * An inventory in Ansible's INI, which is no standard one: hosts with variables on a line, sections `[group]`,
@@ -33,11 +33,14 @@ function readVariable(vars: Variables, found: Found, words: string, at: SourcePo
   const [, name, value] = /^([^=\s]+)\s*=\s*(.*)$/.exec(words) ?? [];
   if (name === undefined || value === undefined)
     return found.leave(at, "a line of variables", "a variable is NAME=VALUE");
-  vars.set(name, { value: literalOf(value.replace(/\s+#.*$/, "")), at });
+  // Python takes a comment for one only behind a literal; behind a bare word it is a part of the text.
+  const code = beforeComment(value).trim();
+  const literal = literalOf(code);
+  vars.set(name, { value: literal === code ? value : literal, at });
 }
 
 function readHost(inventory: Inventory, found: Found, group: string, words: string, at: SourcePosition): void {
-  const [pattern = "", ...pairs] = splitWords(words.replace(/\s#.*$/, ""));
+  const [pattern = "", ...pairs] = splitWords(beforeComment(words));
   const { names, port } = expandHosts(pattern);
   for (const name of names) {
     const { vars } = inventory.host(name, at);
@@ -55,8 +58,11 @@ function readHost(inventory: Inventory, found: Found, group: string, words: stri
 function literalOf(text: string): unknown {
   const words: Readonly<Record<string, unknown>> = { True: true, False: false, None: null };
   if (Object.hasOwn(words, text)) return words[text];
-  if (/^-?(0|[1-9]\d*)(\.\d+)?$/.test(text))
-    return Number.isSafeInteger(Number(text)) || text.includes(".") ? Number(text) : text;
+  if (/^[+-]?((0|[1-9](_?\d)*)(\.\d+)?(e[+-]?\d+)?|0x[\da-f]+|0o[0-7]+|0b[01]+)$/i.test(text)) {
+    const [, sign, digits = ""] = /^([+-]?)(.*)$/.exec(text.replaceAll("_", "")) ?? [];
+    const value = sign === "-" ? -Number(digits) : Number(digits);
+    return Number.isSafeInteger(value) || /[.e]/i.test(text) ? value : text;
+  }
   const [, single, double] = /^(?:'([^']*)'|"([^"]*)")$/.exec(text) ?? [];
   if (single !== undefined || double !== undefined) return single ?? double;
   if (!/^[[{].*[\]}]$/s.test(text) || text.startsWith("{{")) return text;

@@ -93,12 +93,17 @@ function takeVariables(found: Found, fields: Fields, vars: Variables, owner: "ho
   for (const [name, variable] of vars) {
     if (!name.startsWith("ansible_")) takeOwn(found, own, name, variable);
     else if (secrets.test(name)) leaveSecret(found, name, variable);
-    else if (hasJinja(variable.value)) found.leave(variable.at, name, "an expression of Jinja");
-    else if (variable.isVault === true) found.leave(variable.at, name, "it is encrypted by Ansible Vault");
+    else if (hasJinja(variable.value)) lose(found, fields, name, variable, "it is an expression of Jinja");
+    else if (variable.isVault === true) lose(found, fields, name, variable, "it is encrypted by Ansible Vault");
     else takeConnecting(found, fields, name, variable, owner);
   }
   takeBecome(found, fields, vars);
   if (Object.keys(own).length > 0) fields["vars"] = own;
+}
+
+function lose(found: Found, fields: Fields, name: string, { at }: Variable, why: string): void {
+  if (connecting[name] === "user") found.lostLogins.push({ fields, at, what: name, why });
+  else found.leave(at, name, why);
 }
 
 function takeOwn(found: Found, own: Record<string, Plain>, name: string, { value, at, isVault }: Variable): void {

@@ -1,5 +1,6 @@
 import type { Roster } from "../roster.ts";
 import { takeInventory } from "./ansible.ts";
+import { correct, type AnsibleAnswer } from "./asked.ts";
 import { readIni } from "./ansible-ini.ts";
 import { readTree, readVariables } from "./ansible-tree.ts";
 import { readCsv } from "./csv.ts";
@@ -12,6 +13,7 @@ import { settle, type Draft } from "./settle.ts";
 import { readSshConfig, type ReadIncluded } from "./ssh-config.ts";
 import { readTerraform } from "./terraform.ts";
 import { parseForeign } from "#engine/yaml/foreign.ts";
+import { KcoreError } from "#errors/problem.ts";
 
 /** A file of another program: as it is shown, and its text. */
 export interface ForeignFile {
@@ -23,6 +25,8 @@ export interface ForeignFile {
 export interface Beside {
   /** What an ssh_config includes. */
   readonly included: ReadIncluded;
+  /** What Ansible itself makes of inventories; undefined where it is not installed, or cannot tell. */
+  readonly askAnsible: (inventories: readonly string[]) => AnsibleAnswer | undefined;
   /** `group_vars/NAME` and `host_vars/NAME` beside an inventory, as Ansible takes them. */
   readonly variablesOf: (inventory: string, kind: "group_vars" | "host_vars", name: string) => readonly ForeignFile[];
 }
@@ -47,8 +51,11 @@ export function importRoster(
     beside,
     roster,
     groups,
+    user,
   }: {
     readonly from?: Format;
+    /** The login name where a file's own cannot be carried over. */
+    readonly user?: string;
     readonly beside: Beside;
     readonly roster: Roster;
     /** Names of groups that the roster has. */
@@ -66,7 +73,12 @@ export function importRoster(
     else readInventory(inventory, found, { file, text }, beside);
     return format;
   });
+  const inventories = files.filter(({ file, text }, at) => kinds[at] === "ansible" && isWritten(file, text));
+  const answer = inventories.length > 0 ? beside.askAnsible(inventories.map(({ file }) => file)) : undefined;
+  if (answer) correct(inventory, found, answer);
   takeInventory(found, inventory);
+  for (const { fields } of user === undefined ? [] : found.lostLogins) fields["user"] = user;
+  if (user === undefined && found.lostLogins.length > 0) throw loginsLost(found.lostLogins);
   const draft = settle(found, roster, groups);
   const heading = `From ${files
     .map(({ file }) => file)
@@ -74,6 +86,22 @@ export function importRoster(
     .replaceAll(/[^\x20-\x7e]/g, "?")}, by kcore roster import`;
   const leftOut = [...found.leftOut].sort((a, b) => (a.at.file === b.at.file ? a.at.line - b.at.line : 0));
   return { draft, text: draftText(draft, heading), leftOut, formats: kinds };
+}
+
+/** An inventory that somebody wrote; what `ansible-inventory --list` printed needs no second asking. */
+function isWritten(file: string, text: string): boolean {
+  return file !== "stdin" && !/^\s*\{/.test(text);
+}
+
+function loginsLost(lost: readonly LeftOut[]): KcoreError {
+  return new KcoreError(
+    lost.slice(0, 20).map(({ at, what, why }) => ({
+      code: "ROSTER_IMPORT" as const,
+      message: `the login name of ${what} cannot be imported: ${why}`,
+      at,
+      hint: "kcore would log in as root; --user NAME is taken in its place, or write a plain name there",
+    })),
+  );
 }
 
 function readInventory(inventory: Inventory, found: Found, { file, text }: ForeignFile, { variablesOf }: Beside): void {
@@ -94,6 +122,10 @@ function readInventory(inventory: Inventory, found: Found, { file, text }: Forei
       else {
         const tree = parseForeign(beside.file, beside.text);
         readVariables(owner.vars, tree.root, tree);
+        // Ansible takes group_vars/all over what the inventory itself says of other groups.
+        if (name === "all")
+          for (const [group, { vars }] of inventory.groups)
+            if (group !== "all") for (const key of owner.vars.keys()) vars.delete(key);
       }
     }
 }

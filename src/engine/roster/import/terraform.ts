@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { parseForeign } from "#engine/yaml/foreign.ts";
 import { plainOf, type SourceEntry, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -44,9 +45,9 @@ function nodesOf(found: Found, root: SourceMap): readonly SourceEntry[] {
       ? "it is sensitive"
       : named.length > 0 && !named.includes(output)
         ? "the nodes are those of another output"
-        : "it is no map of names to addresses or to objects with an address";
-    if (!isSensitive && value?.kind === "map" && isNodes(value) && (named.length === 0 || named.includes(output)))
-      return [...value.entries.values()];
+        : "it is no map of names to IP addresses or to objects with an address; kcore_nodes may have host names, too";
+    const isMeant = named.includes(output) || (named.length === 0 && value !== undefined && holdsOnlyIps(value));
+    if (!isSensitive && value?.kind === "map" && isNodes(value) && isMeant) return [...value.entries.values()];
     found.leave(keyAt, `the output ${key}`, why);
     return [];
   });
@@ -55,6 +56,12 @@ function nodesOf(found: Found, root: SourceMap): readonly SourceEntry[] {
 function isNodes(map: SourceMap): boolean {
   const values = [...map.entries.values()].map(({ value }) => value);
   return values.length > 0 && values.every((value) => addressOf(value) !== undefined);
+}
+
+/** Words may be host names: tags, buckets and the like are maps of them, too. */
+function holdsOnlyIps(map: SourceNode): boolean {
+  const values = map.kind === "map" ? [...map.entries.values()].map(({ value }) => plainOf(value)) : [];
+  return values.every((value) => typeof value !== "string" || isIP(value) !== 0);
 }
 
 function addressOf(value: SourceNode): SourceNode | undefined {

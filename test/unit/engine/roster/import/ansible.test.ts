@@ -64,7 +64,7 @@ url=http://{{ inventory_hostname }}/
       "3 the host a2: it is reached by the connection plugin “winrm”, and kcore speaks SSH",
       "4 ansible_become_method=su: kcore becomes root by sudo alone",
       "4 the user of a3, a5: none is named: there it is your own name, here root; defaults: { user: … } says another",
-      "5 ansible_host: an expression of Jinja",
+      "5 ansible_host: it is an expression of Jinja",
       "5 the node a4: it has no address that can be used",
       "6 a word behind a5: a variable is NAME=VALUE, quoted if it has spaces",
       "8 ansible_python_interpreter: kcore needs no interpreter on nodes",
@@ -137,6 +137,88 @@ url=http://{{ inventory_hostname }}/
     expect(leftOut).to.deep.equal([
       "6 constructor: its value cannot stand in a roster",
       "7 the group “constructor”: a name is 1 to 63 letters, digits, “.”, “_” or “-”",
+    ]);
+  });
+});
+
+describe("what is read as Ansible reads it", () => {
+  const vars = (text: string, beside: Readonly<Record<string, string>> = {}): Readonly<Record<string, unknown>> =>
+    imported(text, { beside }).roster.nodes.get("web1")?.vars ?? {};
+
+  it("O13: ends a line at a # outside quotes, and takes a comment in a section of variables only behind a literal", () => {
+    const text = `[web]
+web1 motd="Server # 1" short=a#b left=1
+[web:vars]
+count=1 # c
+word=deploy # comment
+quoted="Server # 2" # c
+big=1_000
+hex=0x10
+`;
+    expect(vars(text)).to.deep.equal({
+      motd: "Server # 1",
+      short: "a",
+      count: 1,
+      word: "deploy # comment",
+      quoted: "Server # 2",
+      big: 1000,
+      hex: 16,
+    });
+  });
+
+  it("O13: y and n are texts, as to PyYAML", () => {
+    expect(vars("web:\n  hosts:\n    web1: { a: y, b: N, c: yes, d: off, e: [n, no] }\n")).to.deep.equal({
+      a: "y",
+      b: "N",
+      c: true,
+      d: false,
+      e: ["n", false],
+    });
+  });
+
+  it("O13: group_vars/all goes over what the inventory says of a group, and under the group's own file", () => {
+    const beside = { "group_vars/all.yml": "k: all\nk2: all\n", "group_vars/web.yml": "k2: file\n" };
+    expect(vars("[web]\nweb1\n[web:vars]\nk=inventory\nk2=inventory\nk3=inventory\n", beside)).to.deep.equal({
+      k: "all",
+      k2: "file",
+      k3: "inventory",
+    });
+  });
+
+  it("O13: asks Ansible where it is there, takes its values, and says which", () => {
+    const answer = {
+      _meta: { hostvars: { web1: { k: 1, same: 2, secret: { __ansible_vault: "x" } }, web2: { k: 3 } } },
+      web: { hosts: ["web1", "web2"] },
+    };
+    const { roster, leftOut } = imported("[web]\nweb1 k=one same=2\n", { answer });
+    expect(roster.nodes.get("web1")?.vars).to.deep.equal({ k: 1, same: 2 });
+    expect(roster.nodes.get("web2")).to.deep.include({ address: "web2", groups: ["web"], vars: { k: 3 } });
+    expect(leftOut).to.include("2 k of web1: ansible-inventory reads it otherwise; its values are taken");
+    expect(leftOut).to.include(
+      "ansible-inventory:1 the host web2: only ansible-inventory named it; it is imported as it tells",
+    );
+  });
+
+  it("O12: a login that cannot be carried over is an error, and --user takes its place", () => {
+    const text = "[web]\nweb1 ansible_user='a b'\n[db]\ndb1\n[db:vars]\nansible_user={{ lookup('env', 'USER') }}\n";
+    const problems = problemsIn(() => imported(text));
+    expect(problems).to.have.lengthOf(2);
+    expect(problems[0]).to.include("given:2:").and.include("not “a b”").and.include("--user NAME");
+    expect(problems[1]).to.include("given:6:").and.include("it is an expression of Jinja");
+    const { roster } = imported(text, { user: "ops" });
+    expect([roster.nodes.get("web1")?.user, roster.nodes.get("db1")?.user]).to.deep.equal(["ops", "ops"]);
+  });
+
+  it("O12: takes the logins of directories", () => {
+    const names = ["ada@corp.example", "CORP\\\\ada", "john.doe", "'007'"];
+    const { roster } = imported(
+      `[web]\n${names.map((name, index) => `web${index} ansible_user=${name}`).join("\n")}\n`,
+    );
+    expect([...roster.nodes.values()].map(({ user }) => user)).to.deep.equal([
+      "ada@corp.example",
+      "CORP\\ada",
+      "john.doe",
+      "007",
     ]);
   });
 });

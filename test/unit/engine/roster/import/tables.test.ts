@@ -64,6 +64,15 @@ describe("the import of Terraform's outputs", () => {
     expect(imported(JSON.stringify({ n1: "192.0.2.1" })).roster.nodes.get("n1")?.address).to.equal("192.0.2.1");
   });
 
+  it("O13: takes a map of words for no nodes, unless the output is named so", () => {
+    const tags = { env: "prod", owner: "shop" };
+    const { roster, leftOut } = imported(JSON.stringify({ tags: output(tags), hosts: output({ n1: "192.0.2.1" }) }));
+    expect([...roster.nodes.keys()]).to.deep.equal(["n1"]);
+    expect(leftOut.join()).to.include("the output tags: it is no map of names to IP addresses");
+    const named = imported(JSON.stringify({ kcore_nodes: output({ n1: "n1.example.org" }) }));
+    expect(named.roster.nodes.get("n1")?.address).to.equal("n1.example.org");
+  });
+
   it("says what shape is wanted where there is none", () => {
     expect(problemsIn(() => imported(JSON.stringify({ a: output("x") })))).to.deep.equal([
       'given:1:1+53 given has no output that is a map of nodes [ROSTER_IMPORT] | output "kcore_nodes" { value = { n1 = "192.0.2.11", n2 = { address = "192.0.2.12", user = "ops" } } }',

@@ -1,0 +1,46 @@
+import type { Found } from "./found.ts";
+import type { Inventory, Variables } from "./inventory.ts";
+
+/** What `ansible-inventory --list` prints: groups by name, and of each host the variables that hold for it in the end. */
+export type AnsibleAnswer = Readonly<Record<string, unknown>>;
+
+/**
+ * Gives each host the values that Ansible itself found for it, where they differ from what was read here, and adds hosts and
+ * groups that were not read; each is told. Values encrypted by Ansible Vault stay as they were read.
+ */
+export function correct(inventory: Inventory, found: Found, answer: AnsibleAnswer): void {
+  const start = { file: "ansible-inventory", line: 1, column: 1 };
+  for (const [group, members] of Object.entries(answer))
+    for (const host of hostsOf(members)) {
+      const known = inventory.hosts.has(host);
+      inventory.group(group, start).hosts.add(host);
+      inventory.host(host, start);
+      if (!known) found.leave(start, `the host ${host}`, "only ansible-inventory named it; it is imported as it tells");
+    }
+  const { hostvars } = (answer["_meta"] ?? {}) as { hostvars?: Readonly<Record<string, Record<string, unknown>>> };
+  for (const [name, told] of Object.entries(hostvars ?? {})) {
+    const host = inventory.host(name, start);
+    const layers = ["all", ...inventory.groupsOf(name)].map((group) => inventory.groups.get(group)?.vars);
+    const read = new Map([...layers, host.vars].flatMap((vars): [string, unknown][] => valuesOf(vars)));
+    const wrong = Object.entries(told).filter(
+      ([key, value]) => !isEncrypted(value) && JSON.stringify(read.get(key)) !== JSON.stringify(value),
+    );
+    for (const [key, value] of wrong) host.vars.set(key, { value, at: host.at });
+    const keys = wrong.map(([key]) => key).join(", ");
+    if (keys !== "")
+      found.leave(host.at, `${keys} of ${name}`, "ansible-inventory reads it otherwise; its values are taken");
+  }
+}
+
+function hostsOf(group: unknown): readonly string[] {
+  const { hosts } = (group ?? {}) as { hosts?: unknown };
+  return Array.isArray(hosts) ? hosts.filter((host): host is string => typeof host === "string") : [];
+}
+
+function valuesOf(vars: Variables | undefined): [string, unknown][] {
+  return [...(vars ?? [])].map(([key, { value }]) => [key, value]);
+}
+
+function isEncrypted(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, "__ansible_vault");
+}
