@@ -15,18 +15,23 @@ const Source = z
   .refine((text) => !text.startsWith("/dev/"), {
     message: "device names change from boot to boot: use UUID=…, LABEL=…, PARTUUID=… (see `blkid` on the node)",
   })
-  .regex(/^(UUID|LABEL|PARTUUID|PARTLABEL)=[A-Za-z0-9._:+-]+$/, "must be UUID=…, LABEL=…, PARTUUID=… or PARTLABEL=…");
+  .regex(
+    /^((UUID|LABEL|PARTUUID|PARTLABEL)=[A-Za-z0-9._:+-]+|[a-z][a-z0-9._-]*|[^\s=]+:\/[^\n]*|\/[^\n]+)$/,
+    "must be UUID=…, LABEL=…, PARTUUID= or PARTLABEL=…, tmpfs, HOST:/PATH, //HOST/SHARE, or a folder with the option bind",
+  );
+
+/** Sources that name a device; all others are shown by the kernel as they are written, but for those of bind mounts. */
+const tagged = /^(UUID|LABEL|PARTUUID|PARTLABEL)=/;
+const isBind = (options: readonly string[]): boolean => options.includes("bind") || options.includes("rbind");
 
 const args = z
   .strictObject({
-    path: AbsolutePath.refine((path) => /^[!-~]+$/.test(path) && !/[\\#]/.test(path), "must hold no blanks").describe(
-      "Where it is mounted; made if it is not there.",
-    ),
+    path: AbsolutePath.describe("Where it is mounted; a folder, made if it is not there."),
     source: z
       .union([Source, Device])
       .optional()
       .describe(
-        "UUID=, LABEL=, PARTUUID= or PARTLABEL=; or what filesystem.formatted was given: disk and partition, vg and lv, or array, and encrypted.",
+        "UUID=, LABEL=, PARTUUID= or PARTLABEL=; what filesystem.formatted was given: disk and partition, vg and lv, or array, and encrypted; or tmpfs, overlay, HOST:/PATH (nfs), //HOST/SHARE (cifs), and a folder with the option bind.",
       ),
     fstype: z
       .string()
@@ -34,7 +39,7 @@ const args = z
       .default("auto")
       .describe("ext4, xfs, vfat …; auto leaves it to mount."),
     options: z
-      .array(z.string().regex(/^[!-+\--~]+$/, "must be one option without blanks or commas"))
+      .array(z.string().regex(/^[!-+\--~]+$/, "must be one option without blanks or commas; a blank is \\040"))
       .default([])
       .describe("Mount options, such as noatime; what is not named has mount's default."),
     nofail: z.boolean().optional().describe("Boot goes on without it; true unless path is /."),
@@ -53,7 +58,16 @@ const args = z
     fstab: AbsolutePath.default("/etc/fstab").describe("The fstab to edit."),
   })
   .refine(({ state, source }) => state === "absent" || source !== undefined, "needs a source")
-  .refine(({ path, state }) => path !== "/" || state !== "absent", "cannot unmount /");
+  .refine(({ path, state }) => path !== "/" || state !== "absent", "cannot unmount /")
+  .refine(
+    ({ source, options }) => typeof source !== "string" || !/^\/[^/]/.test(source) || isBind(options),
+    "a folder as the source needs options: [bind]",
+  )
+  .refine(
+    ({ source, options, fstype }) =>
+      typeof source !== "string" || tagged.test(source) || isBind(options) || fstype !== "auto",
+    "this source needs its fstype: tmpfs, nfs, cifs, overlay …",
+  );
 type Args = z.output<typeof args>;
 
 /**
@@ -66,7 +80,8 @@ type Args = z.output<typeof args>;
  * ```
  * Device names are refused as sources: they change, and a machine whose fstab names the wrong one does not boot. What
  * the kernel says is compared: device, kind of filesystem and the flags ro, nosuid, nodev, noexec, noatime, nodiratime,
- * sync, dirsync; other options are compared in fstab or unit. What is mounted there from elsewhere is never unmounted.
+ * sync, dirsync (of a bind mount those that are named); other options are compared in fstab or unit. What is mounted there
+ * from elsewhere is never unmounted.
  */
 export const mountMounted = defineModule({
   name: "mount.mounted",
@@ -80,7 +95,7 @@ export const mountMounted = defineModule({
       brings: true,
       reach: reachOf(given),
       want: { ...wantBoot(given, mount), ...wantNow(given, mount) },
-      probe: sh`${readFstab(given.fstab, { place: given.path })}
+      probe: sh`${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
 fact fstab "$fstab"
 ${mount.unit ? probeUnit(mount.unit) : sh``}
 ${look(given, mount)}
@@ -89,7 +104,7 @@ fact fstype "$fstype"
 fact flags "$flags"`,
       guard: guard(given, mount),
       apply: sh`${guard(given, mount)}
-${readFstab(given.fstab, { place: given.path })}
+${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
 reload=
 ${persist(given, mount)}
 # Without it systemd would act on the old fstab, and may unmount at once what is mounted next.
@@ -102,50 +117,75 @@ ${given.state === "absent" ? sh`if [ "$mounted" != no ]; then umount ${given.pat
   },
 });
 
-function reachOf({ path, state, source, fstab }: Args): Reach {
+function reachOf({ path, state, source, fstab, options }: Args): Reach {
   const disk = typeof source === "object" ? deviceName(source) : "*";
+  const isDevice = typeof source !== "string" || tagged.test(source);
   return {
     changes: [{ is: "path", path: fstab }, ...(state === "present" ? [] : [{ is: "tree", path } as const])],
     restsOn: [
       { is: "path", path: fstab },
       { is: "place", path },
-      { is: "disk", name: disk },
+      ...(isDevice ? [{ is: "disk", name: disk } as const] : []),
+      ...(!isDevice && isBind(options) ? [{ is: "path", path: source } as const] : []),
     ],
   };
 }
 
 interface Mount {
-  readonly tag: keyof typeof links;
-  readonly value: string;
+  /** As it stands in fstab, without fstab's escapes. */
+  readonly source: string;
+  /** udev's link to the device that the source names. */
+  readonly link?: string;
+  readonly isBind: boolean;
   /** All options, for fstab and unit. */
   readonly options: readonly string[];
   readonly line: string;
+  /** Of a bind mount only those that are named: it takes the others over from its source. */
   readonly flags: string;
   readonly unit?: { readonly name: string; readonly blob: ReturnType<typeof blobOf> };
 }
 
 function describe(given: Args, context: StepContext): Mount {
   const { path, fstype, dump } = given;
-  const [tag, value] = (
-    typeof given.source === "object" ? madeHere(given.source, fstype, context) : (given.source ?? "UUID=-")
-  ).split(/=(.*)/s) as [keyof typeof links, string];
+  const source =
+    typeof given.source === "object" ? madeHere(given.source, fstype, context) : (given.source ?? "UUID=-");
+  const [tag, value] = source.split(/=(.*)/s) as [keyof typeof links, string];
+  const link = tagged.test(source) ? `/dev/disk/${links[tag]}/${value}` : undefined;
   const nofail = (given.nofail ?? path !== "/") && !given.options.includes("nofail");
   const options = [...given.options, ...(nofail ? ["nofail"] : [])];
-  const passno = given.passno ?? (path === "/" ? 1 : ["xfs", "btrfs", "vfat"].includes(fstype) ? 0 : 2);
+  const checked = link !== undefined && !["xfs", "btrfs", "vfat"].includes(fstype);
+  const passno = given.passno ?? (path === "/" ? 1 : checked ? 2 : 0);
   const words = options.length === 0 || (options.length === 1 && nofail) ? ["defaults", ...options] : options;
+  const bound = isBind(options);
+  const kind = bound && fstype === "auto" ? "none" : fstype;
   const mount = {
-    tag,
-    value,
+    source,
+    ...(link !== undefined && { link }),
+    isBind: bound,
     options,
-    line: `${tag}=${value} ${path} ${fstype} ${words.join(",")} ${dump} ${passno}`,
-    flags: flagsOf(options),
+    line: `${escapeBlanks(source)} ${escapeBlanks(path)} ${kind} ${words.join(",")} ${dump} ${passno}`,
+    flags: bound
+      ? options
+          .filter((option) => shownFlags.includes(option))
+          .toSorted()
+          .join(" ")
+      : flagsOf(options),
   };
-  return given.persist === "unit" ? { ...mount, unit: unitOf(given, mount) } : mount;
+  return given.persist === "unit" ? { ...mount, unit: unitOf({ ...given, fstype: kind }, mount) } : mount;
+}
+
+/** As fstab(5) and the kernel write what would end a field. */
+function escapeBlanks(text: string): string {
+  return text.replaceAll(/[ \t\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }
 
 function madeHere(source: DeviceOf, fstype: string, context: StepContext): string {
   return `UUID=${shownUuid(filesystemUuid(deviceGuid(context, source)), fstype)}`;
 }
+
+const shownFlags = ["rw", "ro", "relatime", "noatime", "nodiratime", "nosuid", "nodev", "noexec", "sync", "dirsync"];
+/** Filesystems that need the network; systemd starts their units with remote-fs.target. */
+const remote = /^(nfs4?|cifs|smb3|ceph|glusterfs|9p|fuse\..*)$/;
 
 /** The flags that the kernel will show (mount(8)): what is not named has its default. */
 function flagsOf(options: readonly string[]): string {
@@ -170,20 +210,23 @@ function flagsOf(options: readonly string[]): string {
 }
 
 /** systemd.mount(5). `What` is udev's link, as Debian 12's systemd takes no UUID= there. */
-function unitOf({ path, fstype, nofail }: Args, { tag, value, options }: Omit<Mount, "unit">): Mount["unit"] & object {
+function unitOf(
+  { path, fstype, nofail }: Args,
+  { source, link, options }: Omit<Mount, "unit">,
+): Mount["unit"] & object {
   const wanted = (nofail ?? path !== "/") ? "WantedBy" : "RequiredBy";
   const text = `# made by kcore
 [Unit]
-Description=${path}
+Description=${path.replaceAll("%", "%%")}
 
 [Mount]
-What=/dev/disk/${links[tag]}/${value}
-Where=${path}
+What=${(link ?? source).replaceAll("%", "%%")}
+Where=${path.replaceAll("%", "%%")}
 Type=${fstype}
 Options=${options.length === 0 ? "defaults" : options.join(",")}
 
 [Install]
-${wanted}=local-fs.target
+${wanted}=${remote.test(fstype) ? "remote" : "local"}-fs.target
 `;
   return { name: `${escapePath(path)}.mount`, blob: blobOf(text) };
 }
@@ -195,10 +238,12 @@ function wantBoot({ state }: Args, { line, unit }: Mount): Record<string, string
     : { fstab: "absent", unit: `sha256:${unit.blob.sha256}`, enabled: "enabled" };
 }
 
-function wantNow({ state, fstype }: Args, { tag, value, flags }: Mount): Record<string, string> {
+function wantNow({ state, fstype }: Args, { source, isBind: bound, flags }: Mount): Record<string, string> {
   if (state === "present") return {};
   if (state === "absent") return { mounted: "no" };
-  return { mounted: `${tag}=${value}`, ...(fstype === "auto" ? {} : { fstype }), flags };
+  // The kernel shows a bind mount with its source's filesystem, and nfs with its version.
+  const kind = fstype === "auto" || bound || fstype === "nfs" ? {} : { fstype };
+  return { mounted: source, ...kind, flags };
 }
 
 function probeUnit({ name }: NonNullable<Mount["unit"]>): Sh {
@@ -207,23 +252,37 @@ function probeUnit({ name }: NonNullable<Mount["unit"]>): Sh {
 fact enabled "$(systemctl is-enabled ${name} 2>/dev/null)"`;
 }
 
-/** Sets `device` (empty if no device carries the source), `mounted`, `fstype` and `flags`. */
-function look({ path }: Args, { tag, value }: Mount): Sh {
-  return sh`find_device() {
-  # The kernel's name for it, which sysfs knows: a logical volume's is a link.
-  device=$(findfs ${`${tag}=${value}`} 2>/dev/null) || device=${`/dev/disk/${links[tag]}/${value}`}
+/** Sets `device` (empty if nothing carries the source), `mounted`, `fstype` and `flags`. */
+function look({ path }: Args, { source, link, isBind: bound, flags }: Mount): Sh {
+  const found = bound
+    ? sh`[ -e ${source} ] && device=${source} || device=`
+    : link === undefined
+      ? sh`device=${source}`
+      : sh`# The kernel's name for it, which sysfs knows: a logical volume's is a link.
+  device=$(findfs ${source} 2>/dev/null) || device=${link}
   device=$(readlink -f "$device")
-  [ -b "$device" ] || device=
+  [ -b "$device" ] || device=`;
+  const isIt = bound
+    ? sh`[ "$(stat -Lc %d:%i ${source} 2>/dev/null)" = "$(stat -Lc %d:%i ${path})" ]`
+    : link === undefined
+      ? sh`[ "$mounted" = ${escapeBlanks(source)} ]`
+      : sh`[ -n "$device" ] && [ "$(cat "/sys/class/block/\${device##*/}/dev" 2>/dev/null)" = "$1" ]`;
+  const [ofMount, ofKind] = bound
+    ? [flags.split(" "), flags.split(" ").filter((flag) => ["ro", "sync", "dirsync"].includes(flag))]
+    : [shownFlags.filter((flag) => !/sync/.test(flag)), ["ro", "sync", "dirsync"]];
+  const among = (names: readonly string[]): Sh => sh`grep -x ${["-", ...names].flatMap((name) => ["-e", name])}`;
+  return sh`find_device() {
+  ${found}
 }
 find_device
 # The last line of a mount point is the one on top (proc(5)): number, options, kind, source, options of the filesystem.
-set -- $(place=${path} awk '$5 == ENVIRON["place"] { for (i = 7; i <= NF; i++) if ($i == "-") break; last = $3 " " $6 " " $(i + 1) " " $(i + 2) " " $(i + 3) } END { print last }' /proc/self/mountinfo)
+set -- $(place=${escapeBlanks(path)} awk '$5 == ENVIRON["place"] { for (i = 7; i <= NF; i++) if ($i == "-") break; last = $3 " " $6 " " $(i + 1) " " $(i + 2) " " $(i + 3) } END { print last }' /proc/self/mountinfo)
 mounted=no fstype= flags=
 if [ $# -gt 0 ]; then
   mounted="$4" fstype=$3
-  if [ -n "$device" ] && [ "$(cat "/sys/class/block/\${device##*/}/dev" 2>/dev/null)" = "$1" ]; then mounted=${`${tag}=${value}`}; fi
-  flags=$(printf '%s\n' "$2" | tr , '\n' | grep -x -e rw -e ro -e relatime -e noatime -e nodiratime -e nosuid -e nodev -e noexec)
-  flags="$flags $(printf '%s\n' "$5" | tr , '\n' | grep -x -e ro -e sync -e dirsync)"
+  if ${isIt}; then mounted=${source}; fi
+  flags=$(printf '%s\n' "$2" | tr , '\n' | ${among(ofMount)})
+  flags="$flags $(printf '%s\n' "$5" | tr , '\n' | ${among(ofKind)})"
   case " $(echo $flags) " in *' ro '*) flags=$(printf '%s\n' $flags | grep -vx rw) ;; esac
   flags=$(echo $(printf '%s\n' $flags | sort -u))
 fi`;
@@ -235,14 +294,14 @@ function guard(given: Args, mount: Mount): Sh {
 ${mount.unit ? sh`not_nixos ${`/etc/systemd/system/${mount.unit.name}`}` : notOfNixos(given, mount)}
 [ ! -L ${path} ] || refuse MOUNT_BUSY ${`${path} is a symbolic link; mount where it leads instead`}
 case $mounted in
-  no | ${`${mount.tag}=${mount.value}`}) ;;
+  no | ${mount.source}) ;;
   *) ${state === "mounted" ? sh`refuse MOUNT_BUSY ${`${path} has something else mounted: `}"$mounted ($fstype)"` : sh`:`} ;;
 esac`;
 }
 
 /** An fstab that NixOS made is not written; where it says what is wanted already, it need not be. */
 function notOfNixos({ fstab, path, state }: Args, { line }: Mount): Sh {
-  return sh`${readFstab(fstab, { place: path })}
+  return sh`${readFstab(fstab, { place: escapeBlanks(path) })}
 [ "$fstab" = ${state === "absent" ? "absent" : line} ] || not_nixos ${fstab}`;
 }
 
@@ -250,7 +309,7 @@ function persist({ fstab, path, state }: Args, { line, unit }: Mount): Sh {
   const wanted = unit || state === "absent" ? "" : line;
   const edit = sh`if [ "$fstab" != ${wanted === "" ? "absent" : wanted} ]; then
   reload=1
-  ${writeFstab(fstab, { place: path }, wanted)}
+  ${writeFstab(fstab, { place: escapeBlanks(path) }, wanted)}
 fi`;
   if (!unit) return edit;
   const file = `/etc/systemd/system/${unit.name}`;
@@ -261,21 +320,25 @@ if [ -e ${file} ]; then systemctl disable -q --now ${unit.name} 2>/dev/null; rm 
 if ! cmp -s ${unit.blob} ${file}; then put_file ${unit.blob} ${file} 0644 root root && reload=1 || exit 1; fi`;
 }
 
-function mountNow({ path, fstype }: Args, { tag, value, options, flags, unit }: Mount): Sh {
+function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flags, unit }: Mount): Sh {
   // Only fstab and systemd understand these.
   const own = options.filter(
     (option) => !/^(defaults|nofail|auto|noauto|_netdev|x-.*|(no)?(user|users|owner|group))$/.test(option),
   );
   const type = fstype === "auto" ? [] : ["-t", fstype];
+  const kept = (names: readonly string[]): string => names.filter((name) => name !== "").join(",");
+  const remount = ["remount", ...(bound ? flags.split(" ") : explicit(flags)), ...own];
+  // BusyBox takes a bind mount's other options only when it is remounted.
+  const then = bound && flags !== "" ? sh` && mount -o ${kept(remount)} ${path}` : sh``;
   const now = unit
     ? sh`systemctl start ${unit.name}`
-    : sh`mount ${type} -o ${[...new Set([...flags.split(" "), ...own])].join(",")} "$device" ${path}`;
+    : sh`mount ${type} -o ${kept([...new Set([...flags.split(" "), ...own])])} "$device" ${path}${then}`;
   return sh`if [ "$mounted" = no ]; then
   tries=0
   until [ -n "$device" ]; do
     tries=$((tries + 1))
-    [ $tries -le 20 ] || refuse MOUNT_SOURCE_MISSING ${`no device carries ${tag}=${value}`}"$K_NL$(blkid)"
-    [ $tries != 1 ] || note ${`waiting for a device with ${tag}=${value}`}
+    [ $tries -le 20 ] || refuse MOUNT_SOURCE_MISSING ${bound ? sh`${`there is no folder ${source}`}` : sh`${`no device carries ${source}`}"$K_NL$(blkid)"`}
+    [ $tries != 1 ] || note ${bound ? `waiting for the folder ${source}` : `waiting for a device with ${source}`}
     sleep 0.5
     find_device
   done
@@ -286,7 +349,7 @@ function mountNow({ path, fstype }: Args, { tag, value, options, flags, unit }: 
   ${now} || exit 1
 else
   # What was remounted otherwise: every flag is named, as mount would keep what is not.
-  mount -o ${["remount", ...explicit(flags), ...own].join(",")} ${path} || exit 1
+  mount -o ${kept(remount)} ${path} || exit 1
 fi`;
 }
 

@@ -9,7 +9,7 @@ export function readFstab(file: string, key: FstabKey): Sh {
 if [ -f ${file} ]; then
   while read -r source place rest || [ -n "$source" ]; do
     case $source in '#'*) continue ;; esac
-    [ ${"place" in key ? sh`"$place" != ${key.place}` : sh`"$source" != ${key.source}`} ] || fstab=$fstab\${fstab:+$K_NL}$(set -f && set -- "$source" "$place" $rest && echo "$*")
+    [ ${"place" in key ? sh`"$place" != ${key.place}` : sh`"$source" != ${key.source}`} ] || fstab=$fstab\${fstab:+$K_NL}$(set -f && set -- "$source" "$place" $rest && printf %s "$*")
   done <${file}
 fi
 fstab=\${fstab:-absent}`;
