@@ -1,15 +1,21 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
-import { isCutOff, withPackageManager, type PackageManager, type Packages } from "../step/fragments/packages.ts";
+import {
+  isCutOff,
+  isVersion,
+  withPackageManager,
+  type PackageManager,
+  type Packages,
+} from "../step/fragments/packages.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const PackageName = z
   .string()
   .max(200)
   .regex(
-    /^[A-Za-z0-9][A-Za-z0-9.+_-]*(:[a-z0-9-]+)?(=[A-Za-z0-9.+~:_-]+)?$/,
-    "must be a package's name, or name=version",
+    /^([A-Za-z0-9][A-Za-z0-9.+_-]*(:[a-z0-9-]+)?(=[A-Za-z0-9.+~:_-]+\*?|\/[A-Za-z0-9._-]+)?|(\/[A-Za-z0-9.+~:_-]+)+\.(deb|rpm))$/,
+    "must be a package's name, name=version, name/release, or the path of a .deb or .rpm on the node",
   );
 
 /**
@@ -38,7 +44,9 @@ export const packageInstalled = defineModule({
   ],
   args: z
     .strictObject({
-      name: PackageName.optional().describe("One package; name=version pins a version (apt, apk)."),
+      name: PackageName.optional().describe(
+        "One package; name=version pins a version (apt, apk), name=1.22.* its beginning (apt), name/RELEASE says where from (apt). Or a .deb (apt) or .rpm (dnf) on the node, which is there in its version.",
+      ),
       names: z
         .union([PackageName.transform((name) => [name]), z.array(PackageName).min(1)])
         .optional()
@@ -51,8 +59,8 @@ export const packageInstalled = defineModule({
     })
     .refine(({ name, names }) => (name === undefined) !== (names === undefined), "needs name, or names")
     .refine(
-      (args) => args.state === "present" || namesOf(args).every((name) => !name.includes("=")),
-      "a version can only be pinned with state: present",
+      (args) => args.state === "present" || namesOf(args).every((name) => !/[=/]/.test(name)),
+      "a version, a release or a file goes only with state: present",
     ),
   refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
   step: (args) => {
@@ -64,7 +72,10 @@ export const packageInstalled = defineModule({
       brings: true,
       reach: {
         changes: [{ is: "packages" }],
-        restsOn: [{ is: args.state === "absent" ? "noPackages" : "packages" }],
+        restsOn: [
+          { is: args.state === "absent" ? "noPackages" : "packages" },
+          ...names.filter(({ name }) => name.startsWith("/")).map(({ name }) => ({ is: "path", path: name }) as const),
+        ],
       },
       want: Object.fromEntries(names.map((one) => [one.name, good(one)])),
       probe: withPackageManager((manager) => judge(manager, packages, names)),
@@ -90,11 +101,13 @@ function namesOf({
 interface Pinned {
   readonly name: string;
   readonly version?: string;
+  readonly release?: string;
 }
 
 function splitVersion(text: string): Pinned {
-  const at = text.indexOf("=");
-  return at < 0 ? { name: text } : { name: text.slice(0, at), version: text.slice(at + 1) };
+  const [, name = text, sign, rest = ""] = /^([^/=]+)([/=])(.+)$/.exec(text) ?? [];
+  if (sign === undefined) return { name };
+  return sign === "=" ? { name, version: rest } : { name, release: rest };
 }
 
 /** One fact a package: `absent`, `latest`, `installed`, or its version where the step asks for one; `cut off` where a step did not come to its end. */
@@ -105,7 +118,7 @@ function judge(manager: PackageManager, { state }: Packages, names: readonly Pin
       return sh`version=$(${manager.installed(name)})
 if [ -z "$version" ]; then fact ${name} absent
 ${state === "latest" ? sh`elif newer=$(${manager.newer(name)}) && [ -n "$newer" ]; then fact ${name} "$version, $newer is there"` : sh``}
-${version === undefined ? sh`else fact ${name} ${good}; fi` : sh`else fact ${name} "$version"; fi`}`;
+${version === undefined ? sh`else fact ${name} ${good}; fi` : sh`elif ${isVersion(version)}; then fact ${name} ${version}; else fact ${name} "$version"; fi`}`;
     }),
   );
   const cutOff = shLines(names.map(({ name }) => sh`fact ${name} "cut off"`));

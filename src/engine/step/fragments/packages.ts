@@ -2,7 +2,7 @@ import { sh, shLines, type Sh } from "../sh.ts";
 
 export interface Packages {
   /** Names, or words of sh that the node makes names of. */
-  readonly names: readonly { readonly name: string | Sh; readonly version?: string }[];
+  readonly names: readonly { readonly name: string | Sh; readonly version?: string; readonly release?: string }[];
   readonly state: "present" | "latest" | "absent";
   readonly updateCache: boolean;
   readonly recommends: boolean;
@@ -30,18 +30,29 @@ export interface PackageManager {
 function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, state }: Packages): Sh {
   return shLines([
     sh`due= kept=`,
-    ...names.map(({ name, version }) => {
+    ...names.map(({ name, version, release }) => {
       if (typeof name !== "string") return sh`due="$due "${name}`;
-      const isMissing = version === undefined ? sh`[ -z "$version" ]` : sh`[ "$version" != ${version} ]`;
+      const isMissing = version === undefined ? sh`[ -z "$version" ]` : sh`! ${isVersion(version)}`;
       const isDue = {
         absent: sh`[ -n "$version" ]`,
         present: isMissing,
         latest: sh`${isMissing} || { newer=$(${manager.newer(name)}) && [ -n "$newer" ]; }`,
       }[state];
       return sh`version=$(${manager.installed(name)})
-if ${isDue}; then due="$due "${version === undefined ? name : `${name}=${version}`}; else kept="$kept "${name}"=$version"; fi`;
+if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${name.startsWith("/") ? sh`` : sh`else kept="$kept "${name}"=$version"; `}fi`;
     }),
   ]);
+}
+
+function wordOf(name: string, version?: string, release?: string): string {
+  return `${name}${version === undefined ? "" : `=${version}`}${release === undefined ? "" : `/${release}`}`;
+}
+
+/** Whether `$version` is the one that is asked for, or begins as one that ends in `*`. */
+export function isVersion(version: string): Sh {
+  return version.endsWith("*")
+    ? sh`[ "\${version#"${version.slice(0, -1)}"}" != "$version" ]`
+    : sh`[ "$version" = ${version} ]`;
 }
 
 function words({ names }: Pick<Packages, "names">): Sh {
@@ -123,8 +134,11 @@ export function probeLists(maxAge: number): Sh {
 
 // apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
 export const apt: PackageManager = {
+  // Of a file: its version, where that very one is installed.
   installed: (name) =>
-    sh`dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- ${name} 2>/dev/null | sed -n '/^installed /{s///p;q}'`,
+    typeof name === "string" && name.startsWith("/")
+      ? sh`set -- $(dpkg-deb -W --showformat='\${Package} \${Version}' -- ${name}) && dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- "$1" 2>/dev/null | sed -n '/^installed /{s///p;q}' | grep -xF -e "$2"`
+      : sh`dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- ${name} 2>/dev/null | sed -n '/^installed /{s///p;q}'`,
   newer: (name) => sh`apt-cache policy -- ${name} | sed -n 's/^  Candidate: //p' | grep -vxF -e "$version" -e '(none)'`,
   guard: ({ state, names }) => sh`busy=
 for comm in /proc/[0-9]*/comm; do
@@ -188,7 +202,10 @@ function apkWords({ state }: Packages): Sh {
 
 // dnf(8), rpm(8). dnf waits for its own lock and says so.
 const dnf: PackageManager = {
-  installed: (name) => sh`rpm -q --qf '%{VERSION}-%{RELEASE}\n' -- ${name} 2>/dev/null | grep -v ' ' | tail -n 1`,
+  installed: (name) =>
+    typeof name === "string" && name.startsWith("/")
+      ? sh`rpm -q --qf '%{VERSION}-%{RELEASE}\n' -- "$(rpm -qp -- ${name} 2>/dev/null)" 2>/dev/null | grep -v ' ' | tail -n 1`
+      : sh`rpm -q --qf '%{VERSION}-%{RELEASE}\n' -- ${name} 2>/dev/null | grep -v ' ' | tail -n 1`,
   newer: (name) => sh`dnf -q -C check-update ${name} 2>/dev/null | sed -n 's/^[^ ]*  *\([^ ]*\) .*/\1/p' | head -n 1`,
   guard: () => sh`:`,
   foresee: (packages) =>
