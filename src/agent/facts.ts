@@ -1,6 +1,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { readFile, statfs } from "node:fs/promises";
+import { readFile, stat, statfs } from "node:fs/promises";
 import { isIP } from "node:net";
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node:os";
 import type { Endpoint } from "#api/endpoint.ts";
@@ -53,14 +53,34 @@ export function isSameMachine(before: Facts, after: Facts): boolean {
   return JSON.stringify([restBefore, storageBefore]) === JSON.stringify([restAfter, storageAfter]);
 }
 
-/** How busy this machine is; of the root's disk and that of this folder, the fuller one counts. */
-export async function readUsage(folder: string): Promise<Usage> {
-  const [storeFree, ...disks] = await Promise.all([readStoreFree(), ...["/", folder].map(readDisk)] as const);
+/** How busy this machine is; of the root's disk and that of this folder, the fuller one counts. `inbox` is the updater's. */
+export async function readUsage(folder: string, inbox: string): Promise<Usage> {
+  const [storeFree, orderUntaken, ...disks] = await Promise.all([
+    readStoreFree(),
+    readUntaken(inbox),
+    ...["/", folder].map(readDisk),
+  ] as const);
   const [fuller] = disks
     .flatMap((disk) => disk ?? [])
     .toSorted((a, b) => b.diskUsed / b.diskSize - a.diskUsed / a.diskSize);
   // Node counts what could be freed at once as free (MemAvailable).
-  return { load: loadavg()[0] ?? 0, memoryUsed: totalmem() - freemem(), ...fuller, ...defined({ storeFree }) };
+  return {
+    load: loadavg()[0] ?? 0,
+    memoryUsed: totalmem() - freemem(),
+    ...fuller,
+    ...defined({ storeFree, orderUntaken }),
+  };
+}
+
+/** An updater that runs, or is started by its path unit, takes an order within this time, in s. */
+const takenWithin = 15;
+
+async function readUntaken(inbox: string): Promise<number | undefined> {
+  const seconds = await stat(inbox).then(
+    ({ mtimeMs }) => Math.round((Date.now() - mtimeMs) / 1000),
+    () => undefined,
+  );
+  return seconds !== undefined && seconds > takenWithin ? seconds : undefined;
 }
 
 /** As df(1) counts: what only root may take is not free. */

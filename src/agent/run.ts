@@ -7,6 +7,7 @@ import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent, type AgentMachine } from "./agent.ts";
+import { inboxFile } from "#updater/files.ts";
 import { settleNext } from "./certificate-files.ts";
 import { AgentConfig } from "./agent-config.ts";
 import { readDisks } from "./disks.ts";
@@ -76,7 +77,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     const machine: AgentMachine = {
       sleep: (ms, signal) => sleep(ms, undefined, { signal }),
       gatherFacts: () => gatherFacts({ config, nodeId, version }),
-      readUsage: () => readUsage(config.storage.filesystemVolumeDir),
+      readUsage: () => readUsage(config.storage.filesystemVolumeDir, inboxFile(config.stateDir)),
       addressTowards,
       writeStatus: (status) => writeAgentStatus(statusFile, status),
     };

@@ -87,6 +87,8 @@ export const Usage = z
     diskUsed: z.number(),
     diskSize: z.number(),
     storeFree: z.number(),
+    /** For how many seconds the updater has left an order of an update untaken; absent: there is none, or none for long. */
+    orderUntaken: z.number(),
   })
   .partial();
 export type Usage = z.infer<typeof Usage>;

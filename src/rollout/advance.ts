@@ -1,6 +1,7 @@
 import { hookSeconds, lookAtHooks, undrained, withoutDrain } from "./hooks.ts";
 import type { Failure, FailureKind, NodePhase, Report, Row } from "./records.ts";
 import { isOnTarget } from "./spec.ts";
+import { whyUntaken } from "./starts.ts";
 import { isBack, isGoingBack, otherOwnerOf, reportOf, type RolloutView } from "./view.ts";
 import { missingOf } from "./well.ts";
 
@@ -14,7 +15,7 @@ export function advance(view: RolloutView, id: string, row: Row): Row | undefine
   switch (row.phase) {
     case "preparing":
       if (answer?.state === "prepared") return to(view, row, "prepared");
-      return failedBy(view, row, answer) ?? late(view, row, "prepareSeconds", "build");
+      return failedBy(view, row, answer) ?? late(view, id, row, "prepareSeconds", "build");
     case "prepared":
       // What comes next takes the node down: that is a start (decide.ts).
       return failedBy(view, row, report);
@@ -22,14 +23,14 @@ export function advance(view: RolloutView, id: string, row: Row): Row | undefine
       return fromDraining(view, id, row);
     case "activating":
     case "rebooting":
-      return fromActivating(view, row, answer);
+      return fromActivating(view, id, row, answer);
     case "verifying":
       return fromVerifying(view, id, row, report);
     case "rolling_back":
       if (answer?.state === "rolled_back") return to(view, row, "rolled_back");
       if (answer?.state === "failed")
         return fail(view, row, "rollback", answer.failure?.message ?? "it could not go back");
-      return late(view, row, backLimit(view, report), "rollback");
+      return late(view, id, row, backLimit(view, report), "rollback");
     default:
       return (report && follow(view, row, report)) ?? strayed(view, id, row) ?? undrained(view, id, row);
   }
@@ -117,7 +118,7 @@ function fromDraining(view: RolloutView, id: string, row: Row): Row | undefined 
   return isOver(view, row, limit) ? fail(view, drained, "drain", "it was not drained in time") : undefined;
 }
 
-function fromActivating(view: RolloutView, row: Row, answer: Report | undefined): Row | undefined {
+function fromActivating(view: RolloutView, id: string, row: Row, answer: Report | undefined): Row | undefined {
   if (answer?.state === "activated") return to(view, row, "verifying");
   if (answer?.state === "rebooting" && row.phase === "activating")
     // The order is the same one: what it does must not be begun again.
@@ -125,7 +126,7 @@ function fromActivating(view: RolloutView, row: Row, answer: Report | undefined)
   const failed = failedBy(view, row, answer);
   if (failed) return failed;
   const isReboot = row.phase === "rebooting" || view.spec.activation.rebootPolicy === "always";
-  return late(view, row, isReboot ? "rebootSeconds" : "activateSeconds", isReboot ? "reboot" : "unreachable");
+  return late(view, id, row, isReboot ? "rebootSeconds" : "activateSeconds", isReboot ? "reboot" : "unreachable");
 }
 
 function fromVerifying(view: RolloutView, id: string, row: Row, report: Report | undefined): Row | undefined {
@@ -161,13 +162,16 @@ function backLimit({ spec }: RolloutView, report: Report | undefined): keyof Rol
 
 function late(
   view: RolloutView,
+  id: string,
   row: Row,
   limit: keyof RolloutView["spec"]["timeouts"],
   kind: FailureKind,
 ): Row | undefined {
   if (!isLate(view, row, limit)) return undefined;
   const seconds = view.spec.timeouts[limit];
-  return fail(view, row, kind, `the node did not say within ${seconds} s and a minute what came of it`);
+  const untaken = whyUntaken(view, id);
+  const why = untaken === undefined ? "" : `: ${untaken}`;
+  return fail(view, row, kind, `the node did not say within ${seconds} s and a minute what came of it${why}`);
 }
 
 /** Its time is over, and a minute to say so besides. */

@@ -7,7 +7,7 @@ import type { Progress, Row } from "./records.ts";
 import { isUndoAsked, rollBack, undoable } from "./roll-back.ts";
 import { selectNodes, wavesOf } from "./select.ts";
 import { startMore } from "./start-more.ts";
-import { whyNotStartAny, whyUnconfirmed } from "./starts.ts";
+import { whyNotStartAny, whyUnconfirmed, whyUntaken } from "./starts.ts";
 import { isActive, isGoingBack, isLeftOut, isOpen, isWished, nameOf, otherOwnerOf, type RolloutView } from "./view.ts";
 
 /**
@@ -151,7 +151,8 @@ function stop(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, R
 }
 
 function whyBusy(view: RolloutView, id: string, row: Row): string {
-  return row.phase === "preflight" ? whyUnconfirmed(view, id) : `${nameOf(view, id)}, which is not interrupted`;
+  if (row.phase === "preflight") return whyUnconfirmed(view, id);
+  return whyUntaken(view, id) ?? `${nameOf(view, id)}, which is not interrupted`;
 }
 
 /**

@@ -3,7 +3,7 @@ import { change, wait, type Decision } from "./decision.ts";
 import { broughtBefore, takeUp } from "./earlier.ts";
 import { whyNotWell } from "./hooks.ts";
 import type { Progress, Row } from "./records.ts";
-import { mayRunTarget, unavailableBack, whyNotStart, whyUnconfirmed } from "./starts.ts";
+import { mayRunTarget, unavailableBack, whyNotStart, whyUnconfirmed, whyUntaken } from "./starts.ts";
 import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
 
 /** Takes nodes back, in the reverse of the order in which they were started, as many at a time as may be down. */
@@ -26,10 +26,11 @@ export function rollBack(view: RolloutView, progress: Progress, rows: ReadonlyMa
     unavailable.add(id);
   }
   if (starts.size > 0) return { rows: starts };
-  const silent = busy.filter(([, { phase }]) => phase === "preflight");
   return wait(
     progress,
-    silent.map(([id]) => whyUnconfirmed(view, id)),
+    busy.flatMap(([id, { phase }]) =>
+      phase === "preflight" ? whyUnconfirmed(view, id) : (whyUntaken(view, id) ?? []),
+    ),
   );
 }
 

@@ -93,6 +93,8 @@ function isForced(view: RolloutView, { isBack = false }: Around): boolean {
 }
 
 function whyNoRoom(view: RolloutView, others: readonly string[]): string {
+  const untaken = others.flatMap((id) => whyUntaken(view, id) ?? []);
+  if (untaken.length > 0) return untaken.join(", ");
   const isSilent = (id: string): boolean => view.nodes.get(id)?.isReady === true && !reportOf(view, id);
   if (others.every(isSilent)) return others.map((id) => whyUnconfirmed(view, id)).join(", ");
   const names = others.map((id) => nameOf(view, id)).join(", ");
@@ -106,7 +108,14 @@ export function whyUnconfirmed(view: RolloutView, id: string): string {
   const { fence } = view.reports.get(id) ?? {};
   if (fence?.name === view.name && fence.generation > view.generation)
     return `${name}, which has the later generation ${fence.generation} of a former owner: cancel the update, and apply it once more`;
-  return `${name}, which has not confirmed its owner`;
+  return whyUntaken(view, id) ?? `${name}, which has not confirmed its owner`;
+}
+
+/** The node's agent tells that the updater leaves orders where they are: then nothing happens on this node, for ever. */
+export function whyUntaken({ nodes }: RolloutView, id: string): string | undefined {
+  const { hostname, orderUntaken } = nodes.get(id) ?? {};
+  if (orderUntaken === undefined) return undefined;
+  return `${hostname}, whose updater takes no order: systemctl status kcore-updater.path kcore-updater`;
 }
 
 /** Controllers go one at a time, with the replication of all of them healthy before each; to go back, that is not waited for. */

@@ -14,6 +14,8 @@ export interface RolloutNode {
   readonly reason?: string;
   /** What it registered with. */
   readonly version: string;
+  /** For how many seconds its updater has left an order untaken. */
+  readonly orderUntaken?: number;
   /** For controllers: why its replication is not healthy, if it is not. */
   readonly replication?: string;
 }

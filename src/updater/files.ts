@@ -25,6 +25,11 @@ export function updatesFolder(stateDir: string): string {
   return join(stateDir, "updates");
 }
 
+/** The order that the updater has not taken yet. */
+export function inboxFile(stateDir: string): string {
+  return join(updatesFolder(stateDir), names.inbox);
+}
+
 /** Where the agent puts bundles before it gives an order to prepare them. The updater believes nothing of them. */
 export function bundlesFolder(folder: string): string {
   return join(folder, "bundles");

@@ -148,7 +148,20 @@ function planNode(
   node: KnownNode,
   { waves, prepared }: { readonly waves: readonly (readonly string[])[]; readonly prepared: Report | undefined },
 ): PlannedNode {
-  const { id, hostname, dc, roles, isReady, approval, lastSeenAt, version, runtime, replication, storeFree } = node;
+  const {
+    id,
+    hostname,
+    dc,
+    roles,
+    isReady,
+    approval,
+    lastSeenAt,
+    version,
+    runtime,
+    replication,
+    storeFree,
+    orderUntaken,
+  } = node;
   const wave = waves.findIndex((ids) => ids.includes(id)) + 1;
   const change = changeOf(draft, node);
   const { bundle, spec } = draft;
@@ -157,6 +170,9 @@ function planNode(
     ...(node.isApproved ? [] : [`it is not approved: ${approval}`]),
     ...(!isNixos && runtime?.canUpdate !== true && change !== "none"
       ? ["its units do not follow the profile, or kcore-updater is missing: kcore orchestrate deploy_node"]
+      : []),
+    ...(orderUntaken !== undefined
+      ? [`its updater has not taken an order for ${orderUntaken} s: systemctl status kcore-updater.path kcore-updater`]
       : []),
     ...(bundle && runtime?.arch !== undefined && runtime.arch !== bundle.arch
       ? [`it is ${runtime.arch}, and the bundle is for ${bundle.arch}`]

@@ -51,7 +51,7 @@ function readinessOf(parts: NodeParts, life: ReturnType<Liveness["of"]>) {
     isApproved,
     isReady: isApproved && isReady,
     lastSeenAt,
-    ...defined({ reason, storeFree: usage?.storeFree }),
+    ...defined({ reason, storeFree: usage?.storeFree, orderUntaken: usage?.orderUntaken }),
   };
 }
 

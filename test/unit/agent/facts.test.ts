@@ -1,6 +1,8 @@
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
 import { readDisks, readStorage } from "#agent/disks.ts";
@@ -88,7 +90,7 @@ describe("what the agent finds on its machine", () => {
   });
 
   it("tells of the fuller one of two disks, as df counts, and of one alone where the other is not there", async () => {
-    const { diskUsed = 0, diskSize = 0, load, memoryUsed } = await readUsage("/nowhere");
+    const { diskUsed = 0, diskSize = 0, load, memoryUsed } = await readUsage("/nowhere", "/nowhere");
     const [, used, free] = execFileSync("df", ["-B1", "--output=target,used,avail", "/"], { encoding: "utf8" })
       .trim()
       .split("\n")
@@ -100,7 +102,17 @@ describe("what the agent finds on its machine", () => {
     expect(diskSize).to.be.closeTo(Number(used) + Number(free), 2 ** 30);
     expect(load).to.be.a("number");
     expect(memoryUsed).to.be.above(0);
-    const both = await readUsage("/dev");
+    const both = await readUsage("/dev", "/nowhere");
     expect((both.diskUsed ?? 0) / (both.diskSize ?? 1)).to.be.at.least(diskUsed / diskSize - 0.02);
+  });
+
+  it("G2: tells of an order that the updater leaves untaken for long", async () => {
+    const inbox = join(mkdtempSync(join(tmpdir(), "kcore-inbox-")), "inbox.json");
+    expect((await readUsage("/nowhere", inbox)).orderUntaken).to.equal(undefined);
+    writeFileSync(inbox, "{}");
+    expect((await readUsage("/nowhere", inbox)).orderUntaken).to.equal(undefined);
+    utimesSync(inbox, Date.now() / 1000 - 100, Date.now() / 1000 - 100);
+    expect((await readUsage("/nowhere", inbox)).orderUntaken).to.be.within(99, 160);
+    rmSync(dirname(inbox), { recursive: true });
   });
 });

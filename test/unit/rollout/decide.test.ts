@@ -86,6 +86,19 @@ describe("the decision", () => {
     );
   });
 
+  it("G2: names a node whose updater takes no order, in what is waited for and in the failure", () => {
+    const silent = "n1, whose updater takes no order: systemctl status kcore-updater.path kcore-updater";
+    const waiting = new SteppedRollout({ nodes: [aNode("n1", { orderUntaken: 20 }), "n2"] }).settle();
+    expect(waiting.progress.waits).to.include(silent);
+    const rollout = begun([aNode("n1", { orderUntaken: 20 }), "n2"]);
+    expect(rollout.phases).to.equal("n1=preparing n2=pending");
+    expect(rollout.progress.waits).to.equal(silent);
+    rollout.after(24 * 3600);
+    expect(rollout.row("n1").failure?.message)
+      .to.match(/^the node did not say within \d+ s and a minute/)
+      .and.include(silent);
+  });
+
   it("waits for a node that the selector means", () => {
     const rollout = new SteppedRollout({ nodes: ["n1"], spec: { selector: { nodeIds: ["n2"] } } }).settle();
     expect(rollout.progress).to.deep.include({ phase: "ready", waits: "a node that the selector means" });
