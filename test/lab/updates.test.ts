@@ -126,6 +126,10 @@ describe("updates of a cluster on real nodes", function () {
       ]);
   });
 
+  it("C13: leaves nothing for a deployment to change", async () => {
+    await kcore("orchestrate", "deploy_node", "--dry-run", "--fail-on-change", ...phrase);
+  });
+
   it("stops at a canary whose gate fails, takes it back, and touches nobody else", async () => {
     const gate = { name: "release notes", nodeCommand: "test -e /etc/kcore/release-notes", withinSeconds: 3 };
     await apply("canary", "0.3.0", {
