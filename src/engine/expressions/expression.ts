@@ -68,15 +68,18 @@ function parse(text: string, place: (loc: Loc) => SourcePosition): Program {
   return program;
 }
 
+/** `{{.Names}}` is a template of Go, as docker, kubectl and their like take one. */
+function hintFor(text: string): string {
+  if (!/\{\{-?\s*[.$]/.test(text)) return "see docs/templates.md";
+  return 'for another program\'s braces write \\{{… (within "…": \\\\{{…)';
+}
+
 function parseAnew(text: string, place: (loc: Loc) => SourcePosition): Program {
   try {
     return parseTemplate(text) as Program;
   } catch (cause) {
     const { message, loc } = describeParseError(cause as ParseFailure, text);
-    throw new KcoreError(
-      { code: "EXPRESSION_SYNTAX", message, at: place(loc), hint: "see docs/templates.md" },
-      { cause },
-    );
+    throw new KcoreError({ code: "EXPRESSION_SYNTAX", message, at: place(loc), hint: hintFor(text) }, { cause });
   }
 }
 

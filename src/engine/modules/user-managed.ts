@@ -149,7 +149,10 @@ function create(given: Args): Sh {
     ...(createHome ? [] : ["-H"]),
     "-D",
   ];
-  return sh`${accountLine("/etc/passwd", name)}
+  // useradd only warns, and then nobody can log in as this user.
+  const isLogin = shell !== undefined && !/\/(nologin|false)$/.test(shell);
+  return sh`${isLogin ? sh`[ -x ${shell} ] || refuse TOOL_MISSING ${`there is no shell ${shell}`}` : sh``}
+${accountLine("/etc/passwd", name)}
 user=$line
 ${
   group === undefined

@@ -16,6 +16,8 @@ const keyHere = /^(?:[^\s,:{}[\]"'#-][^\s,:{}[\]"'#]*|"[^"\n]*"|'[^'\n]*')(?=\s*
  */
 export function likelyMistake(source: SourceFile, found: Found): Problem | undefined {
   const [start] = found.pos;
+  const blank = oddBlank(source, start);
+  if (blank) return blank;
   if (found.code === "TAB_AS_INDENT") return tab(source, start);
   const open = openBracket(source.text, start);
   if (found.code === "BAD_INDENT" && found.message.startsWith("Flow")) return notClosed(source, open);
@@ -72,6 +74,26 @@ function tab(source: SourceFile, offset: number): Problem {
     "a tab indents the line; YAML knows blanks only",
     `write two blanks: “${right}”`,
   );
+}
+
+/** A blank that only looks like one indents this line, or one next to it: the library then tells of columns. */
+function oddBlank(source: SourceFile, offset: number): Problem | undefined {
+  const { start } = source.lineAt(offset);
+  const next = source.text.indexOf("\n", offset) + 1;
+  for (const from of [start, ...(next > 0 ? [next] : []), ...(start > 0 ? [source.lineAt(start - 1).start] : [])]) {
+    const [indent = ""] = /^[^\S\n]*/.exec(source.lineAt(from).text) ?? [];
+    const at = indent.search(/[^ \t\r]/);
+    if (at < 0) continue;
+    const code = indent.charCodeAt(at).toString(16).toUpperCase().padStart(4, "0");
+    const message = `the line is indented by U+${code}, which only looks like a blank`;
+    return syntax(
+      source,
+      [from + at, 1],
+      message,
+      "write blanks in its place; copied text often brings such signs along",
+    );
+  }
+  return undefined;
 }
 
 interface Lead {

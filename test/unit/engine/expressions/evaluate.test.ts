@@ -211,6 +211,7 @@ describe("errors of expressions", () => {
     "{{has 1}}": "s.yaml:1:5+9 has does not take 1 argument [EXPRESSION_SYNTAX] | write has list value | map key",
     "{{upper}}": "s.yaml:1:5+9 upper is a helper and needs arguments [EXPRESSION_SYNTAX] | write upper text",
     "{{not 'x'}}": "s.yaml:1:11+3 the argument of not must be true or false, not a text [EXPRESSION_TYPE]",
+    "docker ps --format {{.Names}}": `s.yaml:1:26+1 the expression cannot be read: unexpected word [EXPRESSION_SYNTAX] | for another program's braces write \\{{… (within "…": \\\\{{…)`,
     "{{eq params.n 5": "s.yaml:1:19+1 the expression cannot be read [EXPRESSION_SYNTAX] | see docs/templates.md",
     "{{eq params.n 5)}}":
       "s.yaml:1:20+1 the expression cannot be read: unexpected ) [EXPRESSION_SYNTAX] | see docs/templates.md",

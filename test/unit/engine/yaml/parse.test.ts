@@ -51,6 +51,13 @@ describe("parseSource", () => {
       ['f.yaml:1:7+4 0644 has a leading zero, and YAML would read 644 [YAML_LEADING_ZERO] | quote it: "0644"'],
     ],
     [
+      "O14: an indentation that only looks like blanks",
+      "steps:\n  - id: a\n \u00a0  run: b\n",
+      [
+        "f.yaml:3:2+1 the line is indented by U+00A0, which only looks like a blank [YAML_SYNTAX] | write blanks in its place; copied text often brings such signs along",
+      ],
+    ],
+    [
       "an unquoted expression",
       "a: 1\napp: {{params.x}}\n",
       ['f.yaml:2:6+12 {{params.x}} is not in quotes, so YAML reads it as a map [YAML_UNQUOTED] | write "{{params.x}}"'],
