@@ -6,7 +6,7 @@ export const AgentConfig = z.object({
   /** Must be the id in the node's certificate; absent: it is taken from there. */
   nodeId: z.string().optional(),
   /** Where the node tells its status: plain HTTP on loopback, mTLS from outside. */
-  listenAddr: z.string().default("0.0.0.0:9091"),
+  listenAddr: z.string().default("[::]:9091"),
   /** One more endpoint, tried first. */
   controllerAddr: z.string().optional(),
   /** Endpoints of the controllers, `host:port`, in the order in which they are tried. */

@@ -133,5 +133,7 @@ function endpointsOf(config: AgentConfig, configFile: string): readonly string[]
 
 /** As other endpoints; port 0 means any that is free. */
 function listenOf(text: string): Endpoint {
-  return text.endsWith(":0") ? { host: text.slice(0, -2), port: 0 } : parseEndpoint(text, 9091);
+  return text.endsWith(":0")
+    ? { host: text.slice(0, -2).replaceAll(/[[\]]/g, ""), port: 0 }
+    : parseEndpoint(text, 9091);
 }

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import type { TLSSocket } from "node:tls";
 import type { LoadedCredentials } from "#api/credentials.ts";
 import { formatEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { listenAt, plainAddress } from "#api/listen.ts";
 import { describeError, type Log } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
@@ -68,7 +69,10 @@ export async function serveStatus({
   secure.on("request", (request, response) => {
     const refusal = refusalOf(request.socket as TLSSocket, { cluster, now: clock(), isRevoked });
     if (refusal === undefined) return answer(request, response, { pages, log });
-    log.warn("a request for this node's status was refused", { from: request.socket.remoteAddress, reason: refusal });
+    log.warn("a request for this node's status was refused", {
+      from: plainAddress(request.socket.remoteAddress),
+      reason: refusal,
+    });
     send(response, 403, { code: "API_DENIED", message: refusal });
   });
   const open = new Set<TLSSocket>();
@@ -84,8 +88,7 @@ export async function serveStatus({
   });
   door.maxConnections = connectionLimit;
   try {
-    door.listen({ host: listen.host, port: listen.port });
-    await once(door, "listening");
+    await listenAt(door, listen);
   } catch (error) {
     const message = `the agent cannot listen on ${formatEndpoint(listen)}: ${(error as Error).message}`;
     throw new KcoreError(

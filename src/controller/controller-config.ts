@@ -19,7 +19,7 @@ export type Bootstrap = z.infer<typeof Bootstrap>;
 /** `/etc/kcore/controller.yaml`: names and defaults as in the kcore documentation. */
 export const ControllerConfig = z.object({
   /** Address and port of the API. */
-  listenAddr: z.string().default("0.0.0.0:9090"),
+  listenAddr: z.string().default("[::]:9090"),
   /** Folder of the controller's state. */
   dbPath: z.string().default("/var/lib/kcore/controller"),
   tls: TlsFiles("controller"),

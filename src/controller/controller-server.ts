@@ -1,7 +1,7 @@
-import { once } from "node:events";
 import type { Server } from "node:https";
 import { pipeline } from "node:stream/promises";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { listenAt } from "#api/listen.ts";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { certificatesOf } from "#pki/chain.ts";
@@ -169,18 +169,17 @@ function ownAddress(listenAddr: string, port: number): string {
 }
 
 async function listen(server: Server, address: string): Promise<number> {
-  const { host, port } = address.endsWith(":0") ? { host: address.slice(0, -2), port: 0 } : parseEndpoint(address);
+  const anyPort = { host: address.slice(0, -2).replaceAll(/[[\]]/g, ""), port: 0 };
+  const endpoint = address.endsWith(":0") ? anyPort : parseEndpoint(address);
   try {
-    server.listen({ host, port });
-    await once(server, "listening");
-    return (server.address() as { port: number }).port;
+    return await listenAt(server, endpoint);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new KcoreError(
       {
         code: "LISTEN_FAILED",
         message: `the controller cannot listen on ${address}: ${reason}`,
-        hint: `who has it: ss -ltnp 'sport = :${port}'`,
+        hint: `who has it: ss -ltnp 'sport = :${endpoint.port}'`,
       },
       { cause: error },
     );

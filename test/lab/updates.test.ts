@@ -127,7 +127,7 @@ describe("updates of a cluster on real nodes", function () {
   });
 
   it("C13: leaves nothing for a deployment to change", async () => {
-    await kcore("orchestrate", "deploy_node", "--dry-run", "--fail-on-change", ...phrase);
+    await kcore("orchestrate", "deploy_node", "*", "--dry-run", "--fail-on-change", ...phrase);
   });
 
   it("stops at a canary whose gate fails, takes it back, and touches nobody else", async () => {

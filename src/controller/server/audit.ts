@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { runHeader } from "#api/client.ts";
+import { plainAddress } from "#api/listen.ts";
 import type { Log, LogFields } from "#api/log.ts";
 import type { AcceptedBodyOf, MethodName } from "#api/methods.ts";
 import type { KnownCaller } from "./caller.ts";
@@ -60,7 +61,7 @@ export function auditFields(
     request: requestId,
     // Only a name: whoever asks could write anything there.
     ...(typeof run === "string" && runId.test(run) ? { run } : {}),
-    from: request.socket.remoteAddress,
+    from: plainAddress(request.socket.remoteAddress),
     status,
     outcome: code ?? (typeof result === "string" ? result : "done"),
   };

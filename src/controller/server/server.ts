@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { describeError, type Log, type LogFields } from "#api/log.ts";
 import type { Credentials } from "#api/client.ts";
+import { plainAddress } from "#api/listen.ts";
 import { issuerHeader } from "#api/issuer-header.ts";
 import { lateRenewalProtocol } from "#api/late-renewal.ts";
 import {
@@ -253,7 +254,7 @@ class Requests {
       ({ status, code } = refused);
       if (status === 401 || status === 403) {
         log.warn("a request was refused", {
-          from: request.socket.remoteAddress,
+          from: plainAddress(request.socket.remoteAddress),
           code: refused.code,
           reason: refused.message,
         });
@@ -295,7 +296,11 @@ class Requests {
     } catch (error) {
       const refused = asRefusal(error, this.#options.log);
       const { code, message: reason } = refused;
-      this.#options.log.warn("a replication stream was refused", { from: request.socket.remoteAddress, code, reason });
+      this.#options.log.warn("a replication stream was refused", {
+        from: plainAddress(request.socket.remoteAddress),
+        code,
+        reason,
+      });
       const text = JSON.stringify(refused.toRefusal());
       const head = [
         `HTTP/1.1 ${refused.status} Refused`,
