@@ -34,7 +34,7 @@ k_unsafe() {
   k_fatal "STATE_UNSAFE $k_dir $1"
 }
 k_lacks=
-for k_x in setsid sha256sum stat readlink mv dd mkfifo ln rm mkdir head tail tr sed grep cat sleep date chown chmod sync; do
+for k_x in setsid env sha256sum stat readlink mv dd mkfifo ln rm mkdir head tail tr sed grep cat sleep date chown chmod sync; do
   command -v "$k_x" >/dev/null 2>&1 || k_lacks="$k_lacks $k_x"
 done
 [ -z "$k_lacks" ] || k_fatal "BASELINE_MISSING$k_lacks"
@@ -227,12 +227,15 @@ k_launch() {
   [ -z "$k_alive" ] || return 0
   k_alive=1
   { true >"$K_RUN/launched"; } 2>/dev/null
+  # Steps find the same environment behind every kind of login (docs/states.md); they may ask who came in (sudo(8)).
+  k_home=~root
+  set -- env -i "HOME=$k_home" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb
+  [ "$k_login" = root ] || set -- "$@" "SUDO_USER=$k_login"
   # A login that is not root's may be killed with all its processes when it ends (KillUserProcesses).
   if [ "$k_login" != root ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
-    # Of the environment nothing goes along; steps may ask who came in (sudo(8)).
-    systemd-run -Gu"kcore-run-$K_RUNID-$$" -E"SUDO_USER=$k_login" /bin/sh "$K_RUN/runner" >/dev/null 2>&1 || k_fatal "RUNNER_FAILED systemd-run"
+    systemd-run -Gu"kcore-run-$K_RUNID-$$" "$@" /bin/sh "$K_RUN/runner" >/dev/null 2>&1 || k_fatal "RUNNER_FAILED systemd-run"
   else
-    setsid /bin/sh "$K_RUN/runner" </dev/null >/dev/null 2>&1 6>&- &
+    setsid "$@" /bin/sh "$K_RUN/runner" </dev/null >/dev/null 2>&1 6>&- &
   fi
 }
 

@@ -112,11 +112,16 @@ ${withProcess(command, given)}`,
   };
 }
 
-/** Runs a command in its folder, with its variables, which are its alone (PATH may be among them), and its input: `$status`. */
+/**
+ * Runs a command in its folder, with its variables, which are its alone (PATH may be among them), and its input: `$status`. What
+ * modules read is in the C locale (LC_ALL); a command has LANG, which knows UTF-8.
+ */
 function running(command: Sh, { cwd, env, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
+unset LC_ALL
 ${stdin === undefined ? sh`` : sh`printf %s ${stdin} | `}${withVariables(command, env)}${into}
-status=$?`;
+status=$?
+export LC_ALL=C`;
 }
 
 function withVariables(command: Sh, env: Process["env"]): Sh {

@@ -18,6 +18,41 @@ for try in 1 2; do
 done
 `;
 
+describe("the environment of steps", () => {
+  it("O5: is the same whatever a login brings along", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "kcore-env-"));
+    const transport = createTransport({ home: folder });
+    const run = sessionOn(join(folder, "state"), {
+      connect: async (endpoint, options) => {
+        const host = await transport.connect(endpoint, options);
+        const brought = "POSIXLY_CORRECT=1 TMPDIR=/nowhere LC_ALL=de_DE.UTF-8 HOME=/nowhere USER=me XDG_RUNTIME_DIR=/x";
+        return { ...host, exec: (command, given) => host.exec(`export ${brought}; ${command}`, given) };
+      },
+    });
+    const file = join(folder, "env");
+    const drafts = [
+      draftOf("env", { want: { done: "1" }, probe: sh`[ ! -e ${file} ] || fact done 1`, apply: sh`env >${file}` }),
+    ];
+    const { outcome, problem } = await run.session.perform([{ stage: "s", drafts }], { isLast: true });
+    await run.session.finish(outcome);
+    expect(problem).to.equal(undefined);
+    const own = readFileSync(file, "utf8")
+      .split("\n")
+      .filter((line) => !/^(K_|k_|PWD=|OLDPWD=|SHLVL=|_=|$)/.test(line));
+    rmSync(folder, { recursive: true, force: true });
+    expect(own.toSorted().map((line) => line.replace(/^PATH=.*/, "PATH=…"))).to.deep.equal([
+      "HOME=/root",
+      "LANG=C.UTF-8",
+      "LC_ALL=C",
+      "LOGNAME=root",
+      "PATH=…",
+      "SHELL=/bin/sh",
+      "TERM=dumb",
+      "USER=root",
+    ]);
+  });
+});
+
 describe("becoming root by sudo", () => {
   let folder: string;
   beforeEach(() => {
