@@ -94,14 +94,15 @@ const named = /^\/nix\/store\/[^-]+-(.+?)-(\d+(?:\.\d+)*)$/;
 function refuseDowngrade(profile: string, path: string): Sh | undefined {
   const [, name, version] = named.exec(path) ?? [];
   if (name === undefined || version === undefined) return undefined;
-  const hint = `${profile} has a newer version than ${version}; to go back all the same, set downgrade (deploy_node: --set allow_downgrade=true): `;
+  const has = `${profile} has version `;
+  const hint = `, newer than ${version}: use that version of ${name} here; to go back all the same, set downgrade (deploy_node: --set allow_downgrade=true)`;
   return sh`old=$(had profile)
 case $old in */*-${name}-[0-9]*) old=\${old##*-${name}-} ;; *) old= ;; esac
 case $old in '' | *[!0-9.]*) ;; *)
   a=$old. b=${version}.
   while [ -n "$a$b" ]; do
     x=\${a%%.*} y=\${b%%.*} a=\${a#*.} b=\${b#*.}
-    [ "\${x:-0}" -le "\${y:-0}" ] || refuse NIX_DOWNGRADE ${hint}"$old"
+    [ "\${x:-0}" -le "\${y:-0}" ] || refuse NIX_DOWNGRADE ${has}"$old"${hint}
     [ "\${x:-0}" -ge "\${y:-0}" ] || break
   done
 esac`;
