@@ -1,12 +1,13 @@
 import { expect } from "chai";
-import { lookAtHooks } from "#rollout/hooks.ts";
+import { answerable, lookAtHooks } from "#rollout/hooks.ts";
 import { reasonOf } from "#rollout/reason.ts";
 import { Report, type WishAction } from "#rollout/records.ts";
+import { isUnbegun } from "#rollout/roll-back.ts";
 import type { RolloutView } from "#rollout/view.ts";
 import { casesOf } from "./cases/read.ts";
 import { aNode, SteppedRollout } from "./stepped-rollout.ts";
 
-/** What must be so: the phases of all nodes; or, by name, `phases`, `row NODE`, `hook NODE`, `tells`, `written` and fields of the progress. */
+/** What must be so: the phases of all nodes; or, by name, `phases`, `row NODE`, `hook NODE`, `answerable NODE`, `tells`, `unbegun`, `written` and fields of the progress. */
 type Expected = string | Readonly<Record<string, unknown>>;
 
 interface Script {
@@ -88,6 +89,8 @@ class ScriptedRollout {
       if (what === "phases") expect(rollout.phases, where).to.equal(value);
       else if (what === "tells") sameText(reasonOf(rollout.view), value, where);
       else if (what === "hook") sameText(lookAtHooks(rollout.view, id, rollout.row(id)).next, value, where);
+      else if (what === "answerable") expect(answerable(rollout.view, id, rollout.row(id)), where).to.equal(value);
+      else if (what === "unbegun") expect(isUnbegun(rollout.view, rollout.progress), where).to.equal(value);
       else if (what === "written") expect(rollout.written.at(-1), where).to.deep.equal(value);
       else if (what === "row") hasAll(rollout.row(id), value as object, where);
       else hasAll(rollout.progress, { [name]: value }, where);
@@ -104,7 +107,8 @@ class ScriptedRollout {
 
   #known(how: string): Partial<RolloutView> {
     if (how === "knowing nothing") return { progress: undefined, rows: new Map(), reports: new Map() };
-    return how === "knowing the mark" ? this.#mark : {};
+    if (how === "knowing the reports") return { progress: undefined, rows: new Map() };
+    return how === "knowing the mark" ? this.#mark : this.#meant(how === "" ? [] : how.split(" "));
   }
 }
 
