@@ -11,7 +11,7 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { diskSum } from "#support/disk-sum.ts";
 import { runGranted } from "#support/grants.ts";
 import { pluggedIn } from "#support/plugged.ts";
-import { SharedLine, type Steps } from "#support/shared-line.ts";
+import type { SharedLine, Steps } from "#support/shared-line.ts";
 import type { StepRun, StepRunOptions } from "#support/steps.ts";
 import { LabMachine } from "#support/lab-machine.ts";
 

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { answerable, lookAtHooks } from "#rollout/hooks.ts";
 import { reasonOf } from "#rollout/reason.ts";
 import { Report, type WishAction } from "#rollout/records.ts";
+import { defined } from "#optional/defined.ts";
 import { isUnbegun } from "#rollout/roll-back.ts";
 import type { RolloutView } from "#rollout/view.ts";
 import { casesOf } from "./cases/read.ts";
@@ -35,7 +36,10 @@ class ScriptedRollout {
   /** What the owner knew when the script said `mark`. */
   #mark: Partial<RolloutView> = {};
 
-  constructor({ nodes = "n1 n2", spec = {}, view = {}, confirmed = true }: Script, words: Scripts["words"]) {
+  constructor(
+    { nodes = "n1 n2", spec = {}, view = {}, confirmed = true }: Omit<Script, "steps">,
+    words: Scripts["words"],
+  ) {
     this.#words = words;
     const named =
       typeof nodes === "string" ? nodes.split(" ") : Object.entries(nodes).map(([id, more]) => aNode(id, more ?? {}));
@@ -133,8 +137,10 @@ export function describeRollouts(file: string): void {
     describe(group, () => {
       for (const [name, script] of Object.entries(scripts))
         it(name, () => {
-          const scripted = new ScriptedRollout(script, words);
-          for (const step of script.steps)
+          const { nodes, spec, view, confirmed, steps, ...unknown } = script;
+          expect(unknown, "keys that no script has").to.deep.equal({});
+          const scripted = new ScriptedRollout(defined({ nodes, spec, view, confirmed }), words);
+          for (const step of steps)
             for (const [actions, expected] of Object.entries(typeof step === "string" ? { [step]: "" } : step)) {
               for (const action of actions === "at first" ? [] : actions.split("; ")) scripted.do(action);
               if (expected !== "") scripted.check(expected, actions);

@@ -64,7 +64,8 @@ function outcomeOf(key: string): string {
     const known = words[word];
     return known ?? { report: { state: Report.shape.state.parse(word) } };
   });
-  const all = <Field extends keyof Word>(field: Field): object => Object.assign({}, ...meant.map((one) => one[field]));
+  const all = <Field extends keyof Word>(field: Field): object =>
+    Object.assign({}, ...meant.map((one) => one[field])) as object;
   const isSaid = meant.some(({ report }) => report);
   const answers = Object.entries(all("answers") as Record<string, boolean>).map(
     ([hook, ok]) => [`n1/${hook}`, { epoch: 2, owner: "c1", generation: 1, seq: 5, ok }] as const,

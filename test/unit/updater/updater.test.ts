@@ -379,7 +379,7 @@ describe("the updater", () => {
         if (hangs !== undefined) world.failures.set(hangs, { stdout: "", stderr: "" });
         if (behaves) world.behaviours.set(young, behaves);
         const other = (file: BundleFile & { holds: string }) => ({ ...file, sha256: "f".repeat(64) });
-        for (const [path, file] of [...world.bundles])
+        for (const [path, file] of world.bundles)
           if (bundle === "other") world.bundles.set(path, other(file));
           else if (bundle === "gone") world.bundles.delete(path);
         const fields = { bundle: signed === null ? undefined : bundleOf(version, signed) };
