@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import { firewallRules } from "#engine/modules/firewall-rules.ts";
 import { sudoersManaged } from "#engine/modules/sudoers-managed.ts";
-import { createTransport } from "#engine/transport/connect.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
+import { labSession } from "#support/lab-session.ts";
 import { ownLab } from "#support/own-lab.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
 /** What would keep us out of a machine with systemd, and what would leave it open. */
@@ -21,20 +21,7 @@ describe("sudo and the firewall of a real node", function () {
 
   let runs = 0;
   const perform = async (user: string, step: ReturnType<typeof stepOf>): Promise<[string | undefined, string[]]> => {
-    const run = sessionOn("/var/lib/kcore", {
-      connect: createTransport({ home: "/nonexistent" }).connect,
-      endpoint: {
-        name: "n1",
-        transport: "ssh",
-        address: n1.address,
-        port: n1.port,
-        user,
-        identityFile: n1.identityFile,
-        hostKeys: [n1.hostKey],
-        jump: [],
-      },
-      runId: `lockout${++runs}`,
-    });
+    const run = labSession(n1, user, { runId: `lockout${++runs}` });
     const { problem, outcome } = await run.session.perform([{ stage: "s", drafts: [draftOf("a", step)] }]);
     await run.session.finish(outcome);
     return [problem?.code, run.outcomes()];

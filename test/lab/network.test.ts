@@ -1,79 +1,54 @@
 import { expect } from "chai";
 import { fileAbsent } from "#engine/modules/file-absent.ts";
 import { networkInterface } from "#engine/modules/network-interface.ts";
-import { createTransport } from "#engine/transport/connect.ts";
-import type { Lab, LabNode } from "#lab/lab.ts";
-import { ownLab } from "#support/own-lab.ts";
-import { SharedLine } from "#support/shared-line.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf } from "#support/sessions.ts";
 import { stepOf, type StepRun } from "#support/steps.ts";
+import { LabMachine } from "#support/lab-machine.ts";
+import { labSession } from "#support/lab-session.ts";
 
 /** Interfaces of a machine with a network of its own; the one that ssh comes over is not touched, but on trial. */
 describe("interfaces of real machines", function () {
   this.timeout(900_000);
-  let lab: Lab;
-  let v1: LabNode;
-  let line: SharedLine;
-
-  before(async () => {
-    lab = await ownLab();
-    [v1] = (await lab.up([{ name: "v1", kind: "debian", disks: [] }])) as [LabNode];
-    line = new SharedLine(v1);
-    line.shell(
+  const machine = new LabMachine({ kind: "debian", disks: [] });
+  before(() => {
+    machine.line.shell(
       "mkdir -p /var/lib/kcore-test && for n in 1 2 3 4 5 6; do ip link add k$n type veth peer name p$n && ip link set p$n up; done",
     );
   });
-  after(async () => {
-    line?.close();
-    await lab?.down();
-  });
   const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
-  const run = (args: object): Promise<StepRun> => line.run(networkInterface, args);
+  const run = (args: object): Promise<StepRun> => machine.line.run(networkInterface, args);
   const converges = async (args: object): Promise<void> => {
-    await line.expectAll([[networkInterface, args]], "changed");
-    await line.expectAll([[networkInterface, args]], "ok");
+    await machine.line.expectAll([[networkInterface, args]], "changed");
+    await machine.line.expectAll([[networkInterface, args]], "ok");
   };
 
   it("gets addresses, gateway and MTU, loses those of before, and drift is seen and mended", async () => {
     const args = { name: "k1", addresses: ["192.0.2.10/24", "2001:db8::10/64"], gateways: ["192.0.2.1"], mtu: 1400 };
     await converges(args);
     await converges({ ...args, addresses: ["192.0.2.11/24"] });
-    expect(line.shell("ip -4 -o addr show dev k1"))
+    expect(machine.line.shell("ip -4 -o addr show dev k1"))
       .to.match(/192\.0\.2\.11\/24/)
       .and.not.match(/192\.0\.2\.10\//);
-    line.shell("ip addr del 192.0.2.11/24 dev k1");
+    machine.line.shell("ip addr del 192.0.2.11/24 dev k1");
     const drift = await run({ ...args, addresses: ["192.0.2.11/24"] });
     expect(drift.have["address 192.0.2.11/24"], told(drift)).to.equal("absent");
     expect(drift.outcome, told(drift)).to.equal("changed");
     await converges({ name: "k1" });
-    line.shell("ip addr add 192.0.2.12/24 dev k1");
+    machine.line.shell("ip addr add 192.0.2.12/24 dev k1");
     const besides = await run({ name: "k1" });
     expect(besides.have["other addresses"], told(besides)).to.equal("192.0.2.12/24");
-    await line.expectAll([[networkInterface, { name: "k1" }]], "ok");
+    await machine.line.expectAll([[networkInterface, { name: "k1" }]], "ok");
   });
 
   it("a bridge has its ports and its address", async () => {
     await converges({ name: "br9", bridge: { ports: ["k2"] }, addresses: ["198.51.100.1/24"] });
-    expect(line.shell("ls /sys/class/net/br9/brif")).to.equal("k2");
+    expect(machine.line.shell("ls /sys/class/net/br9/brif")).to.equal("k2");
   });
 
   it("a change that cuts us off goes back by itself, also the address that we came by", async () => {
-    const own = line.shell("ip -4 -o addr show dev host0 | awk '{ print $4 }'");
-    const file = line.shell("cat /etc/systemd/network/10-host0.network");
-    const run = sessionOn("/var/lib/kcore", {
-      connect: createTransport({ home: "/nonexistent" }).connect,
-      endpoint: {
-        name: "v1",
-        transport: "ssh",
-        address: v1.address,
-        port: v1.port,
-        user: "root",
-        identityFile: v1.identityFile,
-        hostKeys: [v1.hostKey],
-        jump: [],
-      },
-      runId: "cut",
-    });
+    const own = machine.line.shell("ip -4 -o addr show dev host0 | awk '{ print $4 }'");
+    const file = machine.line.shell("cat /etc/systemd/network/10-host0.network");
+    const run = labSession(machine.node, "root", { runId: "cut" });
     const risk = { risk: "connectivity", confirm: 6 } as const;
     const drafts = [
       draftOf("old", stepOf(fileAbsent, { path: "/etc/systemd/network/10-host0.network" }), risk),
@@ -82,10 +57,10 @@ describe("interfaces of real machines", function () {
     const result = await run.session.perform([{ stage: "s", drafts }]);
     await run.session.finish(result.outcome);
     expect(result.problem?.code, JSON.stringify(result)).to.equal("CONNECTIVITY_REVERTED");
-    line.drop();
-    expect(line.shell("ip -4 -o addr show dev host0 | awk '{ print $4 }'")).to.equal(own);
-    expect(line.shell("cat /etc/systemd/network/10-host0.network")).to.equal(file);
-    expect(line.shell("ls /etc/systemd/network")).not.to.contain("kcore-host0");
+    machine.line.drop();
+    expect(machine.line.shell("ip -4 -o addr show dev host0 | awk '{ print $4 }'")).to.equal(own);
+    expect(machine.line.shell("cat /etc/systemd/network/10-host0.network")).to.equal(file);
+    expect(machine.line.shell("ls /etc/systemd/network")).not.to.contain("kcore-host0");
   });
 
   it("what is not there, or belongs to another file, is refused", async () => {
@@ -100,9 +75,11 @@ describe("interfaces of real machines", function () {
   });
 
   it("ifupdown does the same, and so does NetworkManager", async () => {
-    line.shell("apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy ifupdown network-manager");
+    machine.line.shell(
+      "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy ifupdown network-manager",
+    );
     // It read what is ifupdown's when it started, and looks after every link that goes up or down since.
-    line.shell(
+    machine.line.shell(
       "systemctl start NetworkManager && for n in 3 4; do nmcli device set k$n managed no; done && for n in 5 6; do nmcli device set k$n managed yes; done",
     );
     const both = [
@@ -114,12 +91,12 @@ describe("interfaces of real machines", function () {
       // The machine has a default route already, and ifupdown does not replace one.
       const gateways = backend === "ifupdown" ? [] : [`${net}.17`];
       await converges({ ...args, gateways, routes: [{ to: "203.0.113.0/24", via: `${net}.18` }] });
-      expect(line.shell("ip route show 203.0.113.0/24")).to.contain(`via ${net}.18 dev ${alone}`);
+      expect(machine.line.shell("ip route show 203.0.113.0/24")).to.contain(`via ${net}.18 dev ${alone}`);
       await converges({ ...args, addresses: [`${net}.21/28`, "2001:db8:1::21/64"] });
-      line.shell(`ip addr flush dev ${alone} scope global`);
+      machine.line.shell(`ip addr flush dev ${alone} scope global`);
       await converges({ ...args, addresses: [`${net}.21/28`, "2001:db8:1::21/64"] });
       await converges({ backend, name: bridge, bridge: { ports: [port] }, addresses: [`${net}.65/28`] });
-      expect(line.shell(`ls /sys/class/net/${bridge}/brif`)).to.equal(port);
+      expect(machine.line.shell(`ls /sys/class/net/${bridge}/brif`)).to.equal(port);
     }
     const several = await run({ name: "k1", dhcp: "ipv4" });
     expect(several.problem?.code, told(several)).to.equal("NETWORK_UNMANAGED");

@@ -1,10 +1,10 @@
 import { expect } from "chai";
-import { createTransport } from "#engine/transport/connect.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
+import { labSession } from "#support/lab-session.ts";
 import { ownLab } from "#support/own-lab.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf } from "#support/sessions.ts";
 
 describe("becoming root on a real node", function () {
   this.timeout(600_000);
@@ -36,19 +36,7 @@ describe("becoming root on a real node", function () {
     await n1.exec(`rm -f /etc/sudoers.d/test; ${setup}`);
     const since = (await n1.exec("date +%s")).stdout.trim();
     let asked = 0;
-    const transport = createTransport({ home: "/nonexistent" });
-    const run = sessionOn("/var/lib/kcore", {
-      connect: transport.connect,
-      endpoint: {
-        name: "n1",
-        transport: "ssh",
-        address: n1.address,
-        port: n1.port,
-        user,
-        identityFile: n1.identityFile,
-        hostKeys: [n1.hostKey],
-        jump: [],
-      },
+    const run = labSession(n1, user, {
       sudoPassword: () => {
         asked++;
         return Promise.resolve(given);

@@ -2,10 +2,10 @@ import { expect } from "chai";
 import { commandRun } from "#engine/modules/command-run.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { serviceRunning } from "#engine/modules/service-running.ts";
-import { createTransport } from "#engine/transport/connect.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
+import { labSession } from "#support/lab-session.ts";
 import { ownLab } from "#support/own-lab.ts";
-import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
+import { draftOf, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
 /** Changes that keep us out of a machine with systemd: it has to find its own way back. */
@@ -30,21 +30,7 @@ describe("a change on trial on a real node", function () {
       }),
     ];
   };
-  const open = (runId: string): TestSession =>
-    sessionOn("/var/lib/kcore", {
-      connect: createTransport({ home: "/nonexistent" }).connect,
-      endpoint: {
-        name: "n1",
-        transport: "ssh",
-        address: n1.address,
-        port: n1.port,
-        user: "root",
-        identityFile: n1.identityFile,
-        hostKeys: [n1.hostKey],
-        jump: [],
-      },
-      runId,
-    });
+  const open = (runId: string): TestSession => labSession(n1, "root", { runId });
   const perform = async (run: TestSession, drafts: ReturnType<typeof change>) => {
     const result = await run.session.perform([{ stage: "s", drafts }]);
     await run.session.finish(result.outcome);

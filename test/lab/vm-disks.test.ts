@@ -8,12 +8,12 @@ import { lvmVolumeGroup } from "#engine/modules/lvm-volume-group.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
 import { swapEnabled } from "#engine/modules/swap-enabled.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { diskSum } from "#support/disk-sum.ts";
 import { runGranted } from "#support/grants.ts";
 import { pluggedIn } from "#support/plugged.ts";
-import { SharedLine, type Steps } from "#support/shared-line.ts";
+import type { SharedLine, Steps } from "#support/shared-line.ts";
 import type { StepRun, StepRunOptions } from "#support/steps.ts";
+import { LabMachine } from "#support/lab-machine.ts";
 
 const serial = (number: number): string => `v1-disk${number}`;
 const link = (number: number): string => `/dev/disk/by-id/virtio-${serial(number)}`;
@@ -22,23 +22,10 @@ const partitions = [{ name: "lvm", type: "lvm" }];
 
 describe("disks of machines with a kernel of their own", function () {
   this.timeout(1_200_000);
-  let lab: Lab;
-  let v1: LabNode;
-  let line: SharedLine;
-
-  before(async () => {
-    lab = await openLab({ name: "vmdisks" });
-    await lab.down();
-    [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["1G", "400M", "200M", "100M"] }])) as [LabNode];
-    line = new SharedLine(v1);
-  });
-  after(async () => {
-    line.close();
-    await lab.down();
-  });
+  const machine = new LabMachine({ kind: "vm", disks: ["1G", "400M", "200M", "100M"] }, "vmdisks");
   const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
-  const shell = (command: string): string => line.shell(command);
-  const run: SharedLine["run"] = (...step) => line.run(...step);
+  const shell = (command: string): string => machine.line.shell(command);
+  const run: SharedLine["run"] = (...step) => machine.line.run(...step);
 
   const group = (...disks: readonly number[]) => ({
     name: "vg_kcore",
@@ -56,8 +43,8 @@ describe("disks of machines with a kernel of their own", function () {
   ];
 
   it("a blank disk becomes a physical volume, a volume group, a volume and a mounted filesystem, and the second run changes nothing", async () => {
-    await line.expectAll(made, "changed");
-    await line.expectAll(made, "ok");
+    await machine.line.expectAll(made, "changed");
+    await machine.line.expectAll(made, "ok");
     expect(shell("vgs --noheadings -o vg_name,pv_count,lv_count").split(/\s+/)).to.deep.equal(["vg_kcore", "1", "1"]);
     expect(shell("findmnt -no SOURCE,FSTYPE /srv/images")).to.match(/^\/dev\/mapper\/vg_kcore-images\s+xfs$/);
     const found = JSON.parse(shell(`lsblk -Jo NAME,TYPE,MOUNTPOINT ${link(0)}`)) as object;
@@ -83,7 +70,7 @@ describe("disks of machines with a kernel of their own", function () {
       [filesystemGrown, images],
     ];
     // A step that changed anything has looked again: all is in order.
-    await line.expectAll(both, "changed");
+    await machine.line.expectAll(both, "changed");
     const smaller = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "400M" });
     expect(smaller.problem?.code, told(smaller)).to.equal("LVM_VOLUME_DIFFERS");
     const larger = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "9G" }, { dryRun: true });
@@ -105,12 +92,12 @@ describe("disks of machines with a kernel of their own", function () {
       [lvmLogicalVolume, { vg: "vg_kcore", name: "small", size: "16M" }],
       [filesystemFormatted, { vg: "vg_kcore", lv: "small" }],
     ];
-    await line.expectAll(swap, "changed");
+    await machine.line.expectAll(swap, "changed");
     expect(shell("swapon --show=PRIO,SIZE --noheadings --raw").split("\n")).to.include("7 40M");
     shell("swapoff -a && swapon -a");
     expect(shell("swapon --show=NAME --noheadings | wc -l")).to.equal("2");
     const small = { vg: "vg_kcore", lv: "small" };
-    await line.expectAll([[filesystemGrown, small]], "ok");
+    await machine.line.expectAll([[filesystemGrown, small]], "ok");
     for (const [size, mount] of [
       ["40M", "true"],
       ["60M", "mount /dev/vg_kcore/small /mnt"],
@@ -120,9 +107,9 @@ describe("disks of machines with a kernel of their own", function () {
         [filesystemGrown, small],
       ];
       shell(mount);
-      await line.expectAll(steps, "changed");
+      await machine.line.expectAll(steps, "changed");
     }
-    await line.expectAll(swap.slice(0, 4), "ok");
+    await machine.line.expectAll(swap.slice(0, 4), "ok");
     shell("umount /mnt && e2fsck -fn /dev/vg_kcore/small");
   });
 
@@ -132,22 +119,22 @@ describe("disks of machines with a kernel of their own", function () {
       [lvmLogicalVolume, { vg: "vg_kcore", name: "thin", type: "thin", pool: "pool", size: "2G" }],
       [filesystemFormatted, { vg: "vg_kcore", lv: "thin" }],
     ];
-    await line.expectAll(thin, "changed");
-    await line.expectAll(thin, "ok");
+    await machine.line.expectAll(thin, "changed");
+    await machine.line.expectAll(thin, "ok");
     const other = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "thin", size: "100M" });
     expect(other.problem?.code, told(other)).to.equal("LVM_VOLUME_DIFFERS");
   });
 
   it("what is somebody else's is refused and stays as it is (F-18)", async () => {
     const third = { disk: { serial: serial(2) }, partition: "lvm" };
-    await line.expectAll([[diskPartitioned, { disk: third.disk, partitions }]], "changed");
+    await machine.line.expectAll([[diskPartitioned, { disk: third.disk, partitions }]], "changed");
     // Another's volume group, on our partition and of our name.
     shell(
       `vgcreate -q -y vg_other ${link(2)}-part1 && lvcreate -q -y -n data -L 50M vg_other && mkfs.ext4 -q /dev/vg_other/data`,
     );
     const sums = async (): Promise<readonly string[]> => [
       shell("sync; head -c 8M /dev/vg_kcore/images | sha256sum"),
-      await diskSum(v1, 2),
+      await diskSum(machine.node, 2),
     ];
     const before = await sums();
     const refused: readonly (readonly [ModuleDefinition, object, string, StepRunOptions?])[] = [
@@ -195,22 +182,22 @@ describe("disks of machines with a kernel of their own", function () {
   it("group, volumes and mount are back after a power cut, and a run changes nothing", async () => {
     const steps: Steps = [...made.slice(0, 2), [lvmVolumeGroup, group(0, 1)], ...made.slice(4)];
     shell("echo kept >/srv/images/file && sync");
-    line.drop();
-    await v1.powerCut();
-    await v1.start();
-    await line.expectAll(steps, "ok");
+    machine.line.drop();
+    await machine.node.powerCut();
+    await machine.node.start();
+    await machine.line.expectAll(steps, "ok");
     expect(shell("cat /srv/images/file")).to.equal("kept");
   });
 
   it("finds its disks by what they say they are when their names change", async () => {
     shell("swapoff -a; umount /srv/images && vgchange -q -a n vg_kcore");
     const named = shell(`readlink -f ${link(0)}`);
-    for (const index of [0, 1, 2]) await v1.unplug(index);
-    for (const index of [2, 1, 0]) await v1.plug(index);
+    for (const index of [0, 1, 2]) await machine.node.unplug(index);
+    for (const index of [2, 1, 0]) await machine.node.plug(index);
     shell(pluggedIn(link(0), link(1), link(2)));
     expect(shell(`readlink -f ${link(0)}`)).to.not.equal(named);
     shell("vgchange -q -a y vg_kcore && udevadm settle && mount /srv/images");
-    await line.expectAll(made.slice(0, 2), "ok");
+    await machine.line.expectAll(made.slice(0, 2), "ok");
     expect(shell("cat /srv/images/file")).to.equal("kept");
   });
 });

@@ -9,10 +9,10 @@ import { lvmPhysicalVolume } from "#engine/modules/lvm-physical-volume.ts";
 import { lvmVolumeGroup } from "#engine/modules/lvm-volume-group.ts";
 import { mdArray } from "#engine/modules/md-array.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { diskSum } from "#support/disk-sum.ts";
-import { SharedLine, type Steps } from "#support/shared-line.ts";
+import type { Steps } from "#support/shared-line.ts";
 import type { StepRun } from "#support/steps.ts";
+import { LabMachine } from "#support/lab-machine.ts";
 
 const disk = (number: number) => ({ serial: `v1-disk${number}` });
 const link = (number: number): string => `/dev/disk/by-id/virtio-v1-disk${number}`;
@@ -24,22 +24,9 @@ const { publicKey, privateKey } = generateKeyPairSync("rsa", {
 
 describe("encrypted and mirrored disks of a machine with a kernel of its own", function () {
   this.timeout(1_200_000);
-  let lab: Lab;
-  let v1: LabNode;
-  let line: SharedLine;
-
-  before(async () => {
-    lab = await openLab({ name: "vmluks" });
-    await lab.down();
-    [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["200M", "200M", "200M", "200M"] }])) as [LabNode];
-    line = new SharedLine(v1);
-  });
-  after(async () => {
-    line.close();
-    await lab.down();
-  });
+  const machine = new LabMachine({ kind: "vm", disks: ["200M", "200M", "200M", "200M"] }, "vmluks");
   const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
-  const shell = (command: string): string => line.shell(command);
+  const shell = (command: string): string => machine.line.shell(command);
 
   const data = { disk: disk(0), partition: "data" };
   const plain: Steps = [
@@ -67,8 +54,8 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
   const escrow: Steps = [[luksEscrowed, { publicKey }]];
 
   it("a blank disk becomes a LUKS2 container with a mounted filesystem in it, and the second run changes nothing", async () => {
-    await line.expectAll(plain, "changed");
-    await line.expectAll(plain, "ok");
+    await machine.line.expectAll(plain, "changed");
+    await machine.line.expectAll(plain, "ok");
     expect(shell("findmnt -no FSTYPE /srv/secret")).to.equal("ext4");
     expect(shell(`lsblk -nlo TYPE ${link(0)}`).split(/\s+/)).to.have.members(["disk", "part", "crypt"]);
     expect(shell(`cryptsetup luksDump ${link(0)}-part1`)).to.match(/^Version:\s+2$/m);
@@ -79,16 +66,16 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
   });
 
   it("two blank disks become a mirror, and the container on it holds a filesystem", async () => {
-    await line.expectAll(mirrored, "changed");
-    await line.expectAll(mirrored, "ok");
+    await machine.line.expectAll(mirrored, "changed");
+    await machine.line.expectAll(mirrored, "ok");
     expect(shell("cat /proc/mdstat")).to.match(/active raid1 vd\w+\[[01]\] vd\w+\[[01]\]/);
     expect(shell("findmnt -no FSTYPE /srv/pair")).to.equal("ext4");
   });
 
   it("each container gets a recovery key that only the holder of the private key can read, and that opens it", async () => {
-    const first = await line.run(luksEscrowed, { publicKey });
+    const first = await machine.line.run(luksEscrowed, { publicKey });
     expect(first.outcome, told(first)).to.equal("changed");
-    const second = await line.run(luksEscrowed, { publicKey });
+    const second = await machine.line.run(luksEscrowed, { publicKey });
     expect(second.outcome, told(second)).to.equal("ok");
     const words = (second.have["sealed"] ?? "").trim().split(" ");
     expect(words.map((word) => word.split(":")[2])).to.have.members(["v1-disk0", "v1-disk1,v1-disk2"]);
@@ -111,10 +98,10 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     const slots = (): number => Number(shell(`cryptsetup luksDump ${link(0)}-part1 | grep -c '^  [0-9]*: luks2'`));
     expect(slots()).to.equal(2);
     shell("cd /etc/kcore/luks && for file in *.recovery; do mv $file ${file%.recovery}.new; done");
-    await line.expectAll([[luksEscrowed, { publicKey: other }]], "changed");
+    await machine.line.expectAll([[luksEscrowed, { publicKey: other }]], "changed");
     expect(slots()).to.equal(2);
-    await line.expectAll(escrow, "changed");
-    await line.expectAll(escrow, "ok");
+    await machine.line.expectAll(escrow, "changed");
+    await machine.line.expectAll(escrow, "ok");
   });
 
   it("a member that failed is taken in again, and one on a new disk is added", async () => {
@@ -124,24 +111,24 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
         `${link(2)}-part1) && mdadm -q /dev/md/pair --remove failed`,
     );
     // A step that changed anything has looked again: all is in order.
-    await line.expectAll([[mdArray, mirror(1, 2)]], "changed");
+    await machine.line.expectAll([[mdArray, mirror(1, 2)]], "changed");
     shell(`mdadm --wait /dev/md/pair; mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(2)}-part1)`);
-    const faulty = await line.run(mdArray, mirror(1, 2));
+    const faulty = await machine.line.run(mdArray, mirror(1, 2));
     expect(faulty.problem?.message, told(faulty)).to.contain("faulty: mdadm --remove takes it out");
     shell("mdadm -q /dev/md/pair --remove failed");
-    await line.expectAll([[mdArray, mirror(1, 2)]], "changed");
+    await machine.line.expectAll([[mdArray, mirror(1, 2)]], "changed");
     const third: Steps = [[mdArray, mirror(1, 2, 3)]];
-    await line.expectAll(
+    await machine.line.expectAll(
       [[diskPartitioned, { disk: disk(3), partitions: [{ name: "raid", type: "raid" }] }]],
       "changed",
     );
-    const reshaped = await line.run(...(third[0] as Steps[number]));
+    const reshaped = await machine.line.run(...(third[0] as Steps[number]));
     expect(reshaped.problem?.code, told(reshaped)).to.equal("ARRAY_DIFFERS");
     shell("mdadm --wait /dev/md/pair || true");
     shell(
       `mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(2)}-part1) && mdadm -q /dev/md/pair --remove failed`,
     );
-    await line.expectAll([[mdArray, mirror(1, 3)]], "changed");
+    await machine.line.expectAll([[mdArray, mirror(1, 3)]], "changed");
     shell("mdadm --wait /dev/md/pair || true");
     expect(shell("cat /proc/mdstat")).to.contain("[UU]");
     // What held something is taken in when it is blank, or granted.
@@ -149,10 +136,10 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     shell(
       `mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(3)}-part1) && mdadm -q /dev/md/pair --remove failed && wipefs -qa ${link(3)}-part1`,
     );
-    const held = await line.run(mdArray, mirror(1, 2));
+    const held = await machine.line.run(mdArray, mirror(1, 2));
     expect(held.problem?.code, told(held)).to.equal("FILESYSTEM_DIFFERS");
     shell(`blkdiscard -z ${link(2)}-part1; blkdiscard -z ${link(3)}-part1`);
-    await line.expectAll([[mdArray, mirror(1, 2)]], "changed");
+    await machine.line.expectAll([[mdArray, mirror(1, 2)]], "changed");
     shell("mdadm --wait /dev/md/pair || true");
   });
 
@@ -164,53 +151,53 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
       [lvmVolumeGroup, { name: "vg_pair", disks: [disk(3)], partition: "raid", encrypted: true }],
       [lvmLogicalVolume, { vg: "vg_pair", name: "data", size: "40M" }],
     ];
-    await line.expectAll(steps, "changed");
-    await line.expectAll(steps, "ok");
+    await machine.line.expectAll(steps, "changed");
+    await machine.line.expectAll(steps, "ok");
   });
 
   it("containers, array, group and mounts are back after a power cut, and a run changes nothing, nor what was made a moment before", async () => {
     // The power cut takes all writes that the step did not sync.
     shell("echo kept >/srv/secret/file && sync && mount -o remount,commit=300 /");
-    await line.expectAll([[filesystemFormatted, volume]], "changed");
+    await machine.line.expectAll([[filesystemFormatted, volume]], "changed");
     shell("mount /dev/vg_pair/data /mnt && echo dear >/mnt/file && sync -f /mnt/file");
-    line.drop();
-    await v1.powerCut();
-    await v1.start();
+    machine.line.drop();
+    await machine.node.powerCut();
+    await machine.node.start();
     expect(shell("cat /srv/secret/file /srv/pair/file")).to.equal("kept\nkept");
-    await line.expectAll([...plain, ...mirrored, [filesystemFormatted, volume]], "ok");
+    await machine.line.expectAll([...plain, ...mirrored, [filesystemFormatted, volume]], "ok");
     expect(shell("mount /dev/vg_pair/data /mnt && cat /mnt/file && umount /mnt")).to.equal("dear");
   });
 
   it("no TPM is asked for where there is none, and the key file stays", async () => {
-    const refused = await line.run(luksOpened, { ...data, unlock: "tpm2" });
+    const refused = await machine.line.run(luksOpened, { ...data, unlock: "tpm2" });
     expect(refused.problem?.code, told(refused)).to.equal("TPM_MISSING");
-    await line.expectAll(plain.slice(1, 2), "ok");
+    await machine.line.expectAll(plain.slice(1, 2), "ok");
   });
 
   it("a container whose key file is gone, and what is not of kcore, is refused and stays as it is", async () => {
     const key = shell(`ls /etc/kcore/luks/$(blkid -o value -s UUID ${link(0)}-part1).key`);
     shell(`mv ${key} /root/key`);
-    const lost = await line.run(luksOpened, data);
+    const lost = await machine.line.run(luksOpened, data);
     expect(lost.problem?.code, told(lost)).to.equal("LUKS_KEY_MISSING");
     shell(`head -c 64 /dev/urandom >${key}`);
-    const wrong = await line.run(luksOpened, data);
+    const wrong = await machine.line.run(luksOpened, data);
     expect(wrong.problem?.code, told(wrong)).to.equal("LUKS_KEY_MISSING");
     shell(`mv /root/key ${key} && chmod 400 ${key}`);
     shell("umount /srv/secret && cryptsetup close luks-$(basename " + key + " .key)");
-    const closed = await line.run(filesystemFormatted, { ...data, encrypted: true });
+    const closed = await machine.line.run(filesystemFormatted, { ...data, encrypted: true });
     expect(closed.problem?.code, told(closed)).to.equal("LUKS_CLOSED");
     shell(
       `udevadm settle; printf other | cryptsetup luksFormat -q --uuid 0a0b0c0d-0000-4000-8000-000000000001 --key-file - --pbkdf pbkdf2 --pbkdf-force-iterations 1000 ${link(0)}-part1`,
     );
     shell("sync");
-    const before = await diskSum(v1, 0);
-    const foreign = await line.run(luksOpened, data);
+    const before = await diskSum(machine.node, 0);
+    const foreign = await machine.line.run(luksOpened, data);
     expect(foreign.problem?.code, told(foreign)).to.equal("FILESYSTEM_DIFFERS");
-    const inArray = await line.run(mdArray, { name: "other", disks: [disk(0), disk(1)], partition: "data" });
+    const inArray = await machine.line.run(mdArray, { name: "other", disks: [disk(0), disk(1)], partition: "data" });
     expect(inArray.problem?.code, told(inArray)).to.equal("PARTITION_NOT_FOUND");
-    const used = await line.run(mdArray, { name: "other", disks: [disk(1), disk(2)], partition: "raid" });
+    const used = await machine.line.run(mdArray, { name: "other", disks: [disk(1), disk(2)], partition: "raid" });
     expect(used.problem?.code, told(used)).to.equal("DISK_IN_USE");
     shell("sync");
-    expect(await diskSum(v1, 0)).to.equal(before);
+    expect(await diskSum(machine.node, 0)).to.equal(before);
   });
 });

@@ -1,26 +1,15 @@
 import { expect } from "chai";
 import { networkInterface } from "#engine/modules/network-interface.ts";
-import type { Lab, LabNode } from "#lab/lab.ts";
-import { ownLab } from "#support/own-lab.ts";
-import { SharedLine, type Steps } from "#support/shared-line.ts";
+import type { Steps } from "#support/shared-line.ts";
+import { LabMachine } from "#support/lab-machine.ts";
 
 /** The kernel below a container may lack these devices. */
 describe("VLANs and bonds of machines with a kernel of their own", function () {
   this.timeout(900_000);
-  let lab: Lab;
-  let v1: LabNode;
-  let line: SharedLine;
-
-  before(async () => {
-    lab = await ownLab();
-    [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: [] }])) as [LabNode];
-    line = new SharedLine(v1);
+  const machine = new LabMachine({ kind: "vm", disks: [] });
+  before(() => {
     const cards = `for n in 1 2 3; do printf '[NetDev]\\nName=k%s\\nKind=dummy\\n' $n >/etc/systemd/network/05-k$n.netdev; done`;
-    line.shell(`mkdir -p /var/lib/kcore-test && ${cards} && networkctl reload`);
-  });
-  after(async () => {
-    line?.close();
-    await lab?.down();
+    machine.line.shell(`mkdir -p /var/lib/kcore-test && ${cards} && networkctl reload`);
   });
 
   it("come up, change, and are there again after a power cut", async () => {
@@ -31,22 +20,25 @@ describe("VLANs and bonds of machines with a kernel of their own", function () {
       [networkInterface, vlan],
       [networkInterface, bond],
     ];
-    await line.expectAll(steps, "changed");
-    await line.expectAll(steps, "ok");
-    expect(line.shell("ip -d link show k1.10")).to.match(/vlan protocol 802\.1Q id 10 /);
-    expect(line.shell("cat /sys/class/net/bond9/bonding/slaves").split(" ").toSorted()).to.deep.equal(["k2", "k3"]);
+    await machine.line.expectAll(steps, "changed");
+    await machine.line.expectAll(steps, "ok");
+    expect(machine.line.shell("ip -d link show k1.10")).to.match(/vlan protocol 802\.1Q id 10 /);
+    expect(machine.line.shell("cat /sys/class/net/bond9/bonding/slaves").split(" ").toSorted()).to.deep.equal([
+      "k2",
+      "k3",
+    ]);
     const other: Steps = [
       [networkInterface, { ...vlan, vlan: { link: "k1", id: 11 } }],
       [networkInterface, { ...bond, bond: { members: ["k2", "k3"], mode: "balance-rr" } }],
     ];
     // To and fro: a networkd that hears late of the bond that went leaves the members of the new one free, but not each time.
-    for (const turn of [other, steps.slice(1), other]) await line.expectAll(turn, "changed");
-    await line.expectAll([...other, ...steps.slice(0, 1)], "ok");
-    line.shell("sync");
-    line.drop();
-    await v1.powerCut();
-    await v1.start();
-    line.shell("systemctl is-system-running --wait || :");
-    await line.expectAll([...other, ...steps.slice(0, 1)], "ok");
+    for (const turn of [other, steps.slice(1), other]) await machine.line.expectAll(turn, "changed");
+    await machine.line.expectAll([...other, ...steps.slice(0, 1)], "ok");
+    machine.line.shell("sync");
+    machine.line.drop();
+    await machine.node.powerCut();
+    await machine.node.start();
+    machine.line.shell("systemctl is-system-running --wait || :");
+    await machine.line.expectAll([...other, ...steps.slice(0, 1)], "ok");
   });
 });

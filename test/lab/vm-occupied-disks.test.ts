@@ -1,10 +1,9 @@
 import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { diskSum } from "#support/disk-sum.ts";
 import { grantOf } from "#support/grants.ts";
 import { pluggedIn } from "#support/plugged.ts";
-import { SharedLine } from "#support/shared-line.ts";
+import { LabMachine } from "#support/lab-machine.ts";
 
 const serial = "v1-disk0";
 const disk = `/dev/disk/by-id/virtio-${serial}`;
@@ -79,24 +78,13 @@ const holding: readonly Occupied[] = [
 
 describe("a disk that is somebody else's (F-18)", function () {
   this.timeout(1_200_000);
-  let lab: Lab;
-  let v1: LabNode;
-  let line: SharedLine;
-
-  before(async () => {
-    lab = await openLab({ name: "vmoccupied" });
-    await lab.down();
-    [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["64M", "64M"] }])) as [LabNode];
-    line = new SharedLine(v1);
+  const machine = new LabMachine({ kind: "vm", disks: ["64M", "64M"] }, "vmoccupied");
+  before(() => {
     // The emulated processor makes what it has to; what is made is looked at from outside.
-    line.shell("echo 'AUTO -all' >>/etc/mdadm/mdadm.conf; modprobe -a dm-crypt md-mod raid1 loop");
-  });
-  after(async () => {
-    line.close();
-    await lab.down();
+    machine.line.shell("echo 'AUTO -all' >>/etc/mdadm/mdadm.conf; modprobe -a dm-crypt md-mod raid1 loop");
   });
 
-  const sum = (index = 0): Promise<string> => diskSum(v1, index);
+  const sum = (index = 0): Promise<string> => diskSum(machine.node, index);
   const wipe = `for d in ${disk} ${other}; do blkdiscard -f $d; blockdev --rereadpt $d; done; udevadm settle`;
 
   for (const [what, all, code] of [
@@ -108,11 +96,13 @@ describe("a disk that is somebody else's (F-18)", function () {
         text.replaceAll(/\bP\b/g, `${disk}-part${index + 1}`).replaceAll(/\bE\b/g, other);
       const table = all.map(({ size = 5 }, index) => `-n${index + 1}:0:+${size}M`).join(" ");
       const makes = all.map(({ make }, index) => inWords(make, index)).join(" && udevadm settle && ");
-      line.shell(`sgdisk ${table} ${disk} && udevadm settle && ${makes} && udevadm settle && sync`);
+      machine.line.shell(`sgdisk ${table} ${disk} && udevadm settle && ${makes} && udevadm settle && sync`);
       try {
         const before = await sum();
         // No grant overrides use; one for a disk as it was, or for another disk, overrides nothing.
-        const step = await line.run(diskPartitioned, wanted, { granted: [serial, `v1-disk1:${"0".repeat(16)}`] });
+        const step = await machine.line.run(diskPartitioned, wanted, {
+          granted: [serial, `v1-disk1:${"0".repeat(16)}`],
+        });
         expect(step.problem?.code, JSON.stringify(step)).to.equal(code);
         const lines = step.problem?.detail?.split("\n") ?? [];
         for (const [index, { says }] of all.entries())
@@ -120,65 +110,69 @@ describe("a disk that is somebody else's (F-18)", function () {
             lines.filter((text) => new RegExp(`^/dev/vd.${index + 1} ${says.source}`).test(text)),
             step.problem?.detail,
           ).to.not.be.empty;
-        line.shell("sync");
+        machine.line.shell("sync");
         expect(await sum()).to.equal(before);
       } finally {
         const ends = all.flatMap(({ end }, index) => (end === undefined ? [] : [inWords(end, index)]));
-        line.shell(`${ends.join(" && ")} && ${wipe}`);
+        machine.line.shell(`${ends.join(" && ")} && ${wipe}`);
       }
     });
 
   it("is refused and untouched: the disk that the system runs from", async () => {
-    const step = await line.run(diskPartitioned, { ...wanted, disk: { serial: "root" } }, { granted: ["root"] });
+    const step = await machine.line.run(
+      diskPartitioned,
+      { ...wanted, disk: { serial: "root" } },
+      { granted: ["root"] },
+    );
     expect(step.problem?.code, JSON.stringify(step)).to.equal("DISK_IN_USE");
     expect(step.problem?.detail).to.contain("is mounted at /");
   });
 
   it("is not looked for under another name when it is gone", async () => {
-    await v1.unplug(0);
-    const step = await line.run(diskPartitioned, wanted, { granted: [serial] });
+    await machine.node.unplug(0);
+    const step = await machine.line.run(diskPartitioned, wanted, { granted: [serial] });
     expect(step.problem?.code, JSON.stringify(step)).to.equal("DISK_NOT_FOUND");
     expect(step.problem?.detail).to.contain("v1-disk1");
-    await v1.plug(0);
-    line.shell(pluggedIn(disk));
+    await machine.node.plug(0);
+    machine.line.shell(pluggedIn(disk));
   });
 
   it("is refused and untouched: two with one serial number, as of one disk on two ways", async () => {
-    line.shell(`mkfs.ext4 -qF ${disk}; sync`);
-    await v1.unplug(1);
-    await v1.plug(1, serial);
-    line.shell('udevadm settle; until [ "$(lsblk -dno SERIAL | grep -cx v1-disk0)" = 2 ]; do sleep 0.1; done');
+    machine.line.shell(`mkfs.ext4 -qF ${disk}; sync`);
+    await machine.node.unplug(1);
+    await machine.node.plug(1, serial);
+    machine.line.shell('udevadm settle; until [ "$(lsblk -dno SERIAL | grep -cx v1-disk0)" = 2 ]; do sleep 0.1; done');
     try {
       const before = await Promise.all([sum(0), sum(1)]);
-      const plan = await line.run(diskPartitioned, wanted, { dryRun: true });
-      for (const step of [plan, await line.run(diskPartitioned, wanted, { granted: [serial] })]) {
+      const plan = await machine.line.run(diskPartitioned, wanted, { dryRun: true });
+      for (const step of [plan, await machine.line.run(diskPartitioned, wanted, { granted: [serial] })]) {
         expect(step.problem?.code, JSON.stringify(step)).to.equal("DISK_AMBIGUOUS");
         expect(step.problem?.detail?.match(/serial v1-disk0/g)).to.have.length(2);
       }
-      line.shell("sync");
+      machine.line.shell("sync");
       expect(await Promise.all([sum(0), sum(1)])).to.deep.equal(before);
     } finally {
-      await v1.unplug(1);
-      await v1.plug(1);
-      line.shell(`${pluggedIn(other)} && ${wipe}`);
+      await machine.node.unplug(1);
+      await machine.node.plug(1);
+      machine.line.shell(`${pluggedIn(other)} && ${wipe}`);
     }
   });
 
   it("is wiped by a grant, and no other, when its name has changed since the plan", async () => {
-    line.shell(`mkfs.ext4 -qF ${disk}; mkfs.ext4 -qF ${other}; sync`);
-    const named = line.shell(`readlink -f ${disk} ${other}`).split("\n");
-    const plan = await line.run(diskPartitioned, wanted, { dryRun: true });
+    machine.line.shell(`mkfs.ext4 -qF ${disk}; mkfs.ext4 -qF ${other}; sync`);
+    const named = machine.line.shell(`readlink -f ${disk} ${other}`).split("\n");
+    const plan = await machine.line.run(diskPartitioned, wanted, { dryRun: true });
     expect(plan.problem?.message).to.contain(`disk ${named[0] ?? ""} `);
-    for (const index of [0, 1]) await v1.unplug(index);
-    for (const index of [1, 0]) await v1.plug(index);
-    expect(line.shell(`${pluggedIn(disk, other)} && readlink -f ${disk} ${other}`).split("\n")).to.deep.equal(
+    for (const index of [0, 1]) await machine.node.unplug(index);
+    for (const index of [1, 0]) await machine.node.plug(index);
+    expect(machine.line.shell(`${pluggedIn(disk, other)} && readlink -f ${disk} ${other}`).split("\n")).to.deep.equal(
       named.toReversed(),
     );
     const before = await sum(1);
-    const step = await line.run(diskPartitioned, wanted, { granted: [grantOf(plan)] });
+    const step = await machine.line.run(diskPartitioned, wanted, { granted: [grantOf(plan)] });
     expect(step.outcome, JSON.stringify(step)).to.equal("changed");
-    line.shell("sync");
+    machine.line.shell("sync");
     expect(await sum(1)).to.equal(before);
-    line.shell(wipe);
+    machine.line.shell(wipe);
   });
 });

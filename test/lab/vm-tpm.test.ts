@@ -8,10 +8,10 @@ import { luksEscrowed } from "#engine/modules/luks-escrowed.ts";
 import { luksOpened } from "#engine/modules/luks-opened.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
 import { packageInstalled } from "#engine/modules/package-installed.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { strongKey } from "#engine/step/fragments/luks.ts";
-import { SharedLine, type Steps } from "#support/shared-line.ts";
+import type { Steps } from "#support/shared-line.ts";
 import type { StepRun } from "#support/steps.ts";
+import { LabMachine } from "#support/lab-machine.ts";
 
 const partition = (number: number): string => `/dev/disk/by-id/virtio-v1-disk${number}-part1`;
 const { publicKey, privateKey } = generateKeyPairSync("rsa", {
@@ -22,22 +22,9 @@ const { publicKey, privateKey } = generateKeyPairSync("rsa", {
 
 describe("disks that a machine's TPM opens", function () {
   this.timeout(1_200_000);
-  let lab: Lab;
-  let v1: LabNode;
-  let line: SharedLine;
-
-  before(async () => {
-    lab = await openLab({ name: "vmtpm" });
-    await lab.down();
-    [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["200M", "200M"], tpm: true }])) as [LabNode];
-    line = new SharedLine(v1);
-  });
-  after(async () => {
-    line.close();
-    await lab.down();
-  });
+  const machine = new LabMachine({ kind: "vm", disks: ["200M", "200M"], tpm: true }, "vmtpm");
   const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
-  const shell = (command: string): string => line.shell(command);
+  const shell = (command: string): string => machine.line.shell(command);
 
   const disk = (number: number) => ({ serial: `v1-disk${number}` });
   const at = (number: number) => ({ disk: disk(number), partition: "data" });
@@ -62,17 +49,17 @@ describe("disks that a machine's TPM opens", function () {
   const tokenOf = "--token-only --token-type systemd-tpm2";
 
   it("is refused as long as systemd has no libraries for the TPM, and nothing is made", async () => {
-    await line.expectAll(filled(0, byTpm).slice(0, 1), "changed");
-    const refused = await line.run(...opened(0, byTpm));
+    await machine.line.expectAll(filled(0, byTpm).slice(0, 1), "changed");
+    const refused = await machine.line.run(...opened(0, byTpm));
     expect(refused.problem?.code, told(refused)).to.equal("TOOL_MISSING");
     expect(refused.problem?.message).to.contain("tpm2-tools");
     expect(shell(`blkid -p ${partition(0)} -o value -s TYPE`)).to.equal("");
-    await line.expectAll([[packageInstalled, { name: "tpm2-tools", updateCache: true }]], "changed");
+    await machine.line.expectAll([[packageInstalled, { name: "tpm2-tools", updateCache: true }]], "changed");
   });
 
   it("a blank disk becomes a container that the TPM opens and no key on the node, and the second run changes nothing", async () => {
-    await line.expectAll(filled(0, byTpm).slice(1), "changed");
-    await line.expectAll(filled(0, byTpm), "ok");
+    await machine.line.expectAll(filled(0, byTpm).slice(1), "changed");
+    await machine.line.expectAll(filled(0, byTpm), "ok");
     expect(shell("ls /etc/kcore/luks")).to.equal(`${uuid(0)}.tpm2`);
     expect(slots(0)).to.deep.equal(["tpm2"]);
     expect(shell(`cryptsetup luksDump ${partition(0)}`)).to.match(/systemd-tpm2\n\s+tpm2-hash-pcrs:\s+7\n/);
@@ -80,18 +67,18 @@ describe("disks that a machine's TPM opens", function () {
   });
 
   it("gets a recovery key without a key file, which another one replaces, also after a run that died in between", async () => {
-    await line.expectAll(escrow, "changed");
-    await line.expectAll(escrow, "ok");
+    await machine.line.expectAll(escrow, "changed");
+    await machine.line.expectAll(escrow, "ok");
     expect(slots(0)).to.deep.equal(["tpm2", "recovery"]);
     const other = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ type: "spki", format: "pem" });
     shell("cd /etc/kcore/luks && for file in *.recovery; do mv $file ${file%.recovery}.new; done");
-    await line.expectAll([[luksEscrowed, { publicKey: other }]], "changed");
-    await line.expectAll(escrow, "changed");
+    await machine.line.expectAll([[luksEscrowed, { publicKey: other }]], "changed");
+    await machine.line.expectAll(escrow, "changed");
     expect(slots(0)).to.deep.equal(["tpm2", "recovery"]);
   });
 
   it("a container in use goes from its key file to the TPM and back, and keeps data and recovery key", async () => {
-    await line.expectAll([...filled(1, {}), ...escrow], "changed");
+    await machine.line.expectAll([...filled(1, {}), ...escrow], "changed");
     shell("echo kept >/srv/1/file && sync");
     const before = { key: shell(`sha256sum <${keyFile(1)}`), tab: shell("cat /etc/crypttab") };
     for (const [by, ways] of [
@@ -99,7 +86,7 @@ describe("disks that a machine's TPM opens", function () {
       [{}, ["password", "recovery"]],
       [byTpm, ["recovery", "tpm2"]],
     ] as const) {
-      await line.expectAll([opened(1, by)], "changed");
+      await machine.line.expectAll([opened(1, by)], "changed");
       expect(slots(1)).to.have.members(ways);
       expect(shell("cat /srv/1/file")).to.equal("kept");
       if (by !== byTpm) expect(shell(`sha256sum <${keyFile(1)}`)).to.not.equal(before.key);
@@ -109,9 +96,9 @@ describe("disks that a machine's TPM opens", function () {
 
   it("is bound to other registers when they are asked for", async () => {
     const wider = { ...byTpm, pcrs: [7, 0] };
-    await line.expectAll([opened(1, wider)], "changed");
+    await machine.line.expectAll([opened(1, wider)], "changed");
     expect(shell(`cryptsetup luksDump ${partition(1)} | grep pcrs:`)).to.match(/tpm2-hash-pcrs:\s+0\+7/);
-    await line.expectAll([opened(1, byTpm)], "changed");
+    await machine.line.expectAll([opened(1, byTpm)], "changed");
     expect(slots(1)).to.have.members(["recovery", "tpm2"]);
   });
 
@@ -132,7 +119,7 @@ describe("disks that a machine's TPM opens", function () {
     ];
     for (const [command, by] of died) {
       shell(command);
-      const finished = await line.run(...opened(1, by));
+      const finished = await machine.line.run(...opened(1, by));
       // A step that changed anything has looked again: all is in order.
       expect(finished.outcome, `${command}: ${told(finished)}`).to.equal("changed");
       expect(slots(1)).to.have.members(by === byTpm ? ["recovery", "tpm2"] : ["password", "recovery"]);
@@ -140,25 +127,25 @@ describe("disks that a machine's TPM opens", function () {
   });
 
   it("all are open again after a power cut, and a run changes nothing", async () => {
-    line.drop();
-    await v1.powerCut();
-    await v1.start();
+    machine.line.drop();
+    await machine.node.powerCut();
+    await machine.node.start();
     expect(shell("cat /srv/1/file; findmnt -no FSTYPE /srv/0")).to.equal("kept\next4");
-    await line.expectAll([...filled(0, byTpm), ...filled(1, byTpm), ...escrow], "ok");
+    await machine.line.expectAll([...filled(0, byTpm), ...filled(1, byTpm), ...escrow], "ok");
   });
 
   it("another TPM opens nothing; the recovery key does, and with a key file made by it the next run binds the new TPM", async () => {
-    line.drop();
-    await v1.powerCut();
-    await rm(join(dirname(v1.consoleLog), "tpm"), { recursive: true });
-    await v1.start();
+    machine.line.drop();
+    await machine.node.powerCut();
+    await rm(join(dirname(machine.node.consoleLog), "tpm"), { recursive: true });
+    await machine.node.start();
     expect(shell("timeout 120 systemctl is-system-running --wait; findmnt /srv/1 || echo closed")).to.equal(
       "degraded\nclosed",
     );
     expect(opensBy(1, tokenOf)).to.not.equal("0");
-    const refused = await line.run(...opened(1, byTpm));
+    const refused = await machine.line.run(...opened(1, byTpm));
     expect(refused.problem?.code, told(refused)).to.equal("LUKS_KEY_MISSING");
-    const [escrowed] = [await line.run(luksEscrowed, { publicKey })];
+    const [escrowed] = [await machine.line.run(luksEscrowed, { publicKey })];
     const word = (escrowed.have["sealed"] ?? "").split(" ").find((text) => text.startsWith(uuid(1))) ?? "";
     const sealed = Buffer.from(word.split(":")[1] ?? "", "hex");
     const padding = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" };
@@ -167,7 +154,7 @@ describe("disks that a machine's TPM opens", function () {
       `umask 077 && printf %s ${recovery} >/run/recovery && head -c 64 /dev/urandom >${keyFile(1)} && ` +
         `${addKey} --key-file /run/recovery ${partition(1)} ${keyFile(1)}`,
     );
-    await line.expectAll([opened(1, byTpm)], "changed");
+    await machine.line.expectAll([opened(1, byTpm)], "changed");
     expect(slots(1)).to.have.members(["recovery", "tpm2"]);
     shell("mount /srv/1");
     expect(shell("cat /srv/1/file")).to.equal("kept");

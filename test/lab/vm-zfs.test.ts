@@ -6,11 +6,11 @@ import { zfsPool } from "#engine/modules/zfs-pool.ts";
 import { partitionGuid } from "#engine/step/disk-names.ts";
 import { poolGuid } from "#engine/step/zfs-names.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { diskSum } from "#support/disk-sum.ts";
 import { grantOf, runGranted } from "#support/grants.ts";
-import { SharedLine, type Steps } from "#support/shared-line.ts";
+import type { Steps } from "#support/shared-line.ts";
 import type { StepRun, StepRunOptions } from "#support/steps.ts";
+import { LabMachine } from "#support/lab-machine.ts";
 
 const disk = (number: number) => ({ serial: `v1-disk${number}` });
 const link = (number: number): string => `/dev/disk/by-id/virtio-v1-disk${number}`;
@@ -21,23 +21,9 @@ const partitioned = (number: number, type = "zfs"): Steps[number] => [
 
 describe("ZFS pools of a machine with a kernel of its own", function () {
   this.timeout(2_400_000);
-  let lab: Lab;
-  let v1: LabNode;
-  let line: SharedLine;
-
-  before(async () => {
-    lab = await openLab({ name: "vmzfs" });
-    await lab.down();
-    const disks = ["200M", "200M", "200M", "200M", "200M", "200M"];
-    [v1] = (await lab.up([{ name: "v1", kind: "vm", zfs: true, disks }])) as [LabNode];
-    line = new SharedLine(v1);
-  });
-  after(async () => {
-    line?.close();
-    await lab.down();
-  });
+  const machine = new LabMachine({ kind: "vm", zfs: true, disks: Array.from({ length: 6 }, () => "200M") }, "vmzfs");
   const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
-  const shell = (command: string): string => line.shell(command);
+  const shell = (command: string): string => machine.line.shell(command);
 
   const mirror = (...numbers: readonly number[]): Steps[number] => [
     zfsPool,
@@ -67,8 +53,8 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
 
   it("two blank disks become a mirror with a filesystem and a volume, and the second run changes nothing", async () => {
     const made: Steps = [partitioned(0), partitioned(1), mirror(0, 1), images, volume("40M")];
-    await line.expectAll(made, "changed");
-    await line.expectAll(made, "ok");
+    await machine.line.expectAll(made, "changed");
+    await machine.line.expectAll(made, "ok");
     expect(states()).to.include.members(["tank0 ONLINE", "mirror-0 ONLINE"]);
     expect(inPool()).to.have.length(2);
     expect(shell("zfs list -H -o name,mountpoint").split("\n")).to.deep.equal([
@@ -86,7 +72,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
 
   it("a volume grows and never shrinks, and what cannot be is refused", async () => {
     // A step that changed anything has looked again, here and below: all is in order.
-    await line.expectAll([volume("60M")], "changed");
+    await machine.line.expectAll([volume("60M")], "changed");
     const refused: readonly (readonly [object, string])[] = [
       [{ name: "vol0", size: "20M" }, "ZFS_DATASET_DIFFERS"],
       [{ name: "vol0" }, "ZFS_DATASET_DIFFERS"],
@@ -96,7 +82,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
       [{ name: "a", mountpoint: "/run" }, "MOUNT_BUSY"],
     ];
     for (const [args, code] of refused) {
-      const step = await line.run(zfsDataset, args, { dryRun: true });
+      const step = await machine.line.run(zfsDataset, args, { dryRun: true });
       expect(step.problem?.code, told(step)).to.equal(code);
     }
   });
@@ -104,19 +90,19 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
   it("a member that was taken out or lost gets its place back, and a second mirror is added", async () => {
     const path = `/dev/disk/by-partuuid/${partitionGuid({ node: "n1" }, { disk: disk(1), partition: "zfs" })}`;
     shell(`zpool offline tank0 ${path}`);
-    await line.expectAll([mirror(0, 1)], "changed");
+    await machine.line.expectAll([mirror(0, 1)], "changed");
     shell(`zpool wait -t resilver tank0; zpool detach tank0 ${path}; blkdiscard -z ${link(1)}-part1`);
-    await line.expectAll([mirror(0, 1)], "changed");
+    await machine.line.expectAll([mirror(0, 1)], "changed");
     shell(`zpool wait -t resilver tank0; zpool offline -f tank0 ${path}`);
-    const faulted = await line.run(...mirror(0, 1));
+    const faulted = await machine.line.run(...mirror(0, 1));
     expect(faulted.problem?.message, told(faulted)).to.contain("faulted: zpool clear takes it in again");
     shell(`zpool clear tank0; zpool offline tank0 ${path}; blkdiscard -z ${link(1)}-part1`);
-    await line.expectAll([partitioned(2), partitioned(3), mirror(0, 1, 2, 3)], "changed");
+    await machine.line.expectAll([partitioned(2), partitioned(3), mirror(0, 1, 2, 3)], "changed");
     shell("zpool wait -t resilver tank0");
     expect(states()).to.include.members(["mirror-0 ONLINE", "mirror-1 ONLINE"]);
     expect(inPool()).to.have.length(4);
     for (const args of [{ layout: "mirror", disks: [disk(0), disk(2)] }, { disks: [disk(0)] }]) {
-      const step = await line.run(
+      const step = await machine.line.run(
         zfsPool,
         { ...args, partition: "zfs", ashift: 9, properties: { autotrim: "off" } },
         { dryRun: true },
@@ -126,7 +112,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
   });
 
   it("a pool lies in LUKS2 containers as well", async () => {
-    await line.expectAll(locked, "changed");
+    await machine.line.expectAll(locked, "changed");
     expect(shell("findmnt -no FSTYPE /srv/safe")).to.equal("zfs");
     expect(shell(`lsblk -nlo TYPE ${link(4)}`).split(/\s+/)).to.have.members(["disk", "part", "crypt"]);
   });
@@ -138,45 +124,45 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
       ["cut", pools],
       ["reboot", [images, volume("60M"), ...locked]],
     ] as const) {
-      line.drop();
+      machine.line.drop();
       if (stop === "cut") {
-        await v1.powerCut();
-        await v1.start();
+        await machine.node.powerCut();
+        await machine.node.start();
       } else {
-        const boot = await v1.ready();
-        await v1.exec("systemctl reboot");
-        await v1.ready({ notBoot: boot });
+        const boot = await machine.node.ready();
+        await machine.node.exec("systemctl reboot");
+        await machine.node.ready({ notBoot: boot });
       }
       expect(shell("cat /srv/images/file /srv/safe/file; zpool list -H -o name,health"), stop).to.equal(
         "kept\nsafe\nsafe\tONLINE\ntank0\tONLINE",
       );
-      await line.expectAll(steps, "ok");
+      await machine.line.expectAll(steps, "ok");
     }
   });
 
   it("a pool of ours that was exported is imported, also without its cache, and one that was destroyed stays so", async () => {
     shell("zpool export tank0; rm -f /etc/zfs/zpool.cache; zpool export safe");
-    await line.expectAll([mirror(0, 1, 2, 3), ...locked.slice(2)], "changed");
+    await machine.line.expectAll([mirror(0, 1, 2, 3), ...locked.slice(2)], "changed");
     expect(shell("cat /srv/images/file /srv/safe/file")).to.equal("kept\nsafe");
     shell("zpool destroy safe");
-    const gone = await line.run(...(locked[2] as Steps[number]));
+    const gone = await machine.line.run(...(locked[2] as Steps[number]));
     expect(gone.problem?.code, told(gone)).to.equal("FILESYSTEM_DIFFERS");
-    expect((await line.run(zfsPool, (locked[2] as Steps[number])[1], { granted: [grantOf(gone)] })).outcome).to.equal(
-      "changed",
-    );
+    expect(
+      (await machine.line.run(zfsPool, (locked[2] as Steps[number])[1], { granted: [grantOf(gone)] })).outcome,
+    ).to.equal("changed");
     shell("zpool import -D 2>&1 | grep -q 'no pools available'");
   });
 
   it("one that a power cut left half-made is made whole", async () => {
     const half = { name: "half", disks: [disk(5)], partition: "zfs" };
-    await line.expectAll([partitioned(5)], "changed");
+    await machine.line.expectAll([partitioned(5)], "changed");
     const mark = `/var/lib/kcore-test/fresh/${poolGuid({ node: "n1" }, "half")}.making`;
     // Labels of this name without our comment: the first thing that zpool create writes.
     shell(`zpool create half ${link(5)}-part1 && zpool export half && touch ${mark} && sync`);
-    await line.expectAll([[zfsPool, half]], "changed");
+    await machine.line.expectAll([[zfsPool, half]], "changed");
     // The power went when all but the mark's end was done.
     shell(`zpool export half; touch ${mark}`);
-    await line.expectAll([[zfsPool, half]], "changed");
+    await machine.line.expectAll([[zfsPool, half]], "changed");
     shell(`test ! -e ${mark}; zpool destroy half; wipefs -qa ${link(5)}-part1`);
   });
 
@@ -191,13 +177,13 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     const stillRefused = async (
       cases: readonly (readonly [ModuleDefinition, object, string, StepRunOptions?])[],
     ): Promise<void> => {
-      const before = await diskSum(v1, 5);
+      const before = await diskSum(machine.node, 5);
       for (const [module, args, code, options] of cases) {
-        const step = await line.run(module, args, options);
+        const step = await machine.line.run(module, args, options);
         expect(step.problem?.code, `${module.name} ${told(step)}`).to.equal(code);
       }
       shell("sync");
-      expect(await diskSum(v1, 5)).to.equal(before);
+      expect(await diskSum(machine.node, 5)).to.equal(before);
     };
     // Imported, it writes now and then by itself; its data is looked at instead of its disk.
     for (const [args, code, options] of [
@@ -205,10 +191,10 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
       [wanted, "DISK_IN_USE", granted],
       [theirs, "ZFS_POOL_TAKEN", granted],
     ] as const) {
-      const step = await line.run(zfsPool, args, options);
+      const step = await machine.line.run(zfsPool, args, options);
       expect(step.problem?.code, told(step)).to.equal(code);
     }
-    const used = await runGranted((grants) => line.run(diskPartitioned, table, { granted: grants }));
+    const used = await runGranted((grants) => machine.line.run(diskPartitioned, table, { granted: grants }));
     expect(used.problem?.code, told(used)).to.equal("DISK_IN_USE");
     expect(shell("cat /theirs/file; zpool export theirs; sync")).to.equal("theirs");
     await stillRefused([
@@ -218,7 +204,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
       [diskPartitioned, table, "DISK_PARTITIONS_DIFFER"],
     ]);
     shell("zpool import theirs && test $(cat /theirs/file) = theirs && zpool export theirs");
-    const taken = await runGranted((grants) => line.run(zfsPool, wanted, { granted: grants }));
+    const taken = await runGranted((grants) => machine.line.run(zfsPool, wanted, { granted: grants }));
     expect(taken.outcome, told(taken)).to.equal("changed");
   });
 });

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Writable } from "node:stream";
 import { expect } from "chai";
 import { drawFailures, drawGroups } from "#cli/adhoc/draw-answers.ts";
 import { certificateListing, conflictListing, controllerListing } from "#cli/get/listings.ts";
@@ -14,6 +13,7 @@ import { drawDigest } from "#tui/draw-digest.ts";
 import { RunStats } from "#tui/run-stats.ts";
 import { readPages, root } from "#support/pages.ts";
 import { fits } from "#support/transcripts.ts";
+import { writtenText } from "#support/written-text.ts";
 
 const blocks = readPages().flatMap((page) => page.blocks);
 /** The block of a page with these words in it, as lines. */
@@ -85,13 +85,7 @@ describe("the transcripts of README and docs", () => {
     });
 
   it("show a run as its lines tell it", () => {
-    let text = "";
-    const out = new Writable({
-      write: (chunk: Buffer, _, done) => {
-        text += chunk.toString();
-        done();
-      },
-    }) as unknown as NodeJS.WriteStream;
+    const { out, take } = writtenText();
     const view = createPlainView({ out, color: false, detail: "brief" });
     const install = { node: "n1", stage, step: "tools/2", title: "install tool", module: "package.installed" } as const;
     const [os, issue, tool] = steps("n1", [
@@ -116,6 +110,7 @@ describe("the transcripts of README and docs", () => {
       { type: "node.finished", node: "n1", outcome: "failed" },
     ];
     for (const event of stamped(events)) view.draw(event);
+    const text = take();
     expect(fits(text, shown("docs/reading-a-run.md", "→ state apply web")), text).to.equal(true);
   });
 

@@ -1,8 +1,9 @@
 import { expect } from "chai";
 import { advance } from "#rollout/advance.ts";
 import { fenceOf } from "#rollout/order.ts";
-import type { NodePhase, Report, Row } from "#rollout/records.ts";
-import type { RolloutView } from "#rollout/view.ts";
+import { Report, type NodePhase, type Row } from "#rollout/records.ts";
+import type { RolloutNode, RolloutView } from "#rollout/view.ts";
+import { casesOf } from "#support/cases/read.ts";
 import { aNode, aSpec, old, SteppedRollout, target } from "#support/stepped-rollout.ts";
 
 const now = 50_000_000;
@@ -46,188 +47,47 @@ function next(phase: NodePhase, { row: more = {}, report, spec = {}, view: aroun
 const earlier = { name: "u", epoch: 2, owner: "c1", generation: 1, seq: 4 };
 const failed = { state: "failed", failure: { kind: "service", message: "it died" } } as const;
 
-describe("a node that prepares", () => {
-  it("is prepared when it says so of this very order", () => {
-    expect(next("preparing", { report: { state: "prepared" } })).to.equal("prepared");
-    expect(next("preparing", { report: { state: "preparing" } })).to.equal("-");
-    expect(next("preparing", { report: { state: "prepared", fence: earlier } })).to.equal("-");
-    expect(next("preparing", {})).to.equal("-");
-  });
+interface Word extends Omit<Case, "age"> {
+  readonly answers?: Readonly<Record<string, boolean>>;
+  readonly node?: Partial<RolloutNode>;
+}
+const { words, cases } = casesOf<{
+  readonly words: Readonly<Record<string, Word>>;
+  readonly cases: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>>;
+}>("rollout-rows.yaml");
 
-  it("fails as it says, or when it is late", () => {
-    expect(next("preparing", { report: failed })).to.equal("failed service");
-    expect(next("preparing", { report: { ...failed, fence: earlier } })).to.equal("-");
-    expect(next("preparing", { report: { state: "failed" } })).to.equal("failed activation");
-    const spec = { timeouts: { prepareSeconds: 100 } };
-    expect(next("preparing", { spec, age: 160 })).to.equal("-");
-    expect(next("preparing", { spec, age: 161 })).to.equal("failed build");
+/** What becomes of a row of which a key of the table tells. */
+function outcomeOf(key: string): string {
+  const [phase = "", ...given] = key.split(" ");
+  const meant = given.map((word): Word & Pick<Case, "age"> => {
+    if (/^\d+$/.test(word)) return { age: Number(word) };
+    const known = words[word];
+    return known ?? { report: { state: Report.shape.state.parse(word) } };
   });
+  const all = <Field extends keyof Word>(field: Field): object =>
+    Object.assign({}, ...meant.map((one) => one[field])) as object;
+  const isSaid = meant.some(({ report }) => report);
+  const answers = Object.entries(all("answers") as Record<string, boolean>).map(
+    ([hook, ok]) => [`n1/${hook}`, { epoch: 2, owner: "c1", generation: 1, seq: 5, ok }] as const,
+  );
+  const { nodes, ...view } = all("view") as Partial<RolloutView>;
+  const node = meant.some(({ node: one }) => one) && new Map([["n1", aNode("n1", all("node"))]]);
+  return next(phase as NodePhase, {
+    row: all("row"),
+    spec: all("spec"),
+    report: isSaid ? all("report") : undefined,
+    age: meant.find(({ age }) => age !== undefined)?.age ?? 0,
+    view: { ...view, answers: new Map(answers), ...(nodes ? { nodes: new Map() } : node && { nodes: node }) },
+  });
+}
 
-  it("waits when it is prepared, unless it fails", () => {
-    expect(next("prepared", { report: { state: "prepared" } })).to.equal("-");
-    expect(next("prepared", { report: failed })).to.equal("failed service");
+for (const [group, tests] of Object.entries(cases))
+  describe(group, () => {
+    for (const [name, rows] of Object.entries(tests))
+      it(name, () => {
+        for (const [key, wanted] of Object.entries(rows)) expect(outcomeOf(key), key).to.equal(wanted);
+      });
   });
-});
-
-describe("a node that is drained", () => {
-  const spec = { drain: { enabled: true, command: "drain", timeoutSeconds: 100 } };
-  const answer = (ok: boolean): Partial<RolloutView> => ({
-    answers: new Map([["n1/drain", { epoch: 2, owner: "c1", generation: 1, seq: 5, ok }]]),
-  });
-
-  it("is activated when the bastion says that it is done, at once when there is nothing to do", () => {
-    expect(next("draining", { spec })).to.equal("-");
-    expect(next("draining", { spec, view: answer(true) })).to.equal("activating");
-    expect(next("draining", { spec: { drain: { enabled: true } } })).to.equal("activating");
-  });
-
-  it("fails when that fails, or takes too long", () => {
-    expect(next("draining", { spec, view: answer(false) })).to.equal("failed drain");
-    expect(next("draining", { spec, age: 100 })).to.equal("-");
-    expect(next("draining", { spec, age: 101 })).to.equal("failed drain");
-  });
-});
-
-describe("a node that is activated", () => {
-  it("is verified when it says that it is activated, also after a reboot", () => {
-    for (const phase of ["activating", "rebooting"] as const) {
-      expect(next(phase, { report: { state: "activated" } }), phase).to.equal("verifying");
-      expect(next(phase, { report: { state: "activated", fence: earlier } }), phase).to.equal("-");
-      expect(next(phase, { report: failed }), phase).to.equal("failed service");
-    }
-  });
-
-  it("reboots by the same order", () => {
-    expect(next("activating", { report: { state: "rebooting" } })).to.equal("rebooting");
-    expect(next("rebooting", { report: { state: "rebooting" } })).to.equal("-");
-  });
-
-  it("is given up a minute after its time", () => {
-    const spec = { timeouts: { activateSeconds: 10, rebootSeconds: 20 } };
-    expect(next("activating", { spec, age: 70 })).to.equal("-");
-    expect(next("activating", { spec, age: 71 })).to.equal("failed unreachable");
-    expect(next("rebooting", { spec, age: 80 })).to.equal("-");
-    expect(next("rebooting", { spec, age: 81 })).to.equal("failed reboot");
-    const always = { ...spec, activation: { rebootPolicy: "always" } };
-    expect(next("activating", { spec: always, age: 80 })).to.equal("-");
-    expect(next("activating", { spec: always, age: 81 })).to.equal("failed reboot");
-  });
-});
-
-describe("a node that is verified", () => {
-  const well = aNode("n1", { version: target.version });
-  const on = (more: object): Partial<RolloutView> => ({ nodes: new Map([["n1", { ...well, ...more }]]) });
-  const report = { state: "activated" as const, present: target };
-  const ill = [{ isReady: false }, { version: "1.0" }, { replication: "behind" }, { isApproved: false }];
-
-  it("has succeeded when it is ready, of the target's version, with its replication healthy", () => {
-    expect(next("verifying", { report, view: on({}) })).to.equal("succeeded");
-    expect(next("verifying", { report, view: { ...on({ version: "x" }), target: { id: "t", version: "" } } })).to.equal(
-      "succeeded",
-    );
-  });
-
-  it("has some time until it is, and then failed a gate", () => {
-    const spec = { timeouts: { verifySeconds: 100 } };
-    for (const view of [...ill.map(on), { nodes: new Map() }]) {
-      expect(next("verifying", { spec, report, view, age: 100 })).to.equal("-");
-      expect(next("verifying", { spec, report, view, age: 101 })).to.equal("failed gate");
-    }
-  });
-
-  it("fails at once when it says so", () => {
-    expect(next("verifying", { report: failed, view: on({}) })).to.equal("failed service");
-  });
-
-  const gates = (within: number): object => ({
-    healthGates: [
-      { name: "web", command: "curl", withinSeconds: within },
-      { name: "db", command: "ask", withinSeconds: within },
-    ],
-    timeouts: { verifySeconds: 100 },
-  });
-  const answered = (answers: Readonly<Record<string, boolean>>, more: object = {}): Partial<RolloutView> => ({
-    ...on(more),
-    answers: new Map(
-      Object.entries(answers).map(([gate, ok]) => [
-        `n1/gate ${gate}`,
-        { epoch: 2, owner: "c1", generation: 1, seq: 5, ok },
-      ]),
-    ),
-  });
-  const asked = { asked: true };
-
-  it("asks the bastion for its gates only when it is well", () => {
-    const spec = gates(60);
-    for (const view of [...ill.map(on), { nodes: new Map() }])
-      expect(next("verifying", { spec, report, view })).to.equal("-");
-    expect(next("verifying", { spec, report, view: on({}) })).to.equal("verifying asked");
-    expect(next("verifying", { spec, report, row: asked, view: on({}) })).to.equal("-");
-  });
-
-  it("waits for the bastion's gates, and fails by them", () => {
-    const gate = (answers: Readonly<Record<string, boolean>>) =>
-      next("verifying", { spec: gates(60), report, row: asked, view: answered(answers) });
-    expect(gate({ web: true })).to.equal("-");
-    expect(gate({ web: true, db: true })).to.equal("succeeded");
-    expect(gate({ web: false })).to.equal("failed gate");
-    expect(gate({ web: true, db: false })).to.equal("failed gate");
-  });
-
-  it("gives each gate its own time, behind that of the other checks", () => {
-    // A minute to say so besides.
-    const at = (age: number, answers: Readonly<Record<string, boolean>>, more: object = {}) =>
-      next("verifying", { spec: gates(500), report, row: asked, view: answered(answers, more), age });
-    expect([at(660, {}), at(661, {})]).to.deep.equal(["-", "failed gate"]);
-    expect([at(1160, { web: true }), at(1161, { web: true })]).to.deep.equal(["-", "failed gate"]);
-    // What it was once it may be again within that time.
-    expect([at(660, {}, { isReady: false }), at(661, {}, { isReady: false })]).to.deep.equal(["-", "failed gate"]);
-    expect(at(1160, { web: true, db: true }, { isReady: false })).to.equal("-");
-    expect(next("verifying", { spec: gates(500), report, view: on({ isReady: false }), age: 101 })).to.equal(
-      "failed gate",
-    );
-  });
-
-  it("gives the bastion the drain's time to let work come back", () => {
-    const spec = {
-      drain: { enabled: true, timeoutSeconds: 900, after: { command: "undrain" } },
-      timeouts: { verifySeconds: 100 },
-    };
-    const row = { drained: true, asked: true };
-    expect(next("verifying", { spec, report, row, view: on({}), age: 1060 })).to.equal("-");
-    expect(next("verifying", { spec, report, row, view: on({}), age: 1061 })).to.equal("failed drain");
-  });
-
-  it("fails as a drain when work cannot come back", () => {
-    const spec = { drain: { enabled: true, after: { command: "undrain" } } };
-    const answers = new Map([["n1/undrain", { epoch: 2, owner: "c1", generation: 1, seq: 5, ok: false }]]);
-    expect(next("verifying", { spec, report, row: { drained: true }, view: { ...on({}), answers } })).to.equal(
-      "failed drain",
-    );
-  });
-});
-
-describe("a node that goes back", () => {
-  it("is back when it says so of this very order", () => {
-    expect(next("rolling_back", { report: { state: "rolled_back" } })).to.equal("rolled_back");
-    expect(next("rolling_back", { report: { state: "rolled_back", fence: earlier } })).to.equal("-");
-    expect(next("rolling_back", { report: { state: "rolling_back" } })).to.equal("-");
-  });
-
-  it("fails when it cannot, or does not say", () => {
-    const spec = { timeouts: { activateSeconds: 10 } };
-    expect(next("rolling_back", { report: failed })).to.equal("failed rollback");
-    expect(next("rolling_back", { spec, age: 70 })).to.equal("-");
-    expect(next("rolling_back", { spec, age: 71 })).to.equal("failed rollback");
-    // What was booted may have to be booted back.
-    const booted = { state: "rolling_back", needsReboot: true } as const;
-    const slow = { timeouts: { activateSeconds: 10, rebootSeconds: 100 } };
-    expect(next("rolling_back", { spec: slow, report: booted, age: 160 })).to.equal("-");
-    expect(next("rolling_back", { spec: slow, report: booted, age: 161 })).to.equal("failed rollback");
-    const quick = { timeouts: { activateSeconds: 100, rebootSeconds: 10 } };
-    expect(next("rolling_back", { spec: quick, report: booted, age: 160 })).to.equal("-");
-  });
-});
 
 describe("a node at rest", () => {
   const rest = ["preflight", "pending", "succeeded", "failed", "rolled_back", "cancelled"] as const;

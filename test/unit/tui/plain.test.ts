@@ -1,24 +1,18 @@
-import { Writable } from "node:stream";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { createPlainView } from "#tui/plain.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
+import { writtenText } from "#support/written-text.ts";
 
 function draw(name: string, since = 0, run?: RunFold): string[] {
-  let text = "";
-  const out = new Writable({
-    write: (chunk: Buffer, _, done) => {
-      text += chunk.toString();
-      done();
-    },
-  }) as unknown as NodeJS.WriteStream;
+  const { out, take } = writtenText();
   const view = createPlainView({ out, color: false, since, ...(run && { run }) });
   for (const event of recordedRun(name)) {
     view.draw(event);
     run?.add(event);
   }
-  return text.split("\n").slice(0, -1);
+  return take().split("\n").slice(0, -1);
 }
 
 describe("the plain view", () => {

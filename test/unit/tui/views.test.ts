@@ -1,4 +1,3 @@
-import { Writable } from "node:stream";
 import { expect } from "chai";
 import { formatEvent } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
@@ -12,24 +11,18 @@ import { drawJunit } from "#tui/junit.ts";
 import { createJsonView } from "#tui/ndjson.ts";
 import { createPlainView } from "#tui/plain.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
+import { writtenText } from "#support/written-text.ts";
 
 // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
 const escapes = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 
 /** What the lines view writes, event by event. */
 function plain(name: string, detail: Detail = "verbose"): { at: number; text: string }[] {
-  let text = "";
-  const out = new Writable({
-    write: (chunk: Buffer, _, done) => {
-      text += chunk.toString();
-      done();
-    },
-  }) as unknown as NodeJS.WriteStream;
+  const { out, take } = writtenText();
   const view = createPlainView({ out, color: false, detail });
   return recordedRun(name).map((event) => {
-    text = "";
     view.draw(event);
-    return { at: event.at, text };
+    return { at: event.at, text: take() };
   });
 }
 

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
+import { casesOf } from "#support/cases/read.ts";
 import { cut, cutEach, endings } from "#support/cut-off.ts";
 import type { Behaviour } from "#support/update-world.ts";
 import { tries } from "#support/hostile.ts";
@@ -11,72 +12,24 @@ const [old, tried, young] = ["0.1.0", "0.1.5", "0.2.0"];
 
 interface Scenario {
   readonly what: string;
+  readonly steps: readonly OrderStep[];
   /** Another update has brought version 0.1.5 on trial before. */
   readonly isTried?: boolean;
-  readonly before?: readonly OrderStep[];
-  readonly step: OrderStep;
   readonly behaviour?: Behaviour;
-  readonly spec?: object;
+  readonly gate?: "fails";
   /** How it ends without a crash: the state, what the node runs, what updates it. */
   readonly ends: readonly [state: string, version: string, updater: string];
   /** What it runs before the next boot, where that is another version and no power cut came. */
   readonly runs?: string;
 }
 
-const gate = { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 2 }] };
-const activate = { before: ["prepare"], step: "activate" } as const;
-const back = { before: ["prepare", "activate"], step: "roll_back" } as const;
-
-const scenarios: readonly Scenario[] = [
-  { what: "a preparation", step: "prepare", ends: ["prepared", old, old] },
-  { what: "an activation", ...activate, ends: ["activated", young, young] },
-  { what: "an activation without a preparation before", step: "activate", ends: ["failed", old, old] },
-  {
-    what: "an agent that reaches no controller",
-    ...activate,
-    behaviour: { reaches: false },
-    ends: ["failed", old, old],
-  },
-  {
-    what: "a daemon that does not start",
-    ...activate,
-    behaviour: { runs: false },
-    ends: ["failed", old, old],
-  },
-  {
-    what: "a gate that does not hold",
-    ...activate,
-    spec: gate,
-    ends: ["failed", old, old],
-  },
-  { what: "a way back", ...back, ends: ["rolled_back", old, old] },
-  {
-    what: "a gate that does not hold, with another version on trial",
-    isTried: true,
-    ...activate,
-    spec: gate,
-    ends: ["failed", old, old],
-    runs: tried,
-  },
-  {
-    what: "a way back from nothing, with another version on trial",
-    isTried: true,
-    before: ["prepare"],
-    step: "roll_back",
-    ends: ["rolled_back", old, old],
-    runs: tried,
-  },
-  {
-    what: "a way back to another version on trial",
-    isTried: true,
-    ...back,
-    ends: ["rolled_back", old, old],
-    runs: tried,
-  },
-];
-
+const { runtime } = casesOf<{ readonly runtime: Readonly<Record<string, Omit<Scenario, "what">>> }>(
+  "updater-cut-off.yaml",
+);
+const scenarios: readonly Scenario[] = Object.entries(runtime).map(([what, given]) => ({ what, ...given }));
+const gates = [{ name: "page", nodeCommand: "look", withinSeconds: 2 }];
 const timeouts = { activateSeconds: 35, rebootSeconds: 60 };
-const statement = ({ spec }: Scenario) => statementOf(young, { timeouts, ...spec });
+const statement = ({ gate }: Scenario) => statementOf(young, { timeouts, ...(gate && { healthGates: gates }) });
 const trial = statementOf(
   tried,
   { timeouts, activation: { mode: "test" } },
@@ -87,9 +40,9 @@ async function ready(scenario: Scenario): Promise<UpdateWorld> {
   const world = new UpdateWorld(old);
   for (const version of [tried, young]) world.fetch(version);
   if (scenario.isTried) await world.give(trial, "prepare", "activate");
-  await world.give(statement(scenario), ...(scenario.before ?? []));
+  await world.give(statement(scenario), ...scenario.steps.slice(0, -1));
   if (scenario.behaviour) world.behaviours.set(young, scenario.behaviour);
-  world.order(scenario.step, statement(scenario), { seq: 50 });
+  world.order(scenario.steps.at(-1)!, statement(scenario), { seq: 50 });
   return world;
 }
 
@@ -116,7 +69,7 @@ describe("the updater, cut off", () => {
   }
 
   it("when an activation has held, goes forward alone, whatever fails from then on", async () => {
-    const world = await ready({ what: "", ...activate, ends: ["", "", ""] });
+    const world = await ready({ what: "", steps: ["prepare", "activate"], ends: ["", "", ""] });
     world.onEffect = (what) => {
       if (!what.startsWith(`nix-env -p ${profile}-updater`)) return;
       world.onEffect = () => undefined;
@@ -128,7 +81,7 @@ describe("the updater, cut off", () => {
   });
 
   it("has no time without an end where the power fails again and again", async () => {
-    const reaches = { what: "", before: ["prepare"], step: "activate", behaviour: { reaches: false } } as const;
+    const reaches = { what: "", steps: ["prepare", "activate"], behaviour: { reaches: false } } as const;
     const world = await ready({ ...reaches, ends: ["", "", ""] });
     world.onEffect = (what) => {
       if (what === "sleep" && world.journal().doing?.stage === "begun") throw new ProcessEnds("without power");
@@ -139,7 +92,7 @@ describe("the updater, cut off", () => {
 
   for (const hasBoot of [false, true])
     it(`is back in its time when the disk takes nothing any more${hasBoot ? ", behind a power cut" : ""}, and says so when it does again`, async () => {
-      const reaches = { what: "", before: ["prepare"], step: "activate", behaviour: { reaches: false } } as const;
+      const reaches = { what: "", steps: ["prepare", "activate"], behaviour: { reaches: false } } as const;
       const world = await ready({ ...reaches, ends: ["", "", ""] });
       world.onEffect = (effect) => {
         if (effect.startsWith("systemctl restart")) world.full = /\/updates\//;

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
+import { casesOf } from "#support/cases/read.ts";
 import { cut, cutEach, endings } from "#support/cut-off.ts";
 import { NixosWorld, nixosStatement, type FakeSystem, type Loader } from "#support/nixos-world.ts";
 import { tries } from "#support/hostile.ts";
@@ -8,18 +9,17 @@ import { seedsOfSlice } from "#support/slice.ts";
 
 interface Scenario {
   readonly what: string;
+  readonly steps: readonly OrderStep[];
   readonly loader?: Loader;
   /** The activation of another update, which has brought the system “first” before. */
   readonly first?: object;
   /** What the update brings. */
   readonly brings?: string;
-  readonly before?: readonly OrderStep[];
   /** The machine is booted before the step that is cut off. */
   readonly boots?: boolean;
-  readonly step: OrderStep;
   readonly next?: FakeSystem;
   readonly activation?: object;
-  readonly spec?: object;
+  readonly gate?: "fails";
   /** How it ends without a crash: the state, and what the node begins with and runs after one more boot. */
   readonly ends: readonly [state: string, system: string];
   /** What it runs before that boot, where that is another one and no power cut came. */
@@ -28,151 +28,13 @@ interface Scenario {
   readonly orEnds?: readonly [state: string, system: string];
 }
 
+const { nixos } = casesOf<{ readonly nixos: Readonly<Record<string, Omit<Scenario, "what">>> }>("updater-cut-off.yaml");
+const scenarios: readonly Scenario[] = Object.entries(nixos).map(([what, given]) => ({ what, ...given }));
 const kernel = { kernel: "6.6.8" };
-const activate = { before: ["prepare"], step: "activate" } as const;
-const back = { before: ["prepare", "activate"], step: "roll_back" } as const;
-const later = { mode: "boot", rebootPolicy: "never" };
-const gate = { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 2 }] };
-
-const scenarios: readonly Scenario[] = [
-  { what: "a preparation", step: "prepare", ends: ["prepared", "old"] },
-  { what: "a switch", ...activate, ends: ["activated", "new"] },
-  {
-    what: "a boot that is tried once",
-    ...activate,
-    next: kernel,
-    ends: ["activated", "new"],
-    orEnds: ["failed", "old"],
-  },
-  {
-    what: "a boot that GRUB tries once",
-    ...activate,
-    loader: "grub",
-    next: kernel,
-    ends: ["activated", "new"],
-    orEnds: ["failed", "old"],
-  },
-  { what: "a boot that is not tried", ...activate, loader: "none", next: kernel, ends: ["activated", "new"] },
-  {
-    what: "a switch with a boot behind it",
-    ...activate,
-    next: kernel,
-    activation: { mode: "switch" },
-    ends: ["activated", "new"],
-    orEnds: ["failed", "old"],
-  },
-  {
-    what: "a system for the next boot",
-    ...activate,
-    next: kernel,
-    activation: later,
-    ends: ["activated", "new"],
-    runs: "old",
-  },
-  { what: "a trial", ...activate, next: kernel, activation: { mode: "test" }, ends: ["activated", "old"], runs: "new" },
-  { what: "a system that does not boot", ...activate, next: { ...kernel, boots: false }, ends: ["failed", "old"] },
-  {
-    what: "a system that is booted and reaches no controller",
-    ...activate,
-    next: { ...kernel, reaches: false },
-    ends: ["failed", "old"],
-  },
-  { what: "a system that reaches no controller", ...activate, next: { reaches: false }, ends: ["failed", "old"] },
-  {
-    what: "units that fail",
-    ...activate,
-    next: { exits: { switch: 4 } },
-    ends: ["failed", "old"],
-    orEnds: ["activated", "new"],
-  },
-  {
-    what: "a gate that does not hold",
-    ...activate,
-    next: kernel,
-    spec: gate,
-    ends: ["failed", "old"],
-  },
-  { what: "a way back", ...back, ends: ["rolled_back", "old"] },
-  {
-    what: "a way back by a boot",
-    ...back,
-    next: kernel,
-    ends: ["rolled_back", "old"],
-  },
-  {
-    what: "a way back from a system for the next boot",
-    ...back,
-    next: kernel,
-    activation: later,
-    ends: ["rolled_back", "old"],
-  },
-  {
-    what: "a way back from it behind that boot",
-    ...back,
-    boots: true,
-    next: kernel,
-    activation: later,
-    ends: ["rolled_back", "old"],
-    runs: "new",
-  },
-  {
-    what: "a switch that does not hold, where another system waits for a boot",
-    first: later,
-    ...activate,
-    spec: gate,
-    ends: ["failed", "first"],
-    runs: "old",
-  },
-  {
-    what: "a boot that does not hold, where another system waits for one",
-    first: later,
-    ...activate,
-    next: { kernel: "6.6.9", reaches: false },
-    ends: ["failed", "first"],
-  },
-  {
-    what: "a way back from a switch, where another system waits for a boot",
-    first: later,
-    ...back,
-    ends: ["rolled_back", "first"],
-    runs: "old",
-  },
-  {
-    what: "a way back from nothing, where another system waits for a boot",
-    first: later,
-    before: ["prepare"],
-    step: "roll_back",
-    ends: ["rolled_back", "first"],
-    runs: "old",
-  },
-  {
-    what: "a switch that does not hold, with another system on trial",
-    first: { mode: "test" },
-    ...activate,
-    spec: gate,
-    ends: ["failed", "old"],
-    runs: "first",
-  },
-  {
-    what: "a way back from nothing, with another system on trial",
-    first: { mode: "test" },
-    before: ["prepare"],
-    step: "roll_back",
-    ends: ["rolled_back", "old"],
-    runs: "first",
-  },
-  { what: "a system that is there under another commit", brings: "old", ...activate, ends: ["activated", "old"] },
-  {
-    what: "a way back from a system that was there under another commit",
-    brings: "old",
-    ...back,
-    ends: ["rolled_back", "old"],
-  },
-];
-
+const gates = [{ name: "page", nodeCommand: "look", withinSeconds: 2 }];
 const timeouts = { activateSeconds: 60, rebootSeconds: 120 };
-const statement = ({ brings = "new", spec, activation = {} }: Scenario) =>
-  nixosStatement(brings, { timeouts, activation, ...spec });
+const statement = ({ brings = "new", gate, activation = {} }: Scenario) =>
+  nixosStatement(brings, { timeouts, activation, ...(gate && { healthGates: gates }) });
 
 async function ready(scenario: Scenario): Promise<NixosWorld> {
   const world = new NixosWorld(scenario.loader);
@@ -181,9 +43,9 @@ async function ready(scenario: Scenario): Promise<NixosWorld> {
   const { first: activation } = scenario;
   const first = { ...nixosStatement("first", { timeouts, activation }), name: "u0", signedAt: "2025-01-01T00:00:00Z" };
   if (activation) await world.give(first, "prepare", "activate");
-  await world.give(statement(scenario), ...(scenario.before ?? []));
+  await world.give(statement(scenario), ...scenario.steps.slice(0, -1));
   if (scenario.boots) world.powerCut();
-  world.order(scenario.step, statement(scenario), { seq: 50 });
+  world.order(scenario.steps.at(-1)!, statement(scenario), { seq: 50 });
   return world;
 }
 
@@ -217,7 +79,13 @@ describe("the updater of NixOS systems, cut off", () => {
   ] as const)
     it(`is back in its time when the disk ${what} while the machine boots, by another boot`, async () => {
       const next = { ...kernel, reaches: false };
-      const world = await ready({ what, ...activate, next, activation: { mode: "switch" }, ends: ["", ""] });
+      const world = await ready({
+        what,
+        steps: ["prepare", "activate"],
+        next,
+        activation: { mode: "switch" },
+        ends: ["", ""],
+      });
       world.onEffect = (effect) => {
         if (effect === (full.test("/updates/journal.json") ? "systemctl reboot" : "readLink /run/booted-system"))
           world.full = full;

@@ -1,8 +1,25 @@
 import { expect } from "chai";
+import { casesOf } from "#support/cases/read.ts";
 import { statementOf } from "#support/update-world.ts";
 import { NixosWorld, nixosStatement, systemPath, type FakeSystem, type Loader } from "#support/nixos-world.ts";
 
 const quick = { timeouts: { activateSeconds: 60, prepareSeconds: 60, rebootSeconds: 60 } };
+
+interface Failing {
+  readonly next?: FakeSystem;
+  readonly kind: string;
+  readonly says: string;
+}
+const failures = casesOf<{
+  readonly nixos: Readonly<Record<string, Failing & { next: FakeSystem; activation?: object; boots: number }>>;
+  /** A command that `lasts` longer than it may; a link that is not there. */
+  readonly "nixos preparation": Readonly<
+    Record<
+      string,
+      Failing & { spec?: object; fails?: Readonly<Record<string, string>>; lasts?: string; without?: string }
+    >
+  >;
+}>("updater-failures.yaml");
 const kernel = { kernel: "6.6.8" };
 
 function worldWith(next: FakeSystem, loader: Loader = "systemd-boot"): NixosWorld {
@@ -190,64 +207,12 @@ describe("the updater, of NixOS systems", () => {
     });
 
   describe("goes back", () => {
-    const faults: readonly {
-      readonly what: string;
-      readonly next: FakeSystem;
-      readonly activation?: object;
-      readonly kind: string;
-      readonly says: RegExp;
-      readonly boots: number;
-    }[] = [
-      {
-        what: "from a system that does not boot, with the boot that ends that",
-        next: { ...kernel, boots: false },
-        kind: "reboot",
-        says: /came up with .*-n1-old, not with .*-n1-new/,
-        boots: 1,
-      },
-      {
-        what: "by a second boot from a system that was booted and reaches no controller",
-        next: { ...kernel, reaches: false },
-        kind: "unreachable",
-        says: /reached no controller/,
-        boots: 2,
-      },
-      {
-        what: "without a boot from a system that was switched to and reaches no controller",
-        next: { reaches: false },
-        kind: "unreachable",
-        says: /reached no controller/,
-        boots: 0,
-      },
-      {
-        what: "when units fail",
-        next: { exits: { switch: 4 } },
-        kind: "service",
-        says: /switch ended with 4: warning: the following units failed: web\.service/,
-        boots: 0,
-      },
-      {
-        what: "when it is not activated",
-        next: { exits: { switch: 2 } },
-        kind: "activation",
-        says: /switch ended with 2: error: it does not do/,
-        boots: 0,
-      },
-      {
-        what: "from a trial",
-        next: { reaches: false },
-        activation: { mode: "test" },
-        kind: "unreachable",
-        says: /reached no controller/,
-        boots: 0,
-      },
-    ];
-    for (const { what, next, activation = {}, kind, says, boots } of faults)
+    for (const [what, { next, activation = {}, kind, says, boots }] of Object.entries(failures.nixos))
       it(what, async () => {
         const world = worldWith(next);
         await update(world, activation);
         expect([world.report()?.state, world.report()?.failure?.kind]).to.deep.equal(["failed", kind]);
-        expect(world.report()?.failure?.message).to.match(says);
+        expect(world.report()?.failure?.message).to.match(new RegExp(says));
         expect(world.state).to.deep.equal({ current: "old", booted: "old", boots: "old", profile: "old" });
         expect([world.boots - 1, world.once]).to.deep.equal([boots, undefined]);
         // A later one is not hindered.
@@ -280,76 +245,19 @@ describe("the updater, of NixOS systems", () => {
   });
 
   describe("refuses to prepare, and touches nothing", () => {
-    const faults: readonly {
-      readonly what: string;
-      readonly next?: FakeSystem;
-      readonly spec?: object;
-      readonly kind: string;
-      readonly says: RegExp;
-      readonly make?: (world: NixosWorld) => void;
-    }[] = [
-      {
-        what: "what Nix cannot build",
-        kind: "build",
-        says: /nix .*build .* ended with 1: error: builder for .* failed/,
-        make: (world) =>
-          world.failures.set("nix ", { code: 1, stdout: "", stderr: "error: builder for '/nix/store/x.drv' failed" }),
-      },
-      {
-        what: "a build that takes too long",
-        kind: "build",
-        says: /was ended, its time being over/,
-        make: (world) => {
-          world.failures.set("nix ", { code: 1, stdout: "", stderr: "" });
-          world.onEffect = (what) => {
-            if (what.startsWith("systemd-run")) world.uptime += 61_000;
-          };
-        },
-      },
-      {
-        what: "a system without the agent",
-        next: { lacks: ["kcore-node-agent.service"] },
-        kind: "refused",
-        says: /-n1-new has no kcore-node-agent\.service/,
-      },
-      {
-        what: "an older release",
-        next: { version: "24.11.3" },
-        kind: "refused",
-        says: /runs NixOS 25\.05\.1, and the update may not bring the older 24\.11\.3: allowDowngrade/,
-      },
-      {
-        what: "a flake that no commit pins",
-        spec: { target: { flakeRef: "https://example.org/x.tar.gz", flakeRev: "0".repeat(40) } },
-        kind: "refused",
-        says: /is no flake that a commit pins/,
-      },
-      {
-        what: "a name that is none",
-        spec: { target: { flakeRef: "github:o/r", flakeRev: "0".repeat(40), systemProfile: 'x".y' } },
-        kind: "refused",
-        says: /is no name of a configuration/,
-      },
-      {
-        what: "a trial that is to be booted",
-        spec: { activation: { mode: "test", rebootPolicy: "always" } },
-        kind: "refused",
-        says: /lasts until the next boot/,
-      },
-      {
-        what: "a node that does not run NixOS",
-        kind: "refused",
-        says: /does not run NixOS/,
-        make: (world) => world.links.delete("/run/current-system"),
-      },
-    ];
-    for (const { what, next = {}, spec = {}, kind, says, make } of faults)
+    for (const [what, given] of Object.entries(failures["nixos preparation"]))
       it(what, async () => {
+        const { next = {}, spec = {}, kind, says, fails = {}, lasts, without } = given;
         const world = worldWith(next);
-        make?.(world);
+        for (const [command, stderr] of Object.entries(fails))
+          world.failures.set(command, { code: 1, stdout: "", stderr });
+        if (without !== undefined) world.links.delete(without);
+        world.onEffect = (effect) => {
+          if (lasts !== undefined && effect.startsWith(lasts)) world.uptime += 61_000;
+        };
         await world.give(nixosStatement("new", { ...quick, ...spec }), "prepare");
         expect([world.report()?.state, world.report()?.failure?.kind]).to.deep.equal(["failed", kind]);
-        expect(world.report()?.failure?.message).to.match(says);
+        expect(world.report()?.failure?.message).to.match(new RegExp(says));
         expect([world.switches, world.state.profile, world.boots]).to.deep.equal([[], "old", 1]);
       });
   });

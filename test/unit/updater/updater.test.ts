@@ -1,7 +1,10 @@
 import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
-import type { Statement } from "#rollout/spec.ts";
+import type { Bundle, Statement } from "#rollout/spec.ts";
+import { casesOf } from "#support/cases/read.ts";
 import { bundleOf, pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
+import type { Behaviour } from "#support/update-world.ts";
+import type { BundleFile } from "#updater/ports.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
 /** The same anew, in another update. */
@@ -12,6 +15,37 @@ function prepared(): UpdateWorld {
   const world = new UpdateWorld(old);
   world.fetch(young);
   return world;
+}
+
+interface Failing {
+  readonly kind: string;
+  readonly says: string;
+  readonly spec?: object;
+  readonly fails?: Readonly<Record<string, string>>;
+  readonly behaves?: Behaviour;
+}
+const { activation, preparation } = casesOf<{
+  /** `until` a command the others fail; the behaviour begins with the command `from`; the gate `holds`. */
+  readonly activation: Readonly<Record<string, Failing & { until?: string; holds?: string; from?: string }>>;
+  readonly preparation: Readonly<
+    Record<
+      string,
+      Failing & {
+        readonly world?: Partial<Pick<UpdateWorld, "free" | "start">>;
+        readonly hangs?: string;
+        readonly bundle?: "gone" | "other";
+        readonly version?: string;
+        /** What is signed of the bundle. */
+        readonly signed?: Partial<Bundle> | null;
+        /** What was imported is kept. */
+        readonly stays?: boolean;
+      }
+    >
+  >;
+}>("updater-failures.yaml");
+
+function fail({ failures }: UpdateWorld, fails: Readonly<Record<string, string>>): void {
+  for (const [command, stderr] of Object.entries(fails)) failures.set(command, { code: 1, stdout: "", stderr });
 }
 
 const failureOf = (world: UpdateWorld): unknown => [world.report()?.state, world.report()?.failure?.kind];
@@ -213,97 +247,23 @@ describe("the updater", () => {
   });
 
   describe("what fails is told apart, and the node is wholly back", () => {
-    const faults: readonly {
-      readonly what: string;
-      readonly kind: string;
-      readonly says: RegExp;
-      readonly make: (world: UpdateWorld) => void;
-      readonly spec?: object;
-    }[] = [
-      {
-        what: "a daemon that does not start",
-        kind: "service",
-        says: /does not stay up: systemd started it 3 times\nthe log of/,
-        make: (world) => world.behaviours.set(young, { runs: false }),
-      },
-      {
-        what: "a daemon that does not start before the time is over",
-        kind: "service",
-        says: /is activating\nthe log of/,
-        make: (world) => world.behaviours.set(young, { runs: false }),
-        spec: { timeouts: { activateSeconds: 12 } },
-      },
-      {
-        what: "a restart that fails",
-        kind: "service",
-        says: /could not be restarted: ended with 1: no such file/,
-        make: (world) => {
-          const fail = { code: 1, stdout: "", stderr: "no such file" };
-          world.failures.set("systemctl restart", fail);
-          world.onEffect = (what) => {
-            if (what.startsWith("journalctl")) world.failures.clear();
-          };
-        },
-      },
-      {
-        what: "an agent that reaches no controller",
-        kind: "unreachable",
-        says: /reached no controller: connection refused/,
-        make: (world) => world.behaviours.set(young, { reaches: false }),
-      },
-      {
-        what: "a profile that cannot be moved",
-        kind: "activation",
-        says: /nix-env .* ended with 1: disk full/,
-        make: (world) => world.failures.set(`nix-env -p ${profile} `, { code: 1, stdout: "", stderr: "disk full" }),
-      },
-      {
-        what: "a gate by a command",
-        kind: "gate",
-        says: /disks: the command ended with 1: no/,
-        make: () => undefined,
-        spec: { ...quick, healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds: 5 }] },
-      },
-      {
-        what: "a gate by a command that says why where it says everything",
-        kind: "gate",
-        says: /disks: the command ended with 1: the disk is full$/,
-        make: (world) =>
-          world.failures.set("systemd-run --unit=kcore-update-gate.service ", {
-            code: 1,
-            stdout: "the disk is full\n",
-            stderr: "",
-          }),
-        spec: { ...quick, healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds: 5 }] },
-      },
-      {
-        what: "a gate by HTTP",
-        kind: "gate",
-        says: /page: http:\/\/localhost\/ answers .*connection refused/,
-        make: () => undefined,
-        spec: { ...quick, healthGates: [{ name: "page", http: { url: "http://localhost/" }, withinSeconds: 0 }] },
-      },
-      {
-        what: "a daemon that ends while a gate is looked at",
-        kind: "service",
-        says: /does not stay up: systemd started it 3 times/,
-        make: (world) => {
-          world.gates.set("look", true);
-          world.onEffect = (what) => {
-            if (what.startsWith("systemd-run --unit=kcore-update-gate")) world.behaviours.set(young, { runs: false });
-          };
-        },
-        spec: { ...quick, healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds: 5 }] },
-      },
-    ];
-    for (const { what, kind, says, make, spec = quick } of faults)
+    for (const [what, { kind, says, spec = {}, fails = {}, until, holds, from = "", behaves }] of Object.entries(
+      activation,
+    ))
       it(what, async () => {
         const world = prepared();
-        await world.give(statementOf(young, spec), "prepare");
-        make(world);
-        await world.give(statementOf(young, spec), "activate");
+        const statement = statementOf(young, { ...quick, ...spec });
+        await world.give(statement, "prepare");
+        fail(world, fails);
+        if (holds !== undefined) world.gates.set(holds, true);
+        world.onEffect = (effect) => {
+          if (behaves && effect.startsWith(from)) world.behaviours.set(young, behaves);
+          if (until !== undefined && effect.startsWith(until)) world.failures.clear();
+        };
+        await world.give(statement, "activate");
+        world.onEffect = () => undefined;
         expect(failureOf(world)).to.deep.equal(["failed", kind]);
-        expect(world.report()?.failure?.message).to.match(says);
+        expect(world.report()?.failure?.message).to.match(new RegExp(says));
         expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([old, pathOf(old)]);
         // A later one is not hindered.
         world.failures.clear();
@@ -400,105 +360,35 @@ describe("the updater", () => {
   });
 
   describe("refuses to prepare, and touches nothing", () => {
-    const faults: readonly {
-      readonly what: string;
-      readonly kind: string;
-      readonly says: RegExp;
-      readonly make?: (world: UpdateWorld) => void;
-      readonly statement?: Statement;
-    }[] = [
-      {
-        what: "a bundle for which there is no room",
-        kind: "build",
-        says: /has 1 MiB free, and the bundle needs 65 MiB/,
-        make: (world) => (world.free = 1e6),
-      },
-      {
-        what: "a bundle that was not fetched",
-        kind: "build",
-        says: /was not fetched/,
-        make: (world) => world.bundles.clear(),
-      },
-      {
-        what: "a bundle that is another one",
-        kind: "build",
-        says: /is not the bundle that the bastion signed/,
-        make: (world) => {
-          for (const [path, bundle] of world.bundles) world.bundles.set(path, { ...bundle, sha256: "f".repeat(64) });
-        },
-      },
-      {
-        what: "a disk that is full while it is imported",
-        kind: "build",
-        says: /No space left on device/,
-        make: (world) => world.failures.set("sh -c {", { code: 1, stdout: "", stderr: "No space left on device" }),
-      },
-      {
-        what: "an import that takes too long",
-        kind: "build",
-        says: /was ended, its time being over/,
-        make: (world) => world.failures.set("sh -c {", { stdout: "", stderr: "" }),
-      },
-      {
-        what: "a path that is not what was signed",
-        kind: "build",
-        says: /is not what the bastion has: wanted sha256:1/,
-        statement: statementOf(young, {}, { bundle: bundleOf(young, { narHash: `sha256:${"1".repeat(52)}` }) }),
-      },
-      {
-        what: "a program that cannot say its version",
-        kind: "build",
-        says: /--version ended with 1: SyntaxError/,
-        make: (world) => world.behaviours.set(young, { exit: 1 }),
-      },
-      {
-        what: "another architecture",
-        kind: "refused",
-        says: /is for aarch64, and this node is x86_64/,
-        statement: statementOf(young, {}, { bundle: bundleOf(young, { arch: "aarch64" }) }),
-      },
-      {
-        what: "an older version",
-        kind: "refused",
-        says: /runs 0\.1\.0, and the update may not bring the older 0\.0\.9: allowDowngrade/,
-        statement: statementOf("0.0.9"),
-      },
-      {
-        what: "a statement without a bundle",
-        kind: "refused",
-        says: /brings no bundle/,
-        statement: statementOf(young, {}, { bundle: undefined }),
-      },
-      {
-        what: "a boot, which nothing of it needs",
-        kind: "refused",
-        says: /comes into use without a boot/,
-        statement: statementOf(young, { activation: { mode: "boot" } }),
-      },
-      {
-        what: "a boot that is always asked for",
-        kind: "refused",
-        says: /comes into use without a boot/,
-        statement: statementOf(young, { activation: { rebootPolicy: "always" } }),
-      },
-      {
-        what: "a node that was deployed by an older kcore",
-        kind: "refused",
-        says: /does not follow the profile .*deploy_node/,
-        make: (world) => (world.start = `${pathOf(old)}/lib/ld.so --library-path x`),
-      },
-    ];
-    for (const { what, kind, says, make, statement = statementOf(young) } of faults)
+    for (const [what, given] of Object.entries(preparation))
       it(what, async () => {
-        const world = prepared();
-        make?.(world);
-        await world.give(statement, "prepare");
+        const {
+          kind,
+          says,
+          spec = {},
+          fails = {},
+          hangs,
+          behaves,
+          bundle,
+          version = young,
+          signed = {},
+          stays,
+        } = given;
+        const world = Object.assign(prepared(), given.world);
+        fail(world, fails);
+        if (hangs !== undefined) world.failures.set(hangs, { stdout: "", stderr: "" });
+        if (behaves) world.behaviours.set(young, behaves);
+        const other = (file: BundleFile & { holds: string }) => ({ ...file, sha256: "f".repeat(64) });
+        for (const [path, file] of world.bundles)
+          if (bundle === "other") world.bundles.set(path, other(file));
+          else if (bundle === "gone") world.bundles.delete(path);
+        const fields = { bundle: signed === null ? undefined : bundleOf(version, signed) };
+        await world.give(statementOf(version, spec, fields), "prepare");
         expect(failureOf(world)).to.deep.equal(["failed", kind]);
-        expect(world.report()?.failure?.message).to.match(says);
+        expect(world.report()?.failure?.message).to.match(new RegExp(says));
         expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
-        expect([...world.store.keys()].filter((path) => path !== pathOf(old))).to.deep.equal(
-          what.startsWith("a program") ? [pathOf(young)] : [],
-        );
+        const left = [...world.store.keys()].filter((path) => path !== pathOf(old));
+        expect(left).to.deep.equal(stays ? [pathOf(young)] : []);
       });
 
     it("nor activates an older one that is still in the store, signed as it was", async () => {

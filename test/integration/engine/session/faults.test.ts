@@ -1,58 +1,38 @@
 import { expect } from "chai";
-import { existsSync, mkdtempSync, readFileSync, rmSync, chmodSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
-import type { Endpoint } from "#engine/transport/host.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { createTransport } from "#engine/transport/connect.ts";
-import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
+import { BreakableNode } from "#support/breakable-node.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
-import type { SshServer } from "#support/ssh-server.ts";
-import { startSshd } from "#support/sshd.ts";
 
 describe("a node's session over SSH, under faults", () => {
-  let sshd: SshServer;
-  let line: DelayLine;
-  let folder: string;
+  const node = new BreakableNode();
   let state: string;
-  before(async () => {
-    sshd = await startSshd();
-    line = await startDelayLine({ target: { port: sshd.port } });
-  });
-  after(async () => {
-    await line.close();
-    await sshd.stop();
-  });
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-faults-"));
-    chmodSync(folder, 0o755);
-    state = join(folder, "state");
-  });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  beforeEach(() => (state = join(node.folder, "state")));
 
-  const endpoint = (port = line.port): Endpoint => ({ ...sshd.endpoint(), name: "n1", port });
   const slow = (seconds: number, name = "log"): Step => ({
     want: {},
     probe: sh``,
-    apply: sh`sleep ${seconds}; echo x >>${join(folder, name)}`,
+    apply: sh`sleep ${seconds}; echo x >>${join(node.folder, name)}`,
     always: true,
   });
   const lines = (name = "log"): number =>
-    existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8").split("\n").length - 1 : 0;
+    existsSync(join(node.folder, name)) ? readFileSync(join(node.folder, name), "utf8").split("\n").length - 1 : 0;
   const startedStep = (title: string) => (event: RunEventBody) =>
     event.type === "step.started" && event.title === title;
 
   it("F-17 aborts the running step also when that is asked for while the connection is down", async () => {
-    const run = sessionOn(state, { endpoint: endpoint(), retryDelays: [0, 200, 200, 200, 200, 200, 200, 200] });
+    const run = sessionOn(state, { endpoint: node.endpoint(), retryDelays: [0, 200, 200, 200, 200, 200, 200, 200] });
     const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(30))] }]);
     await run.seen(startedStep("slow"));
-    line.cut();
+    node.line.cut();
     await run.seen(({ type }) => type === "node.disconnected");
     run.session.abort();
-    line.heal();
+    node.line.heal();
     const result = await work;
     await run.session.finish("interrupted");
     expect(result.outcome).to.equal("interrupted");
@@ -63,7 +43,7 @@ describe("a node's session over SSH, under faults", () => {
     const { connect } = createTransport({ home: state });
     let connections = 0;
     const run = sessionOn(state, {
-      endpoint: endpoint(),
+      endpoint: node.endpoint(),
       retryDelays: [0, 0, 0],
       connect: async (to, options) => {
         const host = await connect(to, options);
@@ -72,8 +52,8 @@ describe("a node's session over SSH, under faults", () => {
     });
     const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(2))] }]);
     await run.seen(startedStep("slow"));
-    line.cut();
-    line.heal();
+    node.line.cut();
+    node.line.heal();
     const { outcome, problem } = await work;
     await run.session.finish(outcome, problem);
     expect([outcome, problem?.code]).to.deep.equal(["unreachable", "HOST_LOST"]);
@@ -81,8 +61,8 @@ describe("a node's session over SSH, under faults", () => {
   });
 
   it("F-4 gives a new runner what is left when the old one is gone, and looks at the interrupted step again", async () => {
-    const run = sessionOn(state, { endpoint: endpoint(), runId: "gone" });
-    const path = join(folder, "log");
+    const run = sessionOn(state, { endpoint: node.endpoint(), runId: "gone" });
+    const path = join(node.folder, "log");
     const step: Step = {
       want: { n: "1" },
       probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
@@ -103,8 +83,8 @@ describe("a node's session over SSH, under faults", () => {
     const runner = execFileSync("ps", ["-o", "ppid=", "-p", pid], { encoding: "utf8" }).trim();
     process.kill(Number(runner), "SIGKILL");
     process.kill(-Number(pid), "SIGKILL");
-    line.cut();
-    line.heal();
+    node.line.cut();
+    node.line.heal();
     const result = await work;
     await run.session.finish("done");
     expect(result.outcome).to.equal("done");
@@ -115,8 +95,8 @@ describe("a node's session over SSH, under faults", () => {
   });
 
   it("notices a runner that died under an open connection, and gives a new one the rest when its step has ended", async () => {
-    const run = sessionOn(state, { endpoint: endpoint(), runId: "died" });
-    const path = join(folder, "log");
+    const run = sessionOn(state, { endpoint: node.endpoint(), runId: "died" });
+    const path = join(node.folder, "log");
     const step: Step = {
       want: { n: "1" },
       probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
@@ -136,7 +116,7 @@ describe("a node's session over SSH, under faults", () => {
 
   it("F-17 kills after 5 s what does not heed TERM, also below a shell that does", async () => {
     const deaf = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`sh -c "trap '' TERM; echo \$\$; sleep 60; true"` };
-    const run = sessionOn(state, { endpoint: endpoint() });
+    const run = sessionOn(state, { endpoint: node.endpoint() });
     const work = run.session.perform([{ stage: "s", drafts: [draftOf("deaf", deaf)] }]);
     const said = await run.seen(({ type }) => type === "step.output");
     const pid = Number(said.type === "step.output" && said.text);

@@ -1,44 +1,20 @@
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { blobOf, Blob } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
-import type { Endpoint } from "#engine/transport/host.ts";
-import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
+import { BreakableNode } from "#support/breakable-node.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
-import type { SshServer } from "#support/ssh-server.ts";
-import { startSshd } from "#support/sshd.ts";
 
 describe("a large content on its way over SSH", () => {
-  let sshd: SshServer;
-  let line: DelayLine;
-  let folder: string;
-  before(async () => {
-    sshd = await startSshd();
-    line = await startDelayLine({ target: { port: sshd.port } });
-  });
-  after(async () => {
-    await line.close();
-    await sshd.stop();
-  });
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-sending-"));
-    chmodSync(folder, 0o755);
-  });
-  afterEach(() => {
-    line.setRate(undefined);
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const node = new BreakableNode();
 
-  const endpoint = (): Endpoint => ({ ...sshd.endpoint(), name: "n1", port: line.port });
   function stepWith(size: number): Step {
     const bytes = randomBytes(size);
     const { sha256 } = blobOf(bytes);
     const blob = new Blob({ sha256, size, sensitive: false, read: () => Promise.resolve(bytes), label: "image" });
-    const path = join(folder, "image");
+    const path = join(node.folder, "image");
     return {
       want: { size: String(size) },
       probe: sh`fact size "$(stat -c %s ${path} 2>/dev/null || echo 0)"`,
@@ -46,8 +22,8 @@ describe("a large content on its way over SSH", () => {
     };
   }
   it("is told while a thin line takes it, longer than it may stand still, and arrives", async () => {
-    line.setRate(1_200_000);
-    const run = sessionOn(join(folder, "state"), { endpoint: endpoint(), transferStall: 1500 });
+    node.line.setRate(1_200_000);
+    const run = sessionOn(join(node.folder, "state"), { endpoint: node.endpoint(), transferStall: 1500 });
     const size = 6_000_000;
     const { outcome } = await run.session.perform([{ stage: "s", drafts: [draftOf("image", stepWith(size))] }]);
     await run.session.finish("done");

@@ -8,6 +8,7 @@ import type { BlockDevice } from "#cli/install/look.ts";
 import { findMachine, type Machine } from "#cli/install/find-machine.ts";
 import { planInstall, usualName } from "#cli/install/request.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
+import { casesOf } from "#support/cases/read.ts";
 import { nodeEntry } from "#support/runs.ts";
 import { viewOf } from "#cli/terminal/choose-view.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -112,97 +113,30 @@ const entryOf = (...words: readonly string[]): Record<string, unknown> => {
 };
 
 describe("kcore node install", () => {
-  /** One row for each flag: what it changes, or why it is refused. */
-  const rows: readonly { readonly flag: string; readonly words: readonly string[]; readonly effect: RegExp }[] = [
-    { flag: "--node", words: ["--node", "192.0.2.14:9091"], effect: /kvm-node-192-0-2-14/ },
-    {
-      flag: "--os-disk",
-      words: ["--os-disk", "/dev/sdb"],
-      effect: /"serial":"SERIAL-sdb","use":"os".*"osDisk":"\/dev\/sdb"/,
-    },
-    {
-      flag: "--data-disk",
-      words: ["--data-disk", "/dev/sdb"],
-      effect: /"serial":"SERIAL-sdb","use":"volumes".*"dataDisks":\["\/dev\/sdb"\]/,
-    },
-    { flag: "--data-disk-mode", words: ["--data-disk-mode", "zfs"], effect: /"storageBackend":"zfs"/ },
-    {
-      flag: "--storage-backend",
-      words: ["--storage-backend", "lvm"],
-      effect: /"storageBackend":"lvm"/,
-    },
-    {
-      flag: "--lvm-vg-name",
-      words: ["--lvm-vg-name", "vg_kcore"],
-      effect: /--lvm-vg-name means nothing with the storage backend filesystem/,
-    },
-    { flag: "--encrypt-os", words: ["--encrypt-os"], effect: /--encrypt-os has no system to make/ },
-    { flag: "--os-unlock", words: ["--os-unlock", "ssh"], effect: /--os-unlock has no encrypted root to unlock/ },
-    {
-      flag: "--encrypt-disks",
-      words: ["--encrypt-disks"],
-      effect: /--encrypt-disks has no disk to encrypt/,
-    },
-    {
-      flag: "--disk-unlock",
-      words: ["--disk-unlock", "tpm2"],
-      effect: /--disk-unlock has no encrypted disk to unlock/,
-    },
-    { flag: "--lvm-lv-prefix", words: ["--lvm-lv-prefix", "kcore-"], effect: /--lvm-lv-prefix means nothing/ },
-    { flag: "--zfs-pool-name", words: ["--zfs-pool-name", "tank0"], effect: /--zfs-pool-name means nothing/ },
-    {
-      flag: "--zfs-dataset-prefix",
-      words: ["--zfs-dataset-prefix", "kcore-"],
-      effect: /--zfs-dataset-prefix means nothing/,
-    },
-    {
-      flag: "--join-controller",
-      words: ["--join-controller", "192.0.2.12"],
-      effect: /"joinControllers":\["192.0.2.11:9090","192.0.2.12:9090"\]/,
-    },
-    { flag: "--run-controller", words: ["--run-controller"], effect: /"roles":\["controller"\]/ },
-    { flag: "--dc-id", words: ["--dc-id", "DC2"], effect: /"dc":"DC2"/ },
-    { flag: "--hostname", words: ["--hostname", "c"], effect: /\{"nodes":\{"c":/ },
-    { flag: "--node-id", words: ["--node-id", "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11"], effect: /"id":"0b7d2a52/ },
-    { flag: "--disable-vxlan", words: ["--disable-vxlan"], effect: /"disableVxlan":true/ },
-    { flag: "--insecure", words: ["-k"], effect: /"insecure":true/ },
-    { flag: "--ask-password", words: ["--ask-password"], effect: /"askPassword":true/ },
-    { flag: "--password-file", words: ["--password-file", "pw"], effect: /"passwordFile":"pw"/ },
-    { flag: "--host-key", words: ["--host-key", "SHA256:abc"], effect: /"hostKey":"SHA256:abc"/ },
-    { flag: "--grant", words: ["--grant", `SERIAL-sdb:${"0".repeat(16)}`], effect: /"grants":\["SERIAL-sdb:0{16}"\]/ },
-    { flag: "--set", words: ["--set", "memory=8G"], effect: /"memory":"8G"/ },
-    { flag: "--dry-run", words: ["--dry-run"], effect: /"dryRun":true/ },
-    { flag: "--skip-health", words: ["--skip-health"], effect: /"skipHealth":true/ },
-    { flag: "--wait", words: ["--wait"], effect: /"waitForLock":true/ },
-    { flag: "--yes", words: ["--yes"], effect: /"yes":true/ },
-    { flag: "--context", words: ["--context", "prod"], effect: /"context":"prod"/ },
-    { flag: "--passphrase-file", words: ["--passphrase-file", "f"], effect: /"passphraseFile":"f"/ },
-    { flag: "--output", words: ["-o", "json"], effect: /"output":"json"/ },
-    { flag: "--quiet", words: ["--quiet"], effect: /"detail":"quiet"/ },
-    { flag: "--verbose", words: ["--verbose"], effect: /"detail":"verbose"/ },
-    { flag: "--times", words: ["--times"], effect: /"times":true/ },
-    { flag: "--no-stay", words: ["--no-stay"], effect: /"noStay":true/ },
-  ];
-  for (const { flag, words, effect } of rows)
+  const { effects, together } = casesOf<{
+    readonly effects: Readonly<Record<string, readonly [words: string, effect: string]>>;
+    readonly together: Readonly<Record<string, { fresh?: boolean; flags: string; tells: readonly string[] }>>;
+  }>("install-flags.yaml");
+  const fresh = base.filter((word) => word !== "--os-installed");
+  for (const [flag, [words, effect]] of Object.entries(effects))
     it(`${flag} has an effect`, () => {
-      const [without, withIt] = [outcomeOf(...base), outcomeOf(...base, ...words)].map((found) =>
-        JSON.stringify(found),
-      );
-      expect(withIt).to.match(effect);
-      expect(without).not.to.match(effect);
+      expect(JSON.stringify(outcomeOf(...base, ...words.split(" ")))).to.match(new RegExp(effect));
+      expect(JSON.stringify(outcomeOf(...base))).not.to.match(new RegExp(effect));
+    });
+  for (const [what, { fresh: isFresh = false, flags, tells }] of Object.entries(together))
+    it(what, () => {
+      const told = JSON.stringify(outcomeOf(...(isFresh ? fresh : base), ...flags.split(" ").filter(Boolean)));
+      for (const text of tells) expect(told).to.contain(text);
     });
 
-  it("--os has an effect: the disk gets that system, which there must be", async () => {
-    const words = base.filter((word) => word !== "--os-installed");
-    expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "shs"))).to.contain("“shs” unlocks no root filesystem");
-    expect(JSON.stringify(outcomeOf(...words, "--os", "nixos"))).to.contain('"installOs":"nixos"');
+  it("--os names a system that there is", async () => {
     expect(problemsIn(() => planInstall(requestFrom(flagsOf(...base, "--os", "nixos"))))[0]).to.contain(
       "--os names a system to install, and --os-installed says that there is one [USAGE]",
     );
     const project = await makeProject({ "states/system/haiku.yaml": "steps: []\n" });
     try {
       const check = (os: string): void =>
-        checkInstaller(planInstall(requestFrom(flagsOf(...words, "--os", os))), project.path);
+        checkInstaller(planInstall(requestFrom(flagsOf(...fresh, "--os", os))), project.path);
       for (const os of ["debian", "nixos", "haiku"]) check(os);
       expect(problemsIn(() => check("nixso"))).to.deep.equal([
         "nothing installs “nixso”: there is no states/system/nixso.yaml in this project, and none is shipped [USAGE] | did you mean “nixos”?",
@@ -216,19 +150,8 @@ describe("kcore node install", () => {
     expect(problemsIn(() => findMachine(requestFrom({}).node, undefined))[0]).to.contain("no machine is named [USAGE]");
   });
 
-  it("--os-installed has an effect: without it the disk gets Debian, and has to be there", () => {
-    const words = base.filter((word) => word !== "--os-installed");
-    expect(JSON.stringify(outcomeOf(...words)))
-      .to.contain('"serial":"SERIAL-sda","use":"os"')
-      .and.to.contain('"installOs":"debian"');
-    expect(JSON.stringify(outcomeOf(...base))).not.to.contain("installOs");
-    const gone = ["--os-disk", "/dev/sdx"];
-    expect(JSON.stringify(outcomeOf(...words, ...gone))).to.contain("no disk /dev/sdx");
-    expect(JSON.stringify(outcomeOf(...base, ...gone))).to.contain('"osDisk":"/dev/sdx"');
-  });
-
   it("has no flag without a row here", () => {
-    const named = [...rows.map(({ flag }) => flag), "--os-installed", "--os", "--project", "--debug"];
+    const named = [...Object.keys(effects), "--os-installed", "--os", "--project", "--debug"];
     expect(
       install()
         .options.map(({ long }) => long)
@@ -244,52 +167,18 @@ describe("kcore node install", () => {
       .and.to.contain("“sda” is not the path of a disk");
   });
 
-  it("--encrypt-disks is recorded with the disks that it is about", () => {
-    expect(JSON.stringify(outcomeOf(...base, "--encrypt-disks", "--data-disk", "/dev/sdb"))).to.contain(
-      '"encryptDisks":true',
-    );
+  it("nothing is installed with --os-installed", () => {
+    expect(JSON.stringify(outcomeOf(...base))).not.to.contain("installOs");
   });
 
-  it("--encrypt-os and --os-unlock are recorded where kcore makes the system, and no TPM opens that", () => {
-    const words = [...base.filter((word) => word !== "--os-installed"), "--encrypt-os"];
-    expect(JSON.stringify(outcomeOf(...words))).to.contain('"installOs":"debian","encryptOs":true');
-    expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "ssh"))).to.contain('"encryptOs":true,"osUnlock":"ssh"');
-    expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "tpm2"))).to.contain("no TPM unlocks a root filesystem");
-    expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "shs"))).to.contain("“shs” unlocks no root filesystem");
-    expect(JSON.stringify(outcomeOf(...words, "--os", "nixos"))).to.contain("--encrypt-os is for Debian");
-  });
-
-  it("--disk-unlock is recorded with --encrypt-disks", () => {
-    const words = ["--encrypt-disks", "--data-disk", "/dev/sdb", "--disk-unlock", "tpm2"];
-    expect(JSON.stringify(outcomeOf(...base, ...words))).to.contain('"encryptDisks":true,"diskUnlock":"tpm2"');
-  });
-
-  it("--lvm-vg-name and --lvm-lv-prefix are recorded with --storage-backend lvm, and a name that cannot be is refused", () => {
-    const lvm = [...base, "--data-disk", "/dev/sdb", "--storage-backend", "lvm"];
-    const told = JSON.stringify(outcomeOf(...lvm, "--lvm-vg-name", "vg_data", "--lvm-lv-prefix", "vm-"));
-    expect(told).to.contain('"lvmVgName":"vg_data"').and.to.contain('"lvmLvPrefix":"vm-"');
-    expect(JSON.stringify(outcomeOf(...lvm, "--lvm-vg-name", "-x"))).to.contain("cannot be a volume group's name");
-  });
-
-  it("--zfs-pool-name and --zfs-dataset-prefix are recorded with --storage-backend zfs, and a name that cannot be is refused", () => {
+  it("a name that cannot be a pool's is refused", () => {
     const zfs = [...base, "--data-disk", "/dev/sdb", "--storage-backend", "zfs"];
-    const told = JSON.stringify(outcomeOf(...zfs, "--zfs-pool-name", "tank1", "--zfs-dataset-prefix", "vm-"));
-    expect(told).to.contain('"zfsPoolName":"tank1"').and.to.contain('"zfsDatasetPrefix":"vm-"');
     for (const name of ["-x", "mirror1", "raidz", "c0", "log"])
       expect(JSON.stringify(outcomeOf(...zfs, "--zfs-pool-name", name)), name).to.contain("cannot be a pool's name");
   });
 
-  it("--storage-backend wins over --data-disk-mode", () => {
-    expect(JSON.stringify(outcomeOf(...base, "--data-disk-mode", "zfs", "--storage-backend", "filesystem"))).to.contain(
-      '"storageBackend":"filesystem"',
-    );
-  });
-
-  it("names a disk by serial number or WWN, and refuses one that has neither, is no disk, or is not there", () => {
+  it("names a disk without a serial number by its WWN", () => {
     expect(entryOf(...base, "--data-disk", "/dev/sdc")["disks"]).to.deep.include({ wwn: "0x5", use: "volumes" });
-    for (const path of ["/dev/sdd", "/dev/sdz"])
-      expect(JSON.stringify(outcomeOf(...base, "--data-disk", path))).to.contain("[DISK_NOT_FOUND]");
-    expect(JSON.stringify(outcomeOf(...base, "--data-disk", "/dev/sda"))).to.contain("is named twice");
   });
 
   it("records the OS disk by its path alone where the machine shows no such disk", () => {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { casesOf } from "#support/cases/read.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const head = "kind: DiskLayout\nmetadata: { name: data }\nspec:\n  nodeId: n1\n";
@@ -19,24 +20,6 @@ const second = (text: string): string => `      - { name: data2, device: /dev/vd
 
 /** What is wrong, and every problem that is told of it: `LINE:COLUMN message [CODE] | hint`. */
 const wrong: Readonly<Record<string, readonly [text: string, ...problems: readonly string[]]>> = {
-  "no node": [whole.replace("  nodeId: n1\n", ""), "4:3 “nodeId” is missing in “spec” [YAML_KEY_MISSING]"],
-  "no name": [whole.replace("metadata: { name: data }\n", ""), "1:1 “metadata” is missing [YAML_KEY_MISSING]"],
-  "a name with a dot": [
-    whole.replace("name: data }", "name: a.b }"),
-    "2:19 “metadata.name” must be a name of letters, digits, “_” and “-” [YAML_TYPE]",
-  ],
-  "the name that is kept": [
-    whole.replace("name: data }", "name: default }"),
-    "2:19 “metadata.name” is a name that is kept [YAML_TYPE]",
-  ],
-  "a key with a slip": [
-    whole.replace("mountpoint", "mountpiont"),
-    "11:86 no key “mountpiont” is known in “spec.diskLayout.disks[0].gpt.partitions[0].content” [YAML_KEY_UNKNOWN] | did you mean “mountpoint”?",
-  ],
-  "a key in both spellings": [
-    whole.replace("  nodeId: n1\n", "  nodeId: n1\n  node_id: n1\n"),
-    "5:3 “node_id” and “nodeId” are the same key [YAML_KEY_DUPLICATE] | keep one of them",
-  ],
   "no layout": [
     head,
     "4:3 a layout is told by exactly one of diskLayout, layoutNix, layoutNixFile, not by none [DISK_LAYOUT_INVALID] | diskLayout: { disks: […] }",
@@ -48,26 +31,6 @@ const wrong: Readonly<Record<string, readonly [text: string, ...problems: readon
   "no disk": [
     `${head}  diskLayout: { disks: [] }\n`,
     "5:24 the layout has no disk [DISK_LAYOUT_NO_DISKS] | disks: [{ name: data1, device: /dev/disk/by-id/…, gpt: { partitions: […] } }]",
-  ],
-  "a disk's name with a hyphen": [
-    whole.replace("data1", "data-1"),
-    "7:15 “spec.diskLayout.disks[0].name” must be a name of letters, digits and “_” [YAML_TYPE]",
-  ],
-  "a disk that is named in no way": [
-    whole.replace("        device: /dev/vdb\n", ""),
-    "7:9 a disk is named by exactly one of device and serial [DISK_LAYOUT_INVALID] | device: /dev/disk/by-id/…, or serial: as `lsblk -o NAME,SERIAL` shows it",
-  ],
-  "a disk that is named in two ways": [
-    whole.replace("device: /dev/vdb\n", "device: /dev/vdb\n        serial: S1\n"),
-    "7:9 a disk is named by exactly one of device and serial [DISK_LAYOUT_INVALID] | device: /dev/disk/by-id/…, or serial: as `lsblk -o NAME,SERIAL` shows it",
-  ],
-  "a serial number as a path": [
-    whole.replace("/dev/vdb", "S3Z8NB0K"),
-    "8:17 “S3Z8NB0K” is not the path of a disk [DISK_LAYOUT_INVALID] | a serial number has a key of its own: serial: S3Z8NB0K",
-  ],
-  "a path that leads out of /dev": [
-    whole.replace("/dev/vdb", "/dev/../etc/passwd"),
-    "8:17 “/dev/../etc/passwd” is not the path of a disk [DISK_LAYOUT_INVALID] | device: /dev/disk/by-id/…, or serial: as `lsblk -o NAME,SERIAL` shows it",
   ],
   "two disks of one name": [
     `${whole}${second("{ name: a, size: 100% }").replace("data2", "data1")}`,
@@ -89,54 +52,14 @@ const wrong: Readonly<Record<string, readonly [text: string, ...problems: readon
     `${head}${disk}${part("{ name: a, size: 100% }")}${part("{ name: b, size: 1G }")}`,
     "11:32 only the last partition of a disk may take 100% [DISK_LAYOUT_INVALID] | it is what the others leave",
   ],
-  "another share of the disk": [
-    whole.replace("100%", "50%"),
-    "11:37 “50%” is no size [DISK_LAYOUT_INVALID] | such as 512M or 10G, or 100% for what is left",
-  ],
-  "a size that is not whole": [
-    whole.replace("100%", "100K"),
-    "11:37 “100K” is not a number of whole MiB [DISK_LAYOUT_INVALID] | such as 512M",
-  ],
-  "a kind of filesystem that kcore does not make": [
-    whole.replace("ext4", "btrfs"),
-    "11:80 “spec.diskLayout.disks[0].gpt.partitions[0].content.format” must be “ext4” or “xfs” or “vfat” [YAML_TYPE]",
-  ],
-  "contents of no kind": [
-    whole.replace("type: filesystem", "type: filesytem"),
-    "11:60 “spec.diskLayout.disks[0].gpt.partitions[0].content.type” must be “filesystem” or “lvm_pv” or “zfs” or “swap” or “luks” [YAML_TYPE] | did you mean “filesystem”?",
-  ],
-  "a filesystem of no kind": [
-    whole.replace("format: ext4, ", ""),
-    "11:52 a filesystem says its format [DISK_LAYOUT_INVALID] | format: ext4, xfs or vfat",
-  ],
-  "a key of another kind": [
-    whole.replace("type: filesystem, format: ext4, mountpoint: /srv", "type: swap, mountpoint: /srv"),
-    "11:78 “mountpoint” means nothing for a swap [DISK_LAYOUT_INVALID] | it belongs to type: filesystem",
-  ],
-  "a mountpoint that is the system's": [
-    whole.replace("/srv", "/nix/store"),
-    "11:98 /nix/store belongs to the system [DISK_LAYOUT_INVALID] | /var/lib/kcore/volumes1, /srv, …",
-  ],
-  "a mountpoint that is not normal": [
-    whole.replace("/srv", "/srv/../etc"),
-    "11:98 “spec.diskLayout.disks[0].gpt.partitions[0].content.mountpoint” must be normalised: no “..”, “.”, “//” or final “/” [YAML_TYPE]",
-  ],
   "one mountpoint twice": [
     `${whole}${second("{ name: b, size: 100%, content: { type: filesystem, format: xfs, mountpoint: /srv } }")}`,
     "12:139 /srv is where kcore0 is mounted already [DISK_LAYOUT_INVALID] | another place",
-  ],
-  "options of no mount": [
-    whole.replace("mountpoint: /srv", "mountOptions: [noatime]"),
-    "11:100 mountOptions are of no use without a mountpoint [DISK_LAYOUT_INVALID] | mountpoint: /srv/data",
   ],
   "a volume group that is not there": [
     `${head}${disk}${pv.replace("vg_kcore", "vg_kcor")}${vg}`,
     "11:68 there is no volume group vg_kcor in this layout [DISK_LAYOUT_INVALID] | did you mean “vg_kcore”?",
     "12:23 no partition is for the volume group vg_kcore [DISK_LAYOUT_INVALID] | content: { type: lvm_pv, vg: vg_kcore }",
-  ],
-  "a pool that nobody declares": [
-    whole.replace("type: filesystem, format: ext4, mountpoint: /srv", "type: zfs, pool: tank0"),
-    "11:71 there is no pool tank0 in this layout [DISK_LAYOUT_INVALID] | zfsPools: [{ name: tank0 }]",
   ],
   "a volume group of partitions with different names": [
     `${head}${disk}${pv}${second("{ name: lvm, size: 100%, content: { type: lvm_pv, vg: vg_kcore } }")}${vg}`,
@@ -157,6 +80,11 @@ const told = (text: string): string[] =>
     line.replace(/^d\.yaml:(\d+:\d+)\+\d+ /, (_, place: string) => `${place} `),
   );
 
+const replaced =
+  casesOf<Record<string, { replace: readonly [string, string]; told: string | readonly string[] }>>(
+    "disk-layout-refused.yaml",
+  );
+
 describe("the manifest of a disk layout", () => {
   it("is read in camelCase and in snake_case", () => {
     const [camel] = readManifests("d.yaml", `${head}${disk}${pv}${vg}`);
@@ -172,6 +100,11 @@ describe("the manifest of a disk layout", () => {
   for (const [what, [text, ...problems]] of Object.entries(wrong))
     it(`is refused at its place: ${what}`, () => {
       expect(told(text)).to.deep.equal(problems);
+    });
+
+  for (const [what, { replace, told: problems }] of Object.entries(replaced))
+    it(`is refused at its place: ${what}`, () => {
+      expect(told(whole.replace(...replace))).to.deep.equal([problems].flat());
     });
 
   it("is refused where it would hide what lets kcore in, or what kcore keeps", () => {

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { nodeAt, plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { cpuClock } from "#support/cpu.ts";
+import { casesOf } from "#support/cases/read.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const parse = (text: string | Uint8Array): unknown => JSON.parse(JSON.stringify(plainOf(parseSource("f.yaml", text))));
@@ -44,154 +45,11 @@ describe("parseSource", () => {
     expect(parse(Buffer.from("\uFEFFa: 1\r\nb: 2\r\n"))).to.deep.equal({ a: 1, b: 2 });
   });
 
-  const refused: readonly (readonly [string, string, readonly string[]])[] = [
-    [
-      "a number with a leading zero",
-      "mode: 0644\n",
-      ['f.yaml:1:7+4 0644 has a leading zero, and YAML would read 644 [YAML_LEADING_ZERO] | quote it: "0644"'],
-    ],
-    [
-      "O14: an indentation that only looks like blanks",
-      "steps:\n  - id: a\n \u00a0  run: b\n",
-      [
-        "f.yaml:3:2+1 the line is indented by U+00A0, which only looks like a blank [YAML_SYNTAX] | write blanks in its place; copied text often brings such signs along",
-      ],
-    ],
-    [
-      "an unquoted expression",
-      "a: 1\napp: {{params.x}}\n",
-      ['f.yaml:2:6+12 {{params.x}} is not in quotes, so YAML reads it as a map [YAML_UNQUOTED] | write "{{params.x}}"'],
-    ],
-    [
-      "an unquoted expression with a helper",
-      "when: {{has node.roles 'x'}}\n",
-      [
-        `f.yaml:1:7+22 {{has node.roles 'x'}} is not in quotes, so YAML reads it as a map [YAML_UNQUOTED] | write "{{has node.roles 'x'}}"`,
-      ],
-    ],
-    [
-      "an unquoted expression with text after it",
-      "a: {{x}}/y\n",
-      ['f.yaml:1:4+7 {{x}}/y is not in quotes, so YAML reads it as a map [YAML_UNQUOTED] | write "{{x}}/y"'],
-    ],
-    [
-      "a %YAML 1.1 directive",
-      "%YAML 1.1\n---\na: yes\n",
-      [
-        "f.yaml:1:1+9 only YAML 1.2 is read here, where yes, no, on and off are plain words [YAML_UNSUPPORTED] | remove the %YAML line",
-      ],
-    ],
-    [
-      "a tag",
-      "a: !vault x\n",
-      [
-        "f.yaml:1:4+6 tags such as !vault are not read here [YAML_UNSUPPORTED] | remove the tag; quote the value if it is a text",
-      ],
-    ],
-    ["a binary", "a: !!binary aGk=\n", ["f.yaml:1:13+4 aGk= is not a plain value [YAML_UNSUPPORTED] | remove its tag"]],
-    [
-      "a second document",
-      "a: 1\n---\nb: 1\n",
-      [
-        "f.yaml:2:1+3 a file holds one document; a second one begins here [YAML_UNSUPPORTED] | remove the line “---”, or move what follows into a file of its own",
-      ],
-    ],
-    [
-      "a duplicate key",
-      "a: 1\nb: 2\na: 3\n",
-      ["f.yaml:3:1+1 “a” stands here twice, first in line 1 [YAML_KEY_DUPLICATE] | remove one of them"],
-    ],
-    [
-      "a merge key",
-      "<<: { a: 1 }\n",
-      [
-        "f.yaml:1:1+2 merge keys (<<) are not YAML 1.2 [YAML_UNSUPPORTED] | say what is shared with defaults, groups or parameters",
-      ],
-    ],
-    ["a list as key", "? [a]\n: 1\n", ["f.yaml:1:3+3 a key must be a text [YAML_UNSUPPORTED] | quote it"]],
-    [
-      "a prototype key (S-18)",
-      "a: { __proto__: 1 }\nconstructor: 2\n",
-      [
-        "f.yaml:1:6+9 “__proto__” cannot be a key [YAML_UNSUPPORTED] | choose another name",
-        "f.yaml:2:1+11 “constructor” cannot be a key [YAML_UNSUPPORTED] | choose another name",
-      ],
-    ],
-    [
-      "infinity and a number too large",
-      "a: .inf\nb: 12345678901234567890\n",
-      [
-        'f.yaml:1:4+4 .inf is not a number that can be used here [YAML_UNSUPPORTED] | write ".inf" if it is a text',
-        'f.yaml:2:4+20 12345678901234567890 is too large to be kept exactly [YAML_UNSUPPORTED] | write "12345678901234567890" if it is a text',
-      ],
-    ],
-    [
-      "an alias without an anchor",
-      "a: *b\n",
-      [
-        "f.yaml:1:4+2 the alias *b names no anchor above it [YAML_SYNTAX] | write &b before what it stands for; quote a text that begins with *",
-      ],
-    ],
-    [
-      "bad indentation, told once for a line",
-      "a: 1\n b: 2\n",
-      [
-        "f.yaml:2:2+1 “b” stands deeper than “a” above it, which has its value already [YAML_SYNTAX] | begin “b: 2” at column 1, as “a” does",
-      ],
-    ],
-    [
-      "an indentation that is that of nothing above",
-      'a:\n  b:\n    c: "1"\n   d: 2\n',
-      [
-        "f.yaml:4:4+1 “d” begins at column 4, where nothing above it begins [YAML_SYNTAX] | begin “d: 2” at column 5, as “c” does, or at column 3, as “b” does",
-      ],
-    ],
-    [
-      "an item that is not below its neighbour",
-      "a:\n  - b\n - c\n",
-      [
-        "f.yaml:3:2+1 “-” begins at column 2, where nothing above it begins [YAML_SYNTAX] | begin “- c” at column 3, as “-” does, or at column 1, as “a” does",
-      ],
-    ],
-    [
-      "a tab as indentation",
-      "a:\n\tb: 1\n",
-      ["f.yaml:2:1+1 a tab indents the line; YAML knows blanks only [YAML_SYNTAX] | write two blanks: “  b: 1”"],
-    ],
-    [
-      "a second key on a line",
-      "a: b: c\n",
-      ['f.yaml:1:4+4 a second “: ” stands in the line [YAML_SYNTAX] | quote the text: "b: c"'],
-    ],
-    ...(
-      [
-        ["plain", "a: { b: x c: 2 }\n", "1:11+1", "c", "x, c: 2"],
-        ["quoted", "a: { b: 'x' c: 2 }\n", "1:13+1", "c", "'x', c: 2"],
-        ["bracketed", "a: { b: [x] c: 2 }\n", "1:13+1", "c", "[x], c: 2"],
-        ["on another line", 'a: { b: "{",\n  cc: x # {\n  dd: 2 }\n', "3:3+2", "dd", "x, dd: 2"],
-        ["in a list", 'a: ["x" "y"]\n', "1:9+3", "y", '"x", "y"'],
-      ] as const
-    ).map(([what, text, at, key, right]): [string, string, string[]] => [
-      `a missing comma, ${what}`,
-      text,
-      [`f.yaml:${at} a comma is missing before “${key}” [YAML_SYNTAX] | write: ${right}`],
-    ]),
-    [
-      "a bracket that nobody closed",
-      "a:\n  b: { c: 1\n  d: { e: 2 }\n",
-      ["f.yaml:2:6+1 the “{” is not closed [YAML_SYNTAX] | end it with “}”: b: { c: 1 }"],
-    ],
-    [
-      "a NUL",
-      "a: 1\nb: x\0y\n",
-      [
-        "f.yaml:2:5+1 f.yaml holds a NUL byte [YAML_ENCODING] | save it as UTF-8 text; keep binary content in a file of its own and name it with source:",
-      ],
-    ],
-  ];
-  for (const [what, text, problems] of refused)
+  const refused =
+    casesOf<Record<string, { readonly text: string; readonly told: string | readonly string[] }>>("yaml-refused.yaml");
+  for (const [what, { text, told }] of Object.entries(refused))
     it(`refuses ${what}`, () => {
-      expect(refuse(text)).to.deep.equal(problems);
+      expect(refuse(text)).to.deep.equal([told].flat().map((line) => `f.yaml:${line}`));
     });
 
   it("refuses what is not UTF-8 (S-18)", () => {
