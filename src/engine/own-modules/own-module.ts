@@ -61,7 +61,7 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   const want = problems.attempt(() => mapOf(source, "want"));
   if (want === undefined && !source.entries.has("want"))
     problems.add(...invalid("the module wants nothing", source, "want: { NAME: what the probe shall find }").problems);
-  const shell = readTexts(source, problems);
+  const shell = readTexts(source, args?.code ?? new Set(), problems);
   if (!source.entries.has("probe"))
     problems.add(...invalid("the module has no probe", source, 'probe: fact NAME "what there is"').problems);
   const files = source.get("files");
@@ -119,7 +119,7 @@ function makeStep(parts: Parts, given: Readonly<Record<string, unknown>>, contex
   };
 }
 
-function readTexts(source: SourceMap, problems: Problems): ReadonlyMap<Text, ShellTemplate> {
+function readTexts(source: SourceMap, code: ReadonlySet<string>, problems: Problems): ReadonlyMap<Text, ShellTemplate> {
   const found = new Map<Text, ShellTemplate>();
   for (const name of texts) {
     const node = source.get(name);
@@ -127,7 +127,7 @@ function readTexts(source: SourceMap, problems: Problems): ReadonlyMap<Text, She
     if (node.kind !== "scalar" || typeof node.value !== "string")
       problems.add(...invalid(`${name} is a text of sh`, node, `${name}: |`).problems);
     else {
-      const template = problems.attempt(() => shellTemplate(node as SourceScalar));
+      const template = problems.attempt(() => shellTemplate(node as SourceScalar, code));
       if (template) found.set(name, template);
     }
   }

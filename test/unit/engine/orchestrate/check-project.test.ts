@@ -62,6 +62,36 @@ describe("kcore check", () => {
     ]);
   });
 
+  it("S4: tells where a value would be code, in states and in commands of the bastion, whatever it is", async () => {
+    const found = await check({
+      "states/s.yaml": `params: { x: { type: string, required: true } }
+steps:
+  - { id: a, wait.for: { command: 'test "{{shell params.x}}"' } }
+  - { id: b, cron.managed: { name: b, schedule: "@daily", command: "a # {{shell params.x}}" } }
+  - { id: c, timer.managed: { name: c, onCalendar: daily, command: "echo '{{shell facts.os.id}}'" } }
+`,
+      "orchestrate/o.yaml": `params: { x: { type: string, required: true } }
+stages:
+  - { id: a, run: local.command, command: "echo a" }
+  - { id: b, run: local.command, command: "echo '{{shell stages.a.stdout}}'" }
+  - { id: c, run: local.command, command: "{{stages.a.stdout}}" }
+  - { id: d, run: local.command, command: [sh, -c, "{{stages.a.stdout}}"] }
+  - { id: e, run: local.command, command: "eval {{shell stages.a.stdout}}" }
+  - { id: f, run: local.command, command: "{{params.x}}" }
+  - { id: g, run: local.command, command: "true", unless: "{{stages.a.stdout}}" }
+`,
+    });
+    expect(found.problems.map(({ at, code, message }) => `${at?.file}:${at?.line} ${code} ${message}`)).to.deep.equal([
+      "orchestrate/o.yaml:4 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
+      "orchestrate/o.yaml:5 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
+      "orchestrate/o.yaml:6 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
+      "orchestrate/o.yaml:9 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
+      "states/s.yaml:3 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
+      "states/s.yaml:4 EXPRESSION_UNQUOTED this expression stands in a comment, where its own quotes mean nothing",
+      "states/s.yaml:5 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
+    ]);
+  });
+
   it("looks at a state as far as it is the same for every node, parameter and fact", async () => {
     const state = `params:
   port: { type: integer, required: true }

@@ -100,7 +100,14 @@ describe("a module of a project's own", () => {
       "an expression in quotes",
       greeting.replace("[ -f {{args.path}} ]", '[ -f "{{args.path}}" ]'),
       [
-        ':18:9+13 this expression stands in quotes, where its own quotes mean nothing [MODULE_INVALID] | end the quotes before it: "a b"{{args.x}}',
+        ':18:9+13 this expression stands in quotes, where its own quotes mean nothing [MODULE_INVALID] | end the quotes before it: "a b"{{args.path}}',
+      ],
+    ],
+    [
+      "S4: a value that another shell would read as code",
+      greeting.replace("[ -f {{args.path}} ]", "sh -ec {{args.path}}"),
+      [
+        ":18:10+13 another shell would read this value as code [MODULE_INVALID] | give it as a word: sh -c 'echo \"$1\"' sh {{args.x}}; an argument that is code has format: shell",
       ],
     ],
     [
