@@ -42,6 +42,7 @@ type Args = z.output<typeof args>;
 export const localCommand = defineAction({
   name: "local.command",
   summary: "Runs a command on the bastion.",
+  outputs: ["rc", "stderr", "stdout"],
   args,
   async run(given, context) {
     if (!given.readOnly && (await isDone(given, context))) return unchanged;

@@ -97,6 +97,25 @@ function partlyExpressions(scalar: SourceScalar): Template | undefined {
   return wholeExpression(template) === undefined ? template : undefined;
 }
 
+/** What a text looks like once it is filled, with a word for each expression: its blocks taken, and left out. None of what is an expression as a whole. */
+export function skeletonsOf(scalar: SourceScalar): readonly string[] {
+  if (typeof scalar.value !== "string") return [];
+  if (!mayHoldExpression(scalar.value)) return [scalar.value];
+  const template = partlyExpressions(scalar);
+  if (template === undefined) return [];
+  return [...new Set([filled(template.program, true), filled(template.program, false)])];
+}
+
+function filled({ body }: Program, taken: boolean): string {
+  const parts = body.map((statement) => {
+    if (statement.type === "ContentStatement") return statement.value;
+    if (statement.type === "MustacheStatement") return "x";
+    const branch = statement.type === "BlockStatement" && (taken ? statement.program : statement.inverse);
+    return branch ? filled(branch, taken) : "";
+  });
+  return parts.join("");
+}
+
 const hints: Readonly<Record<Exclude<Quoting, "word">, (expression: string) => string>> = {
   "in quotes": (it) => `end the quotes before it: "a b"${it}`,
   "in back quotes": () => "write $(…) instead of back quotes",

@@ -67,6 +67,8 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
   readonly summary: string;
   /** A `z.strictObject`; every field described. What a shell will read is `shellText` or `shellWords`. */
   readonly args: Schema;
+  /** The names that it may give; `kcore check` tells a path to any other. */
+  readonly outputs?: readonly string[];
   /** What later stages find when it is left out (`--skip-health`); without it they cannot rest on it. */
   readonly leftOut?: Outputs;
   /** Does it. Must be repeatable: a resumed run calls it again. @throws KcoreError */

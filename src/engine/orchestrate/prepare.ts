@@ -140,6 +140,7 @@ async function renderAll(
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
       const made = await renderStage(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
+      outputs.expect(stage.register, name, namesGiven(stage, made));
       if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
       counts.add(made);
       for (const inner of stage.onFailure)
@@ -181,6 +182,12 @@ class PlannedCounts {
     const areAlike = this.#counts.every((count) => count === first);
     return { planned: areAlike ? first : this.#counts, ...(this.#isOpen && { open: true }) };
   }
+}
+
+/** The names that a stage will give where it has its turn, as far as they are known. */
+export function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
+  if (made === "left-out") return undefined;
+  return task.kind === "action" ? task.action.outputs : made.drafts?.flatMap(({ register }) => register ?? []);
 }
 
 /** How a stage looks on the node of the scope; problems are kept. */

@@ -18,12 +18,19 @@ export function shellText<Schema extends z.ZodType>(
   schema: Schema,
   shell: ShellRead["shell"] = () => "sh",
 ): z.core.$ZodBranded<Schema, "ShellText"> & Schema {
-  return schema.clone().register(shellReads, { as: "text", shell }).brand<"ShellText">() as never;
+  return declared(schema, { as: "text", shell }) as z.core.$ZodBranded<Schema, "ShellText"> & Schema;
 }
 
 /** The type of an argument that is a program and its words. */
 export function shellWords<Schema extends z.ZodType>(schema: Schema): Schema {
-  return schema.clone().register(shellReads, { as: "words", shell: () => "sh" });
+  return declared(schema, { as: "words", shell: () => "sh" });
+}
+
+/** A schema of its own, as others may share the one that is given. */
+function declared<Schema extends z.ZodType>(schema: Schema, read: ShellRead): Schema {
+  const own = schema.clone();
+  shellReads.add(own, read);
+  return own;
 }
 
 /** Where the text stands among a command's words that a shell reads: behind the `-c` of `[/usr/bin/env, bash, -c, TEXT]` or `[su, -c, TEXT]`. */

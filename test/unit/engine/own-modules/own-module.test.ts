@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
+import { parseShell } from "#engine/orchestrate/parse-shell.ts";
 import { readOwnModule } from "#engine/own-modules/own-module.ts";
 import { secret } from "#engine/step/secret.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
@@ -94,6 +95,12 @@ describe("a module of a project's own", () => {
         });
       });
     });
+
+  it("O11: has texts that a shell can be asked to parse, those that only an apply would run, too", async () => {
+    expect(await parseShell(read(greeting).shell)).to.deep.equal([]);
+    const problems = await parseShell(read(greeting.replace("apply: |\n", "apply: |\n  if true; then\n")).shell);
+    expect(problems.map(({ code, at }) => `${at?.line} ${code}`)).to.deep.equal(["31 SHELL_SYNTAX"]);
+  });
 
   for (const [what, text, problems] of [
     [
