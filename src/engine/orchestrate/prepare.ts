@@ -4,7 +4,7 @@ import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { bindParams, secretOf, type SecretReader } from "#engine/params/bind-params.ts";
-import { foldersOf } from "#engine/project/folders.ts";
+import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -48,7 +48,9 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
   const planned = await renderAll(plan, drafts, problems, prepared.catalogue.readSecret);
   problems.throwIfAny();
-  return { ...plan, drafts, planned };
+  const overridden = ["exec", "ping", "facts"].includes(what.kind) ? [] : overriddenFiles(prepared.deps);
+  const warnings = overridden.map((file) => `${file} of the project is used instead of the one that kcore ships`);
+  return { ...plan, drafts, planned, warnings: [...plan.warnings, ...warnings] };
 }
 
 type Named = Extract<Prepared["request"]["what"], { kind: "orchestration" | "composed" }>;
