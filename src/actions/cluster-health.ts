@@ -37,6 +37,7 @@ interface Finding {
 export const clusterHealth = defineAction({
   name: "cluster.health",
   summary: "Checks that every controller the context knows answers and replicates.",
+  outputs: ["controllers", "healthy"],
   args: Args,
   // Nobody knows which controllers answer, so nobody requires that a node reaches them.
   leftOut: { healthy: false, controllers: [] },

@@ -34,6 +34,7 @@ const pauseMs = 250;
 export const clusterRecord = defineAction({
   name: "cluster.record",
   summary: "Tells the cluster which certificates a node was issued, and what the roster expects of it.",
+  outputs: [],
   args: Args,
   async run(args, context) {
     const giveUpAt = performance.now() + args.timeout * 1000;

@@ -43,6 +43,7 @@ interface Beginning {
 export const clusterRegisterController = defineAction({
   name: "cluster.registerController",
   summary: "Has a new controller registered by one of the cluster before it starts; tells whom it is to join.",
+  outputs: ["advertise", "bootstrap", "found", "founds", "join", "joinKeys", "rejoin"],
   args: Args,
   run: (args, context) => begin(args, context, true),
   plan: (args, context) => begin(args, context, false),

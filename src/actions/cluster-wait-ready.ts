@@ -39,6 +39,7 @@ type Look = { readonly ready: NodeView } | { readonly waitingFor: string; readon
 export const clusterWaitReady = defineAction({
   name: "cluster.waitReady",
   summary: "Waits until a node has registered and is ready, and its controller answers if it has one.",
+  outputs: ["certificateExpires", "id", "status"],
   args: Args,
   async run(args, context) {
     const node = nodeOf("cluster.waitReady", args.node, context);

@@ -14,6 +14,7 @@ const YES = /^\s*(y|yes|true)\s*$/i;
 export const confirm = defineAction({
   name: "confirm",
   summary: "Asks the operator whether to go on.",
+  outputs: [],
   args: z.strictObject({
     message: z.string().min(1).describe("The question, answered by yes or no."),
   }),

@@ -36,6 +36,7 @@ type Args = z.output<typeof Args>;
 export const kubernetesKubeconfig = defineAction({
   name: "kubernetes.kubeconfig",
   summary: "Keeps a kubeconfig on this machine, with a certificate of a CA that pki.createAuthority made.",
+  outputs: ["kubeconfig"],
   args: Args,
   async run(args, context) {
     const outputs = { kubeconfig: args.file };

@@ -7,6 +7,7 @@ import { lastLines, WholeLines } from "#engine/events/whole-lines.ts";
 import { Text } from "#engine/step/fields.ts";
 import { quote } from "#engine/step/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
+import { shellText, shellWords } from "#engine/step/shell-text.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { InProject } from "./in-project.ts";
 
@@ -18,13 +19,13 @@ const KILL_AFTER = 5000;
 
 const args = z.strictObject({
   command: z
-    .union([z.string().min(1), z.array(z.string()).min(1)])
+    .union([shellText(z.string().min(1)), shellWords(z.array(z.string()).min(1))])
     .describe("A text for /bin/sh, or a list: a program and its arguments, passed on as they are."),
   cwd: InProject.default(".").describe("Folder to run in, relative to the project."),
   env: z.record(z.string(), z.string()).default({}).describe("More environment variables; never put a secret here."),
   stdin: Text.optional().describe("Text for its standard input; may be a secret."),
   creates: z.string().optional().describe("If this file exists (relative to the project) there is nothing to do."),
-  unless: z.string().optional().describe("If this text for /bin/sh succeeds there is nothing to do."),
+  unless: shellText(z.string()).optional().describe("If this text for /bin/sh succeeds there is nothing to do."),
   readOnly: z
     .boolean()
     .default(false)
@@ -41,7 +42,7 @@ type Args = z.output<typeof args>;
 export const localCommand = defineAction({
   name: "local.command",
   summary: "Runs a command on the bastion.",
-  shellTexts: ["command", "unless"],
+  outputs: ["rc", "stderr", "stdout"],
   args,
   async run(given, context) {
     if (!given.readOnly && (await isDone(given, context))) return unchanged;

@@ -25,6 +25,7 @@ type Args = z.output<typeof args>;
 export const localFile = defineAction({
   name: "local.file",
   summary: "Keeps a file on the bastion, in the project.",
+  outputs: [],
   args,
   run: (given, context) => keep(given, context),
   plan: (given, context) => keep(given, context),

@@ -31,6 +31,7 @@ type Args = z.output<typeof args>;
 export const nixosConfig = defineAction({
   name: "nixos.config",
   summary: "Writes a machine's NixOS configuration into the project, and commits it where nothing else is uncommitted.",
+  outputs: ["flake"],
   args,
   run: (given, context) => queued(() => configure(given, context, { dryRun: false })),
   plan: (given, context) => configure(given, context, { dryRun: true }),

@@ -10,6 +10,7 @@ import { openContext } from "./cluster-place.ts";
 export const pkiCheckPassphrase = defineAction({
   name: "pki.checkPassphrase",
   summary: "Tries the passphrase of the cluster CA's keys, if it was given.",
+  outputs: [],
   args: z.strictObject({}),
   run: (_, context) => check(context),
   plan: (_, context) => check(context),

@@ -19,6 +19,7 @@ const Args = z.strictObject({
 export const pkiCreateAuthority = defineAction({
   name: "pki.createAuthority",
   summary: "Makes a CA for another program, such as Kubernetes or etcd, on this machine, if it is not there yet.",
+  outputs: ["ca"],
   args: Args,
   async run({ name, commonName = name, days }, context) {
     const present = await readForeignCaIfAny(context.home, name);

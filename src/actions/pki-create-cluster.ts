@@ -16,6 +16,7 @@ const Args = z.strictObject({
 export const pkiCreateCluster = defineAction({
   name: "pki.createCluster",
   summary: "Makes the cluster's CA and the context on this machine, if they are not there yet.",
+  outputs: [],
   args: Args,
   async run({ controller }, context) {
     const name = await missingContext(context);

@@ -10,6 +10,7 @@ import { openContext } from "./cluster-place.ts";
 export const pkiEscrowKey = defineAction({
   name: "pki.escrowKey",
   summary: "Gives the public key that recovery keys of encrypted disks are sealed for.",
+  outputs: ["publicKey"],
   args: z.strictObject({}),
   leftOut: { publicKey: "" },
   async run(_, context) {

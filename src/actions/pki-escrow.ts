@@ -16,6 +16,7 @@ const args = z.strictObject({
 export const pkiEscrow = defineAction({
   name: "pki.escrow",
   summary: "Keeps the sealed recovery keys of a node's encrypted disks on this machine.",
+  outputs: [],
   args,
   run: (given, context) => keep(given, context, false),
   plan: (given, context) => keep(given, context, true),

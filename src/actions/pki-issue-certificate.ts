@@ -43,6 +43,7 @@ type Args = z.output<typeof Args>;
 export const pkiIssueCertificate = defineAction({
   name: "pki.issueCertificate",
   summary: "Issues a certificate of a CA that pki.createAuthority made, for a key of a node; kept while valid.",
+  outputs: ["ca", "certificate"],
   args: Args,
   async run(args, context) {
     const node = nodeOf("pki.issueCertificate", args.node, context);

@@ -66,6 +66,7 @@ interface Examined {
 export const pkiIssueNode = defineAction({
   name: "pki.issueNode",
   summary: "Issues the certificates of a node and, with the role controller, of its controller; kept while valid.",
+  outputs: ["ca", "changed", "controllerCert", "nodeCert", "subCaCert"],
   args: Args,
   async run(args, context) {
     const node = nodeOf("pki.issueNode", args.node, context);

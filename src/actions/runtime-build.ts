@@ -12,6 +12,7 @@ import { cacheFolder } from "#runtime/cache-folder.ts";
 export const runtimeBuild = defineAction({
   name: "runtime.build",
   summary: "Builds kcore's closed runtime for nodes, once per version; kept in a cache.",
+  outputs: ["arch", "narHash", "node", "source", "storePath", "version"],
   args: z.strictObject({}),
   run: (_args, context) => build(context),
   // It only fills the cache, and a plan must name the store path to be able to say that nothing changes.

@@ -21,6 +21,7 @@ const pauseMs = 1_000;
 export const updateReady = defineAction({
   name: "update.ready",
   summary: "Waits until a node is ready at a version, where a controller can tell.",
+  outputs: [],
   args: z.strictObject({
     version: z.string().optional().describe("The version of kcore that it shall run; any, unless given."),
     within: z.number().positive().default(300).describe("Seconds until it is given up."),

@@ -17,6 +17,7 @@ import { onceARun } from "./once-a-run.ts";
 export const updateSign = defineAction({
   name: "update.sign",
   summary: "Signs what an update says with the bastion's CA.",
+  outputs: ["signature", "signer", "statement"],
   args: z.strictObject({
     update: z.string().describe("The update's name."),
     spec: z.record(z.string(), z.unknown()).describe("What it says: the spec of a ClusterUpdate."),

@@ -11,6 +11,7 @@ import { defineAction } from "#engine/orchestrate/action.ts";
 export const updateVerdict = defineAction({
   name: "update.verdict",
   summary: "Says whether an update that failed is taken back.",
+  outputs: ["goesBack"],
   args: z.strictObject({
     gates: z.array(z.string()).default([]).describe("Ids of the stages that are gates."),
     onGateFailure: z.boolean().default(true).describe("Is it taken back also when nothing but a gate failed?"),

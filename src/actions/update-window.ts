@@ -14,6 +14,7 @@ const pauseMs = 10_000;
 export const updateWindow = defineAction({
   name: "update.window",
   summary: "Waits until a maintenance window, in UTC, is open.",
+  outputs: [],
   args: Window,
   async run(window, { signal, note }) {
     if (!isInWindow(window, Date.now())) note(`waits for the maintenance window, from ${window.from} UTC`);

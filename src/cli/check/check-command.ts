@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { actionNames, findAction } from "#actions/registry.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { checkProject, type Checked } from "#engine/orchestrate/check-project.ts";
+import { parseShell } from "#engine/orchestrate/parse-shell.ts";
 import type { OwnModules } from "#engine/own-modules/open-modules.ts";
 import { foldersOf } from "#engine/project/folders.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
@@ -82,7 +83,8 @@ async function run(files: readonly string[], { project: given, on, output }: Fla
 /** Modules that no state uses, and packs that were changed by hand. */
 async function besidesStates(project: string, own: OwnModules): Promise<readonly Problem[]> {
   const problems = new Problems();
-  for (const name of own.names) problems.attempt(() => own.loadBeside(registry, name));
+  const modules = own.names.flatMap((name) => problems.attempt(() => own.loadBeside(registry, name)) ?? []);
+  problems.add(...(await parseShell(modules.flatMap(({ shell }) => shell))));
   problems.add(...(await packProblems(project)));
   return problems.list;
 }

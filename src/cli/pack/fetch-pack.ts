@@ -6,7 +6,8 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import { isInside } from "#engine/project/folders.ts";
+import { isInside, refuseShippedName } from "#engine/project/folders.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { validate } from "#engine/yaml/validate.ts";
 import { readPack, type PackFile } from "./pack-files.ts";
@@ -87,6 +88,7 @@ async function read(root: string, path: string, source: string): Promise<Fetched
       hint: "pack.yaml holds its name; --path names a folder within the repository",
     });
   const { name, description } = validate(readSource(file, { name: "pack.yaml" }), Outline);
+  refuseShippedName(name, shippedRoot());
   return { name, ...(description !== undefined && { description }), files: await readPack(folder) };
 }
 

@@ -1,13 +1,13 @@
 import { mapStrings } from "./clean.ts";
 import type { RunEventBody } from "./event.ts";
+import { FormMask } from "./find-forms.ts";
+import { formsOf } from "./secret-forms.ts";
 
 const MASK = "***";
-/** Shorter ones would mask half of every text and protect nothing. */
-const SHORTEST = 4;
 
 /** Masks the values of known secrets in everything that leaves a run's process, whatever made the text (S-7). */
 export interface Redactor {
-  /** From now on this value is masked, in its plain, base64, URI-encoded and JSON-escaped forms. */
+  /** From now on this value is masked, in the forms in which the usual tools print it (secret-forms.ts). */
   add(value: string): void;
   /**
    * The events to pass on for this one. A tail of output that may be the start of a secret is kept back until the
@@ -27,11 +27,9 @@ export function createRedactor(
   more: () => ReadonlySet<string> = () => new Set(),
 ): Redactor {
   const known = new Set<string>();
-  let forms: readonly string[] = [];
-  let pattern: RegExp | undefined;
+  const forms = new FormMask();
   /** The same for bytes, a character each. */
-  let byteForms: readonly string[] = [];
-  let bytePattern: RegExp | undefined;
+  const byteForms = new FormMask();
   const kept = new Map<string, Output>();
 
   let asked = 0;
@@ -42,20 +40,15 @@ export function createRedactor(
     learn(all);
   };
   const learn = (candidates: Iterable<string>) => {
-    let grew = false;
-    for (const value of candidates)
-      if (!known.has(value)) {
-        known.add(value);
-        grew = true;
-      }
-    if (!grew) return;
-    // The longest first, so that a secret which contains another is masked whole.
-    forms = [...new Set([...known].flatMap(formsOf))].sort((a, b) => b.length - a.length);
-    pattern = patternOf(forms);
-    byteForms = forms.map(utf8);
-    bytePattern = patternOf(byteForms);
+    for (const value of candidates) {
+      if (known.has(value)) continue;
+      known.add(value);
+      const { plain, wrapped } = formsOf(value);
+      forms.add(plain, wrapped);
+      byteForms.add(plain.map(utf8), wrapped);
+    }
   };
-  const text = (value: string) => mask(value, pattern);
+  const text = (value: string) => forms.mask(value, MASK);
   learn(values);
 
   const output = (event: Output): Output[] => {
@@ -66,7 +59,7 @@ export function createRedactor(
     const [bytesNow, bytesLater] =
       bytesOf(event) === undefined && bytesOf(before) === undefined
         ? []
-        : atSuspectTail(mask(latin1Of(before) + latin1Of(event), bytePattern), byteForms);
+        : atSuspectTail(byteForms.mask(latin1Of(before) + latin1Of(event), MASK), byteForms);
     if (later !== "" || bytesLater) kept.set(key, { ...event, text: later, ...inBase64(bytesLater) });
     return now !== "" || bytesNow || event.skipped !== undefined
       ? [{ ...event, text: now, ...inBase64(bytesNow) }]
@@ -92,13 +85,13 @@ export function createRedactor(
     pass: (event) => {
       learnMore();
       if (event.type === "step.output" || event.type === "action.output")
-        return pattern === undefined ? [event] : output(event);
+        return forms.isEmpty ? [event] : output(event);
       const concerned = kept.size === 0 ? [] : workOf(event);
       const before =
         concerned.length === 0
           ? []
           : release((waiting) => concerned.every((part, index) => part === workOf(waiting)[index]));
-      return [...before, pattern === undefined ? event : mapStrings(event, text)];
+      return [...before, forms.isEmpty ? event : mapStrings(event, text)];
     },
     flush: () => release(() => true),
   };
@@ -111,65 +104,10 @@ function workOf(event: RunEventBody): readonly (string | undefined)[] {
   return ["node", event.node, ...("step" in event ? [event.step] : [])];
 }
 
-/** A value as it may turn up in texts. Lines of a long one (a PEM key) count on their own. */
-function formsOf(value: string): string[] {
-  if (value.length < SHORTEST) return [];
-  const lines = value.includes("\n")
-    ? value.split("\n").filter((line) => line.length >= 16 && !line.startsWith("-----"))
-    : [];
-  return [value, ...lines].flatMap((text) => {
-    const json = JSON.stringify(text).slice(1, -1);
-    return [
-      text,
-      json,
-      JSON.stringify(json).slice(1, -1),
-      encode(text),
-      encode(text).replaceAll("%20", "+"),
-      ...base64Forms(text),
-    ];
-  });
-}
-
-function encode(text: string): string {
-  return encodeURIComponent(text.toWellFormed());
-}
-
-/** The characters of base64 that depend on the value alone, for each of the three ways it may lie in a longer text. */
-function base64Forms(text: string): string[] {
-  const bytes = Buffer.from(text);
-  return [0, 1, 2].flatMap((lead) => {
-    const encoded = Buffer.concat([Buffer.alloc(lead), bytes])
-      .toString("base64")
-      .replace(/=+$/, "");
-    const start = Math.ceil((lead * 4) / 3);
-    const end = Math.floor(((lead + bytes.length) * 8) / 6);
-    const sure = encoded.slice(start, end);
-    return sure.length >= 6 ? [sure, sure.replaceAll("+", "-").replaceAll("/", "_")] : [];
-  });
-}
-
-/** What of a text is sure, and the end of it that is the start of some form. */
-function atSuspectTail(text: string, forms: readonly string[]): readonly [string, string] {
-  const cut = text.length - suspectTail(text, forms);
+/** What of a text is sure, and the end of it that may be the start of some form. */
+function atSuspectTail(text: string, forms: FormMask): readonly [string, string] {
+  const cut = forms.tail(text);
   return [text.slice(0, cut), text.slice(cut)];
-}
-
-/** How many characters at the end are the start of some form. */
-function suspectTail(text: string, forms: readonly string[]): number {
-  let longest = 0;
-  for (const form of forms)
-    for (let length = Math.min(form.length - 1, text.length); length > longest; length--)
-      if (text.charCodeAt(text.length - length) === form.charCodeAt(0) && text.endsWith(form.slice(0, length)))
-        longest = length;
-  return longest;
-}
-
-function mask(text: string, pattern: RegExp | undefined): string {
-  return pattern === undefined ? text : text.replace(pattern, MASK);
-}
-
-function patternOf(forms: readonly string[]): RegExp | undefined {
-  return forms.length > 0 ? new RegExp(forms.map(escapePattern).join("|"), "g") : undefined;
 }
 
 /** What was printed, a character for each byte. */
@@ -189,8 +127,4 @@ function utf8(text: string): string {
 
 function inBase64(latin1: string | undefined): { readonly bytes?: string } {
   return latin1 === undefined ? {} : { bytes: Buffer.from(latin1, "latin1").toString("base64") };
-}
-
-function escapePattern(text: string): string {
-  return text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
 }

@@ -49,6 +49,11 @@ export function templateOfFile(file: SourceFile): Template {
   return { text: file.text, program: parse(file.text, place), place };
 }
 
+/** A part of a template as it was written; "{{…}}" where it takes several lines. */
+export function sourceAt({ text }: Template, { start, end }: Loc): string {
+  return start.line === end.line ? (text.split("\n")[start.line - 1] ?? "").slice(start.column, end.column) : "{{…}}";
+}
+
 /** The one expression that a text consists of, if it does: its value keeps its type. */
 export function wholeExpression({ program }: Template): MustacheStatement | undefined {
   const [first, second] = program.body;

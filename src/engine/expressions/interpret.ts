@@ -262,7 +262,7 @@ export class Interpreter {
     let value = start.value;
     for (let index = from; index < parts.length; index++) {
       const walked = () => parts.slice(0, index).join(".") || original.split(/[./]/)[0] || "this";
-      value = memberOf(value, parts[index] ?? "", walked);
+      value = knowing(parts, index, () => memberOf(value, parts[index] ?? "", walked));
     }
     return value;
   }
@@ -284,15 +284,18 @@ export class Interpreter {
 }
 
 /** @throws UnknownValue; Fault EXPRESSION_UNDEFINED where it is known already that there will be no such name */
-function lookUp([head = "", ...rest]: readonly string[], frame: Frame): Found | undefined {
+function lookUp(parts: readonly string[], frame: Frame): Found | undefined {
+  return knowing(parts, 0, () => frame.lookup(parts[0] ?? ""));
+}
+
+/** Looks at the part of a path at `at`; where its value is not known yet, at the names that it will have. */
+function knowing<T>(parts: readonly string[], at: number, look: () => T): T {
   try {
-    return frame.lookup(head);
+    return look();
   } catch (error) {
     let members: unknown = error instanceof UnknownValue ? error.unknown.members : undefined;
-    for (const [index, part] of rest.entries()) {
-      if (!isMapValue(members)) break;
-      members = memberOf(members, part, () => [head, ...rest.slice(0, index)].join("."));
-    }
+    for (let next = at + 1; next < parts.length && isMapValue(members); next++)
+      members = memberOf(members, parts[next] ?? "", () => parts.slice(0, next).join("."));
     throw error;
   }
 }

@@ -1,40 +1,196 @@
-import { printed } from "./helper.ts";
+import type { z } from "zod";
+import type { ErrorCode } from "#errors/codes.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
 import { isPlainWord } from "#engine/step/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
-import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
-import type { Call } from "./ast.ts";
-import { mayHoldExpression, templateOfScalar, wholeExpression } from "./expression.ts";
+import { shellReads, textAmong } from "#engine/step/shell-text.ts";
+import { plainOf, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import type { Call, Loc, Program } from "./ast.ts";
+import { mayHoldExpression, sourceAt, type Template, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Fault } from "./fault.ts";
+import { printed } from "./helper.ts";
 import { Interpreter, type Sink } from "./interpret.ts";
+import { type Quoting, QuotingScanner } from "./quoting.ts";
 import type { Scope } from "./scope.ts";
 
-/**
- * Refuses arguments that a shell reads and into which an expression puts what the shell could take for syntax: more or less than one
- * plain word, unless `{{shell …}}` quotes it. A text that is one whole expression is a command of its own.
- * @throws KcoreError EXPRESSION_UNQUOTED, and what {@link evaluate} throws
- */
-export function refuseSyntax(args: SourceNode, keys: readonly string[], scope: Scope): void {
-  if (args.kind !== "map") return;
-  for (const key of keys) {
-    const text = args.get(key);
-    if (text?.kind === "scalar") refuseIn(text, scope);
-  }
+/** A text that an operator wrote for a shell, and the shell's name. */
+export interface ShellSource {
+  readonly scalar: SourceScalar;
+  readonly shell: string;
 }
 
-function refuseIn(scalar: SourceScalar, scope: Scope): void {
-  if (typeof scalar.value !== "string" || !mayHoldExpression(scalar.value)) return;
+/** The parts of zod's definitions that lead to other schemas (zod 4, `_zod.def`). */
+interface Definition {
+  readonly type: string;
+  readonly shape?: Readonly<Record<string, z.core.$ZodType>>;
+  readonly options?: readonly z.core.$ZodType[];
+  readonly element?: z.core.$ZodType;
+  readonly valueType?: z.core.$ZodType;
+  readonly innerType?: z.core.$ZodType;
+  readonly in?: z.core.$ZodType;
+}
+
+/** The texts in these arguments that a shell will read, as the schema's types say; `values`: the arguments, as far as they are known. */
+export function shellSources(
+  schema: z.core.$ZodType,
+  node: SourceNode | undefined,
+  values: Readonly<Record<string, unknown>>,
+): readonly ShellSource[] {
+  if (node === undefined) return [];
+  const read = shellReads.get(schema as z.ZodType);
+  if (read !== undefined) {
+    const at = read.as === "words" && node.kind === "list" ? textAmong(node.items.map(plainOf)) : undefined;
+    const text = read.as === "text" ? node : node.kind === "list" && at !== undefined ? node.items[at] : undefined;
+    if (text?.kind !== "scalar" || typeof text.value !== "string") return [];
+    const shell = read.shell(values, text.value);
+    return shell === undefined ? [] : [{ scalar: text, shell }];
+  }
+  const { shape, options, element, valueType, innerType, in: before } = schema._zod.def as unknown as Definition;
+  const within = (inner: z.core.$ZodType, some: SourceNode): readonly ShellSource[] =>
+    shellSources(inner, some, values);
+  if (options !== undefined) return options.flatMap((one) => within(one, node));
+  const inner = innerType ?? before;
+  if (inner !== undefined) return within(inner, node);
+  if (node.kind === "list" && element !== undefined) return node.items.flatMap((item) => within(element, item));
+  if (node.kind !== "map") return [];
+  return [...node.entries.values()].flatMap(({ key, value }) => {
+    const field = shape !== undefined && Object.hasOwn(shape, key) ? shape[key] : valueType;
+    return field === undefined ? [] : within(field, value);
+  });
+}
+
+/**
+ * Refuses a text that a shell reads where an expression puts into it what the shell could take for syntax: `{{shell …}}` must stand where a
+ * word can, and any other value must be one plain word. A text that is one whole expression is a command of its own. Without a scope only
+ * places are judged.
+ * @throws KcoreError EXPRESSION_UNQUOTED, and what {@link evaluate} throws
+ */
+export function refuseSyntax(scalar: SourceScalar, scope?: Scope): void {
+  const template = partlyExpressions(scalar);
+  if (template === undefined) return;
+  const problems = misplaced(template, { quotes: isQuoted, code: "EXPRESSION_UNQUOTED" });
+  if (problems.length > 0) throw new KcoreError(problems);
+  if (scope !== undefined) new Interpreter(template).into(plainWords, scope);
+}
+
+/** What is wrong with a text in which every expression has to be `{{shell …}}`, as no value of it is known when it is read. */
+export function unquotedIn(scalar: SourceScalar): readonly Problem[] {
+  const template = partlyExpressions(scalar);
+  if (template === undefined) return [];
+  const problems: Problem[] = [];
+  const look = (program: Program): void => {
+    for (const statement of program.body)
+      if (statement.type === "BlockStatement")
+        for (const inner of [statement.program, statement.inverse]) inner && look(inner);
+      else if (statement.type === "MustacheStatement" && !isQuoted(statement)) {
+        const { code, message, hint } = unquoted(statement);
+        problems.push({ code, message, at: template.place(statement.loc), hint });
+      }
+  };
+  look(template.program);
+  return [...problems, ...misplaced(template, { quotes: isQuoted, code: "EXPRESSION_UNQUOTED" })];
+}
+
+function partlyExpressions(scalar: SourceScalar): Template | undefined {
+  if (typeof scalar.value !== "string" || !mayHoldExpression(scalar.value)) return undefined;
   const template = templateOfScalar(scalar);
-  if (wholeExpression(template) === undefined) new Interpreter(template).into(plainWords, scope);
+  return wholeExpression(template) === undefined ? template : undefined;
+}
+
+/** What a text looks like once it is filled, with a word for each expression: its blocks taken, and left out. None of what is an expression as a whole. */
+export function skeletonsOf(scalar: SourceScalar): readonly string[] {
+  if (typeof scalar.value !== "string") return [];
+  if (!mayHoldExpression(scalar.value)) return [scalar.value];
+  const template = partlyExpressions(scalar);
+  if (template === undefined) return [];
+  return [...new Set([filled(template.program, true), filled(template.program, false)])];
+}
+
+function filled({ body }: Program, taken: boolean): string {
+  const parts = body.map((statement) => {
+    if (statement.type === "ContentStatement") return statement.value;
+    if (statement.type === "MustacheStatement") return "x";
+    const branch = statement.type === "BlockStatement" && (taken ? statement.program : statement.inverse);
+    return branch ? filled(branch, taken) : "";
+  });
+  return parts.join("");
+}
+
+const hints: Readonly<Record<Exclude<Quoting, "word">, (expression: string) => string>> = {
+  "in quotes": (it) => `end the quotes before it: "a b"${it}`,
+  "in back quotes": () => "write $(…) instead of back quotes",
+  "in an arithmetic expansion": (it) => `set a variable to it first: n=${it}`,
+  "in a here-document": (it) => `print it: printf '%s\\n' ${it}`,
+  "in a comment": () => "leave it out: what has two lines would end the comment",
+  "right behind a backslash": (it) => `put the backslash into quotes: '\\'${it}`,
+  "right behind a $": (it) => `put the $ into quotes: '$'${it}`,
+  "behind $'": () => "shells read $'…' differently: write printf",
+  'behind a single quote in "${"': (it) =>
+    `shells read it differently: write \\" instead, or set a variable to ${it} before`,
+  "behind a case in $(": (it) => `set a variable to it before: x=${it}, or write the case outside of $(…)`,
+};
+
+/** Which expressions put quoted words into a text, and the code of what is wrong with their places. */
+interface Judge {
+  readonly quotes: (call: Call) => boolean;
+  readonly code: ErrorCode;
+}
+
+/** Expressions that quote their values where quotes of their own mean nothing, and blocks that leave quotes open; in the text's order. */
+export function misplaced(template: Template, judge: Judge): readonly Problem[] {
+  return misplacedIn(template.program, template, judge, new QuotingScanner());
+}
+
+function misplacedIn(program: Program, template: Template, judge: Judge, scanner: QuotingScanner): readonly Problem[] {
+  return program.body.flatMap((statement): readonly Problem[] => {
+    if (statement.type === "ContentStatement") scanner.feed(statement.value);
+    if (statement.type === "BlockStatement")
+      return [statement.program, statement.inverse].flatMap((inner) =>
+        inner ? misplacedWithin(inner, statement.loc, { template, judge, scanner }) : [],
+      );
+    if (statement.type !== "MustacheStatement") return [];
+    const { state } = scanner;
+    scanner.feedWord();
+    if (state === "word" || !judge.quotes(statement)) return [];
+    return [
+      {
+        code: judge.code,
+        message: `this expression stands ${state}, where its own quotes mean nothing`,
+        at: template.place(statement.loc),
+        hint: hints[state](sourceAt(template, statement.loc)),
+      },
+    ];
+  });
+}
+
+/** A branch leaves open what was open before it, and nothing else: whether it is taken must not decide what is quoted behind it. */
+function misplacedWithin(
+  branch: Program,
+  loc: Loc,
+  {
+    template,
+    judge,
+    scanner,
+  }: { readonly template: Template; readonly judge: Judge; readonly scanner: QuotingScanner },
+): readonly Problem[] {
+  const before = scanner.context;
+  const problems = misplacedIn(branch, template, judge, scanner);
+  if (scanner.context === before) return problems;
+  const message = "this block opens quotes, or a here-document, that it does not close";
+  return [
+    ...problems,
+    { code: judge.code, message, at: template.place(loc), hint: "put the whole word into the block" },
+  ];
 }
 
 /** Whether an expression quotes its value itself. */
-export function isQuoted({ path, params }: Call): boolean {
+function isQuoted({ path, params }: Call): boolean {
   // Without arguments it is no helper but a name, as that of a block's parameter.
   return path.type === "PathExpression" && path.original === "shell" && params.length > 0;
 }
 
 /** What is wrong with an expression whose value stands as it is in a text that a shell reads. */
-export function unquoted({ path, params }: Call): Fault {
+function unquoted({ path, params }: Call): Fault {
   const name = path.type === "PathExpression" ? path.original : "…";
   return new Fault("this value would stand unquoted in a shell text", {
     code: "EXPRESSION_UNQUOTED",

@@ -7,15 +7,17 @@ export interface Needs {
   readonly stages: readonly string[];
 }
 
+type Members = Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>;
+
 /** Stands in a scope for a value that only the run will bring. */
 export class Unknown {
   /** What will bring it, as shown to the user: the id of a step, `stage issue`, `facts`. */
   readonly after: string;
   readonly needs: Needs;
   /** The names that it will have, where they are known: maps of maps; a path ends at anything else. */
-  readonly members: Readonly<Record<string, unknown>> | undefined;
+  readonly members: Members | undefined;
 
-  constructor(after: string, needs: Partial<Needs> = {}, members?: Readonly<Record<string, unknown>>) {
+  constructor(after: string, needs: Partial<Needs> = {}, members?: Members) {
     this.after = after;
     this.members = members;
     this.needs = { facts: false, steps: [], stages: [], ...needs };

@@ -13,6 +13,7 @@ import {
   wholeCheck,
 } from "../step/fragments/process.ts";
 import { sh } from "../step/sh.ts";
+import { shellText, shellWords } from "../step/shell-text.ts";
 
 /**
  * ```yaml
@@ -28,8 +29,8 @@ export const commandRun = defineModule({
   alsoKnownAs: ["command", "shell", "raw", "cmd.run", "cmd.wait", "server.shell", "exec"],
   args: z
     .strictObject({
-      cmd: Visible.min(1).optional().describe("A command line for /bin/sh."),
-      argv: z.array(Visible).min(1).optional().describe("The program and its arguments, without a shell."),
+      cmd: shellText(Visible.min(1)).optional().describe("A command line for /bin/sh."),
+      argv: shellWords(z.array(Visible).min(1)).optional().describe("The program and its arguments, without a shell."),
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
       env: Env,
       stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
@@ -40,7 +41,6 @@ export const commandRun = defineModule({
     })
     .refine(isWholeCheck, wholeCheck)
     .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
-  shellTexts: () => ["cmd", "revert"],
   step: ({ cmd, argv = [], ...given }) =>
     stepOfProcess(cmd === undefined ? sh`${argv}` : sh`sh -c ${cmd}`, given, {
       text: cmd ?? argv.join(" "),

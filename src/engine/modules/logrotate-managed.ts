@@ -3,6 +3,7 @@ import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { EtcName } from "../step/fragments/cron.ts";
 import { sh, type Sh } from "../step/sh.ts";
+import { shellText, type ShellText } from "../step/shell-text.ts";
 import { fileAbsent } from "./file-absent.ts";
 import { stepOfCheckedFile } from "./file-managed.ts";
 
@@ -10,14 +11,14 @@ const Path = z
   .string()
   .regex(/^\/[^\0\n"'{}\\]*$/, "must be an absolute path without quotes, braces and back slashes; * stands for more");
 
-const Directive = z.string().regex(/^[a-z][^\0\n{}]*$/, "must be one directive such as “rotate 7”");
+const scripts = /^\s*(endscript|(pre|post)rotate|(first|last)action|preremove)\b/m;
 
-const Script = z
+const Directive = z
   .string()
-  .refine(
-    (text) => !/^\s*(endscript|(pre|post)rotate|(first|last)action|preremove)\b/m.test(text),
-    "must hold no directive of a script",
-  );
+  .regex(/^[a-z][^\0\n{}]*$/, "must be one directive such as “rotate 7”")
+  .refine((text) => !scripts.test(text), "must not begin or end a script: postrotate is an argument");
+
+const Script = shellText(z.string().refine((text) => !scripts.test(text), "must hold no directive of a script"));
 
 /**
  * ```yaml
@@ -70,7 +71,7 @@ export const logrotateManaged = defineModule({
   },
 });
 
-function textOf(paths: readonly string[], options: readonly string[], postrotate: string | undefined): string {
+function textOf(paths: readonly string[], options: readonly string[], postrotate: ShellText | undefined): string {
   const names = paths.map((path) => (/\s/.test(path) ? `"${path}"` : path));
   const script =
     postrotate === undefined

@@ -15,6 +15,7 @@ import {
 } from "../step/fragments/process.ts";
 import type { Secret } from "../step/secret.ts";
 import { sh } from "../step/sh.ts";
+import { shellOf, shellText } from "../step/shell-text.ts";
 
 /**
  * ```yaml
@@ -34,7 +35,10 @@ export const scriptRun = defineModule({
   alsoKnownAs: ["script", "shell", "cmd.script", "server.script"],
   args: z
     .strictObject({
-      text: Text.optional().describe("The script itself."),
+      // Another interpreter has other quotes.
+      text: shellText(Text, ({ interpreter }) => shellAmong(interpreter))
+        .optional()
+        .describe("The script itself."),
       source: z.string().optional().describe("A file of the project that is the script."),
       interpreter: z
         .array(Visible)
@@ -52,9 +56,6 @@ export const scriptRun = defineModule({
     })
     .refine(isWholeCheck, wholeCheck)
     .refine(({ text, source }) => (text === undefined) !== (source === undefined), "give either text or source"),
-  // Another interpreter has other quotes.
-  shellTexts: ({ interpreter }) =>
-    interpreter === undefined || isShell(interpreter) ? ["text", "revert"] : ["revert"],
   refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...given }, context) => {
     const blob = source === undefined ? undefined : context.readFile(source);
@@ -78,8 +79,9 @@ ${
   },
 });
 
-function isShell(interpreter: unknown): boolean {
-  return Array.isArray(interpreter) && interpreter.some((word) => /(?:^|\/)(?:a|ba|da|k|mk|z)?sh$/.test(String(word)));
+/** The shell among an interpreter's words; none in what is not known yet. */
+function shellAmong(interpreter: unknown = ["sh"]): string | undefined {
+  return Array.isArray(interpreter) ? interpreter.map(shellOf).find((name) => name !== undefined) : undefined;
 }
 
 /** What can be read of a script without a secret. */

@@ -8,6 +8,7 @@ import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd
 import { serviceText, timerText } from "../step/fragments/timer.ts";
 import type { Reach, Thing } from "../step/reach.ts";
 import { sh, shLines } from "../step/sh.ts";
+import { shellText, shellWords } from "../step/shell-text.ts";
 
 const Line = z.string().regex(/^[^\0\n]*\S[^\0\n]*$/, "must be one line");
 
@@ -22,7 +23,7 @@ const args = z
       .refine((name) => !/\.(timer|service)$/.test(name), "must be without .timer and .service")
       .describe("NAME.timer, and NAME.service if it runs a command."),
     command: z
-      .union([Line, z.array(z.string().regex(/^[^\0\n]*$/, "must be one line")).min(1)])
+      .union([shellText(Line), shellWords(z.array(z.string().regex(/^[^\0\n]*$/, "must be one line")).min(1))])
       .optional()
       .describe("What it runs: a command line for /bin/sh, or a program by its whole path and its arguments."),
     service: UnitName.optional().describe("The unit that it starts instead, which is there already."),

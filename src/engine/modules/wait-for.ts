@@ -3,6 +3,7 @@ import { defineModule } from "../step/define.ts";
 import { AbsolutePath, UnitName } from "../step/fields.ts";
 import { Visible } from "../step/fragments/process.ts";
 import { sh } from "../step/sh.ts";
+import { shellText } from "../step/shell-text.ts";
 
 /**
  * ```yaml
@@ -19,7 +20,7 @@ export const waitFor = defineModule({
     .strictObject({
       path: AbsolutePath.optional().describe("A path that shall be there."),
       absent: AbsolutePath.optional().describe("A path that shall not be there."),
-      command: Visible.min(1).optional().describe("A command line for /bin/sh that shall end with 0."),
+      command: shellText(Visible.min(1)).optional().describe("A command line for /bin/sh that shall end with 0."),
       unit: UnitName.optional().describe("A systemd unit that shall be active."),
     })
     .refine((given) => Object.keys(given).length === 1, "give exactly one of path, absent, command, unit"),

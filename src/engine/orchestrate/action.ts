@@ -65,10 +65,10 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
   /** As written in orchestrations: `pki.issueNode`. */
   readonly name: string;
   readonly summary: string;
-  /** A `z.strictObject`; every field described. */
+  /** A `z.strictObject`; every field described. What a shell will read is `shellText` or `shellWords`. */
   readonly args: Schema;
-  /** Arguments that a shell reads: what expressions put into them has to be quoted. */
-  readonly shellTexts?: readonly string[];
+  /** The names that it may give; `kcore check` tells a path to any other. */
+  readonly outputs?: readonly string[];
   /** What later stages find when it is left out (`--skip-health`); without it they cannot rest on it. */
   readonly leftOut?: Outputs;
   /** Does it. Must be repeatable: a resumed run calls it again. @throws KcoreError */

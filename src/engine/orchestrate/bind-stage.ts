@@ -2,12 +2,15 @@ import { needOpen } from "#engine/step/sealed.ts";
 import { z } from "zod";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
+import { restsOn } from "#engine/params/bind-params.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
-import { refuseSyntax } from "#engine/expressions/shell-values.ts";
-import { UnknownValue } from "#engine/expressions/unknown.ts";
-import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
+import { templateOfScalar, wholeExpression } from "#engine/expressions/expression.ts";
+import { referencesOf } from "#engine/expressions/references.ts";
+import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
+import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import type { SourceMap, SourceNode, SourceScalar } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
@@ -175,6 +178,9 @@ async function bindRun({ action: name, at, args }: RunSource, context: BindConte
     return undefined;
   }
   refuseUnknownArgs(action, args, problems);
+  const texts = shellSources(action.args, args, {}).map(({ scalar }) => scalar);
+  for (const text of texts) problems.attempt(() => refuseSyntax(text));
+  for (const text of texts) problems.attempt(() => refuseAnswer(text, scope));
   return {
     kind: "action",
     action,
@@ -182,10 +188,23 @@ async function bindRun({ action: name, at, args }: RunSource, context: BindConte
       const known = scopeWith(scope, late);
       const value = evaluate(args, known);
       needOpen(value);
-      refuseSyntax(args, action.shellTexts ?? [], known);
+      for (const text of texts) refuseSyntax(text, known);
       return validateValue(value, args, action.args);
     },
   };
+}
+
+/** On the bastion no answer of a node or a program is a command as a whole: an operator has to write what reads it. */
+function refuseAnswer(text: SourceScalar, scope: Scope): void {
+  if (wholeExpression(templateOfScalar(text)) === undefined) return;
+  const { facts, steps, stages } = restsOn(referencesOf(text), { ...scope, stages: new Unknown("stages") });
+  if (!facts && steps.length + stages.length === 0) return;
+  throw new KcoreError({
+    code: "EXPRESSION_UNQUOTED",
+    message: "what the run brings would be a command of the bastion as a whole",
+    at: text.at,
+    hint: "write the command, with {{shell …}} for what it is given; eval {{shell …}} runs it as it is",
+  });
 }
 
 /** What is looked at of zod's definition of an object (zod 4, `schema.def`). */

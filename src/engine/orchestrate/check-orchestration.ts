@@ -10,7 +10,7 @@ import { Ledger } from "./ledger.ts";
 import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type PlannedStage } from "./plan.ts";
-import { renderStage } from "./prepare.ts";
+import { namesGiven, renderStage } from "./prepare.ts";
 import { StageMaker } from "./waves.ts";
 
 export interface OrchestrationGround {
@@ -53,6 +53,7 @@ async function checkStages(orchestration: Orchestration, ground: Ground, problem
       const scope = { ...(node && { node }), stages: outputs.scope(name) };
       const own = new Problems();
       const made = await renderStage(stage, scope, own, ground.catalogue.readSecret);
+      outputs.expect(stage.register, name, namesGiven(stage, made));
       // What follows a failure concerns nodes of its own, or each node of the stage.
       for (const inner of stage.onFailure)
         if (inner.nodes === undefined || node === undefined || inner.nodes.includes(node.name))

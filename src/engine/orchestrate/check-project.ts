@@ -1,16 +1,23 @@
-import type { Problem } from "#errors/problem.ts";
+import type { z } from "zod";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import { shellSources, type ShellSource } from "#engine/expressions/shell-values.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
-import { foldersOf, listIn } from "#engine/project/folders.ts";
+import { type Folder, foldersOf, listIn } from "#engine/project/folders.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { unaskedSources } from "#engine/roster/sources.ts";
 import { leaveUnknown, StateChecker } from "#engine/states/check-states.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
+import { ValueKeys } from "#engine/states/step-keys.ts";
+import type { StepSource } from "#engine/states/step-source.ts";
+import { plainOf, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { openCatalogue, type CatalogueDependencies } from "./catalogue.ts";
 import { checkOrchestration } from "./check-orchestration.ts";
-import { listOrchestrations } from "./load-orchestration.ts";
+import { parseShell } from "./parse-shell.ts";
+import type { StageSource } from "./stage-source.ts";
+import { listOrchestrations, loadOrchestration } from "./load-orchestration.ts";
 
 export interface CheckOptions extends Omit<CatalogueDependencies, "readSecret"> {
   readonly modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>;
@@ -58,6 +65,9 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
     moduleNames: [...modules.keys()],
   });
   for (const { name } of names) problems.add(...(await checker.check(name)));
+  const texts: ShellSource[] = [];
+  for (const { name } of names)
+    for (const step of states.partly(name).state?.steps ?? []) texts.push(...(await textsOfStep(step, modules)));
 
   if (only?.templates !== false)
     for (const name of ownFiles("templates", options, ".hbs"))
@@ -72,7 +82,9 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
     const { on } = options;
     const ground = { folders, catalogue, run, ...(roster && { roster }), ...(on !== undefined && { on }) };
     problems.add(...(await checkOrchestration(name, ground)));
+    for (const stage of stagesIn(name, folders)) texts.push(...(await textsOfStage(stage, options)));
   }
+  problems.add(...(await parseShell(texts)));
   return {
     problems: problems.inOrder(),
     nodes: roster?.nodes.size ?? 0,
@@ -80,6 +92,38 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
     orchestrations,
     unasked,
   };
+}
+
+async function textsOfStep(step: StepSource, modules: CheckOptions["modules"]): Promise<readonly ShellSource[]> {
+  const own = shellSources(ValueKeys, step.node, {});
+  if (step.kind === "include") return own;
+  // What is wrong with a module's file is told at its steps.
+  const module = await modules
+    .get(step.module)?.()
+    .catch(() => undefined);
+  return [...own, ...(module === undefined ? [] : textsOfArgs(module.args, step.args))];
+}
+
+async function textsOfStage({ work, onFailure }: StageSource, options: CheckOptions): Promise<readonly ShellSource[]> {
+  const action = work.kind === "run" ? await options.actions(work.action) : undefined;
+  const own = action && work.kind === "run" ? textsOfArgs(action.args, work.args) : [];
+  const others = await Promise.all(onFailure.map((inner) => textsOfStage(inner, options)));
+  return [...own, ...others.flat()];
+}
+
+function textsOfArgs(schema: z.ZodType, args: SourceNode): readonly ShellSource[] {
+  return args.kind === "map" ? shellSources(schema, args, plainOf(args) as Readonly<Record<string, unknown>>) : [];
+}
+
+/** Those of the file itself; what cannot be read is told where it is checked. */
+function stagesIn(name: string, folders: readonly Folder[]): readonly StageSource[] {
+  try {
+    const { stages, onFailure } = loadOrchestration(name, folders);
+    return [...stages, ...onFailure].filter(({ within }) => within.length === 0);
+  } catch (error) {
+    if (error instanceof KcoreError) return [];
+    throw error;
+  }
 }
 
 const ofOtherFiles: ReadonlySet<string> = new Set(["ROSTER_GROUP_UNKNOWN", "ROSTER_JUMP"]);

@@ -7,11 +7,19 @@ const EVERYWHERE = "";
 /** What finished stages gave, for expressions: `stages.NAME`. */
 export class StageOutputs {
   readonly #names: ReadonlyMap<string, { readonly perNode: boolean }>;
+  readonly #expected = new Map<string, Map<string, Readonly<Record<string, unknown>> | null>>();
   readonly #given = new Map<string, Map<string, Outputs | Unknown>>();
 
   /** `names`: every name that a stage registers, whether it gives one value for each of its nodes. */
   constructor(names: ReadonlyMap<string, { readonly perNode: boolean }>) {
     this.#names = names;
+  }
+
+  /** Tells the names that a stage will give on a node, where they are known: a path to another is wrong before the run. */
+  expect(name: string, node: string | undefined, names: readonly string[] | undefined): void {
+    const values = this.#expected.get(name) ?? new Map<string, Readonly<Record<string, unknown>> | null>();
+    values.set(node ?? EVERYWHERE, names ? Object.fromEntries(names.map((one) => [one, null])) : null);
+    this.#expected.set(name, values);
   }
 
   /** Keeps what a stage gave; an Unknown is kept too: its stage is over, and its value stays unknown. */
@@ -24,7 +32,9 @@ export class StageOutputs {
   get(name: string, node: string | undefined): Outputs | Unknown {
     const values = this.#given.get(name);
     return (
-      values?.get(node ?? EVERYWHERE) ?? values?.get(EVERYWHERE) ?? new Unknown(`stage ${name}`, { stages: [name] })
+      values?.get(node ?? EVERYWHERE) ??
+      values?.get(EVERYWHERE) ??
+      unknownOf(name, this.#expected.get(name)?.get(node ?? EVERYWHERE) ?? this.#expected.get(name)?.get(EVERYWHERE))
     );
   }
 
@@ -41,7 +51,14 @@ export class StageOutputs {
 
   #byNode(name: string): unknown {
     const values = this.#given.get(name);
-    if (values === undefined) return new Unknown(`stage ${name}`, { stages: [name] });
+    if (values === undefined) return unknownOf(name, this.#expected.get(name));
     return Object.assign(Object.create(null) as Record<string, unknown>, Object.fromEntries(values));
   }
+}
+
+function unknownOf(
+  name: string,
+  members?: Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown> | null,
+): Unknown {
+  return new Unknown(`stage ${name}`, { stages: [name] }, members ?? undefined);
 }

@@ -4,7 +4,7 @@ import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { bindParams, secretOf, type SecretReader } from "#engine/params/bind-params.ts";
-import { foldersOf } from "#engine/project/folders.ts";
+import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -48,7 +48,9 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
   const planned = await renderAll(plan, drafts, problems, prepared.catalogue.readSecret);
   problems.throwIfAny();
-  return { ...plan, drafts, planned };
+  const overridden = ["exec", "ping", "facts"].includes(what.kind) ? [] : overriddenFiles(prepared.deps);
+  const warnings = overridden.map((file) => `${file} of the project is used instead of the one that kcore ships`);
+  return { ...plan, drafts, planned, warnings: [...plan.warnings, ...warnings] };
 }
 
 type Named = Extract<Prepared["request"]["what"], { kind: "orchestration" | "composed" }>;
@@ -140,6 +142,7 @@ async function renderAll(
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
       const made = await renderStage(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
+      outputs.expect(stage.register, name, namesGiven(stage, made));
       if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
       counts.add(made);
       for (const inner of stage.onFailure)
@@ -181,6 +184,12 @@ class PlannedCounts {
     const areAlike = this.#counts.every((count) => count === first);
     return { planned: areAlike ? first : this.#counts, ...(this.#isOpen && { open: true }) };
   }
+}
+
+/** The names that a stage will give where it has its turn, as far as they are known. */
+export function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
+  if (made === "left-out") return undefined;
+  return task.kind === "action" ? task.action.outputs : made.drafts?.flatMap(({ register }) => register ?? []);
 }
 
 /** How a stage looks on the node of the scope; problems are kept. */

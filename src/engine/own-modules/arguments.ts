@@ -2,13 +2,15 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { shellText } from "#engine/step/shell-text.ts";
+import { nodeAt, plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 
-/** The arguments of a module: what a step may give it, and all their names. */
+/** The arguments of a module: what a step may give it, all their names, and the names of those that are code for a shell. */
 export interface OwnArguments {
   readonly schema: z.ZodType<Readonly<Record<string, unknown>>>;
   readonly names: readonly string[];
+  readonly code: ReadonlySet<string>;
 }
 
 const keywords = ["type", "properties", "required", "$defs", "additionalProperties", "description"];
@@ -18,11 +20,11 @@ const annotations = ["default", "title", "examples", "deprecated", "$comment"];
 
 /**
  * Reads `args`: a JSON Schema (draft 2020-12) of an object, whose properties each have a description. Other properties are refused;
- * `format: secret` lets a text be one of the roster's secrets.
+ * `format: secret` lets a text be one of the roster's secrets, `format: shell` is code for a shell.
  * @throws KcoreError with every problem at its place
  */
 export function readArguments(node: SourceNode | undefined): OwnArguments {
-  if (node === undefined) return { schema: z.strictObject({}), names: [] };
+  if (node === undefined) return { schema: z.strictObject({}), names: [], code: new Set() };
   if (node.kind !== "map") throw invalid("args is a JSON Schema of an object: properties, required", node);
   const problems = new Problems();
   for (const { key, keyAt } of node.entries.values())
@@ -45,7 +47,11 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
     if (!properties.entries.has(name))
       problems.add(...invalid(`required names “${name}”, which is no property`, node.get("required") ?? node).problems);
   problems.throwIfAny();
-  return { schema: z.strictObject(shape), names: Object.keys(shape) };
+  const code = [...properties.entries.values()].filter(({ value }) => {
+    const format = nodeAt(value, ["format"]);
+    return format?.kind === "scalar" && format.value === "shell";
+  });
+  return { schema: z.strictObject(shape), names: Object.keys(shape), code: new Set(code.map(({ key }) => key)) };
 }
 
 function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodType {
@@ -62,12 +68,13 @@ function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodTy
   const definitions = whole.get("$defs");
   const schema = {
     ...rest,
-    ...(format !== undefined && format !== "secret" ? { format } : {}),
+    ...(format !== undefined && format !== "secret" && format !== "shell" ? { format } : {}),
     ...(definitions ? { $defs: plainOf(definitions) } : {}),
   };
   try {
     const read = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
-    return (format === "secret" ? z.union([read, z.instanceof(Secret)]) : read).describe(description);
+    const text = format === "secret" ? z.union([read, z.instanceof(Secret)]) : read;
+    return (format === "shell" ? shellText(text) : text).describe(description);
   } catch (cause) {
     throw invalid(`“${name}” is no JSON Schema: ${(cause as Error).message}`, node, cause);
   }

@@ -4,6 +4,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { defined } from "#optional/defined.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
+import type { ShellSource } from "#engine/expressions/shell-values.ts";
 import { blobOf, type Blob } from "#engine/step/blob.ts";
 import { defineModule, type Facts, type ModuleDefinition, type Step, type StepContext } from "#engine/step/define.ts";
 import { Duration } from "#engine/step/fields.ts";
@@ -21,10 +22,12 @@ export interface OwnModule {
   readonly module: ModuleDefinition;
   /** Arguments with which it can be tried. */
   readonly example?: Readonly<Record<string, unknown>>;
+  /** Its texts of sh. */
+  readonly shell: readonly ShellSource[];
 }
 
-const texts = ["probe", "apply", "guard", "foresee", "react", "keep", "show"] as const;
-type Text = (typeof texts)[number];
+const textKeys = ["probe", "apply", "guard", "foresee", "react", "keep", "show"] as const;
+type Text = (typeof textKeys)[number];
 const keys = [
   "summary",
   "args",
@@ -36,7 +39,7 @@ const keys = [
   "tools",
   "shown",
   "timeout",
-  ...texts,
+  ...textKeys,
 ];
 
 const Tools = z.record(z.string().regex(/^[\w.+-]+$/, "must be a command's name"), z.string().min(1));
@@ -61,7 +64,7 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   const want = problems.attempt(() => mapOf(source, "want"));
   if (want === undefined && !source.entries.has("want"))
     problems.add(...invalid("the module wants nothing", source, "want: { NAME: what the probe shall find }").problems);
-  const shell = readTexts(source, problems);
+  const shell = readTexts(source, args?.code ?? new Set(), problems);
   if (!source.entries.has("probe"))
     problems.add(...invalid("the module has no probe", source, 'probe: fact NAME "what there is"').problems);
   const files = source.get("files");
@@ -79,8 +82,9 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
     step: (given, context) => makeStep(parts, given, context),
   });
   const example = source.get("example");
-  if (example === undefined) return { module };
-  return { module, example: validate(example, parts.args.schema) };
+  const texts = [...shell.keys()].map((name) => ({ scalar: source.get(name) as SourceScalar, shell: "sh" }));
+  if (example === undefined) return { module, shell: texts };
+  return { module, shell: texts, example: validate(example, parts.args.schema) };
 }
 
 interface Parts {
@@ -119,15 +123,15 @@ function makeStep(parts: Parts, given: Readonly<Record<string, unknown>>, contex
   };
 }
 
-function readTexts(source: SourceMap, problems: Problems): ReadonlyMap<Text, ShellTemplate> {
+function readTexts(source: SourceMap, code: ReadonlySet<string>, problems: Problems): ReadonlyMap<Text, ShellTemplate> {
   const found = new Map<Text, ShellTemplate>();
-  for (const name of texts) {
+  for (const name of textKeys) {
     const node = source.get(name);
     if (node === undefined) continue;
     if (node.kind !== "scalar" || typeof node.value !== "string")
       problems.add(...invalid(`${name} is a text of sh`, node, `${name}: |`).problems);
     else {
-      const template = problems.attempt(() => shellTemplate(node as SourceScalar));
+      const template = problems.attempt(() => shellTemplate(node as SourceScalar, code));
       if (template) found.set(name, template);
     }
   }

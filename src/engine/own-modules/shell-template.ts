@@ -1,14 +1,14 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { Loc, Program } from "#engine/expressions/ast.ts";
+import type { Program } from "#engine/expressions/ast.ts";
 import { type Template, templateOfScalar } from "#engine/expressions/expression.ts";
 import { Fault } from "#engine/expressions/fault.ts";
 import { Interpreter, type Sink } from "#engine/expressions/interpret.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
+import { misplaced } from "#engine/expressions/shell-values.ts";
 import { Blob } from "#engine/step/blob.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { rawSh, sh, type Sh, type ShWord } from "#engine/step/sh.ts";
 import { describeValue, type SourceScalar } from "#engine/yaml/node.ts";
-import { type Quoting, QuotingScanner } from "./quoting.ts";
 
 /**
  * A text of sh whose expressions are words: each value is quoted, a list becomes several words, a secret or a file travels apart. So no
@@ -19,10 +19,16 @@ export interface ShellTemplate {
   fill(scope: Scope): Sh;
 }
 
-/** @throws KcoreError EXPRESSION_SYNTAX, MODULE_INVALID at the expressions that cannot stand where they do */
-export function shellTemplate(scalar: SourceScalar): ShellTemplate {
+/**
+ * `code`: the arguments that may be code of a shell.
+ * @throws KcoreError EXPRESSION_SYNTAX, MODULE_INVALID at the expressions that cannot stand where they do
+ */
+export function shellTemplate(scalar: SourceScalar, code: ReadonlySet<string>): ShellTemplate {
   const template = templateOfScalar(scalar);
-  const problems = misplaced(template.program, template, new QuotingScanner());
+  const problems = [
+    ...misplaced(template, { quotes: () => true, code: "MODULE_INVALID" }),
+    ...undeclaredCode(template.program, template, code),
+  ];
   if (problems.length > 0) throw new KcoreError(problems);
   return {
     fill: (scope) => {
@@ -33,53 +39,31 @@ export function shellTemplate(scalar: SourceScalar): ShellTemplate {
   };
 }
 
-const hints: Readonly<Record<Exclude<Quoting, "word">, string>> = {
-  "in quotes": 'end the quotes before it: "a b"{{args.x}}',
-  "in back quotes": "write $(…) instead of back quotes",
-  "in an arithmetic expansion": "set a variable to it first: n={{args.n}}",
-  "in a here-document": "print it: printf '%s\\n' {{args.x}}",
-  "in a comment": "leave it out: what has two lines would end the comment",
-  "right behind a backslash": "put the backslash into quotes: '\\\\'{{args.x}}",
-  "right behind a $": "put the $ into quotes: '$'{{args.x}}",
-  "behind $'": "shells read $'…' differently: write printf",
-  'behind a single quote in "${"':
-    'shells read it differently: write \\" instead, or set a variable to {{args.x}} before',
-  "behind a case in $(": "set a variable to it before: x={{args.x}}, or write the case outside of $(…)",
-};
+/** What a text gives to another shell as code. */
+const givesCode =
+  /(?:(?:^|[\s;&|(/])(?:(?:a|ba|da|k|mk|z)?sh|su)\s(?:[^\n;&|]*\s)?-[A-Za-z]*c|(?:^|[\s;&|(])(?:eval|on_revert))\s+$/;
 
-/** In the order of the text, through all branches. */
-function misplaced(program: Program, template: Template, scanner: QuotingScanner): Problem[] {
-  return program.body.flatMap((statement): Problem[] => {
-    if (statement.type === "ContentStatement") scanner.feed(statement.value);
+/** Expressions that another shell will read as code, but for arguments that say so by `format: shell`. */
+function undeclaredCode(program: Program, template: Template, code: ReadonlySet<string>): Problem[] {
+  return program.body.flatMap((statement, index): Problem[] => {
     if (statement.type === "BlockStatement")
       return [statement.program, statement.inverse].flatMap((inner) =>
-        inner ? misplacedWithin(inner, statement.loc, template, scanner) : [],
+        inner ? undeclaredCode(inner, template, code) : [],
       );
-    if (statement.type !== "MustacheStatement") return [];
-    const { state } = scanner;
-    scanner.feedWord();
-    if (state === "word") return [];
+    const before = program.body[index - 1];
+    if (statement.type !== "MustacheStatement" || before?.type !== "ContentStatement") return [];
+    const { path, params } = statement;
+    const [root, name = ""] = path.type === "PathExpression" ? path.parts : [];
+    if (!givesCode.test(before.value) || (params.length === 0 && root === "args" && code.has(name))) return [];
     return [
       {
         code: "MODULE_INVALID",
-        message: `this expression stands ${state}, where its own quotes mean nothing`,
+        message: "another shell would read this value as code",
         at: template.place(statement.loc),
-        hint: hints[state],
+        hint: "give it as a word: sh -c 'echo \"$1\"' sh {{args.x}}; an argument that is code has format: shell",
       },
     ];
   });
-}
-
-/** A branch leaves open what was open before it, and nothing else: whether it is taken must not decide what is quoted behind it. */
-function misplacedWithin(branch: Program, loc: Loc, template: Template, scanner: QuotingScanner): Problem[] {
-  const before = scanner.context;
-  const problems = misplaced(branch, template, scanner);
-  if (scanner.context === before) return problems;
-  const message = "this block opens quotes, or a here-document, that it does not close";
-  return [
-    ...problems,
-    { code: "MODULE_INVALID", message, at: template.place(loc), hint: "put the whole word into the block" },
-  ];
 }
 
 class Words implements Sink {

@@ -13,6 +13,7 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { type References, referencesOf } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
+import { refuseSyntax } from "#engine/expressions/shell-values.ts";
 import { type Needs, Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 
 /**
@@ -114,7 +115,7 @@ function bindNode(declaration: ParamDeclaration, node: SourceNode, scope: Scope,
     const value = evaluateOrUnknown(node, scope);
     if (value instanceof Unknown) openReferred(referencesOf(node), scope);
     if (value instanceof Unknown || (value === null && !declaration.required)) return value;
-    if (declaration.type === "secret" && typeof value === "string") return secretOfText(value, node, options);
+    if (declaration.type === "secret" && typeof value === "string") return secretOfText(value, node, scope, options);
     return coerceValue(declaration, value);
   });
 }
@@ -128,9 +129,10 @@ function openingWith({ readSecret: read }: BindOptions, work: () => unknown): un
  * A text that an expression brought, for a parameter of type `secret`. Only what the roster itself holds is read as a
  * reference: a text that came from a node must never name a command to run here (S-4).
  */
-function secretOfText(value: string, node: SourceNode, options: BindOptions): unknown {
+function secretOfText(value: string, node: SourceNode, scope: Scope, options: BindOptions): unknown {
   const fromRoster = [...referencesOf(node).names].every((name) => ["node", "nodes", "vars"].includes(name));
   // A sealed value is one of a file, whose place was looked at: never a text that was put together.
+  if (fromRoster && node.kind === "scalar" && value.startsWith("command:")) refuseSyntax(node, scope);
   if (fromRoster && !isSealed(value)) return readSecret(referenceOfLiteral(value), node.at, options);
   return new Secret(value);
 }

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, statSync, type Stats } from "node:fs";
 import { join, normalize } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
 import { checkOf, type Trust } from "./project.ts";
 
 /** Where files of one kind are looked for: the project's folder first, then its packs', then the shipped one. */
@@ -40,6 +41,7 @@ export function foldersOf(
   const check = trust && { check: checkOf(trust) };
   // What `.` means, files of the project by their path, has those of packs in it.
   const packs = kind === "." ? [] : packNames(project);
+  for (const name of packs) refuseShippedName(name, shipped);
   return [
     { path: join(project, kind), shown: kind, origin: "project", ...check },
     ...packs.map((name): Folder => {
@@ -58,6 +60,30 @@ export function packNames(project: string): readonly string[] {
     .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, "pack.yaml")))
     .map(({ name }) => name)
     .sort();
+}
+
+const shippedKinds = ["states", "orchestrate", "templates"] as const;
+
+/** A pack's files would come before those that kcore ships under its name. @throws KcoreError PACK_INVALID */
+export function refuseShippedName(pack: string, shipped: string): void {
+  const isTaken = (kind: string): boolean =>
+    [pack, `${pack}.yaml`].some((name) => existsSync(join(shipped, kind, name)));
+  if (pack !== "kcore" && !shippedKinds.some(isTaken)) return;
+  throw new KcoreError({
+    code: "PACK_INVALID",
+    message: `no pack can be called “${pack}”: kcore's own states and orchestrations have that name`,
+    hint: `give it another name in its pack.yaml; kcore pack remove ${pack} takes it out of a project`,
+  });
+}
+
+/** Files of the project that are used in the place of shipped ones, as problems name them. */
+export function overriddenFiles(places: { readonly project: string; readonly shipped: string }): readonly string[] {
+  return shippedKinds.flatMap((kind) => {
+    const [own, theirs] = foldersOf(kind, places).filter(({ origin }) => origin !== "pack");
+    if (own === undefined || theirs === undefined) return [];
+    const taken = listIn([theirs], [""]);
+    return [...listIn([own], [""])].flatMap(([name, { shown }]) => (taken.has(name) ? [shown] : []));
+  });
 }
 
 /** Whether `name` stays inside the folder it is looked up in. */

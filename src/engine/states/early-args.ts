@@ -1,7 +1,7 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
-import { refuseSyntax } from "#engine/expressions/shell-values.ts";
+import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
 import type { SourceEntry, SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
@@ -31,14 +31,17 @@ export function knownArgProblems(module: ModuleDefinition, args: SourceNode, sco
       known.set(entry.key, entry);
     });
   }
-  const shellTexts = (module.shellTexts?.(values) ?? []).filter((key) => known.has(key));
-  attempt(() => refuseSyntax(args, shellTexts, scope));
+  for (const { scalar } of shellSources(module.args, args, values))
+    attempt(() => refuseSyntax(scalar, isWithin(scalar.start, known) ? scope : undefined));
   return [...problems, ...problemsOf(values, args, module.args).filter((problem) => isCertain(problem, args, known))];
 }
 
 function isCertain({ code, at }: Problem, args: SourceMap, known: ReadonlyMap<string, SourceEntry>): boolean {
   if (code === "YAML_KEY_UNKNOWN") return true;
   if (code === "YAML_KEY_MISSING" || at === undefined) return false;
-  const offset = args.file.offset(at.line, at.column);
-  return [...known.values()].some(({ value }) => offset >= value.start && offset <= value.end);
+  return isWithin(args.file.offset(at.line, at.column), known);
+}
+
+function isWithin(offset: number, entries: ReadonlyMap<string, SourceEntry>): boolean {
+  return [...entries.values()].some(({ value }) => offset >= value.start && offset <= value.end);
 }

@@ -8,7 +8,7 @@ import { openReferred } from "#engine/expressions/open-referred.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { restsOn } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
-import { refuseSyntax } from "#engine/expressions/shell-values.ts";
+import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
 import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { mergeReferences, referencesOf, type References } from "#engine/expressions/references.ts";
@@ -171,7 +171,10 @@ function refuseTrial(
 function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { readonly value: unknown } {
   const value = evaluate(node, scope) ?? {};
   needOpen(value);
-  refuseSyntax(node, module.shellTexts?.(value as Readonly<Record<string, unknown>>) ?? [], scope);
+  const problems = new Problems();
+  for (const { scalar } of shellSources(module.args, node, value as Readonly<Record<string, unknown>>))
+    problems.attempt(() => refuseSyntax(scalar, scope));
+  problems.throwIfAny();
   return { value: validateValue(value, node, module.args as z.ZodType) };
 }
 

@@ -1,19 +1,22 @@
 import { z } from "zod";
 import { AbsolutePath, Duration, UserName } from "#engine/step/fields.ts";
+import { shellText } from "#engine/step/shell-text.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import { mapValues, SourceMap } from "#engine/yaml/node.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 
-const ShellText = z
-  .string()
-  .min(1)
-  .regex(/^[^\0]*$/, "must not hold a NUL");
+const Condition = shellText(
+  z
+    .string()
+    .min(1)
+    .regex(/^[^\0]*$/, "must not hold a NUL"),
+);
 
 /** The step keys that hold values. */
 export const ValueKeys = z.strictObject({
-  unless: ShellText.optional().describe("A shell text on the node; the step is in order if it succeeds."),
-  onlyIf: ShellText.optional().describe("A shell text on the node; the step is left out if it fails."),
+  unless: Condition.optional().describe("A shell text on the node; the step is in order if it succeeds."),
+  onlyIf: Condition.optional().describe("A shell text on the node; the step is left out if it fails."),
   creates: AbsolutePath.optional().describe("An absolute path; the step is in order if it exists."),
   retry: z
     .strictObject({

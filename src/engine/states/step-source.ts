@@ -1,12 +1,13 @@
 import { z } from "zod";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { type SourceMap, type SourceNode, nodeAt } from "#engine/yaml/node.ts";
+import { type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
+import { shellSources, unquotedIn } from "#engine/expressions/shell-values.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
 import { defined } from "#optional/defined.ts";
-import { unquotedIn } from "./shell-text.ts";
+import { ValueKeys } from "./step-keys.ts";
 
 /** A name of an earlier step and where it stands. */
 export interface Requisite {
@@ -186,10 +187,8 @@ function checkShape(node: SourceMap, problems: Problems): void {
     }),
   );
   problems.add(...problemsOf(written, node, WrittenKeys));
-  for (const key of ["unless", "onlyIf"]) {
-    const text = nodeAt(node, [key]);
-    if (text?.kind === "scalar") problems.add(...(problems.attempt(() => unquotedIn(text)) ?? []));
-  }
+  for (const { scalar } of shellSources(ValueKeys, node, {}))
+    problems.add(...(problems.attempt(() => unquotedIn(scalar)) ?? []));
 }
 
 function plainScalars(node: SourceNode): unknown {

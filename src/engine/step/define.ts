@@ -144,11 +144,9 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   readonly alsoKnownAs?: readonly string[];
   /**
    * A `z.strictObject`; every field has a `.describe()` in one short sentence, those of maps in it, too. Such a map has
-   * `.meta({ examples })` that show each of its fields.
+   * `.meta({ examples })` that show each of its fields. What a shell will read is `shellText` or `shellWords` (shell-text.ts).
    */
   readonly args: Schema;
-  /** Of these arguments, as far as they are known, those that a shell reads: what expressions put into them has to be quoted. */
-  readonly shellTexts?: (args: Readonly<Record<string, unknown>>) => readonly string[];
   /** Codes that its texts may `refuse` with, those of the library and of fragments included. */
   readonly refusals?: readonly ErrorCode[];
   /** Pure: the same arguments and context give the same step. Throws KcoreError for arguments that cannot work. */

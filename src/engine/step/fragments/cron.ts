@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { shellText } from "../shell-text.ts";
 
 /** A file in a folder such as /etc/cron.d, whose readers pass over names with dots (cron(8), sudoers(5), run-parts(8)). */
 export const EtcName = z
@@ -9,10 +10,12 @@ export const EtcName = z
   );
 
 /** A command line in a file of one line a job. */
-export const Command = z
-  .string()
-  .regex(/^[^\0\n]*\S[^\0\n]*$/, "must be one line")
-  .refine((text) => !text.includes(String.raw`\%`), "write % without a back slash: kcore escapes it for cron");
+export const Command = shellText(
+  z
+    .string()
+    .regex(/^[^\0\n]*\S[^\0\n]*$/, "must be one line")
+    .refine((text) => !text.includes(String.raw`\%`), "write % without a back slash: kcore escapes it for cron"),
+);
 
 interface Field {
   readonly name: string;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { FileMode, UserName } from "../fields.ts";
 import { ownersOf, type Reach } from "../reach.ts";
 import { sh, type Sh } from "../sh.ts";
+import type { ShellText } from "../shell-text.ts";
 import { keepingBackup, Validate, validation } from "./replaced.ts";
 
 /** A POSIX extended regular expression for one line, as `grep -E` on the node reads it. */
@@ -48,7 +49,7 @@ export interface Edit {
   readonly owner?: string | undefined;
   readonly group?: string | undefined;
   readonly backup: boolean;
-  readonly validate?: string | undefined;
+  readonly validate?: ShellText | undefined;
 }
 
 /** What all refuse that edit a file. */

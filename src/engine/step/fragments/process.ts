@@ -3,6 +3,7 @@ import type { Step } from "../define.ts";
 import { Secret } from "../secret.ts";
 import type { Thing } from "../reach.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
+import { shellText, type ShellText } from "../shell-text.ts";
 
 /** A text that other users of the node can see while a command runs; a secret is refused with a hint. */
 export const Visible = z.string({
@@ -67,7 +68,7 @@ export const wholeCheck = "a check changes nothing: without revert, whenOutput a
 
 type Changed = z.output<typeof Changed>;
 
-export const Revert = Visible.min(1)
+export const Revert = shellText(Visible.min(1))
   .optional()
   .describe("A command line for /bin/sh that takes it back, for a step with a risk.");
 
@@ -82,7 +83,7 @@ interface Process {
 /** What a step makes of a command: a check that is looked at, or something that always runs and may tell whether it changed anything. */
 export function stepOfProcess(
   command: Sh,
-  given: Process & { readonly check: boolean; readonly revert?: string | undefined },
+  given: Process & { readonly check: boolean; readonly revert?: ShellText | undefined },
   { text, before = sh``, ...needs }: Needs & { readonly text: string; readonly before?: Sh },
 ): Pick<Step, "apply" | "brings" | "foresee" | "guard" | "keep" | "probe" | "reach" | "tells" | "always" | "want"> {
   const { check, revert, changed } = given;

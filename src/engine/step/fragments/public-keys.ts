@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { shellText } from "../shell-text.ts";
 
 /** One public key of OpenSSH, as `ssh-keygen` writes it to a .pub file. */
 export interface PublicKey {
@@ -61,7 +62,11 @@ const bare =
 const valued = "command environment expiry-time from permitlisten permitopen principals tunnel".split(" ");
 
 /** One option of a key. sshd passes over a key with an option that it does not know, so none is let through. */
-export const KeyOption = z.string().refine((option) => {
-  const [, name = "", value] = /^([A-Za-z0-9-]+)(?:="((?:[^"\\\0\t\r\n]|\\[^\0\t\r\n])*)")?$/.exec(option) ?? [];
-  return (value === undefined ? bare : valued).includes(name.toLowerCase());
-}, 'must be an option of sshd(8), such as no-pty or from="192.0.2.0/24"');
+export const KeyOption = shellText(
+  z.string().refine((option) => {
+    const [, name = "", value] = /^([A-Za-z0-9-]+)(?:="((?:[^"\\\0\t\r\n]|\\[^\0\t\r\n])*)")?$/.exec(option) ?? [];
+    return (value === undefined ? bare : valued).includes(name.toLowerCase());
+  }, 'must be an option of sshd(8), such as no-pty or from="192.0.2.0/24"'),
+  // A login shell reads the command, which sshd takes out of its quotes; so a value in it can be a plain word alone.
+  (_, option) => (/^command=/i.test(option) ? "sh" : undefined),
+);

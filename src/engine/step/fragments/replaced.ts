@@ -1,16 +1,17 @@
 import { z } from "zod";
 import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
+import { shellText, type ShellText } from "../shell-text.ts";
 
 /** The argument `validate` of what writes files. */
-export const Validate = z
-  .string()
-  .refine((command) => command.includes("%s"), "must hold %s, the new file's path")
+export const Validate = shellText(
+  z.string().refine((command) => command.includes("%s"), "must hold %s, the new file's path"),
+)
   .optional()
   .describe("A shell command that accepts the new file, %s (without quotes), before it takes the old one's place.");
 
 /** The new file, under its own name in a private folder, as some validators look at names, has to pass the command. */
-export function validation(path: string, command: string | undefined, made: Blob | Sh): Sh {
+export function validation(path: string, command: ShellText | undefined, made: Blob | Sh): Sh {
   if (command === undefined) return sh``;
   const name = path.slice(path.lastIndexOf("/") + 1);
   return sh`mkdir -p "$K_TMP/new" && cat <${made} >"$K_TMP/new/"${name} || exit 1

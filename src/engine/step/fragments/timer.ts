@@ -1,3 +1,5 @@
+import type { ShellText } from "../shell-text.ts";
+
 interface Timer {
   readonly name: string;
   readonly service?: string | undefined;
@@ -28,7 +30,7 @@ export function timerText(timer: Timer): string {
 
 interface Service {
   readonly name: string;
-  readonly command?: string | readonly string[] | undefined;
+  readonly command?: ShellText | readonly string[] | undefined;
   readonly user?: string | undefined;
   readonly environment: Readonly<Record<string, string>>;
   readonly description?: string | undefined;

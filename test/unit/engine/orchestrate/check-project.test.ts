@@ -62,6 +62,101 @@ describe("kcore check", () => {
     ]);
   });
 
+  it("S4: tells where a value would be code, in states and in commands of the bastion, whatever it is", async () => {
+    const found = await check({
+      "states/s.yaml": `params: { x: { type: string, required: true } }
+steps:
+  - { id: a, wait.for: { command: 'test "{{shell params.x}}"' } }
+  - { id: b, cron.managed: { name: b, schedule: "@daily", command: "a # {{shell params.x}}" } }
+  - { id: c, timer.managed: { name: c, onCalendar: daily, command: "echo '{{shell facts.os.id}}'" } }
+`,
+      "orchestrate/o.yaml": `params: { x: { type: string, required: true } }
+stages:
+  - { id: a, run: local.command, command: "echo a" }
+  - { id: b, run: local.command, command: "echo '{{shell stages.a.stdout}}'" }
+  - { id: c, run: local.command, command: "{{stages.a.stdout}}" }
+  - { id: d, run: local.command, command: [sh, -c, "{{stages.a.stdout}}"] }
+  - { id: e, run: local.command, command: "eval {{shell stages.a.stdout}}" }
+  - { id: f, run: local.command, command: "{{params.x}}" }
+  - { id: g, run: local.command, command: "true", unless: "{{stages.a.stdout}}" }
+`,
+    });
+    expect(found.problems.map(({ at, code, message }) => `${at?.file}:${at?.line} ${code} ${message}`)).to.deep.equal([
+      "orchestrate/o.yaml:4 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
+      "orchestrate/o.yaml:5 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
+      "orchestrate/o.yaml:6 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
+      "orchestrate/o.yaml:9 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
+      "states/s.yaml:3 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
+      "states/s.yaml:4 EXPRESSION_UNQUOTED this expression stands in a comment, where its own quotes mean nothing",
+      "states/s.yaml:5 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
+    ]);
+  });
+
+  it("O11: parses every text that a shell will read, as far as it is known", async () => {
+    const found = await check({
+      "states/s.yaml": `params: { x: { type: string, required: true } }
+steps:
+  - { id: a, command.run: { cmd: "if true; then echo {{params.x}}" } }
+  - { id: b, command.run: { cmd: "{{#if params.x}}for i in a; do{{/if}} echo" } }
+  - { id: c, command.run: { cmd: "{{#if params.x}}echo ){{else}}echo{{/if}}" } }
+  - { id: d, unless: "echo (", command.run: { cmd: "true", revert: "echo 'a" } }
+  - { id: e, wait.for: { command: "test -e /a && (" } }
+  - { id: f, script.run: { interpreter: [python3], text: "if True: (" } }
+  - { id: g, script.run: { interpreter: [/bin/bash], text: "a=(1 2); if" } }
+  - { id: h, command.run: { argv: [sh, -c, "echo )"] } }
+  - { id: i, command.run: { cmd: "{{params.x}}" } }
+  - { id: j, command.run: { cmd: "for i in {{shell params.x}}; do echo \\"$i\\" >&2; done" } }
+`,
+      "orchestrate/o.yaml": `stages:
+  - { id: a, run: local.command, command: "echo (", unless: "true" }
+  - { id: b, run: local.command, command: [bash, -c, "fi"], onFailure: [{ id: c, run: local.command, command: "done" }] }
+`,
+    });
+    expect(found.problems.map(({ at, code }) => `${at?.file}:${at?.line}:${at?.column} ${code}`)).to.deep.equal([
+      "orchestrate/o.yaml:2:43 SHELL_SYNTAX",
+      "orchestrate/o.yaml:3:54 SHELL_SYNTAX",
+      "orchestrate/o.yaml:3:111 SHELL_SYNTAX",
+      "states/s.yaml:3:34 SHELL_SYNTAX",
+      "states/s.yaml:4:34 SHELL_SYNTAX",
+      "states/s.yaml:5:34 SHELL_SYNTAX",
+      "states/s.yaml:6:22 SHELL_SYNTAX",
+      "states/s.yaml:6:68 SHELL_SYNTAX",
+      "states/s.yaml:7:35 SHELL_SYNTAX",
+      "states/s.yaml:9:60 SHELL_SYNTAX",
+      "states/s.yaml:10:44 SHELL_SYNTAX",
+    ]);
+    expect(found.problems.map(({ message }) => message).join("\n")).to.match(/sh cannot parse this text, line 1: /);
+  });
+
+  it("O11: tells a name that no stage before gives", async () => {
+    const found = await check({
+      "states/s.yaml": `params: { key: { type: string, required: true } }
+steps:
+  - { id: a, key.generated: { path: /a.key }, register: key }
+`,
+      "states/t.yaml":
+        "params: { key: { type: string, required: true } }\nsteps:\n  - { id: t, file.managed: { path: /t, content: '{{params.key}}' } }\n",
+      "orchestrate/o.yaml": `stages:
+  - { id: say, run: local.command, command: "true" }
+  - { id: key, apply: s, on: "*", with: { key: a } }
+  - { id: a, run: local.command, command: "echo {{shell stages.say.stdot}}" }
+  - { id: b, apply: t, on: "*", with: { key: "{{stages.key.ky.facts}}" } }
+  - { id: c, run: local.command, command: "echo {{shell stages.key.n1.ky}} {{shell stages.key.n9.key}}" }
+  - { id: d, run: local.command, command: "echo {{shell stages.say.stdout}} {{shell stages.key.n2.key.x}}" }
+`,
+    });
+    expect(found.problems.map(({ at, message, hint }) => `${at?.line}: ${message} | ${hint}`)).to.deep.equal([
+      "4: “stages.say” has no “stdot” | did you mean “stdout”?",
+      "5: “stages.key” has no “ky” | did you mean “key”?",
+      "6: “stages.key.n1” has no “ky” | did you mean “key”?",
+      "6: “stages.key” has no “n9” | did you mean “n1”?",
+    ]);
+  });
+
+  it("O11: knows what every shipped action gives", async () => {
+    for (const name of actionNames) expect((await findAction(name))?.outputs, name).to.be.an("array");
+  });
+
   it("looks at a state as far as it is the same for every node, parameter and fact", async () => {
     const state = `params:
   port: { type: integer, required: true }

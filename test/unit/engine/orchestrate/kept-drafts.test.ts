@@ -4,6 +4,7 @@ import { registry } from "#engine/modules/registry.ts";
 import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
 import { Conductor } from "#engine/orchestrate/conductor.ts";
 import { KeptDrafts } from "#engine/orchestrate/kept-drafts.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { fakeNodes } from "#support/fake-session.ts";
@@ -21,16 +22,20 @@ describe("kept drafts", () => {
     expect(kept.take(late, "n1")).to.equal(undefined);
   });
 
-  it("spare each node the second rendering", async () => {
+  it("spare each node the second rendering (S8: what is used instead of shipped files is told)", async () => {
     const nodes = ["n1", "n2", "n3"].map((name, index) => `  ${name}: { address: 192.0.2.${index + 1} }\n`);
     const project = await makeProject({
       "roster/r.yaml": `nodes:\n${nodes.join("")}`,
       "states/web.yaml": `steps: [{ id: config, file.managed: { path: /etc/web, content: "{{node.name}}" } }]\n`,
+      "states/nix.yaml": "steps: []\n",
     });
     try {
       const events: RunEventBody[] = [];
       const request = runRequest({ what: { kind: "state", names: ["web"] }, on: "*" });
-      const deps = runDependencies(fakeNodes({ "web/config": {} }), events, { project: project.path });
+      const deps = runDependencies(fakeNodes({ "web/config": {} }), events, {
+        project: project.path,
+        shipped: shippedRoot(),
+      });
       const roster = loadRoster(project.path, {});
       const run = { id: "r", time: "t", revision: null };
       const opened = openCatalogue(deps, { roster, run }, registry);
@@ -46,6 +51,9 @@ describe("kept drafts", () => {
       await new Conductor(plan, request, deps).conduct();
       expect(events.filter(({ type }) => type === "step.finished")).to.have.lengthOf(3);
       expect(drafted).to.deep.equal(["n1", "n2", "n3"]);
+      expect(plan.warnings).to.deep.equal([
+        "states/nix.yaml of the project is used instead of the one that kcore ships",
+      ]);
     } finally {
       await project.remove();
     }

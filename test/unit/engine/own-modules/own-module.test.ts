@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
+import { parseShell } from "#engine/orchestrate/parse-shell.ts";
 import { readOwnModule } from "#engine/own-modules/own-module.ts";
 import { secret } from "#engine/step/secret.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
@@ -95,12 +96,25 @@ describe("a module of a project's own", () => {
       });
     });
 
+  it("O11: has texts that a shell can be asked to parse, those that only an apply would run, too", async () => {
+    expect(await parseShell(read(greeting).shell)).to.deep.equal([]);
+    const problems = await parseShell(read(greeting.replace("apply: |\n", "apply: |\n  if true; then\n")).shell);
+    expect(problems.map(({ code, at }) => `${at?.line} ${code}`)).to.deep.equal(["31 SHELL_SYNTAX"]);
+  });
+
   for (const [what, text, problems] of [
     [
       "an expression in quotes",
       greeting.replace("[ -f {{args.path}} ]", '[ -f "{{args.path}}" ]'),
       [
-        ':18:9+13 this expression stands in quotes, where its own quotes mean nothing [MODULE_INVALID] | end the quotes before it: "a b"{{args.x}}',
+        ':18:9+13 this expression stands in quotes, where its own quotes mean nothing [MODULE_INVALID] | end the quotes before it: "a b"{{args.path}}',
+      ],
+    ],
+    [
+      "S4: a value that another shell would read as code",
+      greeting.replace("[ -f {{args.path}} ]", "sh -ec {{args.path}}"),
+      [
+        ":18:10+13 another shell would read this value as code [MODULE_INVALID] | give it as a word: sh -c 'echo \"$1\"' sh {{args.x}}; an argument that is code has format: shell",
       ],
     ],
     [

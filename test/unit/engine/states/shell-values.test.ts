@@ -1,10 +1,8 @@
 import { expect } from "chai";
 import { join } from "node:path";
-import { commandRun } from "#engine/modules/command-run.ts";
-import { scriptRun } from "#engine/modules/script-run.ts";
+import { registry } from "#engine/modules/registry.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import type { ModuleDefinition } from "#engine/step/define.ts";
 import { draftSteps } from "#engine/states/draft.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { secret } from "#engine/step/secret.ts";
@@ -12,8 +10,6 @@ import { inProject } from "#support/in-project.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
 const ROSTER = "nodes: { n1: { address: h1, vars: { x: vx } } }\n";
-
-const modules = new Map<string, ModuleDefinition>([commandRun, scriptRun].map((module) => [module.name, module]));
 
 /** Makes a step of these lines with this value of `params.x`. */
 function make(step: string, x: unknown): Promise<unknown> {
@@ -27,8 +23,8 @@ function make(step: string, x: unknown): Promise<unknown> {
       node: nodes.get("n1") as NodeEntry,
       nodes,
       run: { id: "r1" },
-      modules: (name) => Promise.resolve(modules.get(name)),
-      moduleNames: [...modules.keys()],
+      modules: async (name) => registry.get(name)?.(),
+      moduleNames: [...registry.keys()],
       readSecret: () => Promise.resolve(secret("a;b")),
     });
   });
@@ -94,5 +90,60 @@ describe("an expression in a text that a shell reads", () => {
   it("is told beside other mistakes, and though another value is not known yet", async () => {
     const late = 'command.run: { cmd: "echo {{params.x}}", cwd: "/{{facts.os.id}}" }';
     expect(await refused(late, "a b")).to.contain("[EXPRESSION_UNQUOTED]");
+  });
+
+  for (const step of [
+    'wait.for: { command: "test -e {{params.x}}" }',
+    'file.managed: { path: /a, content: a, validate: "check --as {{params.x}} %s" }',
+    'file.block: { path: /a, name: a, content: a, validate: "check --as {{params.x}} %s" }',
+    'file.line: { path: /a, line: a, validate: "check --as {{params.x}} %s" }',
+    'cron.managed: { name: a, schedule: "@daily", command: "backup {{params.x}}" }',
+    'timer.managed: { name: a, onCalendar: daily, command: "backup {{params.x}}" }',
+    'timer.managed: { name: a, onCalendar: daily, command: [/bin/sh, -c, "backup {{params.x}}"] }',
+    'logrotate.managed: { name: a, paths: [/a], postrotate: "kill {{params.x}}" }',
+    'command.run: { argv: [sh, -c, "echo {{params.x}}"] }',
+    'command.run: { argv: [/usr/bin/env, bash, -euc, "echo {{params.x}}"] }',
+    'command.run: { argv: [su, nobody, -c, "echo {{params.x}}"] }',
+    'script.run: { text: "echo a", revert: "echo {{params.x}}" }',
+  ])
+    it(`S4: is refused wherever a shell reads it: ${step}`, async () => {
+      expect(await refused(step, "$(id)")).to.contain("write {{shell params.x}}");
+      await make(step, "plain-word");
+    });
+
+  for (const [place, cmd, hint] of [
+    ["in quotes", 'echo "{{shell params.x}}"', 'end the quotes before it: "a b"{{shell params.x}}'],
+    ["in quotes", "echo '{{shell params.x}}'", "end the quotes before it"],
+    ["in a comment", "# {{shell params.x}}\necho", "leave it out"],
+    ["in a here-document", "cat <<END\n{{shell params.x}}\nEND", "print it: printf"],
+    ["in back quotes", "echo `id {{shell params.x}}`", "write $(…) instead of back quotes"],
+    [
+      "in an arithmetic expansion",
+      "echo $((1 + {{shell params.x}}))",
+      "set a variable to it first: n={{shell params.x}}",
+    ],
+  ] as const)
+    it(`S4: is refused where its own quotes mean nothing: ${JSON.stringify(cmd)}`, async () => {
+      for (const key of ["command.run: { cmd:", "wait.for: { command:", 'command.run: { cmd: "true" }, unless:']) {
+        const step = key.endsWith("unless:")
+          ? `unless: ${JSON.stringify(cmd)}\n    command.run: { cmd: "true" }`
+          : `${key} ${JSON.stringify(cmd)} }`;
+        const said = await refused(step, "a\nb");
+        expect(said).to.contain(
+          `this expression stands ${place}, where its own quotes mean nothing [EXPRESSION_UNQUOTED]`,
+        );
+        expect(said).to.contain(hint);
+      }
+    });
+
+  it("S4: is refused where a block leaves quotes open, and told though the value is not known yet", async () => {
+    expect(await refused("command.run: { cmd: 'echo {{#if params.x}}\"{{/if}} {{shell params.x}}' }", "a")).to.contain(
+      "this block opens quotes, or a here-document, that it does not close [EXPRESSION_UNQUOTED]",
+    );
+    expect(await refused("wait.for: { command: \"echo '{{shell facts.os.id}}'\" }", "a")).to.contain("in quotes");
+  });
+
+  it("S4: stays what it is in quotes where it is one plain word", async () => {
+    await make(`command.run: { cmd: 'echo "{{params.x}}" # {{params.x}}' }`, "a-b.c");
   });
 });

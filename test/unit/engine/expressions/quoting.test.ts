@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type Quoting, QuotingScanner } from "#engine/own-modules/quoting.ts";
+import { type Quoting, QuotingScanner } from "#engine/expressions/quoting.ts";
 
 /** What stands where `@` does. */
 const places: readonly (readonly [text: string, state: Quoting])[] = [

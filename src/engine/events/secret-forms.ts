@@ -1,0 +1,168 @@
+/** Shorter ones would mask half of every text and protect nothing. */
+const SHORTEST = 4;
+/** Characters of base64 that the value alone decides: fewer are found anywhere. */
+const SHORTEST_SURE = 6;
+
+type Encode = (text: string) => string;
+
+/** How a secret may turn up: `plain` as it stands there, `wrapped` also with line breaks at any place. */
+export interface SecretForms {
+  readonly plain: readonly string[];
+  readonly wrapped: readonly string[];
+}
+
+/** The forms of a value in which the usual tools print it. Lines of a long one (a PEM key) count on their own. */
+export function formsOf(value: string): SecretForms {
+  const [plain, wrapped] = [new Set<string>(), new Set<string>()];
+  for (const text of withLines(value).filter(({ length }) => length >= SHORTEST)) {
+    // A log in JSON holds what another tool printed.
+    for (const form of encodedForms(text))
+      for (const one of [form, json(form), json(json(form)), inAscii(form), json(inAscii(form))]) plain.add(one);
+    for (const form of inDigits(text)) wrapped.add(form);
+  }
+  return { plain: [...plain.union(wrapped)], wrapped: [...wrapped] };
+}
+
+function withLines(value: string): string[] {
+  const lines = value.includes("\n") ? value.split("\n") : [];
+  return [value, ...lines.filter((line) => line.length >= 16 && !line.startsWith("-----"))];
+}
+
+const json: Encode = (text) => JSON.stringify(text).slice(1, -1);
+const replacing =
+  (pattern: RegExp, encode: Encode): Encode =>
+  (text) =>
+    text.replaceAll(pattern, encode);
+const inTurn =
+  (...encoders: readonly Encode[]): Encode =>
+  (text) =>
+    encoders.reduce((so, encode) => encode(so), text);
+const behind = (sign: string, pattern: RegExp): Encode => replacing(pattern, (char) => sign + char);
+
+/** Bytes in hexadecimal behind a sign: `%c3%bc` of URIs, `=C3=BC` of quoted-printable, `\xc3\xbc` of Python. */
+const inBytes = (pattern: RegExp, sign: string): readonly Encode[] =>
+  [false, true].map((upper) =>
+    replacing(pattern, (char) => {
+      const digits = Buffer.from(char).toString("hex");
+      return (upper ? digits.toUpperCase() : digits).replaceAll(/../g, `${sign}$&`);
+    }),
+  );
+/** `\u00fc` and `\u00FC`. */
+const inUnits = (pattern: RegExp): readonly Encode[] => {
+  const lower = replacing(pattern, (char) =>
+    [...Buffer.from(char, "utf16le").swap16().toString("hex").matchAll(/.{4}/g)].map(([unit]) => `\\u${unit}`).join(""),
+  );
+  return [
+    lower,
+    inTurn(
+      lower,
+      replacing(/\\u[0-9a-f]{4}/g, (unit) => `\\u${unit.slice(2).toUpperCase()}`),
+    ),
+  ];
+};
+const octal: Encode = (char) => [...Buffer.from(char)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+
+const NO_ASCII = /[^\0-\x7f]/gu;
+const CONTROL = /[\0-\x1f\x7f]/g;
+
+/** encodeURIComponent, jq's @uri and Python's quote without and with its `/`, and what encodes all but letters and digits. */
+const uris = [/[^A-Za-z0-9_.!~*'()-]/gu, /[^A-Za-z0-9_.~-]/gu, /[^A-Za-z0-9_.~/-]/gu, /[^A-Za-z0-9]/gu].flatMap(
+  (pattern) => inBytes(pattern, "%"),
+);
+
+const entities = ["&#39;", "&#x27;", "&#039;", "&apos;", "'"].flatMap((apostrophe) =>
+  ["&quot;", "&#34;", '"'].flatMap((quote): Encode[] => {
+    const names = new Map([...'&<>"'].map((char, at) => [char, ["&amp;", "&lt;", "&gt;", quote][at] ?? char]));
+    const named = replacing(/[&<>'"]/g, (char) => names.get(char) ?? apostrophe);
+    const numbered = (pattern: RegExp): Encode => replacing(pattern, (char) => `&#${char.codePointAt(0)};`);
+    return [named, inTurn(named, numbered(NO_ASCII)), inTurn(named, numbered(/[\t\n\r]/g))];
+  }),
+);
+
+const letters = new Map(["\x07a", "\bb", "\tt", "\nn", "\vv", "\ff", "\rr", "\x1bE"].map((pair) => [pair[0], pair[1]]));
+/** `$'…'` of bash. */
+const ansi = inTurn(
+  behind("\\", /[\\']/g),
+  replacing(CONTROL, (char) => (letters.has(char) ? `\\${letters.get(char)}` : octal(char))),
+);
+/** repr of Python, in either quotes. */
+const reprs = [/\\/g, /[\\']/g].map((quotes) =>
+  inTurn(
+    behind("\\", quotes),
+    replacing(CONTROL, (char) => (/[\t\n\r]/.test(char) ? json(char) : `\\x${Buffer.from(char).toString("hex")}`)),
+  ),
+);
+const pythonAscii = replacing(NO_ASCII, (char) => {
+  const code = (char.codePointAt(0) ?? 0).toString(16);
+  return code.length < 3
+    ? `\\x${code}`
+    : code.length < 5
+      ? `\\u${code.padStart(4, "0")}`
+      : `\\U${code.padStart(8, "0")}`;
+});
+
+/** What quotes a word: single and double quotes, doubled ones of SQL, YAML and CSV, bash's printf %q, also in the C locale. */
+const shells: readonly Encode[] = [
+  ...[String.raw`'\''`, `'"'"'`, "''"].map((quote) => replacing(/'/g, () => quote)),
+  replacing(/"/g, () => '""'),
+  ...[/[\\']/g, /[\\"$`]/g, /[\\"$`!]/g, /[^A-Za-z0-9_@%+=:,./-]/gu].map((pattern) => behind("\\", pattern)),
+  behind("\\", /[\s!"$&'()*,;<>?[\\\]^`{|}]|^[#~]|(?<=[:=])~/g),
+  ansi,
+  inTurn(ansi, replacing(NO_ASCII, octal)),
+];
+
+/** JSON as it is, with all but ASCII escaped, with what is special in HTML. */
+const [inAscii, ...jsons] = [NO_ASCII, /[^\0-\x7f]|[<>&]/gu, /[<>&]/g, /[^\0-\x7f]|[<>&'+]/gu].flatMap((pattern) =>
+  inUnits(pattern).map((encode) => inTurn(json, encode)),
+) as [Encode, ...Encode[]];
+
+/** Encodings, each with what they change: most secrets are letters and digits, and kcore may know thousands. */
+const encodings: readonly (readonly [changes: RegExp, encoders: readonly Encode[]])[] = [
+  [
+    /[^A-Za-z0-9]/,
+    [
+      ...uris.flatMap((encode) => [
+        encode,
+        inTurn(
+          encode,
+          replacing(/%20/g, () => "+"),
+        ),
+        inTurn(
+          encode,
+          replacing(/%/g, () => "%25"),
+        ),
+      ]),
+      ...jsons.flatMap((encode) => [encode, inTurn(encode, behind("\\", /\//g))]),
+      inTurn(json, behind("\\", /\//g)),
+      ...inBytes(/[^\t -<>-~]/gu, "="),
+    ],
+  ],
+  [/[&<>'"\t\n\r]|[^\0-\x7f]/, entities],
+  [
+    /[^A-Za-z0-9_@%+=:,./-]/,
+    [
+      ...shells,
+      ...reprs.flatMap((repr) =>
+        [(text: string) => text, pythonAscii, ...inBytes(NO_ASCII, "\\x")].map((encode) => inTurn(repr, encode)),
+      ),
+    ],
+  ],
+];
+
+function encodedForms(text: string): Set<string> {
+  const used = encodings.flatMap(([changes, encoders]) => (changes.test(text) ? encoders : []));
+  return new Set([text, ...used.map((encode) => encode(text.toWellFormed()))]);
+}
+
+/** Hexadecimal, and the characters of base64 that depend on the value alone, for each of the three ways it may lie in a longer text. */
+function inDigits(text: string): string[] {
+  const bytes = Buffer.from(text);
+  const sure = [0, 1, 2].flatMap((lead) => {
+    const encoded = Buffer.concat([Buffer.alloc(lead), bytes])
+      .toString("base64")
+      .replace(/=+$/, "");
+    const form = encoded.slice(Math.ceil((lead * 4) / 3), Math.floor(((lead + bytes.length) * 8) / 6));
+    return form.length >= SHORTEST_SURE ? [form, form.replaceAll("+", "-").replaceAll("/", "_")] : [];
+  });
+  return [...sure, bytes.toString("hex"), bytes.toString("hex").toUpperCase()];
+}
