@@ -65,6 +65,7 @@ type Args = z.output<typeof args>;
 export const kubernetesNode = defineAction({
   name: "kubernetes.node",
   summary: "Keeps labels, annotations and taints of a node; cordons, drains, waits for and deletes it.",
+  bastionNames: ["kubeconfig"],
   args,
   ...runAndPlan(ensure),
 });

@@ -78,6 +78,7 @@ type Args = z.output<typeof args>;
 export const kubernetesObject = defineAction({
   name: "kubernetes.object",
   summary: "Keeps objects of a Kubernetes cluster as given, or absent.",
+  bastionNames: ["kubeconfig", "file", "template"],
   args,
   ...runAndPlan(ensure),
 });

@@ -42,6 +42,7 @@ export const localCommand = defineAction({
   name: "local.command",
   summary: "Runs a command on the bastion.",
   shellTexts: ["command", "unless"],
+  bastionNames: ["command.0", "cwd", "creates"],
   args,
   async run(given, context) {
     if (!given.readOnly && (await isDone(given, context))) return unchanged;

@@ -21,6 +21,7 @@ const args = z.strictObject({
 export const storeExport = defineAction({
   name: "store.export",
   summary: "Exports a path and each one that it needs from the bastion's Nix store; kept in a cache.",
+  bastionNames: ["path"],
   args,
   run: deliver,
   // It only fills the cache, and a plan must name the hash to be able to say that nothing changes.

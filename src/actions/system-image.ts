@@ -30,6 +30,7 @@ const unlocking = ["cryptsetup-initramfs", "dropbear-initramfs"];
 export const systemImage = defineAction({
   name: "system.image",
   summary: "Makes the image of Debian that machines get on their own disks; kept for thirty days.",
+  bastionNames: ["file", "mirror"],
   args,
   run: build,
   // It only fills the cache, and a plan must name the image to be able to say that nothing changes.

@@ -28,6 +28,7 @@ const TcpAddress = z
 export const wait = defineAction({
   name: "wait",
   summary: "Waits for some time, or until a TCP port answers.",
+  bastionNames: ["tcp"],
   args: z
     .strictObject({
       for: Duration.optional().describe("How long: 30s, 5m."),
