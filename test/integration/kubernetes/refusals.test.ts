@@ -96,6 +96,23 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     }
   });
 
+  it("S11: reads no more than a bound of an answer and of a list, and waits for nothing that sends more", async () => {
+    let sent = 0;
+    const pad = "x".repeat(1 << 20);
+    const pod = { metadata: { name: "p", annotations: { pad } } };
+    server.answer = ({ path }) => {
+      if (!path.startsWith("/api/v1/pods")) return { body: node };
+      sent += 1;
+      return { body: { items: Array.from({ length: 6 }, () => pod), metadata: { continue: "more" } } };
+    };
+    const { problems } = await rejectionOf(run({ drained: true }));
+    expect(problems[0]?.message).to.include("a list of more than 100 pages or 32 MiB");
+    expect(sent).to.equal(6);
+    const large = await problemOf({ body: { ...node, pad: pad.repeat(9) } });
+    expect(large).to.include({ code: "KUBERNETES_OVERFLOW" });
+    expect(large?.message).to.include("an answer of more than 8 MiB");
+  });
+
   it("takes answers of another shape for no answer, and ends a list that has no end", async () => {
     for (const body of [
       "null",
@@ -120,8 +137,10 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     ])
       expect(await pods(body), JSON.stringify(body)).to.include({ code: "KUBERNETES_UNREACHABLE" });
     const endless = await pods({ items: [], metadata: { continue: "more" } });
-    expect(endless).to.include({ code: "KUBERNETES_UNREACHABLE" });
+    expect(endless).to.include({ code: "KUBERNETES_OVERFLOW" });
     expect(endless?.message).to.include("a list of more than 100 pages");
+    const crowded = await pods(`{"items":[${"{},".repeat(1_000_000)}{}]}`);
+    expect(crowded?.message).to.include("Too big: expected array to have <=250 items");
     const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
     const given = kubernetesObject.args.parse({ kubeconfig: { content: server.kubeconfig() }, manifest });
     server.answer = () => ({ body: { resources: [{ name: 1 }] } });
