@@ -60,12 +60,12 @@ export class KubeApi {
     const read = { bytes: 0 };
     let token: string | undefined = "";
     for (let pages = 0; pages < PAGES && read.bytes <= LIST_LIMIT; pages++) {
-      const call = {
+      const call: Call = {
         verb: "list",
         query: { ...query, limit: String(PAGE_SIZE), ...(token !== "" && { continue: token }) },
         shape: pageOf(shape, PAGE_SIZE),
-      } as const;
-      const page = await this.#send<Page<Item>>(pathOf(target), call, { target, read });
+      };
+      const page: Page<Item> = await this.#send<Page<Item>>(pathOf(target), call, { target, read });
       for (const item of page.items ?? []) items.push(item);
       token = page.metadata?.continue || undefined;
       if (token === undefined) return items;
