@@ -1,3 +1,5 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { Command } from "commander";
 import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";
@@ -168,6 +170,7 @@ describe("kcore node install", () => {
     { flag: "--insecure", words: ["-k"], effect: /"insecure":true/ },
     { flag: "--ask-password", words: ["--ask-password"], effect: /"askPassword":true/ },
     { flag: "--password-file", words: ["--password-file", "pw"], effect: /"passwordFile":"pw"/ },
+    { flag: "--identity-file", words: ["--identity-file", "~/.ssh/ci"], effect: /"identityFile":"~\/\.ssh\/ci"/ },
     { flag: "--host-key", words: ["--host-key", "SHA256:abc"], effect: /"hostKey":"SHA256:abc"/ },
     { flag: "--grant", words: ["--grant", `SERIAL-sdb:${"0".repeat(16)}`], effect: /"grants":\["SERIAL-sdb:0{16}"\]/ },
     { flag: "--set", words: ["--set", "memory=8G"], effect: /"memory":"8G"/ },
@@ -214,6 +217,24 @@ describe("kcore node install", () => {
 
   it("says that no machine is named", () => {
     expect(problemsIn(() => findMachine(requestFrom({}).node, undefined))[0]).to.contain("no machine is named [USAGE]");
+  });
+
+  it("G7: --identity-file is the key to log in with, of a new machine and of one in the roster", async () => {
+    const project = await makeProject({
+      "roster/a.yaml": "nodes: { c: { address: 192.0.2.13, identityFile: old } }\n",
+    });
+    try {
+      for (const node of ["192.0.2.13:9091", "192.0.2.14:9091"]) {
+        const [plain, own, home] = [undefined, "keys/ci", "~/ci"].map(
+          (file) => findMachine(node, project.path, file).entry.identityFile,
+        );
+        expect(plain).to.equal(node.includes("13") ? join(project.path, "old") : undefined);
+        expect(own).to.equal(join(project.path, "keys/ci"));
+        expect(home).to.equal(join(homedir(), "ci"));
+      }
+    } finally {
+      await project.remove();
+    }
   });
 
   it("--os-installed has an effect: without it the disk gets Debian, and has to be there", () => {
