@@ -11,6 +11,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { openCatalogue, type CatalogueDependencies } from "./catalogue.ts";
 import { checkOrchestration } from "./check-orchestration.ts";
 import { listOrchestrations } from "./load-orchestration.ts";
+import { readNotices } from "./notices.ts";
 
 export interface CheckOptions extends Omit<CatalogueDependencies, "readSecret"> {
   readonly modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>;
@@ -47,6 +48,7 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
   const roster = unasked.length === 0 ? known : undefined;
   // A group or a jump host that is missing may be one of theirs.
   problems.add(...found.list.filter(({ code }) => unasked.length === 0 || !ofOtherFiles.has(code)));
+  problems.attempt(() => readNotices(project, trust));
   const states = statesOf(options);
   const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check" };
 
