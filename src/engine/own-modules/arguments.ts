@@ -53,14 +53,14 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
 
 /** Patterns and references can have a check go on for ever: it ends, and is a problem of what was given. */
 function inTime<Schema extends z.ZodType>(schema: Schema): Schema {
-  const { run } = schema._zod;
+  const run = schema._zod.run.bind(schema._zod);
   schema._zod.run = (payload, context) => {
-    const { value, issues } = payload;
+    const input: unknown = payload.value;
     const checked = withinTime(() => run(payload, context));
     if (checked) return checked.value;
     const message =
       "takes too long to check, or leads back to itself: look at the patterns and references of its schema";
-    return { ...payload, value, issues: [...issues, { code: "custom", input: value, path: [], message }] };
+    return { value: input, issues: [{ code: "custom", input, path: [], message }] };
   };
   return schema;
 }

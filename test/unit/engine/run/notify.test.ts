@@ -37,7 +37,7 @@ describe("O10: notices of a run", () => {
   const run = { run: "r1", command: "kcore state apply web", who: "op@b" };
   const play = async (notices: readonly Notice[], events: readonly RunEventBody[]) => {
     const notifier = new Notifier(notices, { ...run, project: folder.path });
-    return (await Promise.all(events.map((event) => notifier.see(event)))).flatMap((texts) => texts ?? []);
+    return (await Promise.all(events.map(async (event) => notifier.see(event)))).flatMap((texts) => texts ?? []);
   };
 
   it("come at a failure, a change and a question, each to whom they are for", async () => {
