@@ -6,6 +6,7 @@ import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts"
 import type { Trust } from "#engine/project/project.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
+import type { ToldAccess } from "#kubernetes/kubeconfig.ts";
 import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLeaf } from "#pki/foreign-ca.ts";
 import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
 import { makeFolder } from "#pki/make-folder.ts";
@@ -37,6 +38,7 @@ export const kubernetesKubeconfig = defineAction({
   name: "kubernetes.kubeconfig",
   summary: "Keeps a kubeconfig on this machine, with a certificate of a CA that pki.createAuthority made.",
   outputs: ["kubeconfig"],
+  bastionNames: ["file", "server"],
   args: Args,
   async run(args, context) {
     const outputs = { kubeconfig: args.file };
@@ -103,21 +105,33 @@ function textOf(
   { ca, certificate, key }: { readonly ca: string; readonly certificate: string; readonly key: KeyObject },
 ): string {
   const data = (text: string): string => Buffer.from(text).toString("base64");
-  const context = `${user}@${authority}`;
+  return kubeconfigOf({
+    server,
+    cluster: authority,
+    user,
+    ca: data(ca),
+    credentials: {
+      "client-certificate-data": data(certificate),
+      "client-key-data": data(key.export({ type: "pkcs8", format: "pem" }) as string),
+    },
+  });
+}
+
+/** The text of a kubeconfig with one context, USER@CLUSTER. */
+export function kubeconfigOf({
+  server,
+  cluster,
+  user,
+  ca,
+  credentials,
+}: ToldAccess & { readonly server: string; readonly cluster: string; readonly user: string }): string {
+  const context = `${user}@${cluster}`;
   return printYaml({
     apiVersion: "v1",
     kind: "Config",
-    clusters: [{ name: authority, cluster: { server, "certificate-authority-data": data(ca) } }],
-    users: [
-      {
-        name: user,
-        user: {
-          "client-certificate-data": data(certificate),
-          "client-key-data": data(key.export({ type: "pkcs8", format: "pem" }) as string),
-        },
-      },
-    ],
-    contexts: [{ name: context, context: { cluster: authority, user } }],
+    clusters: [{ name: cluster, cluster: { server, "certificate-authority-data": ca } }],
+    users: [{ name: user, user: credentials }],
+    contexts: [{ name: context, context: { cluster, user } }],
     "current-context": context,
   });
 }

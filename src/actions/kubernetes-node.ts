@@ -66,6 +66,7 @@ export const kubernetesNode = defineAction({
   name: "kubernetes.node",
   summary: "Keeps labels, annotations and taints of a node; cordons, drains, waits for and deletes it.",
   outputs: ["exists", "kubeletVersion", "name"],
+  bastionNames: ["kubeconfig"],
   args,
   ...runAndPlan(ensure),
 });

@@ -79,6 +79,7 @@ export const kubernetesObject = defineAction({
   name: "kubernetes.object",
   summary: "Keeps objects of a Kubernetes cluster as given, or absent.",
   outputs: ["objects"],
+  bastionNames: ["kubeconfig", "file", "template"],
   args,
   ...runAndPlan(ensure),
 });

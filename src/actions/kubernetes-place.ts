@@ -2,24 +2,29 @@ import { homedir } from "node:os";
 import { z } from "zod";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import { checkOf } from "#engine/project/project.ts";
+import { Text } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { orAborted } from "#engine/transport/deadline.ts";
 import { KubeApi } from "#kubernetes/api.ts";
-import { openCluster } from "#kubernetes/kubeconfig.ts";
+import { openCluster, type GivenKubeconfig } from "#kubernetes/kubeconfig.ts";
 
 /** Which cluster an action means, and as whom. */
 export const clusterArgs = {
   kubeconfig: z
-    .union([z.string().min(1), z.instanceof(Secret)])
+    .union([
+      z.string().regex(/^(?!\s*\{)[^\n]+$/, "must be a path; a kubeconfig's text stands under content: { content: … }"),
+      z.instanceof(Secret),
+      z.strictObject({ content: Text }),
+    ])
     .describe(
-      "A kubeconfig on the bastion (relative to the project, ~/ is your home), or its text: a secret, or what a stage gave.",
+      "A kubeconfig on the bastion: its path (relative to the project, ~/ is your home). Its text: a secret, or { content: … }.",
     ),
   context: z.string().min(1).optional().describe("A context in it; its current one unless given."),
 };
 
 /** The API of the cluster. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE */
 export async function openApi(
-  { kubeconfig, context }: { readonly kubeconfig: string | Secret; readonly context?: string | undefined },
+  { kubeconfig, context }: { readonly kubeconfig: GivenKubeconfig; readonly context?: string | undefined },
   { project, trust, signal }: ActionContext,
 ): Promise<{ readonly api: KubeApi; readonly namespace: string }> {
   const cluster = await openCluster({

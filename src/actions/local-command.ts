@@ -43,6 +43,7 @@ export const localCommand = defineAction({
   name: "local.command",
   summary: "Runs a command on the bastion.",
   outputs: ["rc", "stderr", "stdout"],
+  bastionNames: ["command.0", "cwd", "creates"],
   args,
   async run(given, context) {
     if (!given.readOnly && (await isDone(given, context))) return unchanged;

@@ -2,6 +2,7 @@ import { lstat, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
+import { keysIn } from "#engine/yaml/plain-yaml.ts";
 import { FileMode, Text } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
@@ -27,11 +28,35 @@ export const localFile = defineAction({
   summary: "Keeps a file on the bastion, in the project.",
   outputs: [],
   args,
+  bastionNames: ["path"],
   run: (given, context) => keep(given, context),
   plan: (given, context) => keep(given, context),
 });
 
-async function keep(
+function keep(given: Args, context: Parameters<typeof keepFile>[1]): Promise<ActionResult> {
+  const { content, path } = given;
+  refusePrograms(content instanceof Secret ? content.reveal() : content, path);
+  return keepFile(given, context);
+}
+
+/** What a kubeconfig's user names on the machine that reads it. */
+const userNames = /^(exec|auth-provider|client-certificate|client-key|token-?file)$/i;
+const usersKey = /^users$/i;
+
+/** A kubeconfig may come from a node; kubectl would start the programs that it names, on this machine (S2). */
+function refusePrograms(text: string, path: string): void {
+  const keys = keysIn(text);
+  const key = keys.find((each) => userNames.test(each));
+  if (key === undefined || !keys.some((each) => usersKey.test(each))) return;
+  throw new KcoreError({
+    code: "KUBECONFIG_INVALID",
+    message: `the content for ${path} is a kubeconfig with “${key}”: it names a program or a file of this machine`,
+    hint: "kubernetes.takeKubeconfig keeps CA and credentials of what a node told; what you wrote yourself lies in the project as a file",
+  });
+}
+
+/** Keeps the file with that content. @throws KcoreError FILE_IN_THE_WAY, FILE_PARENT_UNSAFE, PROJECT_NOT_TRUSTED */
+export async function keepFile(
   { path, content, mode }: Args,
   context: Pick<ActionContext, "project" | "trust" | "dryRun" | "note">,
 ): Promise<ActionResult> {

@@ -11,6 +11,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["cluster.waitReady", async () => (await import("./cluster-wait-ready.ts")).clusterWaitReady],
   ["confirm", async () => (await import("./confirm.ts")).confirm],
   ["kubernetes.kubeconfig", async () => (await import("./kubernetes-kubeconfig.ts")).kubernetesKubeconfig],
+  ["kubernetes.takeKubeconfig", async () => (await import("./kubernetes-take-kubeconfig.ts")).kubernetesTakeKubeconfig],
   ["kubernetes.node", async () => (await import("./kubernetes-node.ts")).kubernetesNode],
   ["kubernetes.object", async () => (await import("./kubernetes-object.ts")).kubernetesObject],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],

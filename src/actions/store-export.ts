@@ -22,6 +22,7 @@ export const storeExport = defineAction({
   name: "store.export",
   summary: "Exports a path and each one that it needs from the bastion's Nix store; kept in a cache.",
   outputs: ["narHash", "source", "storePath"],
+  bastionNames: ["path"],
   args,
   run: deliver,
   // It only fills the cache, and a plan must name the hash to be able to say that nothing changes.

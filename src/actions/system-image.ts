@@ -31,6 +31,7 @@ export const systemImage = defineAction({
   name: "system.image",
   summary: "Makes the image of Debian that machines get on their own disks; kept for thirty days.",
   outputs: ["image"],
+  bastionNames: ["file", "mirror"],
   args,
   run: build,
   // It only fills the cache, and a plan must name the image to be able to say that nothing changes.

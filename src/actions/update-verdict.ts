@@ -21,6 +21,9 @@ export const updateVerdict = defineAction({
     const isGate = failed.every(
       ([, { stage = "", problem }]) => gates.includes(stage) || problem?.code === "UPDATE_GATE_FAILED",
     );
+    // There is nobody to take it back from.
+    if (ended.size > 0 && [...ended.values()].every(({ outcome }) => outcome === "unreachable"))
+      return Promise.resolve({ changed: false, outputs: { goesBack: false } });
     const goesBack = onGateFailure || failed.length === 0 || !isGate;
     warn(
       goesBack

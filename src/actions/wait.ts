@@ -29,6 +29,7 @@ export const wait = defineAction({
   name: "wait",
   summary: "Waits for some time, or until a TCP port answers.",
   outputs: [],
+  bastionNames: ["tcp"],
   args: z
     .strictObject({
       for: Duration.optional().describe("How long: 30s, 5m."),

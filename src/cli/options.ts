@@ -34,6 +34,7 @@ export interface MachineFlags {
   readonly node?: string;
   readonly insecure?: boolean;
   readonly hostKey?: string;
+  readonly identityFile?: string;
   readonly askPassword?: boolean;
   readonly passwordFile?: string;
 }
@@ -43,6 +44,7 @@ export function addMachineOptions(command: Command): Command {
   return command
     .option("--node <host:port>", "the machine itself, by SSH: port 9091 stands for the roster's SSH port, or 22")
     .option("-k, --insecure", "show the host key of a new machine, ask, and pin it; nothing goes unverified")
+    .option("--identity-file <file>", "the private key to log in with: ~/…, or relative to the project")
     .option("--host-key <sha256>", "pin the key of a new machine if it has this fingerprint, without asking")
     .option(
       "--ask-password",

@@ -1,17 +1,23 @@
 import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { z } from "zod";
+import { KcoreError } from "#errors/problem.ts";
 import type { Cluster } from "./kubeconfig.ts";
 import { clip } from "./clip.ts";
 import { pageOf } from "./objects.ts";
-import { Refusal, Status, unreachable } from "./refusals.ts";
+import { overflow, Refusal, Status, unreachable } from "./refusals.ts";
 import { pathOf, type Call, type Target } from "./target.ts";
 
 /** Milliseconds without a byte. */
 const SILENCE = 30_000;
-const REPLY_LIMIT = 64 << 20;
-/** Of a list, 500 objects each. */
+/** Bytes: of one answer, and of all pages of a list; an object has 1.5 MiB at most (etcd's limit of a request). */
+const REPLY_LIMIT = 8 << 20;
+const LIST_LIMIT = 32 << 20;
+/** Of a list, and objects of a page. */
 const PAGES = 100;
+const PAGE_SIZE = 250;
+/** Milliseconds for one answer: a server that sends a byte now and then is never silent. */
+const ANSWER_LIMIT = 120_000;
 
 const methods = { get: "GET", list: "GET", create: "POST", patch: "PATCH", delete: "DELETE" } as const;
 
@@ -27,7 +33,7 @@ export class KubeApi {
 
   /** The answer's object. @throws Refusal, Unreachable; KcoreError KUBECONFIG_… ; the signal's reason when it was stopped */
   async call<Answer>(target: Target, call: Call): Promise<Answer> {
-    return this.#send<Answer>(pathOf(target), call, target);
+    return this.#send<Answer>(pathOf(target), call, { target });
   }
 
   /** A path that is no resource's, such as what the server can do. */
@@ -51,21 +57,28 @@ export class KubeApi {
     { query, shape }: { readonly query: Readonly<Record<string, string>>; readonly shape: z.ZodType },
   ): Promise<readonly Item[]> {
     const items: Item[] = [];
+    const read = { bytes: 0 };
     let token: string | undefined = "";
-    for (let pages = 0; pages < PAGES; pages++) {
-      const page: { items?: Item[] | null; metadata?: { continue?: string } } = await this.call(target, {
+    for (let pages = 0; pages < PAGES && read.bytes <= LIST_LIMIT; pages++) {
+      const call: Call = {
         verb: "list",
-        query: { ...query, limit: "500", ...(token !== "" && { continue: token }) },
-        shape: pageOf(shape),
-      });
-      items.push(...(page.items ?? []));
+        query: { ...query, limit: String(PAGE_SIZE), ...(token !== "" && { continue: token }) },
+        shape: pageOf(shape, PAGE_SIZE),
+      };
+      const page: Page<Item> = await this.#send<Page<Item>>(pathOf(target), call, { target, read });
+      for (const item of page.items ?? []) items.push(item);
       token = page.metadata?.continue || undefined;
       if (token === undefined) return items;
     }
-    throw unreachable(this.cluster.server, new Error(`a list of more than ${PAGES} pages`));
+    throw overflow(this.cluster.server, `a list of more than ${PAGES} pages or ${LIST_LIMIT >> 20} MiB`);
   }
 
-  async #send<Answer>(path: string, call: Call, target?: Target): Promise<Answer> {
+  /** `read`: counts the bytes of answers. */
+  async #send<Answer>(
+    path: string,
+    call: Call,
+    { target, read }: { readonly target?: Target; readonly read?: { bytes: number } } = {},
+  ): Promise<Answer> {
     this.#signal.throwIfAborted();
     const { server } = this.cluster;
     const url = new URL(`${server}${path}${call.query ? `?${new URLSearchParams(call.query).toString()}` : ""}`);
@@ -92,17 +105,29 @@ export class KubeApi {
       resolve,
     );
     asked.once("error", reject).setTimeout(SILENCE, () => asked.destroy(new Error(`silent for ${SILENCE / 1000} s`)));
+    const late = setTimeout(
+      () => asked.destroy(overflow(server, `an answer for more than ${ANSWER_LIMIT / 1000} s`)),
+      ANSWER_LIMIT,
+    );
     asked.end(body);
     try {
       const reply = await promise;
-      const [status = 0, text] = [reply.statusCode, await textOf(reply)];
+      const [status = 0, text] = [reply.statusCode, await textOf(reply, server)];
+      if (read) read.bytes += text.length;
       if (status >= 200 && status < 300) return checked(JSON.parse(text), call.shape) as Answer;
       throw new Refusal(statusOf(status, text), { server, verb: call.verb, target });
     } catch (error) {
       this.#signal.throwIfAborted();
-      throw error instanceof Refusal ? error : unreachable(server, error);
+      throw error instanceof KcoreError ? error : unreachable(server, error);
+    } finally {
+      clearTimeout(late);
     }
   }
+}
+
+interface Page<Item> {
+  readonly items?: readonly Item[] | null;
+  readonly metadata?: { readonly continue?: string };
 }
 
 /** The answer itself: what the shape does not name is kept. */
@@ -112,12 +137,12 @@ function checked(answer: unknown, shape: z.ZodType | undefined): unknown {
   throw new Error(clip(`it says what no API server says: ${[...problem.path, problem.message].join(": ")}`));
 }
 
-async function textOf(reply: IncomingMessage): Promise<string> {
+async function textOf(reply: IncomingMessage, server: string): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of reply as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > REPLY_LIMIT) throw new Error(`an answer of more than ${REPLY_LIMIT >> 20} MiB`);
+    if (size > REPLY_LIMIT) throw overflow(server, `an answer of more than ${REPLY_LIMIT >> 20} MiB`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");

@@ -12,10 +12,12 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { Access } from "./kubeconfig-access.ts";
 import { PathPart } from "./target.ts";
 
+/** A string is a path on the bastion; a secret, or what is under `content`, is the kubeconfig's own text (S6). */
+export type GivenKubeconfig = string | Secret | { readonly content: string | Secret };
+
 /** How a kubeconfig is named by an action. */
 export interface KubeconfigPlace {
-  /** A path, or the kubeconfig's own text. */
-  readonly kubeconfig: string | Secret;
+  readonly kubeconfig: GivenKubeconfig;
   /** The context in it; its current one unless given. */
   readonly context?: string | undefined;
   /** Where relative paths begin. */
@@ -108,15 +110,49 @@ export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
   };
 }
 
-/** A text with several lines, or JSON, is the kubeconfig itself. */
+/** What the kubeconfig that a node told has for its current context. */
+export interface ToldAccess {
+  /** PEM in base64. */
+  readonly ca: string;
+  readonly credentials: Readonly<Record<string, string>>;
+}
+
+const credentialKeys = ["client-certificate-data", "client-key-data", "token", "username", "password"] as const;
+
+/** CA and credentials out of a kubeconfig's text, and nothing else of it. @throws KcoreError KUBECONFIG_INVALID */
+export function readToldAccess(text: string | Secret): ToldAccess {
+  const { node, name } = parseText(text);
+  const config = concealed(() => validate(node, Kubeconfig));
+  maskSecrets(config);
+  const chosen = choose(config, node, undefined, name);
+  refuseForeign(chosen, node);
+  const { cluster, user, userPath, clusterPath } = chosen;
+  const ca = cluster["certificate-authority-data"] ?? "";
+  const credentials = Object.fromEntries(
+    credentialKeys.flatMap((key) => {
+      const value = user?.[key];
+      return typeof value === "string" && value !== "" ? [[key, value]] : [];
+    }),
+  );
+  if (ca === "") throw invalid(`${name} has no certificate-authority-data`, nodeAt(node, clusterPath) ?? node);
+  if (Object.keys(credentials).length === 0)
+    throw invalid(`${name} has no credentials`, nodeAt(node, userPath) ?? node);
+  return { ca, credentials };
+}
+
+function parseText(given: string | Secret): { readonly name: string; readonly node: SourceNode } {
+  const name = "the given kubeconfig";
+  const text = given instanceof Secret ? given.reveal() : given;
+  return { name, node: concealed(() => parseSource(name, text)) };
+}
+
 function readKubeconfig({ kubeconfig, project, home, check }: KubeconfigPlace) {
-  const text = kubeconfig instanceof Secret ? kubeconfig.reveal() : kubeconfig;
-  if (/\n|^\s*\{/.test(text)) {
-    const name = "the given kubeconfig";
-    return { name, folder: project, isText: true, node: concealed(() => parseSource(name, text)) };
+  if (typeof kubeconfig !== "string") {
+    const text = kubeconfig instanceof Secret ? kubeconfig : kubeconfig.content;
+    return { ...parseText(text), folder: project, isText: true };
   }
-  const path = resolve(project, text.startsWith("~/") ? join(home, text.slice(2)) : text);
-  const name = isAbsolute(text) || text.startsWith("~/") ? path : text;
+  const path = resolve(project, kubeconfig.startsWith("~/") ? join(home, kubeconfig.slice(2)) : kubeconfig);
+  const name = isAbsolute(kubeconfig) || kubeconfig.startsWith("~/") ? path : kubeconfig;
   const bytes = readBytes(path, { name, ...(check && { check }) });
   return { name, folder: dirname(path), isText: false, node: concealed(() => parseSource(name, bytes)) };
 }
@@ -186,10 +222,10 @@ function choose(config: Kubeconfig, node: SourceNode, wanted: string | undefined
   };
 }
 
-/** What is given as a text may come from a node: it starts nothing on this machine, and sends no file of it anywhere. */
+/** What is given as a text may come from a node: it starts nothing on this machine, sends no file of it anywhere, and asks nobody between. */
 function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<typeof choose>, node: SourceNode): void {
   const given = [
-    [cluster, clusterPath, clusterFiles],
+    [cluster, clusterPath, [...clusterFiles, "proxy-url"]],
     [user, userPath, ["exec", "auth-provider", ...userFiles]],
   ] as const;
   const problems = given.flatMap(([fields, path, keys]) =>
@@ -197,8 +233,7 @@ function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<type
       .filter((key) => (fields?.[key] ?? undefined) !== undefined)
       .flatMap((key) => {
         const message = `the given kubeconfig has “${key}”, which only one in a file may have`;
-        const hint =
-          "write it into a file on the bastion and name that, or give it with its keys inside (…-data, token)";
+        const hint = "give it with its keys inside (…-data, token); only what you wrote yourself belongs into a file";
         return invalid(message, nodeAt(node, [...path, key]) ?? node, hint).problems.slice();
       }),
   );

@@ -108,12 +108,15 @@ export const PodShape = ObjectShape.extend({
   status: z.looseObject({ phase: Text }).optional(),
 });
 
-/** One page of a list. */
-export function pageOf(item: z.ZodType): z.ZodType {
-  return z.looseObject({
-    items: z.array(item).nullish(),
-    metadata: z.looseObject({ continue: Text }).optional(),
-  });
+/** One page of a list; of one with more objects than were asked for none is looked at. */
+export function pageOf(item: z.ZodType, most: number): z.ZodType {
+  const few = z.looseObject({ items: z.array(z.unknown()).max(most).nullish() });
+  return few.pipe(
+    z.looseObject({
+      items: z.array(item).nullish(),
+      metadata: z.looseObject({ continue: Text }).optional(),
+    }),
+  );
 }
 
 /** One of the resources that a version of a group has. */

@@ -80,6 +80,18 @@ export function unreachable(server: string, error: unknown): KcoreError {
   );
 }
 
+/** More than is read of an answer, whoever sends it: nothing that is waited for. */
+export function overflow(server: string, what: string): KcoreError {
+  return new KcoreError(
+    {
+      code: "KUBERNETES_OVERFLOW",
+      message: `the API server ${server} sends ${what}`,
+      hint: "look what answers there: kcore reads no more of it",
+    },
+    { exitCode: exitCodes.failed },
+  );
+}
+
 function problemOf(said: Status, { server, verb, target }: Asked): Problem {
   const what = target ? namedIn(target) : "the API";
   switch (said.code) {

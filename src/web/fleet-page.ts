@@ -17,10 +17,13 @@ export interface FleetState {
 export function fleetParts(
   { snapshot, link }: FleetState,
   now: number,
+  root: string,
 ): readonly (readonly [id: string, html: string])[] {
   return [
     ["fleet-head", drawHead(snapshot, link).source],
-    ...fleetTables(snapshot, { theme, now }).map((table) => [`fleet-${table.name}`, drawTable(table).source] as const),
+    ...fleetTables(snapshot, { theme, now }).map(
+      (table) => [`fleet-${table.name}`, drawTable(table, root).source] as const,
+    ),
   ];
 }
 
@@ -40,7 +43,7 @@ function drawHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink): Ht
   </div>`;
 }
 
-function drawTable({ name, title, none, headings, rows }: FleetTable): Html {
+function drawTable({ name, title, none, headings, rows }: FleetTable, root: string): Html {
   return html`<section id="fleet-${name}" aria-labelledby="fleet-${name}-title">
     <h2 id="fleet-${name}-title">${title} <small>${rows.length}</small></h2>
     ${
@@ -60,7 +63,7 @@ function drawTable({ name, title, none, headings, rows }: FleetTable): Html {
                       ${cells.map((cell, index) =>
                         index === 1
                           ? html`<th scope="row">
-                              <a href="/fleet/${name}/${encodeURIComponent(key)}">${drawSpans(cell)}</a>
+                              <a href="${root}/fleet/${name}/${encodeURIComponent(key)}">${drawSpans(cell)}</a>
                             </th>`
                           : html`<td>${drawSpans(cell)}</td>`,
                       )}
@@ -74,24 +77,29 @@ function drawTable({ name, title, none, headings, rows }: FleetTable): Html {
 }
 
 /** The fleet's page itself. */
-export function drawFleet(state: FleetState, now: number): Html {
-  return html`<main class="listing">${fleetParts(state, now).map(([, source]) => new Html(source))}</main>`;
+export function drawFleet(state: FleetState, now: number, root: string): Html {
+  return html`<main class="listing">${fleetParts(state, now, root).map(([, source]) => new Html(source))}</main>`;
 }
 
 /** The page of one thing of the fleet; undefined where there is none of this key. */
 export function drawFleetThing(
   { snapshot }: FleetState,
-  { section, key, now }: { readonly section: string; readonly key: string; readonly now: number },
+  {
+    section,
+    key,
+    now,
+    root,
+  }: { readonly section: string; readonly key: string; readonly now: number; readonly root: string },
 ): { readonly title: string; readonly body: Html } | undefined {
   const page = fleetPage(snapshot, section, key, { theme, now, width: 100 });
   if (!page) return undefined;
   const body = html`<main class="listing">
-    <p><a href="/fleet">Fleet</a></p>
+    <p><a href="${root}/fleet">Fleet</a></p>
     <h1>${page.title}</h1>
     <pre class="lines" tabindex="0" aria-label="${page.title}">
 ${page.lines.map((line) => [drawSpans(line), "\n"])}</pre>
     <p><code>${page.command}</code></p>
-    ${section === "nodes" && html`<p><a href="/?node=${encodeURIComponent(page.title)}">Runs on ${page.title}</a></p>`}
+    ${section === "nodes" && html`<p><a href="${root}/?node=${encodeURIComponent(page.title)}">Runs on ${page.title}</a></p>`}
   </main>`;
   return { title: page.title, body };
 }

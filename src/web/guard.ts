@@ -13,32 +13,40 @@ export type Guard = (request: IncomingMessage) => Verdict;
 /** Lets in whoever has the token, and the browser that came with it once. On loopback, where other users of the machine are. */
 export interface TokenGuard {
   readonly token: string;
+  /** A path that no other server is asked for: a browser sends a cookie to all ports of a host, but below its path alone (S9). */
+  readonly root: string;
   readonly guard: (port: number) => Guard;
 }
 
 /**
  * The token stands in the address that is printed. A browser that shows it is given a cookie instead, which no script
- * reads and no other site's page sends along, so that the token stays out of its history. A name that is not loopback's own
+ * reads, no other site's page sends along, and no other port's server gets; so the token stays out of its history. A name that is not loopback's own
  * is refused: another site's name may be made to point here (DNS rebinding).
  */
 export function tokenGuard(): TokenGuard {
-  const [token, session] = [randomBytes(32).toString("base64url"), randomBytes(32).toString("base64url")];
+  const [token, session, place] = [32, 32, 16].map((bytes) => randomBytes(bytes).toString("base64url")) as [
+    string,
+    string,
+    string,
+  ];
+  const root = `/${place}`;
   return {
     token,
+    root,
     guard: (port) => {
       const hosts = new Set(["127.0.0.1", "localhost", "[::1]"].map((host) => `${host}:${port}`));
       // Cookies do not know ports: that of another kcore web is another one.
       const name = `kcore-web-${port}`;
       return ({ headers, url = "" }) => {
         if (!hosts.has(headers.host ?? "")) return out(421, "this server answers to 127.0.0.1 and localhost only");
-        if (isSame(cookieOf(headers.cookie, name), session)) return { kind: "in" };
+        if (url.startsWith(`${root}/`) && isSame(cookieOf(headers.cookie, name), session)) return { kind: "in" };
         const given = addressOf(url)?.searchParams.get("token") ?? bearerOf(headers.authorization);
         if (given === undefined)
           return out(401, "the address that “kcore web” printed has the token that is asked for here");
         if (!isSame(given, token))
           return out(403, "this token is not the one that “kcore web” printed: it has a new one each time it starts");
         if (headers.authorization !== undefined) return { kind: "in" };
-        return { kind: "welcome", cookie: `${name}=${session}; Path=/; HttpOnly; SameSite=Strict` };
+        return { kind: "welcome", cookie: `${name}=${session}; Path=${root}/; HttpOnly; SameSite=Strict` };
       };
     },
   };

@@ -15,6 +15,8 @@ export interface Frame {
   readonly project: string;
   readonly version: string;
   readonly hasFleet: boolean;
+  /** What all addresses begin with: where a browser's cookie goes, and no other port's server knows it. */
+  readonly root: string;
 }
 
 const style = pageStyle(new URL("./web-page.css", import.meta.url));
@@ -31,9 +33,9 @@ export const headers = {
 } as const;
 
 /** A whole page: head with the places to go, the body, and the one script. */
-export function drawPage({ title, body, place, news }: Page, { project, version, hasFleet }: Frame): string {
+export function drawPage({ title, body, place, news }: Page, { project, version, hasFleet, root }: Frame): string {
   const to = (name: "runs" | "fleet", path: string, word: string): Html =>
-    html`<a href="${path}" ${place === name && html` aria-current="page"`}>${word}</a>`;
+    html`<a href="${root + path}" ${place === name && html` aria-current="page"`}>${word}</a>`;
   return html`<!doctype html>
     <html lang="en">
       <head>

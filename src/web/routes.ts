@@ -55,7 +55,10 @@ export class Routes {
     this.#frame = frame;
     this.#runs = new Keeper(sources.openRun, linger);
     this.#lists = new Keeper((query) => Promise.resolve(this.#list(query)), 0);
-    this.#fleet = new Keeper(async () => watchFleet(await (sources.openFleet as () => Promise<FleetFeed>)()), linger);
+    this.#fleet = new Keeper(
+      async () => watchFleet(await (sources.openFleet as () => Promise<FleetFeed>)(), frame.root),
+      linger,
+    );
   }
 
   close(): void {
@@ -76,24 +79,29 @@ export class Routes {
       const why = isKnown
         ? error.problems.map(({ message, code }) => `${message} [${code}]`).join("; ")
         : String(error);
-      this.refuse(response, isUnknown ? 404 : 500, why);
+      this.#refuse(response, isUnknown ? 404 : 500, why);
     }
   }
 
+  /** Before it is known who asks: the answer names no address. */
   refuse(response: ServerResponse, status: number, why: string): void {
+    send(response, drawRefusal(why, { ...this.#frame, root: "" }), { status });
+  }
+
+  #refuse(response: ServerResponse, status: number, why: string): void {
     send(response, drawRefusal(why, this.#frame), { status });
   }
 
   async #answer(url: URL, response: ServerResponse, known: string): Promise<void> {
     const words = wordsOf(url.pathname);
-    if (!words) return this.refuse(response, 400, `this is no address: ${url.pathname}`);
+    if (!words) return this.#refuse(response, 400, `this is no address: ${url.pathname}`);
     const [place = "", id = "", ...rest] = words;
     if (place === "" && url.pathname === "/") return this.#showRuns(url.searchParams, response);
     if (place === "news" && id === "")
       return this.#stream(this.#lists, url.searchParams.toString(), { response, known });
     if (place === "runs" && id !== "") return this.#answerRun(id, rest, { url, response, known });
     if (place === "fleet" && this.#sources.openFleet) return this.#answerFleet([id, ...rest], { response, known });
-    this.refuse(response, 404, `there is nothing at ${url.pathname}`);
+    this.#refuse(response, 404, `there is nothing at ${url.pathname}`);
   }
 
   // ---- the list of runs ---------------------------------------------------------------------------------------------
@@ -101,15 +109,17 @@ export class Routes {
   async #showRuns(words: URLSearchParams, response: ServerResponse): Promise<void> {
     const query = queryOf(words);
     const runs = await this.#sources.listRuns(query);
-    const body = drawRunsPage({ runs, query, states: this.#sources.runStates });
+    const body = drawRunsPage({ runs, query, states: this.#sources.runStates, root: this.#frame.root });
     // Older pages do not change; the newest one is told what comes.
-    const news = query.before === undefined && { path: `/news?${words.toString()}`, version: "" };
+    const news = query.before === undefined && { path: `${this.#frame.root}/news?${words.toString()}`, version: "" };
     this.#send(response, { title: "Runs", body, place: "runs", ...(news && { news }) });
   }
 
   #list(words: string): Watched {
     const query = queryOf(new URLSearchParams(words));
-    return new Watched(async () => [["runs", drawRuns(await this.#sources.listRuns(query), query).source]], paces.list);
+    const { root } = this.#frame;
+    const draw = async (): Promise<string> => drawRuns(await this.#sources.listRuns(query), query, root).source;
+    return new Watched(async () => [["runs", await draw()]], paces.list);
   }
 
   // ---- a run --------------------------------------------------------------------------------------------------------
@@ -124,7 +134,7 @@ export class Routes {
     const { value: feed, done } = await this.#runs.use(id);
     try {
       const { model, parts } = feed;
-      const base = `/runs/${id}`;
+      const base = `${this.#frame.root}/runs/${id}`;
       if (what === undefined) {
         const { body, version } = feed.page(base);
         const news = { path: `${base}/news`, version };
@@ -138,7 +148,7 @@ export class Routes {
         );
       const [row = "", bars] = rest;
       const found = what !== "rows" ? undefined : bars === "bars" ? parts.bars(model, row) : parts.drawBody(model, row);
-      if (found === undefined) return this.refuse(response, 404, `there is nothing at ${url.pathname}`);
+      if (found === undefined) return this.#refuse(response, 404, `there is nothing at ${url.pathname}`);
       if ("source" in found) send(response, found.source);
       else sendJson(response, found);
     } finally {
@@ -154,16 +164,17 @@ export class Routes {
   ): Promise<void> {
     if (section === "news") return this.#stream(this.#fleet, "", { response, known });
     const { value: fleet, done } = await this.#fleet.use("");
+    const { root } = this.#frame;
     try {
       const now = Date.now();
       const state = fleet.feed.state();
       if (section === "") {
         await fleet.look();
-        const news = { path: "/fleet/news", version: fleet.board.version };
-        return this.#send(response, { title: "Fleet", body: drawFleet(state, now), place: "fleet", news });
+        const news = { path: `${root}/fleet/news`, version: fleet.board.version };
+        return this.#send(response, { title: "Fleet", body: drawFleet(state, now, root), place: "fleet", news });
       }
-      const thing = drawFleetThing(state, { section, key, now });
-      if (!thing) return this.refuse(response, 404, `the cluster knows no “${key}” among its ${section}`);
+      const thing = drawFleetThing(state, { section, key, now, root });
+      if (!thing) return this.#refuse(response, 404, `the cluster knows no “${key}” among its ${section}`);
       this.#send(response, { ...thing, place: "fleet" });
     } finally {
       done();
@@ -191,8 +202,8 @@ interface WatchedFleet extends Pick<Watched, "board" | "look"> {
   close(): void;
 }
 
-function watchFleet(feed: FleetFeed): WatchedFleet {
-  const watched = new Watched(() => fleetParts(feed.state(), Date.now()), paces.fleet);
+function watchFleet(feed: FleetFeed, root: string): WatchedFleet {
+  const watched = new Watched(() => fleetParts(feed.state(), Date.now(), root), paces.fleet);
   feed.onNews(() => void watched.look());
   return {
     feed,

@@ -41,13 +41,15 @@ export interface RunsPage {
   readonly runs: readonly ListedRun[];
   readonly query: RunsQuery;
   readonly states: readonly string[];
+  /** What all addresses begin with. */
+  readonly root: string;
 }
 
 /** The list of runs, with what it can be narrowed to. */
-export function drawRunsPage({ runs, query, states }: RunsPage): Html {
+export function drawRunsPage({ runs, query, states, root }: RunsPage): Html {
   return html`<main class="listing">
     <h1>Runs</h1>
-    <form class="controls" method="get" action="/" role="search">
+    <form class="controls" method="get" action="${root}/" role="search">
       <label class="find"
         >On node <input type="search" name="node" value="${query.node ?? ""}" autocomplete="off" spellcheck="false"
       /></label>
@@ -60,16 +62,16 @@ export function drawRunsPage({ runs, query, states }: RunsPage): Html {
       >
       <button type="submit">Show</button>
     </form>
-    ${drawRuns(runs, query)}
+    ${drawRuns(runs, query, root)}
   </main>`;
 }
 
 /** The part of it that changes. */
-export function drawRuns(runs: readonly ListedRun[], query: RunsQuery): Html {
+export function drawRuns(runs: readonly ListedRun[], query: RunsQuery, root: string): Html {
   const last = runs.at(-1);
-  const older = runs.length === query.limit && last ? linkTo({ ...query, before: last.id }) : undefined;
+  const older = runs.length === query.limit && last ? root + linkTo({ ...query, before: last.id }) : undefined;
   return html`<div id="runs">
-    ${runs.length === 0 ? html`<p class="gone">${noneOf(query)}</p>` : drawTable(runs)}
+    ${runs.length === 0 ? html`<p class="gone">${noneOf(query)}</p>` : drawTable(runs, root)}
     ${older !== undefined && html`<p><a href="${older}" rel="next">Older runs</a></p>`}
   </div>`;
 }
@@ -86,7 +88,7 @@ function linkTo({ state, node, before }: RunsQuery): string {
   return `/?${words.toString()}`;
 }
 
-function drawTable(runs: readonly ListedRun[]): Html {
+function drawTable(runs: readonly ListedRun[], root: string): Html {
   return html`<table>
     <caption class="hidden">
       Runs, the newest first
@@ -102,17 +104,17 @@ function drawTable(runs: readonly ListedRun[]): Html {
       </tr>
     </thead>
     <tbody>
-      ${runs.map(drawRow)}
+      ${runs.map((run) => drawRow(run, root))}
     </tbody>
   </table>`;
 }
 
-function drawRow({ id, state, created, milliseconds, who, command, dryRun, nodes }: ListedRun): Html {
+function drawRow({ id, state, created, milliseconds, who, command, dryRun, nodes }: ListedRun, root: string): Html {
   const [mark, look] = looks[state] ?? ["?", "unknown"];
   return html`<tr>
     <td class="badge ${look}"><span aria-hidden="true">${mark}</span> ${state}</td>
     <th scope="row">
-      <a href="/runs/${id}">${command.replace(/^kcore /, "")}</a>
+      <a href="${root}/runs/${id}">${command.replace(/^kcore /, "")}</a>
       <small>${id}${dryRun && ", dry run"}</small>
     </th>
     <td>${moment(created)}</td>

@@ -46,7 +46,7 @@ export async function serveWeb({ host, port, tls, guard, sources, frame }: WebOp
   let mayCome: Guard | undefined;
   const onRequest: RequestListener = (request, response) => {
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    if (mayCome) receive(request, response, { mayCome, routes });
+    if (mayCome) receive(request, response, { mayCome, routes, root: frame.root });
     else response.destroy();
   };
   const limits = { headersTimeout: 10_000, requestTimeout: 30_000, maxHeaderSize: 16 * 1024 };
@@ -87,7 +87,7 @@ export async function serveWeb({ host, port, tls, guard, sources, frame }: WebOp
 function receive(
   request: IncomingMessage,
   response: ServerResponse,
-  { mayCome, routes }: { readonly mayCome: Guard; readonly routes: Routes },
+  { mayCome, routes, root }: { readonly mayCome: Guard; readonly routes: Routes; readonly root: string },
 ): void {
   const { method = "", url = "/" } = request;
   if (method !== "GET" && method !== "HEAD") {
@@ -98,7 +98,8 @@ function receive(
   if (verdict.kind === "out") return routes.refuse(response, verdict.status, verdict.why);
   const asked = addressOf(url);
   if (!asked) return routes.refuse(response, 400, "this is no address");
-  if (verdict.kind === "welcome") return welcome(response, asked, verdict.cookie);
+  if (root !== "" && asked.pathname.startsWith(`${root}/`)) asked.pathname = asked.pathname.slice(root.length);
+  if (verdict.kind === "welcome") return welcome(response, asked, { cookie: verdict.cookie, root });
   const last = request.headers["last-event-id"];
   void routes.answer(asked, response, typeof last === "string" ? last : undefined);
 }
@@ -107,9 +108,13 @@ function receive(
  * Sends the browser to the same page without the token. Not by a redirection: a browser that came from another site's page
  * would not send a strict cookie along with that (RFC 6265bis, 5.2).
  */
-function welcome(response: ServerResponse, asked: URL, cookie: string): void {
+function welcome(
+  response: ServerResponse,
+  asked: URL,
+  { cookie, root }: { readonly cookie: string; readonly root: string },
+): void {
   asked.searchParams.delete("token");
-  const to = `${asked.pathname}${asked.search}`.replace(/^\/+/, "/");
+  const to = `${root}${asked.pathname}${asked.search}`.replace(/^\/+/, "/");
   response.writeHead(200, { "content-type": "text/html; charset=utf-8", "set-cookie": cookie });
   response.end(
     html`<!doctype html>

@@ -14,6 +14,8 @@ export function streamBoard(response: ServerResponse, board: Board, from: string
   let version = from;
   let stuck: NodeJS.Timeout | undefined;
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
+  // Of a HEAD nothing more would ever be sent.
+  if (response.req.method === "HEAD") return void response.end();
   // At once, even where there is no news: the page shows that it is live.
   response.write("retry: 1000\n\n: hello\n\n");
   const tell = (): void => {

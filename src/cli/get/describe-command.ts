@@ -88,7 +88,8 @@ function mainLines(node: NodeDetail, now: number): Lines {
     ["CPU", node.cpu > 0 ? `${node.cpu} cores` : ""],
     ["Memory", node.memory > 0 ? memoryOf(node) : ""],
     ["Load", usage?.load?.toFixed(2)],
-    ["VXLAN", node.net?.disableVxlan === undefined ? "" : node.net.disableVxlan ? "disabled" : "enabled"],
+    // kcore makes no overlay: what can be told is that none is wanted.
+    ["VXLAN", node.net?.disableVxlan === true ? "not wanted" : ""],
     ["Storage", storageOf(node)],
     [
       "Name used twice",

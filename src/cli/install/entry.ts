@@ -37,6 +37,7 @@ export function planEntry(
   if (isInRoster) refuseMoved(entry, plan, devices);
   const fields = {
     ...(plan.nodeId === undefined ? {} : { id: plan.nodeId }),
+    ...(plan.identityFile === undefined ? {} : { identityFile: plan.identityFile }),
     dc: plan.dc,
     roles: plan.roles,
     hostKeys: [`${key.type} ${key.key}`],

@@ -1,5 +1,5 @@
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { addNode } from "#engine/roster/edit.ts";
 import { rosterFileNames } from "#engine/roster/roster-files.ts";
@@ -35,7 +35,7 @@ export interface Machine {
  * Finds out what machine `--node HOST[:PORT]` means. A port 9091, the agent's, stands for the SSH port of the roster, or
  * 22; another port is taken as the SSH port. @throws KcoreError USAGE, and what is wrong in the roster
  */
-export function findMachine(node: string | undefined, projectFlag: string | undefined): Machine {
+export function findMachine(node: string | undefined, projectFlag: string | undefined, identityFile?: string): Machine {
   if (node === undefined || node === "")
     throw new KcoreError({ code: "USAGE", message: "no machine is named", hint: "--node HOST:9091" });
   const { host, port } = parseEndpoint(node, agentPort);
@@ -44,7 +44,9 @@ export function findMachine(node: string | undefined, projectFlag: string | unde
   const known = [...roster.nodes.values()].find(
     ({ name, address, port: own }) => [name, address].includes(host) && (port === agentPort || port === own),
   );
-  const entry = known ?? draftEntry(project, host, port, roster);
+  const key =
+    identityFile === undefined ? {} : { identityFile: resolve(project, identityFile.replace(/^~(?=\/)/, homedir())) };
+  const entry = { ...(known ?? draftEntry(project, host, port, roster)), ...key };
   const isInRoster = known !== undefined;
   return { project, host, roster, entry, isInRoster, note: noteOf(entry, port, isInRoster) };
 }

@@ -26,7 +26,7 @@ export type InstallFlags = RunFlags &
 export async function installNode(request: InstallRequest, flags: InstallFlags): Promise<number> {
   const plan = planInstall(request);
   const run = runOf(flags);
-  const machine = findMachine(request.node, flags.project);
+  const machine = findMachine(request.node, flags.project, request.identityFile);
   process.stderr.write(`${machine.note}\n`);
   checkInstaller(plan, machine.project);
   const found = await lookAt(machine, plan, request, flags);

@@ -26,6 +26,7 @@ export interface InstallPlan {
   readonly dataDisks: readonly string[];
   readonly hostname?: string;
   readonly nodeId?: string;
+  readonly identityFile?: string;
 }
 
 /** The variables of a roster entry that the shipped states read. */
@@ -94,7 +95,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
     isOsNamed: request.os !== undefined,
     osDisk,
     dataDisks,
-    ...defined({ hostname: request.hostname, nodeId: request.nodeId }),
+    ...defined({ hostname: request.hostname, nodeId: request.nodeId, identityFile: request.identityFile }),
   };
 }
 

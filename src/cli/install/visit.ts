@@ -9,7 +9,7 @@ export function visitMachine<Result>(
   flags: MachineFlags & { readonly project?: string },
   look: (host: Host) => Promise<Result>,
 ): Promise<Result> {
-  const machine = findMachine(flags.node, flags.project);
+  const machine = findMachine(flags.node, flags.project, flags.identityFile);
   process.stderr.write(`${machine.note}\n`);
   return withTransport(async (transport) => {
     const pinned = await verifyHostKey(machine, transport, flags);

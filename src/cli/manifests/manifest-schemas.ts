@@ -55,6 +55,7 @@ export const NodeInstallSchema = z.strictObject({
       nodeId: Text.optional().describe("Its id, a UUID; else a new one."),
       disableVxlan: z.boolean().default(false).describe("No VXLAN overlay on this node."),
       insecure: z.boolean().default(true).describe("Show the host key of a new machine, ask, and pin it."),
+      identityFile: Text.optional().describe("The private key to log in with: ~/…, or relative to the project."),
       hostKey: Text.optional().describe("Pin the host key if it has this fingerprint, without asking."),
     })
     .describe("As the flags of kcore node install say it."),

@@ -1,4 +1,4 @@
-import { closeSync } from "node:fs";
+import { closeSync, existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,8 @@ import { knownSecrets, secret } from "#engine/step/secret.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/execute.ts";
 import { conductRun, type RunStage } from "#engine/run/conduct-run.ts";
 import { openTables, tablesFolder } from "#engine/tables/saved-tables.ts";
-import { changeHeader, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
+import type { Notifier } from "#engine/run/notify.ts";
+import { changeHeader, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import type { Fetch } from "#engine/step/remote.ts";
@@ -44,6 +45,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
     header,
     onListening: () => isSpare && closeSync(TELLS),
     secrets: knownSecrets,
+    notifier: () => notifierOf(header, project),
     perform: async (stage) => {
       const { passphrase } = await handed;
       const { revision, dirty } = await state;
@@ -57,6 +59,18 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
       });
     },
   });
+}
+
+/** What changes nothing by itself tells nobody: dry runs, and looks at nodes. */
+async function notifierOf({ id, who, request }: RunHeader, project: string): Promise<Notifier | undefined> {
+  if (request.dryRun || ["ping", "facts", "exec"].includes(request.what.kind)) return undefined;
+  if (!existsSync(join(project, "notify.yaml"))) return undefined;
+  const [{ readNotices }, { Notifier }] = await Promise.all([
+    import("#engine/orchestrate/notices.ts"),
+    import("#engine/run/notify.ts"),
+  ]);
+  const notices = readNotices(project, trustOfProcess(process.env));
+  return notices.length === 0 ? undefined : new Notifier(notices, { project, run: id, command: request.command, who });
 }
 
 /** Few runs fetch anything: what asks by HTTP is loaded for those. */

@@ -21,7 +21,7 @@ import { findProject } from "../project/find-project.ts";
 import { editRosterFile, namedFile, onlyFile } from "./edit-roster-file.ts";
 import { trustCommand } from "./trust-command.ts";
 import { importCommand } from "./import-command.ts";
-import { ownRoster, rosterIfAny } from "./own-roster.ts";
+import { entryWith, ownRoster, rosterIfAny } from "./own-roster.ts";
 import { printRows } from "../terminal/format-result.ts";
 
 interface ListFlags extends CommonFlags, FactFlags {
@@ -145,10 +145,17 @@ function check({ project }: CommonFlags): void {
     ({ hostKeys, transport }) => transport !== "local" && hostKeys.length === 0,
   );
   process.stdout.write(`${roster.nodes.size} nodes in ${roster.files.map(sourceOf).join(", ")}: in order\n`);
+  const roleless = [...roster.nodes.values()].filter(({ roles }) => roles.length === 0).map(({ name }) => name);
+  if (roleless.length > 0) process.stdout.write(`${noRole(roleless)}\n`);
   if (unpinned.length > 0) {
     const names = unpinned.map(({ name }) => name);
     process.stdout.write(`no host key is pinned for ${names.join(", ")}: kcore roster trust ${names[0] ?? ""}\n`);
   }
+}
+
+/** No mistake: a project may have none. But no `role:…` takes such a node. */
+function noRole(names: readonly string[]): string {
+  return `no role: ${names.join(", ")}; where a stage is for role:controller or role:worker, write roles: [worker] into the entry or a group of it`;
 }
 
 async function add(name: string, given: string | undefined, flags: AddFlags): Promise<void> {
@@ -163,10 +170,11 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
   const file = flags.file === undefined ? onlyFile(root) : namedFile(flags.file);
   // What is wrong already is told at its place, and not mixed with what the new node would bring.
   rosterIfAny(root);
+  let added: NodeEntry | undefined;
   await editRosterFile(root, file, (before) => {
     const text = addNode(before, name, fieldsOf(address, flags));
     try {
-      ownRoster(root, { instead: { file, text } });
+      added = entryWith(root, { file, text }, name);
     } catch (error) {
       if (error instanceof KcoreError) throw notAdded(error, file);
       throw error;
@@ -174,6 +182,7 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
     return text;
   });
   process.stdout.write(`added ${name} to ${file}\n`);
+  if (added?.roles.length === 0) process.stdout.write(`${noRole([name])}\n`);
   process.stdout.write(`next: kcore roster trust ${name}\n`);
 }
 

@@ -16,7 +16,7 @@ import { caPassphrase } from "../cluster/ca-passphrase.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { operatorGuard, type ToldKeys } from "./operator-guard.ts";
 
-type Common = Pick<WebOptions, "sources" | "frame" | "host" | "port">;
+type Common = Pick<WebOptions, "sources" | "host" | "port"> & { readonly frame: Omit<WebOptions["frame"], "root"> };
 
 export interface OpenWeb {
   readonly server: WebServer;
@@ -28,9 +28,10 @@ export interface OpenWeb {
 /** For this machine alone: whoever has the token. `isGiven`: no other port will do. @throws KcoreError WEB_PORT_TAKEN */
 export async function openHere({
   isGiven = false,
-  ...common
+  ...given
 }: Common & { readonly isGiven?: boolean }): Promise<OpenWeb> {
-  const { token, guard } = tokenGuard();
+  const { token, root, guard } = tokenGuard();
+  const common = { ...given, frame: { ...given.frame, root } };
   const server = await serveWeb({ ...common, guard }).catch((error: unknown) => {
     const isTaken = error instanceof KcoreError && error.problems.some(({ code }) => code === "WEB_PORT_TAKEN");
     if (!isTaken || isGiven) throw error;
@@ -78,7 +79,14 @@ export async function openWide(options: WideOptions, cluster: Cluster | undefine
     told: () => told,
   });
   const tls = { ca, ...(await certificateFor(options, cluster.folder)) };
-  const server = await serveWeb({ host, port: options.port, tls, guard: () => guard, sources, frame });
+  const server = await serveWeb({
+    host,
+    port: options.port,
+    tls,
+    guard: () => guard,
+    sources,
+    frame: { ...frame, root: "" },
+  });
   const [name = host] = names;
   return {
     server,

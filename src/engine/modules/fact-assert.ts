@@ -13,7 +13,8 @@ import { sh, shLines } from "../step/sh.ts";
  *     - freeSpace: { path: /var/lib, min: 10G }
  *     - portFree: { port: 9090, unlessUnit: kcore-controller }
  * ```
- * Every check is made and every problem is shown, each with what was found; one problem fails the step. Changes nothing.
+ * Every check is made and every problem is shown, each with what was found; one problem fails the step. When all hold, they are named.
+ * Changes nothing.
  */
 export const factAssert = defineModule({
   name: "fact.assert",
@@ -26,14 +27,16 @@ export const factAssert = defineModule({
       reach: { changes: [], restsOn: [{ is: "system" }] },
       want: Object.fromEntries([...checks.keys()].map((name) => [name, "ok"])),
       // Each check in a subshell of its own: none can stop or disturb another.
-      probe: sh`problem() { fact "$check" "$1"; exit 0; }
+      probe: sh`problem() { fact "$check" "$1"; exit 3; }
+bad=
 ${shLines(
   [...checks.values()].map(
     ({ name, test }) => sh`(check=${name}
 ${test}
-fact "$check" ok) || fact ${name} "cannot tell: the check itself failed"`,
+fact "$check" ok) || { [ $? = 3 ] || fact ${name} "cannot tell: the check itself failed"; bad=1; }`,
   ),
-)}`,
+)}
+[ -n "$bad" ] || note ${`in order: ${[...checks.keys()].join(", ")}`}`,
       timeout: 120,
     };
   },

@@ -69,6 +69,8 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
   readonly args: Schema;
   /** The names that it may give; `kcore check` tells a path to any other. */
   readonly outputs?: readonly string[];
+  /** Arguments that name a file, a program or a host for the bastion: what a node told cannot be in them (S2). `command.0`: the first of a list. */
+  readonly bastionNames?: readonly string[];
   /** What later stages find when it is left out (`--skip-health`); without it they cannot rest on it. */
   readonly leftOut?: Outputs;
   /** Does it. Must be repeatable: a resumed run calls it again. @throws KcoreError */

@@ -10,7 +10,7 @@ import { templateOfScalar, wholeExpression } from "#engine/expressions/expressio
 import { referencesOf } from "#engine/expressions/references.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
-import type { SourceMap, SourceNode, SourceScalar } from "#engine/yaml/node.ts";
+import { nodeAt, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
@@ -18,7 +18,7 @@ import { defined } from "#optional/defined.ts";
 import type { Action } from "./action.ts";
 import type { Pace, PlannedStage, StageScope, StageTask } from "./plan.ts";
 import { shareOf } from "./plan.ts";
-import { restsOf } from "./check-references.ts";
+import { othersOf, restsOf } from "./check-references.ts";
 import { bindApply } from "./bind-apply.ts";
 import type { BindContext } from "./bind-context.ts";
 import type { RunSource, StageSource } from "./stage-source.ts";
@@ -97,10 +97,13 @@ export async function bindStage(
   const { problems, scope } = context;
   const { work, when, at } = source;
   const rests = problems.attempt(() => restsOf(source)) ?? new Set<string>();
+  const others =
+    (instance.nodes && problems.attempt(() => othersOf(source, context.roster.nodes))) ?? new Map<string, never>();
+  const see = (late: StageScope): StageScope => withOthers(late, others);
   const task =
     work.kind === "apply"
-      ? bindApply(work, instance.id, context, (late) => scopeWith(scope, late))
-      : await bindRun(work, context);
+      ? bindApply(work, instance.id, context, (late) => scopeWith(scope, see(late)))
+      : await bindRun(work, context, see);
   const conditions = [...context.conditions, ...(when ? [{ node: when, scope }] : [])];
   const timeout = attemptKnown(problems, () => readKey(source.node, "timeout", Duration, scope));
   const onFailure = await bindOnFailure(source, instance, { ...context, conditions: [] });
@@ -113,9 +116,10 @@ export async function bindStage(
     ...defined({ timeout, skip }),
     ...(source.reconnect && { reconnect: true }),
     rests,
+    ...(others.size > 0 && { others }),
     ...(conditions.length > 0 && {
       when: (late: StageScope) =>
-        conditions.every(({ node, scope: seen }) => evaluateBoolean(node, scopeWith(seen, late))),
+        conditions.every(({ node, scope: seen }) => evaluateBoolean(node, scopeWith(seen, see(late)))),
     }),
     task,
     onFailure,
@@ -163,12 +167,29 @@ function instanceId(id: string, owner: string): string {
   return `${id}${/@\d+$/.exec(owner)?.[0] ?? ""}`;
 }
 
+/** What stages gave on other nodes stands beside what they gave on the stage's own, which has the names before nodes. */
+function withOthers(late: StageScope, others: NonNullable<PlannedStage["others"]>): StageScope {
+  if (others.size === 0) return late;
+  const stages = { ...late.stages };
+  for (const [name, whose] of others) {
+    const own = stages[name];
+    const given = [...whose].filter(Boolean).map((node) => [node, late.on?.(name, node)] as const);
+    if (!(own instanceof Unknown)) stages[name] = { ...Object.fromEntries(given), ...(own as object) };
+    else if (!whose.has("")) stages[name] = Object.fromEntries(given);
+  }
+  return { ...late, stages };
+}
+
 /** The scope of a stage's late expressions: with its node, and what stages gave. */
 function scopeWith(scope: Scope, { node, stages }: StageScope): Scope {
   return { ...scope, ...defined({ node, vars: node?.vars }), stages };
 }
 
-async function bindRun({ action: name, at, args }: RunSource, context: BindContext): Promise<StageTask | undefined> {
+async function bindRun(
+  { action: name, at, args }: RunSource,
+  context: BindContext,
+  see: (late: StageScope) => StageScope,
+): Promise<StageTask | undefined> {
   const { catalogue, problems, scope } = context;
   const action = await catalogue.action(name);
   if (action === undefined) {
@@ -185,7 +206,8 @@ async function bindRun({ action: name, at, args }: RunSource, context: BindConte
     kind: "action",
     action,
     args: (late) => {
-      const known = scopeWith(scope, late);
+      refuseTold(args, action.bastionNames ?? [], late);
+      const known = scopeWith(scope, see(late));
       const value = evaluate(args, known);
       needOpen(value);
       for (const text of texts) refuseSyntax(text, known);
@@ -205,6 +227,24 @@ function refuseAnswer(text: SourceScalar, scope: Scope): void {
     at: text.at,
     hint: "write the command, with {{shell …}} for what it is given; eval {{shell …}} runs it as it is",
   });
+}
+
+/** What a node told names no file, program or host for the bastion (S2). @throws KcoreError STAGE_INVALID */
+function refuseTold(args: SourceMap, names: readonly string[], { told }: StageScope): void {
+  for (const name of names) {
+    const value = nodeAt(args, name.split("."));
+    if (value?.kind !== "scalar") continue;
+    // Whoever takes all of `stages` takes what nodes told, too.
+    const { paths } = referencesOf(value);
+    const found = paths.find(([root, stage]) => root === "stages" && (stage === undefined || told?.has(stage)));
+    if (found === undefined) continue;
+    throw new KcoreError({
+      code: "STAGE_INVALID",
+      message: `“${name}” names a file, a program or a host for the bastion: it cannot rest on what a node told (“${found.slice(0, 2).join(".")}”)`,
+      at: value.at,
+      hint: "write it out, or take it from params, node, nodes or vars; a content may be what a node told",
+    });
+  }
 }
 
 /** What is looked at of zod's definition of an object (zod 4, `schema.def`). */

@@ -45,12 +45,12 @@ type Ground = OrchestrationGround & { readonly roster: Roster };
 async function checkStages(orchestration: Orchestration, ground: Ground, problems: Problems): Promise<void> {
   const stages = await stagesFor(orchestration, ground, ground.on ?? "*", problems);
   const isOpen = ground.on === undefined ? await openStages(orchestration, ground, stages) : () => false;
-  const outputs = new StageOutputs(registeredNames(stages));
+  const outputs = new StageOutputs(registeredNames(stages), []);
   for (const stage of stages) {
     const found: (readonly Problem[])[] = [];
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : ground.roster.nodes.get(name);
-      const scope = { ...(node && { node }), stages: outputs.scope(name) };
+      const scope = outputs.seenBy(node);
       const own = new Problems();
       const made = await renderStage(stage, scope, own, ground.catalogue.readSecret);
       outputs.expect(stage.register, name, namesGiven(stage, made));

@@ -18,6 +18,7 @@ import { checkOrchestration } from "./check-orchestration.ts";
 import { parseShell } from "./parse-shell.ts";
 import type { StageSource } from "./stage-source.ts";
 import { listOrchestrations, loadOrchestration } from "./load-orchestration.ts";
+import { readNotices } from "./notices.ts";
 
 export interface CheckOptions extends Omit<CatalogueDependencies, "readSecret"> {
   readonly modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>;
@@ -54,6 +55,7 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
   const roster = unasked.length === 0 ? known : undefined;
   // A group or a jump host that is missing may be one of theirs.
   problems.add(...found.list.filter(({ code }) => unasked.length === 0 || !ofOtherFiles.has(code)));
+  problems.attempt(() => readNotices(project, trust));
   const states = statesOf(options);
   const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check" };
 

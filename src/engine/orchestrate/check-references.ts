@@ -18,6 +18,21 @@ export function restsOf(stage: StageSource): ReadonlySet<string> {
   return new Set([...around, ...lateNodes(stage)].flatMap((node) => [...referencesOf(node).stages]));
 }
 
+/** Which nodes' values the stage uses, by the stage's name: `stages.NAME.NODE`; "" is its own node. Only names that use another one's. */
+export function othersOf(
+  stage: StageSource,
+  nodes: ReadonlyMap<string, unknown>,
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const others = new Map<string, Set<string>>();
+  for (const node of lateNodes(stage))
+    for (const [root, name, key] of referencesOf(node).paths) {
+      if (root !== "stages" || name === undefined) continue;
+      const whose = others.get(name) ?? new Set();
+      others.set(name, whose.add(key !== undefined && nodes.has(key) ? key : ""));
+    }
+  return new Map([...others].filter(([, whose]) => whose.size > 1 || !whose.has("")));
+}
+
 /** Every `stages.NAME` must be an earlier stage's; which nodes a stage concerns must not rest on any. */
 export function checkReferences(
   { stages, onFailure }: { readonly stages: readonly StageSource[]; readonly onFailure: readonly StageSource[] },

@@ -27,18 +27,21 @@ export function conditionAgainst(run: LiveRun, stage: PlannedStage, node?: RunNo
 function missingFor(run: LiveRun, stage: PlannedStage, node?: RunNode): Problem | undefined {
   if (run.request.dryRun || stage.task.kind !== "apply") return undefined;
   for (const name of stage.task.rests?.(run.scopeOf(node)) ?? stage.rests) {
-    const value = run.outputs.get(name, node?.name);
-    if (value instanceof Unknown) return neverKnown(stage, value.after);
+    for (const other of stage.others?.get(name) ?? [""]) {
+      const value = run.outputs.get(name, other || node?.name);
+      if (value instanceof Unknown)
+        return neverKnown(stage, value.after, other && `“${other}” has no such stage, or did not come through it`);
+    }
   }
   return undefined;
 }
 
 /** A stage that rests on the outputs of one which gave none. */
-export function neverKnown(stage: PlannedStage, after: string): Problem {
+export function neverKnown(stage: PlannedStage, after: string, hint = ""): Problem {
   return {
     code: "STAGE_OUTPUT_UNKNOWN",
     message: `stage “${stage.id}” rests on what ${after} gives, and that gave nothing in this run`,
     at: stage.at,
-    hint: "the stage before was skipped: give both the same “when”",
+    hint: hint || "the stage before was skipped: give both the same “when”",
   };
 }

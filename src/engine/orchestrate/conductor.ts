@@ -54,13 +54,18 @@ export class Conductor {
     return this.#finish();
   }
 
-  /** `later`: nodes that may have a turn behind these parts. */
-  async #runParts(parts: readonly Part[], later: ReadonlySet<string> = new Set()): Promise<void> {
+  /** `later`: nodes that may have a turn behind these parts. `areClosing`: all of them follow what the run was for. */
+  async #runParts(
+    parts: readonly Part[],
+    later: ReadonlySet<string> = new Set(),
+    { areClosing = false }: { readonly areClosing?: boolean } = {},
+  ): Promise<void> {
     const last = lastParts(parts);
+    const lastBlock = areClosing ? -1 : parts.findLastIndex(({ kind }) => kind === "block");
     for (const [index, part] of parts.entries()) {
       this.#wasCut ||= this.#run.isStopping;
       if (!this.#mayGoOn()) return;
-      if (part.kind === "barrier") await this.#runBarrier(part.stage);
+      if (part.kind === "barrier") await this.#runBarrier(part.stage, { isClosing: index > lastBlock });
       else await this.#runBlock(part, (node) => last.get(node) === index && (later.has(node) ? "rests" : "ends"));
     }
   }
@@ -84,12 +89,14 @@ export class Conductor {
   async #followFailure(nodes: ReadonlySet<string>): Promise<void> {
     const { plan, request } = this.#run;
     const hasFailed =
-      this.#halt !== undefined || [...this.#run.nodes.values()].some(({ outcome }) => outcome === "failed");
+      this.#halt !== undefined ||
+      !this.#hasNodeLeft() ||
+      [...this.#run.nodes.values()].some(({ outcome }) => outcome === "failed");
     if (!plan.onFailure || !hasFailed || this.#run.isStopping || request.dryRun) return;
     const halt = this.#halt;
     this.#halt = undefined;
     for (const { id, nodes: concerned } of plan.onFailure) this.#run.tracker.expect(id, concerned);
-    await this.#runParts(arrange(plan.onFailure), nodes);
+    await this.#runParts(arrange(plan.onFailure), nodes, { areClosing: true });
     this.#halt = halt ?? this.#halt;
   }
 
@@ -178,11 +185,16 @@ export class Conductor {
     this.#run.deps.emit({ type: "warning", ...defined({ node }), text });
   }
 
-  async #runBarrier(stage: PlannedStage): Promise<void> {
-    const against = stage.skip ?? (this.#hasNodeLeft() ? conditionAgainst(this.#run, stage) : "no node is left");
+  /** `isClosing`: no stage with nodes follows, so that it may tell how all of them ended; it has its turn when no node is left, too. */
+  async #runBarrier(stage: PlannedStage, { isClosing }: { readonly isClosing: boolean }): Promise<void> {
+    const isLost = !this.#hasNodeLeft();
+    const { outputs } = this.#run;
+    // What nodes should have given will not come.
+    const isVain = isLost && (!isClosing || [...stage.rests].some((name) => outputs.scope()[name] instanceof Unknown));
+    const against = stage.skip ?? (isVain ? "no node is left" : conditionAgainst(this.#run, stage));
     if (typeof against === "string") {
       const leftOut = stage.skip !== undefined && stage.task.kind === "action" ? stage.task.action.leftOut : undefined;
-      this.#run.outputs.set(stage.register, undefined, leftOut ?? new Unknown(`stage ${stage.id} (skipped)`));
+      outputs.set(stage.register, undefined, leftOut ?? new Unknown(`stage ${stage.id} (skipped)`));
       return this.#run.tracker.leave(stage.id, "", "skipped", against);
     }
     this.#run.tracker.enter(stage.id);
@@ -192,6 +204,8 @@ export class Conductor {
     if (outcome === "failed") {
       this.#run.tracker.leave(stage.id, "", "failed", problem?.message);
       await this.#cleanUp(stage);
+      // The first cause stays the cause, and what else closes the run has its turn.
+      if (isLost) return this.#warnOfCleanUp(problem);
       this.#halt = problem ? { problem } : {};
       return;
     }

@@ -48,7 +48,9 @@ export class LiveRun {
     this.mostConnected = connectionsFor(deps.openFiles);
     this.concurrency = request.concurrency ?? CONCURRENCY;
     this.#connecting = new Slots(Math.min(CONNECTING, this.concurrency, this.mostConnected));
-    this.outputs = new StageOutputs(registeredNames([...plan.stages, ...(plan.onFailure ?? [])]));
+    this.outputs = new StageOutputs(registeredNames([...plan.stages, ...(plan.onFailure ?? [])]), [
+      ...plan.roster.nodes.keys(),
+    ]);
     this.feed = request.feed === "nodes" && !request.dryRun ? new Feed({ emit: deps.emit }) : undefined;
     const recorded = recordedSteps(deps.earlier);
     this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
@@ -68,7 +70,7 @@ export class LiveRun {
   }
 
   scopeOf(node?: RunNode): StageScope {
-    return { ...(node && { node: node.entry }), stages: this.outputs.scope(node?.name) };
+    return this.outputs.seenBy(node?.entry);
   }
 
   /** Says once that this machine has no file left to open. */

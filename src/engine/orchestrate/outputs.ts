@@ -1,18 +1,30 @@
 import { Unknown } from "#engine/expressions/unknown.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Outputs } from "./action.ts";
+import type { RegisteredNames, StageScope } from "./plan.ts";
 
 /** Stands for an action or stage that concerns no single node. */
 const EVERYWHERE = "";
 
 /** What finished stages gave, for expressions: `stages.NAME`. */
 export class StageOutputs {
-  readonly #names: ReadonlyMap<string, { readonly perNode: boolean }>;
+  readonly #names: RegisteredNames;
+  readonly #order: readonly string[];
+  readonly #told: ReadonlySet<string>;
   readonly #expected = new Map<string, Map<string, Readonly<Record<string, unknown>> | null>>();
   readonly #given = new Map<string, Map<string, Outputs | Unknown>>();
 
-  /** `names`: every name that a stage registers, whether it gives one value for each of its nodes. */
-  constructor(names: ReadonlyMap<string, { readonly perNode: boolean }>) {
+  /** `names`: every name that a stage registers. `order`: the roster's nodes, in whose order values come, whoever ended first (O16). */
+  constructor(names: RegisteredNames, order: readonly string[]) {
     this.#names = names;
+    this.#order = order;
+    this.#told = new Set([...names].flatMap(([name, { told }]) => (told ? [name] : [])));
+  }
+
+  /** What the late expressions of a stage see, for this node or for none. */
+  seenBy(node?: NodeEntry): StageScope {
+    const on: StageScope["on"] = (name, other) => this.get(name, other);
+    return { ...(node && { node }), stages: this.scope(node?.name), told: this.#told, on };
   }
 
   /** Tells the names that a stage will give on a node, where they are known: a path to another is wrong before the run. */
@@ -52,7 +64,8 @@ export class StageOutputs {
   #byNode(name: string): unknown {
     const values = this.#given.get(name);
     if (values === undefined) return unknownOf(name, this.#expected.get(name));
-    return Object.assign(Object.create(null) as Record<string, unknown>, Object.fromEntries(values));
+    const inOrder = this.#order.flatMap((node) => (values.has(node) ? [[node, values.get(node)]] : []));
+    return Object.assign(Object.create(null) as Record<string, unknown>, Object.fromEntries(inOrder));
   }
 }
 

@@ -22,6 +22,10 @@ export interface StageScope {
   readonly node?: NodeEntry;
   /** The root `stages`; what no stage gave yet is an `Unknown` of source/unknown. */
   readonly stages: Readonly<Record<string, unknown>>;
+  /** Those whose values nodes told. */
+  readonly told?: ReadonlySet<string>;
+  /** What a stage gave on another node. */
+  readonly on?: (name: string, node: string) => unknown;
 }
 
 export type StageTask =
@@ -56,6 +60,8 @@ export interface PlannedStage {
   readonly skip?: string;
   /** Registered names of earlier stages that `when` and `with` rest on. */
   readonly rests: ReadonlySet<string>;
+  /** Of these whose: nodes by the name, where it rests on what other nodes gave (`stages.NAME.NODE`); "": its own node. */
+  readonly others?: ReadonlyMap<string, ReadonlySet<string>>;
   /** @throws UnknownValue when it rests on what is not known yet; KcoreError when it is no boolean. */
   readonly when?: (scope: StageScope) => boolean;
   readonly task: StageTask;
@@ -95,7 +101,9 @@ export function arrange(stages: readonly PlannedStage[]): readonly Part[] {
   const groups: PlannedStage[][] = [];
   for (const stage of stages) {
     const group = groups.at(-1);
-    if (group?.[0] !== undefined && belongTogether(group[0], stage)) group.push(stage);
+    // Other nodes have to have given what it takes of them.
+    const takes = group?.some(({ register }) => stage.others?.has(register)) === true;
+    if (group?.[0] !== undefined && !takes && belongTogether(group[0], stage)) group.push(stage);
     else groups.push([stage]);
   }
   return groups.map((group) => partOf(group as [PlannedStage, ...PlannedStage[]]));
@@ -165,8 +173,12 @@ export function wavesOf(
   return { waves: taken, left };
 }
 
-/** The names that stages register, and whether each gives one value for each node. */
-export function registeredNames(stages: readonly PlannedStage[]): ReadonlyMap<string, { readonly perNode: boolean }> {
+/** The names that stages register, whether each gives one value for each node, and whether nodes tell it. */
+export type RegisteredNames = ReadonlyMap<string, { readonly perNode: boolean; readonly told: boolean }>;
+
+export function registeredNames(stages: readonly PlannedStage[]): RegisteredNames {
   const all = stages.flatMap((stage) => [stage, ...stage.onFailure]);
-  return new Map(all.map(({ register, nodes }) => [register, { perNode: nodes !== undefined }]));
+  return new Map(
+    all.map(({ register, nodes, task }) => [register, { perNode: nodes !== undefined, told: task.kind !== "action" }]),
+  );
 }

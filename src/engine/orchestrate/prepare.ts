@@ -131,7 +131,7 @@ async function renderAll(
   read: SecretReader,
 ): Promise<NonNullable<RunPlan["planned"]>> {
   const stages = [...first, ...onFailure];
-  const outputs = new StageOutputs(registeredNames(stages));
+  const outputs = new StageOutputs(registeredNames(stages), []);
   const planned = new Map<PlannedStage, ReturnType<PlannedCounts["of"]>>();
   for (const stage of stages) {
     const counts = new PlannedCounts();
@@ -141,13 +141,13 @@ async function renderAll(
     }
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
-      const made = await renderStage(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
+      const made = await renderStage(stage, outputs.seenBy(node), problems, read);
       outputs.expect(stage.register, name, namesGiven(stage, made));
       if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
       counts.add(made);
       for (const inner of stage.onFailure)
         if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
-          await renderStage(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
+          await renderStage(inner, scope, problems, read);
     }
     planned.set(stage, counts.of());
   }

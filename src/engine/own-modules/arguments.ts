@@ -3,6 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellText } from "#engine/step/shell-text.ts";
+import { withinTime } from "#engine/step/within-time.ts";
 import { nodeAt, plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 
@@ -16,6 +17,8 @@ export interface OwnArguments {
 const keywords = ["type", "properties", "required", "$defs", "additionalProperties", "description"];
 /** Keywords of a property that say what it can be, and those that say nothing of it. */
 const typed = ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"];
+/** Bounds of what references of a property may lead to. */
+const [heaviest, deepest] = [2000, 64];
 const annotations = ["default", "title", "examples", "deprecated", "$comment"];
 
 /**
@@ -51,7 +54,47 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
     const format = nodeAt(value, ["format"]);
     return format?.kind === "scalar" && format.value === "shell";
   });
-  return { schema: z.strictObject(shape), names: Object.keys(shape), code: new Set(code.map(({ key }) => key)) };
+  return { schema: inTime(z.strictObject(shape)), names: Object.keys(shape), code: new Set(code.map(({ key }) => key)) };
+}
+
+/** Patterns and references can have a check go on for ever: it ends, and is a problem of what was given. */
+function inTime<Schema extends z.ZodType>(schema: Schema): Schema {
+  const run = schema._zod.run.bind(schema._zod);
+  schema._zod.run = (payload, context) => {
+    const input: unknown = payload.value;
+    const checked = withinTime(() => run(payload, context));
+    if (checked) return checked.value;
+    const message =
+      "takes too long to check, or leads back to itself: look at the patterns and references of its schema";
+    return { value: input, issues: [{ code: "custom", input, path: [], message }] };
+  };
+  return schema;
+}
+
+/** How many schemas one is, references followed: whatever reads it goes through all of them. @throws Error for too many */
+function weigh(schema: unknown, definitions: Readonly<Record<string, unknown>>): number {
+  const known = new Map<string, number>();
+  const open: string[] = [];
+  const weightOf = (one: unknown): number => {
+    if (typeof one !== "object" || one === null) return 0;
+    const { $ref } = one as { readonly $ref?: unknown };
+    const inner = Object.values(one).reduce<number>((sum, each) => sum + weightOf(each), 1);
+    const weight = inner + (typeof $ref === "string" ? weightBehind($ref) : 0);
+    if (weight > heaviest) throw new Error(`with its references followed it is more than ${heaviest} schemas`);
+    return weight;
+  };
+  const weightBehind = (ref: string): number => {
+    const name = ref.replace(/^#\/\$defs\//, "");
+    const weight = known.get(name);
+    if (weight !== undefined || open.includes(name)) return weight ?? 0;
+    if (open.length >= deepest) throw new Error(`its references lead over more than ${deepest} others`);
+    open.push(name);
+    const found = weightOf(definitions[name]);
+    open.pop();
+    known.set(name, found);
+    return found;
+  };
+  return weightOf(schema);
 }
 
 function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodType {
@@ -72,6 +115,7 @@ function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodTy
     ...(definitions ? { $defs: plainOf(definitions) } : {}),
   };
   try {
+    weigh(rest, (schema.$defs ?? {}) as Readonly<Record<string, unknown>>);
     const read = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
     const text = format === "secret" ? z.union([read, z.instanceof(Secret)]) : read;
     return (format === "shell" ? shellText(text) : text).describe(description);

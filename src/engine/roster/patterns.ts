@@ -1,9 +1,7 @@
-import { runInNewContext } from "node:vm";
+import { withinTime } from "#engine/step/within-time.ts";
 import type { KcoreError } from "#errors/problem.ts";
 
 const MAX_PATTERN = 200;
-/** Milliseconds for a regular expression over all names. */
-const PATTERN_LIMIT = 1_000;
 
 /** Whether a name matches a glob of `*`, `?` and `[abc]`, `[a-z]`, `[!a]`; linear in both lengths. */
 export function matchesGlob(glob: string, name: string): boolean {
@@ -46,7 +44,7 @@ function inSet(set: string, character: string): boolean {
 
 /**
  * The names in which a regular expression finds a match. Bounded in length and time: one that backtracks for ever is
- * stopped after a second: it is the clock's time, and a busy machine takes some of it.
+ * stopped after a second.
  */
 export function matchPattern(
   pattern: string,
@@ -60,17 +58,7 @@ export function matchPattern(
   } catch (error) {
     throw fail(`not a regular expression: ${(error as Error).message.replace(/^.*: /, "")}`);
   }
-  try {
-    const found = runInNewContext(
-      "names.filter((name) => regex.test(name)).join('\\n')",
-      { names: [...names], regex },
-      {
-        timeout: PATTERN_LIMIT,
-      },
-    ) as string;
-    return found === "" ? [] : found.split("\n");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw error;
-    throw fail("the regular expression takes too long");
-  }
+  const found = withinTime(() => names.filter((name) => regex.test(name)));
+  if (found === undefined) throw fail("the regular expression takes too long");
+  return found.value;
 }

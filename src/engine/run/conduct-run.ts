@@ -6,6 +6,7 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import { runTime } from "#engine/events/run-model.ts";
 import { exitCodes, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
 import { NodeLogs } from "./node-logs.ts";
+import type { Notifier } from "./notify.ts";
 import { OutputCap } from "./output-cap.ts";
 import { markProcess } from "./process-mark.ts";
 import { Questions } from "./questions.ts";
@@ -33,6 +34,8 @@ export interface ConductOptions {
   readonly header: RunHeader;
   /** Performs the run and resolves with its exit code; whether it emits `run.finished` itself is up to it. */
   readonly perform: (stage: RunStage) => Promise<{ readonly exitCode: ExitCode }>;
+  /** Tells others of the run's events; asked once the run may begin. @throws KcoreError */
+  readonly notifier?: () => Promise<Pick<Notifier, "see"> | undefined>;
   /** Called when views can connect. */
   readonly onListening?: () => void;
   /** Values that no record and no view may ever hold; asked at each event. */
@@ -80,6 +83,13 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     if (event.type === "node.facts") keepOf(event);
     if (event.type === "run.started" && event.resumed) keepPart(at);
     logs.add(event);
+    if (event.type !== "run.finished") tell(event);
+  };
+  let notifier: Pick<Notifier, "see"> | undefined;
+  let telling: Promise<unknown> = Promise.resolve();
+  const tell = (event: RunEventBody): void => {
+    const untold = notifier?.see(event)?.then((texts) => texts.forEach((text) => write({ type: "warning", text })));
+    if (untold) telling = Promise.all([telling, untold]);
   };
   /** For later targets: the run does not fail for it. */
   const keepOf = ({ node, facts }: Extract<RunEventBody, { type: "node.facts" }>) => {
@@ -128,7 +138,11 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     writeHeader(folder, { ...header, ...(mark ? { process: mark } : {}) });
     const { earlier } = record;
     const ask = (question: Omit<Question, "id">) => questions.ask(question);
-    const end = await perform({ header, emit, stop: stop.signal, abort: abort.signal, ask, earlier }).then(
+    const begin = async () => {
+      notifier = await options.notifier?.();
+      return perform({ header, emit, stop: stop.signal, abort: abort.signal, ask, earlier });
+    };
+    const end = await begin().then(
       ({ exitCode }) => finishedWith(exitCode),
       (error: unknown) => finishedBy(error),
     );
@@ -141,7 +155,14 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       failure = undefined;
       finished = { ...finishedWith(exitCodes.failed), problem: stopped };
     }
-    for (const event of [...redactor.flush(), ...redactor.pass(finished)]) write(event);
+    for (const event of [...redactor.flush(), ...redactor.pass(finished)]) {
+      if (event.type === "run.finished") {
+        // The end is told before it is written, so that what cannot be told stands in the record.
+        tell(event);
+        await telling;
+      }
+      write(event);
+    }
     record.flush();
     // Before the nodes' logs, which repeat the record: on a full disk the room kept for the end goes to what counts.
     await trail.end(finished).catch((error: unknown) => process.stderr.write(`${untold(header, error)}\n`));

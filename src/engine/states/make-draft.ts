@@ -9,6 +9,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { restsOn } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
+import { refuseToldName } from "#engine/expressions/told-names.ts";
 import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { mergeReferences, referencesOf, type References } from "#engine/expressions/references.ts";
@@ -199,10 +200,15 @@ function contextOf(
     nodeId: node.id,
     stateDir: node.stateDir,
     ...step,
-    readFile: (path) => files.blob(path),
+    readFile: (path) => {
+      refuseToldName(nodeAt(source.args, ["source"]), scope);
+      return files.blob(path);
+    },
     remote: (content) => files.remote(content),
     renderTemplate: (name, vars = {}) => {
-      const at = nodeAt(source.args, ["template"])?.at ?? source.moduleAt;
+      const named = nodeAt(source.args, ["template"]);
+      refuseToldName(named, scope);
+      const at = named?.at ?? source.moduleAt;
       const text = templates.render(name, { ...scope, ...vars }, at);
       if (!(text instanceof Secret)) return text;
       if (step.sensitive) return text.reveal();

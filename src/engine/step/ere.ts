@@ -1,3 +1,5 @@
+import { withinTime } from "./within-time.ts";
+
 /** What a back slash makes plain both in an ERE and in JavaScript; \< or \w are GNU's own. */
 const plainBehindSlash = String.raw`.[]()*+?{}|^$\/-"`;
 
@@ -15,13 +17,13 @@ const classes: Readonly<Record<string, string>> = {
 
 /**
  * Whether a POSIX extended regular expression (XBD 9.4), as `grep -E` reads it, finds something in a line; undefined where that cannot be
- * told here: what POSIX leaves open, what is GNU's, bytes beyond ASCII.
+ * told here: what POSIX leaves open, what is GNU's, bytes beyond ASCII, and what takes longer than a second.
  */
 export function ereFinds(pattern: string, line: string): boolean | undefined {
   const source = isAscii(pattern) && isAscii(line) ? translate(pattern) : undefined;
   if (source === undefined) return undefined;
   try {
-    return new RegExp(source).test(line);
+    return withinTime(() => new RegExp(source).test(line))?.value;
   } catch {
     return undefined;
   }

@@ -9,6 +9,9 @@ export interface PublicKey {
   readonly comment?: string;
 }
 
+/** Characters that a login shell may greet with. */
+const longest = 1 << 16;
+
 /**
  * Constant, for any login shell, as `Host.exec` asks: the line is read from stdin. A key that is there without options is not
  * added, whatever its comment. The last line there may lack its end.
@@ -23,8 +26,10 @@ export async function admitKey(host: Host, user: string, { type, key, comment = 
   const channel = await host.exec(command, { input: `${`${type} ${key} ${comment}`.trimEnd()}\n` });
   channel.end();
   let said = "";
-  for await (const chunk of channel.stdout) said += String(chunk);
-  const { code } = await channel.exit;
+  for await (const chunk of channel.stdout)
+    // A node may print for ever.
+    if ((said += String(chunk)).length > longest) break;
+  const { code } = said.length > longest ? { code: undefined } : await channel.exit;
   // A login shell may greet before it.
   if (code === 0) return !/^there$/m.test(said);
   throw hostFailure({

@@ -1,4 +1,4 @@
-import { Document, parseDocument, visit } from "yaml";
+import { Document, isScalar, parseAllDocuments, parseDocument, visit } from "yaml";
 import { escapeControls, visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -38,6 +38,19 @@ export function parsePlainYaml(text: string, file = "the YAML text"): unknown {
       { cause: error },
     );
   }
+}
+
+/** Every key that a text in YAML or JSON writes anywhere, in doubt more of them: to judge what a lenient reader may find in it. */
+export function keysIn(text: string): readonly string[] {
+  const words = (): string[] => [...text.matchAll(/[\w-]+(?=["']?\s*:)/g)].map(([word]) => word);
+  if (text.length > largest || isDeep(text)) return words();
+  const keys: string[] = [];
+  for (const document of parseAllDocuments(text, { version: "1.1", uniqueKeys: false, strict: false }))
+    if ("errors" in document) {
+      if (document.errors.length > 0) keys.push(...words());
+      visit(document, { Pair: (_, { key }) => void (isScalar(key) && keys.push(String(key.value))) });
+    }
+  return keys;
 }
 
 /** A value as a YAML 1.2 document, without a character that could drive a terminal (S-4). */

@@ -36,6 +36,7 @@ describe("kcore's commands", () => {
     const added = await project.call(["roster", "add", "n1", "192.0.2.11", "--role", "worker", "--project", "fresh"]);
     expect(added.stderr).to.equal("");
     expect(added.code).to.equal(0);
+    expect(added.stdout).not.to.contain("no role");
     const listed = await project.call(["roster", "list", "--project", "fresh", "-o", "json"]);
     expect(JSON.parse(listed.stdout)).to.have.nested.property("[0].address", "192.0.2.11");
     expect((await project.call(["roster", "check", "--project", "fresh"])).stdout).to.contain("kcore roster trust n1");
@@ -47,7 +48,9 @@ describe("kcore's commands", () => {
     const before = `# mine\n${readFileSync(file, "utf8")}# end\n`;
     writeFileSync(file, before);
     chmodSync(file, 0o600);
-    await project.call(["roster", "add", "n7", "192.0.2.17"]);
+    const told = await project.call(["roster", "add", "n7", "192.0.2.17"]);
+    expect(told.stdout, "G7: where its role goes").to.contain("no role: n7; ").and.contain("roles: [worker]");
+    expect((await project.call(["roster", "check"])).stdout).to.match(/^no role: .*n7/m);
     const after = readFileSync(file, "utf8");
     expect(
       after

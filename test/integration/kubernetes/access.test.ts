@@ -12,7 +12,7 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
   before(() => kube().create("/api/v1/nodes", { metadata: { name: "n1" } }));
 
   const node = async (kubeconfig: string, args: object, context = actionContext()) => {
-    const given = kubernetesNode.args.parse({ kubeconfig, name: "n1", ...args });
+    const given = kubernetesNode.args.parse({ kubeconfig: { content: kubeconfig }, name: "n1", ...args });
     return kubernetesNode.run(given, context);
   };
   const problemOf = async (work: Promise<unknown>): Promise<Problem | undefined> =>
@@ -33,12 +33,12 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
     await kube().create(`${roles}/clusterrolebindings`, { metadata: { name: "reader" }, roleRef, subjects });
     // The authorizer hears of a new role a moment later.
     while ((await problemOf(node(nobody, { cordoned: true })))?.message.includes("get") === true);
-    const planned = kubernetesNode.args.parse({ kubeconfig: nobody, name: "n1", cordoned: true });
+    const planned = kubernetesNode.args.parse({ kubeconfig: { content: nobody }, name: "n1", cordoned: true });
     const may = [node(nobody, { cordoned: true }), kubernetesNode.plan(planned, actionContext({ dryRun: true }))];
     for (const work of may)
       expect(await problemOf(work)).to.include({ message: "the kubeconfig's user may not patch nodes n1" });
     const manifest = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web" } };
-    const given = kubernetesObject.args.parse({ kubeconfig: nobody, manifest });
+    const given = kubernetesObject.args.parse({ kubeconfig: { content: nobody }, manifest });
     expect(await problemOf(kubernetesObject.run(given, actionContext()))).to.include({
       message: "the kubeconfig's user may not get deployments.apps default/web",
       hint: "its role needs: apiGroups: [apps], resources: [deployments], verbs: [get]",

@@ -19,7 +19,7 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
   const contextFor = (fields: Partial<Parameters<typeof actionContext>[0]> = {}) =>
     actionContext({ runId: `r${++run}`, ...fields });
   const ask = async (how: "run" | "plan", args: object, context = contextFor({ dryRun: how === "plan" })) => {
-    const given = kubernetesNode.args.parse({ kubeconfig: kube().kubeconfig(), name, ...args });
+    const given = kubernetesNode.args.parse({ kubeconfig: { content: kube().kubeconfig() }, name, ...args });
     const result = await kubernetesNode[how](given, context);
     return { changed: result === "unknown" ? result : result.changed, notes: context.notes };
   };

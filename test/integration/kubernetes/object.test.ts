@@ -18,7 +18,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
   let runs = 0;
   const ask = async (how: "run" | "plan", args: object, runId = `r${++runs}`) => {
     const context = actionContext({ project: folder.path, dryRun: how === "plan", runId });
-    const given = kubernetesObject.args.parse({ kubeconfig: kube().kubeconfig(), ...args });
+    const given = kubernetesObject.args.parse({ kubeconfig: { content: kube().kubeconfig() }, ...args });
     const result = await kubernetesObject[how](given, context);
     return { changed: result === "unknown" ? result : result.changed, notes: context.notes };
   };
@@ -209,7 +209,7 @@ spec:
       { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } },
       { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "b", namespace: "own" } },
     ];
-    const given = kubernetesObject.args.parse({ kubeconfig: kube().kubeconfig(), manifest });
+    const given = kubernetesObject.args.parse({ kubeconfig: { content: kube().kubeconfig() }, manifest });
     const objects = [
       { apiVersion: "v1", kind: "Namespace", name: "own" },
       { apiVersion: "v1", kind: "ConfigMap", name: "a", namespace: "default" },

@@ -20,8 +20,10 @@ describe("Kubernetes' API as seen through what stands before it", () => {
   afterEach(() => server.stop());
 
   const node = { apiVersion: "v1", kind: "Node", metadata: { name: "n1" } };
-  const run = (args: object, kubeconfig = server.kubeconfig(), context = actionContext()) =>
-    kubernetesNode.run(kubernetesNode.args.parse({ kubeconfig, name: "n1", ...args }), context);
+  const run = (args: object, given = server.kubeconfig(), context = actionContext()) => {
+    const kubeconfig = given.startsWith("/") ? given : { content: given };
+    return kubernetesNode.run(kubernetesNode.args.parse({ kubeconfig, name: "n1", ...args }), context);
+  };
   const problemOf = async (said: Said): Promise<Problem | undefined> => {
     server.answer = () => said;
     return (await rejectionOf(run({ cordoned: true }))).problems[0];
@@ -77,7 +79,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
   });
 
   it("asks for nothing by a name that would be another path, a list's even", () => {
-    const kubeconfig = server.kubeconfig();
+    const kubeconfig = { content: server.kubeconfig() };
     for (const name of [".", "..", "a/b", "a%2f"]) {
       expect(kubernetesNode.args.safeParse({ kubeconfig, name, absent: true }).success, name).to.equal(false);
       for (const manifest of [
@@ -92,6 +94,23 @@ describe("Kubernetes' API as seen through what stands before it", () => {
       const given = { kubeconfig, namespace: name, file: "m.yaml" };
       expect(kubernetesObject.args.safeParse(given).success, name).to.equal(false);
     }
+  });
+
+  it("S11: reads no more than a bound of an answer and of a list, and waits for nothing that sends more", async () => {
+    let sent = 0;
+    const pad = "x".repeat(1 << 20);
+    const pod = { metadata: { name: "p", annotations: { pad } } };
+    server.answer = ({ path }) => {
+      if (!path.startsWith("/api/v1/pods")) return { body: node };
+      sent += 1;
+      return { body: { items: Array.from({ length: 6 }, () => pod), metadata: { continue: "more" } } };
+    };
+    const { problems } = await rejectionOf(run({ drained: true }));
+    expect(problems[0]?.message).to.include("a list of more than 100 pages or 32 MiB");
+    expect(sent).to.equal(6);
+    const large = await problemOf({ body: { ...node, pad: pad.repeat(9) } });
+    expect(large).to.include({ code: "KUBERNETES_OVERFLOW" });
+    expect(large?.message).to.include("an answer of more than 8 MiB");
   });
 
   it("takes answers of another shape for no answer, and ends a list that has no end", async () => {
@@ -118,10 +137,12 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     ])
       expect(await pods(body), JSON.stringify(body)).to.include({ code: "KUBERNETES_UNREACHABLE" });
     const endless = await pods({ items: [], metadata: { continue: "more" } });
-    expect(endless).to.include({ code: "KUBERNETES_UNREACHABLE" });
+    expect(endless).to.include({ code: "KUBERNETES_OVERFLOW" });
     expect(endless?.message).to.include("a list of more than 100 pages");
+    const crowded = await pods(`{"items":[${"{},".repeat(1_000_000)}{}]}`);
+    expect(crowded?.message).to.include("Too big: expected array to have <=250 items");
     const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
-    const given = kubernetesObject.args.parse({ kubeconfig: server.kubeconfig(), manifest });
+    const given = kubernetesObject.args.parse({ kubeconfig: { content: server.kubeconfig() }, manifest });
     server.answer = () => ({ body: { resources: [{ name: 1 }] } });
     const { problems } = await rejectionOf(kubernetesObject.run(given, actionContext()));
     expect(problems[0]).to.include({ code: "KUBERNETES_UNREACHABLE" });
@@ -212,7 +233,10 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     };
     const context = actionContext({ dryRun: true, runId: "taints" });
     const plan = (args: object) =>
-      kubernetesNode.plan(kubernetesNode.args.parse({ kubeconfig: server.kubeconfig(), name: "n1", ...args }), context);
+      kubernetesNode.plan(
+        kubernetesNode.args.parse({ kubeconfig: { content: server.kubeconfig() }, name: "n1", ...args }),
+        context,
+      );
     await plan({ taints: { "a:NoSchedule": "" } });
     // The kubelet tells that it is alive.
     version++;
@@ -240,7 +264,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
       return method === "GET" ? gone : { status: 409, body: { code: 409, message: "conflicts", details: { causes } } };
     };
     const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
-    const given = kubernetesObject.args.parse({ kubeconfig: server.kubeconfig(), manifest });
+    const given = kubernetesObject.args.parse({ kubeconfig: { content: server.kubeconfig() }, manifest });
     const { problems } = await rejectionOf(kubernetesObject.run(given, actionContext()));
     expect(problems[0]).to.include({
       message: "configmaps default/m has fields that “helm” and “hpa” set otherwise",
@@ -284,14 +308,18 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     });
     proxy.listen(0, "127.0.0.1");
     await once(proxy, "listening");
+    const folder = await makeTempDir("proxy");
     try {
       server.answer = () => ({ body: node });
       const { port } = proxy.address() as AddressInfo;
       const proxyUrl = `"server":"${server.url}","proxy-url":"http://127.0.0.1:${port}"`;
-      await run({ cordoned: false }, server.kubeconfig().replace(`"server":"${server.url}"`, proxyUrl));
+      const path = join(folder.path, "config");
+      await writeFile(path, server.kubeconfig().replace(`"server":"${server.url}"`, proxyUrl));
+      await run({ cordoned: false }, path);
       expect(asked[0]).to.equal(server.url.replace("https://", ""));
     } finally {
       proxy.close();
+      await folder.remove();
     }
   });
 
@@ -305,7 +333,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     const resources = [{ name: "configmaps", kind: "ConfigMap", namespaced: true }];
     server.answer = ({ path }) => ({ body: path === "/api/v1" ? { resources } : map() });
     const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
-    const given = kubernetesObject.args.parse({ kubeconfig: server.kubeconfig(), manifest });
+    const given = kubernetesObject.args.parse({ kubeconfig: { content: server.kubeconfig() }, manifest });
     expect(await kubernetesObject.run(given, actionContext())).to.include({ changed: false });
     expect(versions).to.deep.equal([]);
   });

@@ -1,6 +1,8 @@
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { ChildProcess } from "node:child_process";
 import { expect } from "chai";
 import type { Browser, BrowserContextOptions } from "playwright-core";
@@ -45,8 +47,8 @@ describe("kcore web", () => {
     const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
     const seen = watchPage(page);
     await page.goto(url.href);
-    await page.waitForURL(/\/$/);
-    if (path !== "/") await page.goto(new URL(path, url).href);
+    await page.waitForURL(/\/[\w-]{22}\/$/);
+    if (path !== "/") await page.goto(new URL(path.slice(1), page.url()).href);
     return { page, ...seen };
   };
   const record = async (events: readonly RunEvent[]): Promise<string> => {
@@ -175,6 +177,31 @@ describe("kcore web", () => {
     }
   });
 
+  it("S9: gives its cookie to no server of another port of this machine, and its address to nobody who is refused", async () => {
+    const got: (string | undefined)[] = [];
+    const other = createServer(({ headers }, response) => {
+      got.push(headers.cookie);
+      response.end("<p>other</p>");
+    }).listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { page } = await open();
+    try {
+      const root = new URL(page.url()).pathname;
+      for (const path of ["/", "/runs", "/fleet"])
+        await page.goto(`http://127.0.0.1:${(other.address() as AddressInfo).port}${path}`);
+      expect(got.length).to.be.greaterThan(2);
+      expect(got.filter((cookie) => cookie?.includes("kcore-web"))).to.deep.equal([]);
+      for (const path of ["/", "/runs", `${root}runs`]) {
+        const refused = await fetch(new URL(path, url));
+        expect(refused.status).to.equal(401);
+        expect(await refused.text()).not.to.include(root);
+      }
+    } finally {
+      await page.close();
+      other.close();
+    }
+  });
+
   it("narrows the list by state and node, and goes on to older runs", async () => {
     await record(recordedRun("done"));
     const list = async (words: string) => (await get(`/?${words}`)).text();
@@ -183,7 +210,7 @@ describe("kcore web", () => {
     expect(rows(await list("state=failed"))).to.equal(1);
     expect(rows(await list("node=b"))).to.equal(1);
     expect(await list("node=%3Cb%3E")).to.include("There are no runs on a node “&lt;b&gt;”.");
-    const newest = /href="\/runs\/([\w-]+)"/.exec(await list(""))?.[1];
+    const newest = /href="\/[\w-]{22}\/runs\/([\w-]+)"/.exec(await list(""))?.[1];
     expect(rows(await list(`before=${newest}`))).to.equal(2);
   });
 

@@ -58,6 +58,29 @@ describe("local.file", () => {
     expect(await readFile(join(project, "mine"), "utf8")).to.equal("mine");
   });
 
+  it("S2: refuses a kubeconfig that names programs or files of this machine, however it is written", async () => {
+    const user = (keys: string) => `users: [{ name: a, user: { ${keys} } }]\n`;
+    for (const content of [
+      user("exec: { command: /bin/sh }"),
+      secret(user("exec: { command: /bin/sh }")),
+      user('"\\x65xec": { command: /bin/sh }'),
+      user("Exec: { command: /bin/sh }"),
+      user("token: a, auth-provider: { name: gcp, config: { cmd-path: /bin/sh } }"),
+      user("tokenFile: /root/.ssh/id_ed25519"),
+      `x: &u { exec: { command: /bin/sh } }\nusers: [{ name: a, user: { <<: *u } }]\n`,
+      `users: []\n${user("exec: { command: /bin/sh }")}`,
+      `kind: Config\n---\n${user("exec: { command: /bin/sh }")}`,
+      JSON.stringify({ users: [{ name: "a", user: { exec: { command: "/bin/sh" } } }] }),
+      `${user("exec: { command: /bin/sh }")}${"# padded\n".repeat(130_000)}`,
+      `${user("exec: { command: /bin/sh }")}\tbroken: [\n`,
+    ])
+      expect(await refusalOf("run", { path: "kubeconfig", content }), String(content).slice(0, 60)).to.deep.equal([
+        "KUBECONFIG_INVALID",
+      ]);
+    for (const content of [user("token: a"), "exec: nothing but a word\n", "users of exec: none", "", "\0"])
+      expect((await act("run", { path: "kept", content })).result, content).to.deep.include({ changed: true });
+  });
+
   it("refuses a folder", async () => {
     await mkdir(join(project, "kept"));
     for (const path of ["kept", "."])

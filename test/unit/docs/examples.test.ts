@@ -9,6 +9,7 @@ import { openOwnModules } from "#engine/own-modules/open-modules.ts";
 import { readOwnModule } from "#engine/own-modules/own-module.ts";
 import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import { readNotices } from "#engine/orchestrate/notices.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
@@ -22,6 +23,7 @@ import { fakeNodes } from "#support/fake-session.ts";
 import { workflowFile } from "#support/github-jobs.ts";
 import { pipelineFile } from "#support/gitlab-jobs.ts";
 import { readPages, root } from "#support/pages.ts";
+import { inProject } from "#support/in-project.ts";
 import { makeProject } from "#support/project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
 import { contextOf } from "#support/steps.ts";
@@ -42,7 +44,7 @@ const ownModules = Object.fromEntries(
 
 /** What a block of YAML is, by the keys that it begins with. */
 function kindOf(example: unknown): string {
-  if (Array.isArray(example)) return "steps";
+  if (Array.isArray(example)) return "on" in (example[0] as object) ? "notices" : "steps";
   const keys = Object.keys(example as object);
   if (keys.includes("jobs") || keys.includes("workflow")) return "pipeline";
   if (keys.includes("kind")) return "manifest";
@@ -68,6 +70,9 @@ const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   pipeline: async (text) => {
     const shown = [workflowFile, pipelineFile].map((name) => readFileSync(join(root, name), "utf8"));
     await Promise.resolve(expect(shown).to.include(text));
+  },
+  notices: async (text) => {
+    await Promise.resolve(inProject({ "notify.yaml": text }, (project) => readNotices(project, undefined)));
   },
   module: async (text) => {
     const { module, example } = readOwnModule("site.example", parseSource("module.yaml", text));
@@ -205,6 +210,7 @@ describe("the examples of README and docs", () => {
       ["step", "package.installed: {}\n"],
       ["module", "summary: x\nprobe: fact a 1\n"],
       ["pipeline", "jobs: {}\n"],
+      ["notices", "- { on: [failure] }\n"],
     ];
     expect(await planTemplate("{{paramz.x}}").catch((error: unknown) => error)).to.be.instanceOf(Error);
     for (const [kind, text] of wrong) {

@@ -21,6 +21,31 @@ describe("the projects of examples/", () => {
       expect(problems).to.deep.equal([]);
     });
 
+    it(`${name}: git shows nothing of what following its README makes (G7)`, () => {
+      const ignored = readFileSync(join(project, ".gitignore"), "utf8").split("\n");
+      const texts = readdirSync(project, { recursive: true, encoding: "utf8" })
+        .filter((file) => /\.(md|yaml)$/.test(file) && !file.startsWith(".kcore/"))
+        .map((file) => readFileSync(join(project, file), "utf8"));
+      // Secrets that a file of the roster reads, and files that actions keep.
+      const made = texts.flatMap((text) => [
+        ...[...text.matchAll(/: file:([\w./-]+)/g)].map(([, file = ""]) => file),
+        ...[
+          ...text.matchAll(
+            /run: (?:kubernetes\.\w*[kK]ubeconfig|local\.file)\n(?: +\w+: .*\n)*? +(?:file|path): (\S+)/g,
+          ),
+        ].map(([, file = ""]) => file),
+      ]);
+      const isKept = (file: string) =>
+        ignored.some((line) => line === file || (line.endsWith("/") && file.startsWith(line)));
+      expect([...made, ".kcore/runs"].filter((file) => !isKept(file))).to.deep.equal([]);
+      expect(made.length).to.equal(
+        new Map([
+          ["k3s", 1],
+          ["metalk8s", 3],
+        ]).get(name) ?? 0,
+      );
+    });
+
     it(`${name}: its README tells each of its files, and no other`, () => {
       const told = Array.from(
         readFileSync(join(project, "README.md"), "utf8").matchAll(/^\| `([\w.][\w./*-]+)`/gm),

@@ -2,8 +2,9 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { knownSecrets, secret } from "#engine/step/secret.ts";
-import { formatProblem } from "#errors/problem.ts";
-import { openCluster } from "#kubernetes/kubeconfig.ts";
+import { kubernetesNode } from "#actions/kubernetes-node.ts";
+import { formatProblem, KcoreError } from "#errors/problem.ts";
+import { openCluster, readToldAccess } from "#kubernetes/kubeconfig.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
@@ -51,8 +52,8 @@ describe("a kubeconfig", () => {
 
   it("may be given as its text, as a secret too, or below the home", async () => {
     const place = { project: folder.path, home: folder.path };
-    for (const text of [kubeconfig, secret(kubeconfig), "~/config.yaml"])
-      expect((await openCluster({ ...place, kubeconfig: text })).namespace).to.equal("web");
+    for (const given of [{ content: kubeconfig }, { content: secret(kubeconfig) }, secret(kubeconfig), "~/config.yaml"])
+      expect((await openCluster({ ...place, kubeconfig: given })).namespace).to.equal("web");
   });
 
   it("as a text, which a node may have told, names neither programs nor files of this machine", async () => {
@@ -64,7 +65,7 @@ describe("a kubeconfig", () => {
       "{ token-file: /etc/hostname }",
     ]) {
       const text = kubeconfig.replace("{ token: a-secret-token-of-admin }", user);
-      for (const given of [text, secret(text)]) {
+      for (const given of [{ content: text }, secret(text)]) {
         const { problems } = await rejectionOf(openCluster({ kubeconfig: given, project: folder.path, home: "/" }));
         expect(problems.map(formatProblem)[0], user).to.match(
           /^the given kubeconfig:16:\d+ {2}the given kubeconfig has “[\w-]+”, which only one in a file may have {2}\[KUBECONFIG_INVALID\]$/,
@@ -72,9 +73,60 @@ describe("a kubeconfig", () => {
       }
     }
     const text = kubeconfig.replace('6443/" }', '6443/", certificate-authority: /etc/hostname }');
-    expect((await rejectionOf(openCluster({ kubeconfig: text, project: "/", home: "/" }))).message).to.include(
+    expect((await rejectionOf(openCluster({ kubeconfig: secret(text), project: "/", home: "/" }))).message).to.include(
       "“certificate-authority”",
     );
+  });
+
+  it("S6: a text without a line break is a text, and a path with one is no text: their types tell", async () => {
+    writeFileSync(join(folder.path, "config.yaml"), kubeconfig);
+    const place = { project: folder.path, home: folder.path };
+    for (const given of [
+      secret("config.yaml"),
+      { content: "config.yaml" },
+      { content: join(folder.path, "config.yaml") },
+    ]) {
+      const { problems } = await rejectionOf(openCluster({ ...place, kubeconfig: given }));
+      expect(problems[0], JSON.stringify(given)).to.deep.include({ code: "KUBECONFIG_INVALID", conceal: true });
+    }
+    const flow = JSON.stringify({
+      "current-context": "a",
+      clusters: [{ name: "a", cluster: { server: "https://192.0.2.9" } }],
+      contexts: [{ name: "a", context: { cluster: "a" } }],
+    });
+    expect((await openCluster({ ...place, kubeconfig: { content: flow } })).server).to.equal("https://192.0.2.9");
+    for (const text of [kubeconfig, ` ${flow}`, flow])
+      expect(kubernetesNode.args.safeParse({ kubeconfig: text, name: "n1" }).success, text.slice(0, 20)).to.equal(
+        false,
+      );
+  });
+
+  it("S2: of a kubeconfig that a node told CA and credentials alone are taken", () => {
+    const ca = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
+    const told = (user: string, cluster = `certificate-authority-data: ${ca}, server: "https://127.0.0.1:6443"`) => `
+current-context: default
+clusters: [{ name: default, cluster: { ${cluster} } }]
+contexts: [{ name: default, context: { cluster: default, user: default } }]
+users: [{ name: default, user: { ${user} } }]
+`;
+    expect(readToldAccess(told("client-certificate-data: aa, client-key-data: bb, as: root, extra: x"))).to.deep.equal({
+      ca,
+      credentials: { "client-certificate-data": "aa", "client-key-data": "bb" },
+    });
+    expect(readToldAccess(secret(told("token: a-token-of-k3s"))).credentials).to.deep.equal({
+      token: "a-token-of-k3s",
+    });
+    for (const text of [
+      told("token: t, exec: { command: /bin/true }"),
+      told("token: t, auth-provider: { name: gcp }"),
+      told("client-certificate: /etc/hostname, client-key: /etc/hostname"),
+      told("tokenFile: /etc/shadow"),
+      told("token: t", `certificate-authority: /etc/shadow, server: "https://192.0.2.1"`),
+      told("token: t", `certificate-authority-data: ${ca}, server: "https://192.0.2.1", proxy-url: "http://192.0.2.6"`),
+      told("token: t", `server: "https://192.0.2.1", insecure-skip-tls-verify: true`),
+      told("as: nobody"),
+    ])
+      expect(() => readToldAccess(text), text).to.throw(KcoreError);
   });
 
   it("is refused where what it names is not there, at the place", async () => {

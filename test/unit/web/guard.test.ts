@@ -4,7 +4,7 @@ import fc from "#support/properties.ts";
 import { tokenGuard } from "#web/guard.ts";
 
 const port = 8420;
-const { token, guard } = tokenGuard();
+const { token, root, guard } = tokenGuard();
 const ask = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   guard(port)({ url, headers: { host: `127.0.0.1:${port}`, ...headers } } as unknown as IncomingMessage);
 
@@ -20,11 +20,15 @@ describe("The guard of kcore web", () => {
   it("gives a cookie for the token, which no script reads, and lets it in", () => {
     const verdict = ask(`/?token=${token}`);
     const cookie = verdict.kind === "welcome" ? verdict.cookie : "";
-    expect(cookie).to.match(/^kcore-web-8420=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/);
+    expect(cookie).to.match(/^kcore-web-8420=[\w-]{43}; Path=\/[\w-]{22}\/; HttpOnly; SameSite=Strict$/);
     expect(cookie).not.to.include(token);
+    expect(cookie).to.include(`Path=${root}/;`);
     const [pair = ""] = cookie.split(";");
-    expect(ask("/", { cookie: `other=1; ${pair}` })).to.deep.equal({ kind: "in" });
-    expect(ask("/", { cookie: pair.replace("8420", "8421") })).to.include({ kind: "out" });
+    expect(ask(`${root}/runs`, { cookie: `other=1; ${pair}` })).to.deep.equal({ kind: "in" });
+    expect(ask(`${root}/`, { cookie: pair.replace("8420", "8421") })).to.include({ kind: "out" });
+    // S9: below its path alone, which the server of another port is never asked for.
+    for (const url of ["/", "/runs", root, `${root}x/`, `/x${root}/`])
+      expect(ask(url, { cookie: pair }), url).to.include({ kind: "out", status: 401 });
   });
 
   it("answers any request, however odd its address is (S9)", () => {

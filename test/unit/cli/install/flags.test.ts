@@ -1,3 +1,5 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { Command } from "commander";
 import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";

@@ -357,14 +357,58 @@ describe("conducting a run", () => {
     expect(events.at(-1)).to.have.nested.property("problem.code", "CLUSTER_UNHEALTHY");
   });
 
-  it("leaves actions for all out once no node is left", async () => {
+  it("leaves actions between stages, and those that take what nodes give, out once no node is left", async () => {
     const never = testAction("health", () => {
       throw new Error("called");
     });
-    const { events } = await conduct(["n1"], [applyStage("a", ["n1"], ["s/a"]), actionStage("health", never)], {
-      lessons: { "s/a": { outcome: "failed" } },
+    const stages = [
+      applyStage("a", ["n1"], ["s/a"]),
+      actionStage("health", never),
+      applyStage("b", ["n1"], ["s/b"]),
+      actionStage("last", never, { rests: new Set(["b"]) }),
+    ];
+    const { events } = await conduct(["n1"], stages, { lessons: { "s/a": { outcome: "failed" } } });
+    expect(stagesOf(events)).to.deep.equal(["a failed", "b skipped", "health skipped", "last skipped"]);
+  });
+
+  for (const how of ["failed", "unreachable"] as const)
+    it(`O10: what closes a run comes when every node is ${how}, and what it does wrong is not the cause`, async () => {
+      const told: string[] = [];
+      const notice = testAction("notice", ({ ended }) => {
+        told.push([...ended].map(([name, { outcome }]) => `${name} ${outcome}`).join(", "));
+        return { changed: false, outputs: {} };
+      });
+      const bad = testAction("bad", () => {
+        throw new KcoreError({ code: "CLUSTER_UNHEALTHY", message: "nobody answers" });
+      });
+      const names = ["n1", "n2"];
+      const { events, exitCode, said } = await conduct(
+        names,
+        [applyStage("a", names, ["s/a"]), actionStage("bad", bad), actionStage("close", notice)],
+        {
+          ...(how === "failed" ? { lessons: { "s/a": { outcome: "failed" } } } : { unreachable: names }),
+          onFailure: [actionStage("bad-too", bad), actionStage("tell", notice)],
+        },
+      );
+      const all = `n1 ${how}, n2 ${how}`;
+      expect(told).to.deep.equal([all, all]);
+      expect(stagesOf(events).slice(-4)).to.deep.equal(["bad failed", "close ok", "bad-too failed", "tell ok"]);
+      expect(exitCode).to.equal(how === "failed" ? 1 : 3);
+      expect(JSON.stringify(events.at(-1))).not.to.include("CLUSTER_UNHEALTHY");
+      expect(JSON.stringify(said("warning"))).to.include("nobody answers");
     });
-    expect(stagesOf(events)).to.deep.equal(["a failed", "health skipped"]);
+
+  it("O10: one node that cannot be reached is no failure of the run that others came through", async () => {
+    const names = ["n1", "n2"];
+    const never = testAction("never", () => {
+      throw new Error("called");
+    });
+    const { exitCode } = await conduct(names, [applyStage("a", names, ["s/a"])], {
+      lessons: { "s/a": {} },
+      unreachable: ["n1"],
+      onFailure: [actionStage("tell", never)],
+    });
+    expect(exitCode).to.equal(3);
   });
 
   it("a bug in an action ends the run with 70, every node and stage ended", async () => {

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Action } from "#engine/orchestrate/action.ts";
+import { actionNames, findAction } from "#actions/registry.ts";
 import { executeRun } from "#engine/orchestrate/execute-run.ts";
 import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
 import { formatProblem, KcoreError } from "#errors/problem.ts";
@@ -426,6 +427,132 @@ stages:
       "w1 perform [identity]",
       "w1 perform [certs]",
     ]);
+  });
+
+  it("O16: what stages gave by node comes in the roster's order, whoever ended first", async () => {
+    for (const first of ["w1", "w2", "c2"]) {
+      const begun = Promise.withResolvers<void>();
+      const order: unknown[] = [];
+      const look = testAction("look", (_, args) => {
+        order.push((args as { all: object }).all);
+        return { changed: false, outputs: {} };
+      });
+      const lesson = (name: string) => ({
+        registered: { stdout: name },
+        ...(name === first ? { begins: begun.resolve } : { after: begun.promise }),
+      });
+      const { exitCode } = await execute({
+        files: {
+          ...issuing,
+          "orchestrate/test.yaml": `stages:
+  - { id: identity, on: "*", apply: [key] }
+  - { id: look, run: look, all: "{{json stages.identity}}" }
+`,
+        },
+        actions: [look],
+        lessons: Object.fromEntries(["w1", "c1", "w2", "c2"].map((name) => [`${name} key/make`, lesson(name)])),
+      });
+      expect(exitCode).to.equal(0);
+      expect(Object.keys(JSON.parse(String(order[0])) as object), `${first} first`).to.deep.equal([
+        "w1",
+        "c1",
+        "w2",
+        "c2",
+      ]);
+    }
+  });
+
+  const handOver = (stages: string, lessons: Readonly<Record<string, Lesson>> = {}) => ({
+    files: { ...issuing, "orchestrate/test.yaml": `stages:\n${stages}` },
+    lessons: {
+      "w1 key/make": { registered: { stdout: "AAA" } },
+      "w2 key/make": { registered: { stdout: "BBB" } },
+      "certs/cert": {},
+      "certs/folder": {},
+      ...lessons,
+    },
+  });
+
+  it("O16: one node's result comes to another one's stage, when all that node's work before it is done", async () => {
+    const slow = Promise.withResolvers<void>();
+    const seen: unknown[] = [];
+    const see = testAction("see", ({ node }, args) => {
+      seen.push([node?.name, args]);
+      return { changed: false, outputs: {} };
+    });
+    const given = handOver(
+      `  - { id: first, on: "role:worker", apply: [key] }
+  - { id: second, on: "role:worker", apply: [certs], with: { cert: "{{stages.first.w1.spki.stdout}}" } }
+  - { id: third, on: "role:controller", apply: [certs], when: "{{eq stages.first.w2.spki.stdout 'BBB'}}", with: { cert: "{{stages.first.w1.spki.stdout}}" } }
+  - { id: see, run: see, each: "*", theirs: "{{stages.first.w2.spki.stdout}}" }
+  - { id: mixed, run: see, each: "role:worker", theirs: "{{stages.first.w2.spki.stdout}}", own: "{{stages.first.spki.stdout}}" }
+`,
+      {
+        "w1 key/make": { registered: { stdout: "AAA" }, after: slow.promise },
+        "w2 key/make": { registered: { stdout: "BBB" }, begins: () => setImmediate(slow.resolve) },
+      },
+    );
+    const ran = await execute({ ...given, actions: [see] });
+    expect(ran.exitCode, JSON.stringify(ran.events.at(-1))).to.equal(0);
+    const { log } = ran.nodes;
+    expect(log.indexOf("w2 perform [second]")).to.be.greaterThan(log.indexOf("w1 step key/make"));
+    expect(log).to.include("c1 perform [third]");
+    expect(seen).to.deep.include.members([
+      ["c2", { theirs: "BBB" }],
+      ["w1", { theirs: "BBB" }],
+      ["w1", { theirs: "BBB", own: "AAA" }],
+      ["w2", { theirs: "BBB", own: "BBB" }],
+    ]);
+  });
+
+  it("O16: says whose result is missing where another node has none", async () => {
+    const { exitCode, events } = await execute(
+      handOver(`  - { id: first, on: w1, apply: [key] }
+  - { id: second, on: w2, apply: [certs], with: { cert: "{{stages.first.c1.spki.stdout}}" } }
+`),
+    );
+    expect(exitCode).to.equal(1);
+    const [problem] = events.flatMap((event) => (event.type === "node.finished" && event.problem) || []);
+    expect(problem).to.include({
+      code: "STAGE_OUTPUT_UNKNOWN",
+      hint: "“c1” has no such stage, or did not come through it",
+    });
+  });
+
+  it("S2: what a node told names no file, program or host for the bastion", async () => {
+    for (const [action, arg] of [
+      ["local.file", 'path: "kept/{{VALUE}}", content: x'],
+      ["local.command", 'command: ["{{VALUE}}", x]'],
+      ["local.command", 'command: ["true"], cwd: "{{VALUE}}"'],
+      ["local.command", 'command: ["true"], creates: "{{#if true}}{{VALUE}}{{/if}}"'],
+      ["kubernetes.node", 'name: n1, kubeconfig: "{{VALUE}}"'],
+      ["kubernetes.object", 'kubeconfig: a, file: "{{VALUE}}"'],
+      ["kubernetes.kubeconfig", 'file: a, server: "https://{{VALUE}}:6443"'],
+      ["kubernetes.takeKubeconfig", 'content: x, server: "https://192.0.2.1", file: "{{VALUE}}"'],
+      ["system.image", 'mirror: "http://{{VALUE}}/"'],
+      ["store.export", 'path: "{{VALUE}}"'],
+      ["wait", 'tcp: "{{VALUE}}:22"'],
+    ] as const)
+      for (const [value, each] of [
+        ["stages.identity.spki.stdout", 'each: "role:worker", '],
+        ["stages.identity.w1.spki.stdout", ""],
+        ["lookup (lookup stages 'identity') 'w1'", ""],
+      ]) {
+        const use = arg.replace("VALUE", value as string);
+        const problems = await problemsOf({
+          files: {
+            ...issuing,
+            "orchestrate/test.yaml": `stages:
+  - { id: identity, on: "role:worker", apply: [key] }
+  - { id: use, ${each}run: ${action}, ${use} }
+`,
+          },
+          deps: { actions: findAction, actionNames },
+        });
+        expect(problems[0], use).to.match(
+          /^orchestrate\/test\.yaml:3:\d+ {2}“[\w.]+” names a file, a program or a host for the bastion: it cannot rest on what a node told/,
+        );
+      }
   });
 
   it("a dry run of the whole says what is unknown, and after what; nothing runs", async () => {

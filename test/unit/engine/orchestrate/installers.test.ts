@@ -38,7 +38,7 @@ async function deploy(vars: string, states: Readonly<Record<string, string>> = {
     const what = { kind: "orchestration", name: "deploy_node" } as const;
     const plan = await preparePlan({ request: runRequest({ what, on: "n1" }), deps, roster, catalogue, run });
     const node = roster.nodes.get("n1");
-    const scope = { ...(node && { node }), stages: new StageOutputs(new Map()).scope("n1") };
+    const scope = { ...(node && { node }), stages: new StageOutputs(new Map(), []).scope("n1") };
     const own = plan.stages.filter(({ id }) => ["image", "live", "flake", "system"].includes(id));
     const turns = own.filter(({ when }) => when?.(scope) !== false);
     const system = turns.find(({ id }) => id === "system");

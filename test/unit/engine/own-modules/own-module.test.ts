@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { parseShell } from "#engine/orchestrate/parse-shell.ts";
 import { readOwnModule } from "#engine/own-modules/own-module.ts";
 import { secret } from "#engine/step/secret.ts";
+import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { problemsIn } from "#support/problems.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
@@ -49,6 +50,45 @@ const read = (text: string) => readOwnModule("site.greeting", parseSource("modul
 const problemsOf = (text: string): string[] => problemsIn(() => read(text));
 
 describe("a module of a project's own", () => {
+  const withArgs = (args: string, example = "") =>
+    `summary: x\nargs: ${args}\n${example}want: { a: b }\nprobe: fact a b\n`;
+  const chain = (inner: (next: string) => string) => {
+    const names = Array.from({ length: 40 }, (_, at) => `d${at}: ${inner(`{ $ref: "#/$defs/d${at + 1}" }`)}`);
+    return `{ properties: { x: { description: x, $ref: "#/$defs/d0" } }, $defs: { ${names.join(", ")}, d40: { type: string } } }`;
+  };
+
+  it("S11: references that lead to ever more schemas are refused when the module is read", () => {
+    for (const inner of [
+      (next: string) => `{ allOf: [${next}, ${next}] }`,
+      (next: string) => `{ anyOf: [${next}, ${next}] }`,
+      (next: string) => `{ type: object, properties: { a: ${next}, b: ${next} } }`,
+      (next: string) => `{ type: array, prefixItems: [${next}, ${next}] }`,
+    ])
+      expect(problemsOf(withArgs(chain(inner)))[0], inner("…")).to.include("it is more than 2000 schemas");
+    expect(read(withArgs(chain((next) => `{ allOf: [${next}] }`))).module.name).to.equal("site.greeting");
+    const tree = `{ $ref: "#/$defs/tree" }`;
+    const recursive = `{ properties: { x: { description: x, $ref: "#/$defs/tree" } }, $defs: { tree: { type: object, properties: { l: ${tree}, r: ${tree} } } } }`;
+    expect(read(withArgs(recursive, "example: { x: { l: { r: {} } } }\n")).example).to.deep.equal({
+      x: { l: { r: {} } },
+    });
+  });
+
+  it("S11: a check that would go on for ever ends, of the example and of what a step gives", () => {
+    const endless = [
+      ['{ type: string, pattern: "^(a+)+$"', `"${"a".repeat(60)}!"`],
+      ['{ type: array, items: { type: string, pattern: "^(a|a)*$" }', `["${"a".repeat(60)}!"]`],
+      ['{ type: object, patternProperties: { "^(a+)+$": { type: string } }', `{ ${"a".repeat(60)}!: x }`],
+      ['{ $ref: "#/$defs/self"', "{ a: b }"],
+      ['{ allOf: [{ $ref: "#/$defs/self" }, { $ref: "#/$defs/self" }]', "{ a: b }"],
+    ];
+    for (const [schema, value] of endless) {
+      const args = `{ properties: { x: ${schema}, description: x } }, $defs: { self: { $ref: "#/$defs/self" } } }`;
+      expect(problemsOf(withArgs(args, `example: { x: ${value} }\n`))[0], schema).to.include("takes too long to check");
+      const { module } = read(withArgs(args));
+      expect(module.args.safeParse({ x: plainOf(parseSource("x", value as string)) }).success).to.equal(false);
+    }
+  });
+
   it("gives what its texts say of its arguments", () => {
     const { module, example } = read(greeting);
     expect([module.name, module.summary]).to.deep.equal(["site.greeting", "Keeps a greeting in a file."]);

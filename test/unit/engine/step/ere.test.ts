@@ -32,4 +32,9 @@ describe("ereFinds", () => {
     for (const pattern of open) expect(ereFinds(pattern, "a"), pattern).to.equal(undefined);
     expect(ereFinds("a", "é")).to.equal(undefined);
   });
+
+  it("S11: gives up a pattern that would go on for ever", () => {
+    for (const pattern of ["^(a+)+$", "^(a|a)*$", "^(([a-z])+.)+[A-Z]$"])
+      expect(ereFinds(pattern, `${"a".repeat(60)}!`), pattern).to.equal(undefined);
+  });
 });

@@ -1,0 +1,44 @@
+import { z } from "zod";
+import { defineAction } from "#engine/orchestrate/action.ts";
+import { Text } from "#engine/step/fields.ts";
+import { secret } from "#engine/step/secret.ts";
+import { readToldAccess } from "#kubernetes/kubeconfig.ts";
+import { AuthorityName, CertificateName } from "./authority-name.ts";
+import { InProject } from "./in-project.ts";
+import { kubeconfigOf } from "./kubernetes-kubeconfig.ts";
+import { keepFile } from "./local-file.ts";
+
+const Args = z.strictObject({
+  file: InProject.describe(
+    "The kubeconfig's file in the project, such as .kcore/k3s.conf; only its owner may read it.",
+  ),
+  content: Text.describe("The kubeconfig as the node told it; of it CA and credentials are taken, and nothing else."),
+  server: z.url({ protocol: /^https$/ }).describe("Where the API server is reached from this machine."),
+  cluster: AuthorityName.default("kubernetes").describe("What the cluster is called in the file."),
+  user: CertificateName.default("kubernetes-admin").describe("What the user is called in the file."),
+});
+
+/**
+ * Keeps a way into a cluster whose kubeconfig a node told, such as k3s': with the server that the orchestration names, and the CA and the
+ * credentials of the node's one. A kubeconfig that names programs or files is refused. Gives `kubeconfig`, its path.
+ * ```yaml
+ * - { id: admin, run: kubernetes.takeKubeconfig, each: "role:first", file: .kcore/k3s.conf, server: "https://{{node.address}}:6443", content: "{{stages.told.kubeconfig.facts.content}}" }
+ * ```
+ */
+export const kubernetesTakeKubeconfig = defineAction({
+  name: "kubernetes.takeKubeconfig",
+  summary: "Keeps a kubeconfig on this machine with the CA and the credentials of one that a node told.",
+  bastionNames: ["file", "server"],
+  args: Args,
+  run: (given, context) => keep(given, context),
+  plan: (given, context) => keep(given, context),
+});
+
+async function keep(
+  { file, content, ...names }: z.output<typeof Args>,
+  context: Parameters<typeof keepFile>[1],
+): ReturnType<typeof keepFile> {
+  const text = secret(kubeconfigOf({ ...names, ...readToldAccess(content) }));
+  const { changed } = await keepFile({ path: file, content: text, mode: "0600" }, context);
+  return { changed, outputs: { kubeconfig: file } };
+}

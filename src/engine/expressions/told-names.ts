@@ -1,0 +1,35 @@
+import type { SourceNode } from "#engine/yaml/node.ts";
+import type { Call, Expression } from "./ast.ts";
+import { mayHoldExpression, templateOfScalar, wholeExpression } from "./expression.ts";
+import { Fault } from "./fault.ts";
+import { printed } from "./helper.ts";
+import { Interpreter } from "./interpret.ts";
+import type { Scope } from "./scope.ts";
+
+/**
+ * Refuses a file's name of the bastion that a node told (S2): a fact or a step's output may be a part of it that leads nowhere else,
+ * as in `files/{{facts.os.id}}.conf`, and the key of a lookup. @throws KcoreError EXPRESSION_TYPE
+ */
+export function refuseToldName(name: SourceNode | undefined, scope: Scope): void {
+  if (name?.kind !== "scalar" || typeof name.value !== "string" || !mayHoldExpression(name.value)) return;
+  const template = templateOfScalar(name);
+  const isWhole = wholeExpression(template) !== undefined;
+  const value = (given: unknown, call: Call): void => {
+    if (!isTold(call) || (!isWhole && /^\w[\w.+-]*$/.test(printed(given) ?? ""))) return;
+    throw new Fault("a node told what names a file of the bastion here", {
+      hint: "choose by it: {{lookup params.files facts.os.id}}, or {{#if (eq facts.os.id 'debian')}}…{{/if}}",
+    });
+  };
+  new Interpreter(template).into({ text: () => undefined, value }, scope);
+}
+
+function isTold({ path, params }: Call): boolean {
+  if (params.length === 0) return isToldValue(path);
+  const isLookup = path.type === "PathExpression" && path.original === "lookup";
+  return (isLookup ? params.slice(0, 1) : params).some(isToldValue);
+}
+
+function isToldValue(expression: Expression): boolean {
+  if (expression.type === "SubExpression") return isTold(expression);
+  return expression.type === "PathExpression" && ["facts", "steps"].includes(expression.parts[0] ?? "");
+}

@@ -1,0 +1,44 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { checkOf, type Trust } from "#engine/project/project.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { readBytes } from "#engine/yaml/read.ts";
+import { validate } from "#engine/yaml/validate.ts";
+
+const FILE = "notify.yaml";
+
+const Notice = z
+  .strictObject({
+    on: z
+      .array(z.enum(["failure", "change", "question"]))
+      .min(1)
+      .describe("When it is given."),
+    command: z
+      .array(z.string().min(1))
+      .min(1)
+      .optional()
+      .describe("A program in the project's folder; stdin has the JSON."),
+    webhook: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .describe("An address that gets the JSON by POST."),
+    mail: z
+      .string()
+      .regex(/^[^\s,<>]+@[^\s,<>]+$/, "must be one address")
+      .optional()
+      .describe("Whom this machine's sendmail writes to."),
+  })
+  .refine(
+    ({ command, webhook, mail }) => [command, webhook, mail].filter((way) => way !== undefined).length === 1,
+    "needs one of command, webhook and mail",
+  );
+export type Notice = z.output<typeof Notice>;
+
+/** Who is told of the runs of a project: `notify.yaml`; nobody without it. @throws KcoreError with every problem of the file */
+export function readNotices(project: string, trust: Trust | undefined): readonly Notice[] {
+  const path = join(project, FILE);
+  if (!existsSync(path)) return [];
+  const bytes = readBytes(path, { name: FILE, ...(trust && { check: checkOf(trust) }) });
+  return validate(parseSource(FILE, bytes), z.array(Notice));
+}

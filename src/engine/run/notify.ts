@@ -1,0 +1,130 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { hostname } from "node:os";
+import type { RunEventBody } from "#engine/events/event.ts";
+import type { Notice } from "#engine/orchestrate/notices.ts";
+
+/** Milliseconds that one notice may take: the run's end waits for it. */
+const limit = 10_000;
+
+type Ending = Extract<RunEventBody, { type: "run.finished" }>;
+
+/** What is told; plain JSON, with nothing in it that the record does not show. */
+export interface Told {
+  readonly event: Notice["on"][number];
+  readonly run: string;
+  readonly command: string;
+  readonly who: string;
+  readonly host: string;
+  readonly outcome?: Ending["outcome"];
+  readonly changed?: number;
+  readonly problem?: string;
+  /** By node, why it failed. */
+  readonly nodes?: Readonly<Record<string, string>>;
+  readonly question?: string;
+}
+
+/** Tells of one run whom `notify.yaml` names; sees its events as they are recorded, so that secrets are masked. */
+export class Notifier {
+  readonly #notices: readonly Notice[];
+  readonly #give: (notice: Notice, told: Told) => Promise<void>;
+  readonly #common: Omit<Told, "event">;
+  readonly #failed: Record<string, string> = {};
+  #changed = 0;
+
+  constructor(
+    notices: readonly Notice[],
+    { project, run, command, who }: { readonly project: string } & Pick<Told, "run" | "command" | "who">,
+    deliver: (notice: Notice, told: Told, project: string) => Promise<void> = give,
+  ) {
+    this.#notices = notices;
+    this.#give = (notice, told) => deliver(notice, told, project);
+    this.#common = { run, command, who, host: hostname() };
+  }
+
+  /** Where somebody is told of it: resolves with what could not be told, for the record. */
+  see(event: RunEventBody): Promise<readonly string[]> | undefined {
+    switch (event.type) {
+      case "step.finished":
+      case "action.finished":
+        if (event.outcome === "changed") this.#changed += 1;
+        return undefined;
+      case "node.finished":
+        if (event.outcome === "failed" || event.outcome === "unreachable")
+          this.#failed[event.node] = event.problem?.message ?? event.outcome;
+        return undefined;
+      case "question.asked":
+        return this.#tell({ ...this.#common, event: "question", question: event.question.text });
+      case "run.finished":
+        return this.#tellEnd(event);
+      default:
+        return undefined;
+    }
+  }
+
+  async #tellEnd({ outcome, problem }: Ending): Promise<readonly string[]> {
+    const end = { ...this.#common, outcome, changed: this.#changed, nodes: this.#failed };
+    const told = { ...end, ...(problem && { problem: `${problem.message} [${problem.code}]` }) };
+    const isFailure = outcome === "failed" || outcome === "unreachable";
+    const of = (event: Told["event"]) => this.#tell({ ...told, event });
+    return [...(isFailure ? await of("failure") : []), ...(this.#changed > 0 ? await of("change") : [])];
+  }
+
+  async #tell(told: Told): Promise<readonly string[]> {
+    const meant = this.#notices.filter(({ on }) => on.includes(told.event));
+    const ends = await Promise.allSettled(meant.map((notice) => this.#give(notice, told)));
+    return ends.flatMap((end, index) =>
+      end.status === "rejected"
+        ? [`${wayOf(meant[index] as Notice)} was not told: ${(end.reason as Error).message}`]
+        : [],
+    );
+  }
+}
+
+/** Never the whole address of a webhook, which may be a secret. */
+function wayOf({ command, webhook, mail }: Notice): string {
+  return command?.[0] ?? mail ?? new URL(webhook as string).host;
+}
+
+async function give({ command, webhook, mail }: Notice, told: Told, project: string): Promise<void> {
+  const json = `${JSON.stringify(told)}\n`;
+  if (webhook !== undefined) {
+    const signal = AbortSignal.timeout(limit);
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(webhook, { method: "POST", body: json, headers, signal, redirect: "error" }).catch(
+      () => {
+        throw new Error("it does not answer");
+      },
+    );
+    await answer.body?.cancel();
+    if (!answer.ok) throw new Error(`it answered ${answer.status}`);
+  } else if (mail !== undefined) await runProgram(["sendmail", "-i", "--", mail], mailOf(told, mail), project);
+  else await runProgram(command as readonly string[], json, project);
+}
+
+/** A header holds one line of ASCII; what else there is stands in the body. */
+function mailOf(told: Told, to: string): string {
+  const subject = `kcore: ${told.event} in ${told.command} on ${told.host}`
+    .replaceAll(/[^\x20-\x7e]/g, "?")
+    .slice(0, 200);
+  const lines = Object.entries(told).map(
+    ([key, value]) => `${key}: ${typeof value === "object" ? JSON.stringify(value) : value}`,
+  );
+  const head = [`To: ${to}`, `Subject: ${subject}`, "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8"];
+  return [...head, "", ...lines, ""].join("\n");
+}
+
+async function runProgram([program = "", ...words]: readonly string[], input: string, cwd: string): Promise<void> {
+  const child = spawn(program, words, {
+    cwd,
+    // There sendmail is, where it is in no user's PATH.
+    env: { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/lib` },
+    stdio: ["pipe", "ignore", "ignore"],
+    timeout: limit,
+    killSignal: "SIGKILL",
+  });
+  child.stdin.on("error", () => undefined).end(input);
+  const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
+  if (code !== 0)
+    throw new Error(signal === null ? `exit code ${code}` : `ended by ${signal}, after ${limit / 1000} s at most`);
+}

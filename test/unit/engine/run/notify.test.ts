@@ -1,0 +1,140 @@
+import { once } from "node:events";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { readNotices, type Notice } from "#engine/orchestrate/notices.ts";
+import { Notifier, type Told } from "#engine/run/notify.ts";
+import { problemsIn } from "#support/problems.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const finished = (outcome: "done" | "failed" | "unreachable" | "interrupted"): RunEventBody => ({
+  type: "run.finished",
+  outcome,
+  exitCode: 1,
+  problem: { code: "STEP_FAILED", message: "a failed" },
+});
+const changed = { type: "action.finished", stage: "s", action: "a", outcome: "changed" } as const;
+const gone = {
+  type: "node.finished",
+  node: "n1",
+  outcome: "unreachable",
+  problem: { code: "HOST_UNREACHABLE", message: "silent" },
+} as const;
+const asked = {
+  type: "question.asked",
+  question: { id: "q", kind: "confirm", text: "Go on?", secret: false },
+} as const;
+
+describe("O10: notices of a run", () => {
+  let folder: TempDir;
+  beforeEach(async () => (folder = await makeTempDir("notify")));
+  afterEach(() => folder.remove());
+
+  const run = { run: "r1", command: "kcore state apply web", who: "op@b" };
+  const play = async (notices: readonly Notice[], events: readonly RunEventBody[]) => {
+    const notifier = new Notifier(notices, { ...run, project: folder.path });
+    return (await Promise.all(events.map(async (event) => notifier.see(event)))).flatMap((texts) => texts ?? []);
+  };
+
+  it("come at a failure, a change and a question, each to whom they are for", async () => {
+    const told: Told[] = [];
+    const all: Notice = { on: ["failure", "change", "question"], mail: "a@b.c" };
+    const deliver = (_: Notice, one: Told) => Promise.resolve(void told.push(one));
+    const of = async (...events: readonly RunEventBody[]) => {
+      told.length = 0;
+      const notifier = new Notifier([all], { ...run, project: folder.path }, deliver);
+      for (const event of events) await notifier.see(event);
+      return told.map(({ event }) => event);
+    };
+    expect(await of(finished("done"))).to.deep.equal([]);
+    expect(await of(finished("interrupted"))).to.deep.equal([]);
+    expect(await of(changed, finished("done"))).to.deep.equal(["change"]);
+    expect(await of(asked, changed, gone, finished("unreachable"))).to.deep.equal(["question", "failure", "change"]);
+    expect(told[0]).to.deep.include({ ...run, question: "Go on?" });
+    expect(told[1]).to.deep.include({
+      outcome: "unreachable",
+      changed: 1,
+      nodes: { n1: "silent" },
+      problem: "a failed [STEP_FAILED]",
+    });
+  });
+
+  it("go to a command's stdin, by POST to a webhook, and to sendmail", async () => {
+    const posted: string[] = [];
+    const server = createServer((request, response) => {
+      void text(request).then((body) => {
+        posted.push(`${request.method} ${request.url} ${body}`);
+        response.end();
+      });
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const sendmail = join(folder.path, "sendmail");
+    writeFileSync(sendmail, '#!/bin/sh\necho "$*" >mail; cat >>mail\n');
+    chmodSync(sendmail, 0o755);
+    const before = process.env["PATH"];
+    process.env["PATH"] = `${folder.path}:${before}`;
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+      const on = ["failure"] as const;
+      const ways = [{ command: ["sh", "-c", "cat >told"] }, { webhook: url }, { mail: "ops@example.org" }];
+      expect(
+        await play(
+          ways.map((way) => ({ on: [...on], ...way })),
+          [finished("failed")],
+        ),
+      ).to.deep.equal([]);
+    } finally {
+      process.env["PATH"] = before;
+      server.close();
+    }
+    const json = readFileSync(join(folder.path, "told"), "utf8");
+    expect(JSON.parse(json)).to.deep.include({ event: "failure", run: "r1", outcome: "failed" });
+    expect(posted).to.deep.equal([`POST /hook ${json}`]);
+    expect(readFileSync(join(folder.path, "mail"), "utf8"))
+      .to.contain("-i -- ops@example.org\nTo: ops@example.org\nSubject: kcore: failure in kcore state apply web on ")
+      .and.contain("\n\nrun: r1\n");
+  });
+
+  it("that cannot be told are said, and no address of a webhook", async () => {
+    const server = createServer((_, response) => response.writeHead(500).end()).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    try {
+      const ways = [{ command: ["false"] }, { command: ["no-such-program"] }, { webhook: `http://${host}/secret` }];
+      const untold = await play(
+        ways.map((way) => ({ on: ["failure"], ...way })),
+        [finished("failed")],
+      );
+      expect(untold).to.deep.equal([
+        "false was not told: exit code 1",
+        "no-such-program was not told: spawn no-such-program ENOENT",
+        `${host} was not told: it answered 500`,
+      ]);
+    } finally {
+      server.close();
+    }
+  });
+
+  it("stand in notify.yaml, which is checked", () => {
+    const write = (content: string) => writeFileSync(join(folder.path, "notify.yaml"), content);
+    expect(readNotices(folder.path, undefined)).to.deep.equal([]);
+    write("- { on: [failure], command: [ci/told.sh] }\n");
+    expect(readNotices(folder.path, undefined)).to.deep.equal([{ on: ["failure"], command: ["ci/told.sh"] }]);
+    for (const content of [
+      "- { on: [failure] }\n",
+      "- { on: [], mail: a@b.c }\n",
+      "- { on: [success], mail: a@b.c }\n",
+      "- { on: [failure], mail: a@b.c, command: [x] }\n",
+      "- { on: [failure], mail: -oQ/tmp }\n",
+      "- { on: [failure], webhook: file:///etc/passwd }\n",
+      "mail: a@b.c\n",
+    ]) {
+      write(content);
+      expect(problemsIn(() => readNotices(folder.path, undefined))[0], content).to.match(/^notify\.yaml:1:\d+/);
+    }
+  });
+});

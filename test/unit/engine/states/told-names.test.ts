@@ -1,0 +1,70 @@
+import { expect } from "chai";
+import { join } from "node:path";
+import { fileManaged } from "#engine/modules/file-managed.ts";
+import { scriptRun } from "#engine/modules/script-run.ts";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { draftSteps } from "#engine/states/draft.ts";
+import { statesOf } from "#engine/states/open-states.ts";
+import { inProject } from "#support/in-project.ts";
+import { problemsOfRejection } from "#support/problems.ts";
+
+const modules = new Map<string, ModuleDefinition>([fileManaged, scriptRun].map((module) => [module.name, module]));
+const files = {
+  "roster/r.yaml": "nodes: { n1: { address: h1 } }\n",
+  "files/debian.conf": "debian\n",
+  "templates/debian.hbs": "debian\n",
+  "sa.key": "a private key\n",
+};
+
+/** Makes the last of these steps when the node has told its facts, and what the first one found. */
+function make(step: string, told: string): Promise<unknown> {
+  const find = "  - { id: find, file.managed: { path: /a, content: a }, register: find }\n";
+  const state = `params: { files: { type: map, default: { debian: files/debian.conf } } }\nsteps:\n${find}  - id: a\n    ${step}\n`;
+  return inProject({ ...files, "states/s.yaml": state }, async (project) => {
+    const { nodes } = loadRoster(project);
+    const drafts = await draftSteps(statesOf({ project, shipped: join(project, "shipped") }), {
+      apply: [{ state: "s" }],
+      node: nodes.get("n1") as NodeEntry,
+      nodes,
+      run: { id: "r1" },
+      modules: (name) => Promise.resolve(modules.get(name)),
+      moduleNames: [...modules.keys()],
+      readSecret: () => Promise.reject(new Error("no secret")),
+    });
+    const late = { facts: { os: { id: told } }, steps: new Map([["find", { stdout: told }]]) };
+    return drafts.at(-1)?.render(late as never);
+  });
+}
+
+describe("a name of a file of the bastion", () => {
+  it("S2: is never what a node told, be it a fact or an output of a step", async () => {
+    for (const step of [
+      'file.managed: { path: /b, source: "{{facts.os.id}}" }',
+      'file.managed: { path: /b, source: "{{steps.find.stdout}}" }',
+      'file.managed: { path: /b, source: "{{lower facts.os.id}}" }',
+      'file.managed: { path: /b, source: "files/{{facts.os.id}}" }',
+      'file.managed: { path: /b, template: "x/{{steps.find.stdout}}" }',
+      'script.run: { source: "files/{{trim steps.find.stdout}}" }',
+    ])
+      for (const told of ["../sa.key", "/etc/shadow", "./../sa.key"])
+        expect((await problemsOfRejection(make(step, told)))[0], step).to.contain(
+          "a node told what names a file of the bastion here [EXPRESSION_TYPE]",
+        );
+    expect((await problemsOfRejection(make('script.run: { source: "{{facts.os.id}}" }', "sa.key")))[0]).to.contain(
+      "a node told",
+    );
+  });
+
+  it("S2: may have a plain word of it as a part, and be chosen by it", async () => {
+    for (const step of [
+      'file.managed: { path: /b, source: "files/{{facts.os.id}}.conf" }',
+      'file.managed: { path: /b, source: "{{lookup params.files facts.os.id}}" }',
+      `file.managed: { path: /b, source: "{{#if (eq facts.os.id 'debian')}}files/debian.conf{{/if}}" }`,
+      'file.managed: { path: /b, template: "{{steps.find.stdout}}.hbs" }',
+      'file.managed: { path: "/{{facts.os.id}}", content: "{{steps.find.stdout}}" }',
+    ])
+      expect(await make(step, "debian"), step).to.include({ kind: "step" });
+  });
+});
