@@ -19,6 +19,9 @@ export async function serveController(options: ControllerOptions): Promise<void>
   let stopRounds = (): void => undefined;
   try {
     await cluster.subCa.load();
+    // Before it listens: a controller that was off for longer than its certificate lived comes back with a valid one.
+    await state.own.renewIfDue(cluster.subCa.authority);
+    cluster.ends.tell();
     await cluster.foundIfNeeded();
     const { port, address } = await server.listen();
     const nodes = [...cluster.names.all()].length;
@@ -49,7 +52,7 @@ function startRounds(
   { watches, cut }: ControllerServer,
   { log }: ControllerOptions,
 ): () => void {
-  const { controllers, liveness, subCa } = cluster;
+  const { controllers, ends, liveness, subCa } = cluster;
   const changedPeers = comparePeers();
   const tellChanges = (): void => {
     for (const node of liveness.changed()) {
@@ -68,6 +71,7 @@ function startRounds(
     cluster
       .foundIfNeeded()
       .catch((error: unknown) => log.error("membership could not be looked at", describeError(error)));
+    void own.renewIfDue(subCa.authority).then(ends.tell);
     if (!haveFilesChanged() && subCa.published()) return;
     void own.reload();
     subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));

@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import type { Ending } from "#pki/ends.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { openCluster, type Cluster } from "./open-cluster.ts";
+import { endingsHere } from "./keep-operator.ts";
 import { addClusterOptions, addResultOption, type ClusterFlags } from "../options.ts";
 import { formatTable } from "../terminal/format-table.ts";
 
@@ -36,11 +38,15 @@ type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml" };
 async function health({ output, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const found = await Promise.all(cluster.endpoints.map((endpoint) => look(endpoint, cluster)));
-  process.stdout.write(formatResult(found, output, () => draw(found)));
-  if (found.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
+  // What ends soon was told when the cluster was opened.
+  const ending = (await endingsHere({ ...cluster, ca: cluster.rootPem }, Date.now())).filter(
+    ({ isFailure }) => isFailure,
+  );
+  process.stdout.write(formatResult(found, output, () => draw(found, ending)));
+  if (ending.length > 0 || found.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }
 
-function draw(found: readonly Finding[]): string {
+function draw(found: readonly Finding[], ending: readonly Ending[]): string {
   if (found.length === 0) return "no controller yet: kcore orchestrate deploy_node NODE\n";
   const table = formatTable(
     ["CONTROLLER", "HEALTH", "DC", "VERSION", "NODES", "REASON"],
@@ -57,7 +63,9 @@ function draw(found: readonly Finding[]): string {
     texts.map((text) => `warning: ${controller}: ${text}\n`),
   );
   const sick = found.filter(({ healthy }) => !healthy).length;
-  const verdict = sick === 0 ? "cluster is healthy" : `${sick} of ${found.length} controllers are not healthy`;
+  const here = ending.map(({ message }) => message).join("; ");
+  const healthy = here === "" ? "cluster is healthy" : here;
+  const verdict = sick === 0 ? healthy : `${sick} of ${found.length} controllers are not healthy`;
   return `${table}${warnings.join("")}${verdict}\n`;
 }
 

@@ -199,6 +199,7 @@ describe("bastion actions against a real controller", () => {
     const subCa = issueSubCa(
       {
         controllerId: randomUUID(),
+        hosts: [],
         spki: publicDer(subKey).toString("base64"),
         proof: { challenge, signature: proveKey(subKey, challenge) },
       },
