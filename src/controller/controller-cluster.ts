@@ -197,7 +197,11 @@ function watchMembership(
   let isOutTold = false;
   /** The certificate with which it was published. */
   let published: string | undefined;
-  const emptiness = (): string | undefined => (wasReady || replica.status().ready ? undefined : whyEmpty(config));
+  const emptiness = (): string | undefined => {
+    const { ready, registers } = replica.status();
+    // One that was put back holds a state, and is told to catch up.
+    return wasReady || ready || registers > 0 ? undefined : whyEmpty(config);
+  };
   let isToldEmpty = false;
   const tellEmptiness = (): void => {
     const why = emptiness();

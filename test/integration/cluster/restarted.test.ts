@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
+import { createWriteStream, existsSync } from "node:fs";
 import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
-import { createTestCluster, eventually } from "#support/cluster.ts";
+import { restoreHere } from "#controller/maintain.ts";
+import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, registrationOf, startController } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
@@ -42,5 +44,23 @@ describe("a controller that was started again", () => {
     await controller.stop("SIGKILL");
     await controller.start();
     expect(await statuses()).to.deep.equal({ [alive]: "ready", [stopped]: "its agent was stopped" });
+  });
+
+  it("C5: a controller that was put back tells that it has to catch up, and nothing of an empty state", async () => {
+    // One that cannot be reached: without another member there is nobody to catch up with.
+    const other = { spki: "0".repeat(64), address: "127.0.0.1:1", dc: "DC2" };
+    await controller.operator.call("registerController", other, { id: randomUUID() });
+    const backup = join(cluster.dir, "lab-backup");
+    const stream = await controller.operator.open("backup", {});
+    await pipeline(stream, createWriteStream(backup));
+    await controller.stop();
+    const configFile = join(controller.folder, "controller.yaml");
+    const options = { configFile, now: Date.now(), yaml: codec, alone: false, output: "table" } as const;
+    const [restored] = await restoreHere(backup, options);
+    expect(restored).to.match(/^restored \d\d registers from .*lab-backup: 0 objects, 2 nodes, 2 controllers$/);
+    await controller.start();
+    const { ready, reason, warnings } = await controller.operator.call("ready", {});
+    expect([ready, warnings.filter((text) => text.includes("EMPTY_STATE"))]).to.deep.equal([false, []]);
+    expect(reason).to.contain("it was put back or mended");
   });
 });
