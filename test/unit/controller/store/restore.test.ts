@@ -75,7 +75,7 @@ describe("a controller's backup, restore and repair", () => {
     ];
     const store = await open();
     store.attach(() =>
-      Promise.resolve([{ t: "apply", page: { origins: ["c1#a"], contexts: [[]], registers }, upto: { "c1#a": 1 } }]),
+      Promise.resolve([{ t: "apply", page: { origins: ["c1#a"], contexts: [[]], registers }, upto: [["c1#a", 1]] }]),
     );
     await write(store, "a");
     const file = join(dir.path, "backup.json");
