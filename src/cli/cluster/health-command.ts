@@ -28,7 +28,8 @@ Examples:
   kcore health
   kcore -s 192.0.2.11 health -o json
 
-Ends with “cluster is healthy” and code 0, or names what is not and exits 1.`,
+Ends with “cluster is healthy”, or names what is not. It exits 1 when a controller is not healthy, or when a certificate of this
+machine ends within two days; nodes that are not ready are counted.`,
     )
     .action(health);
 }
@@ -64,9 +65,16 @@ function draw(found: readonly Finding[], ending: readonly Ending[]): string {
   );
   const sick = found.filter(({ healthy }) => !healthy).length;
   const here = ending.map(({ message }) => message).join("; ");
-  const healthy = here === "" ? "cluster is healthy" : here;
+  const healthy = here === "" ? verdictOnNodes(found) : here;
   const verdict = sick === 0 ? healthy : `${sick} of ${found.length} controllers are not healthy`;
   return `${table}${warnings.join("")}${verdict}\n`;
+}
+
+/** By the controller that counts the fewest nodes as ready. */
+function verdictOnNodes(found: readonly Finding[]): string {
+  const [worst] = found.flatMap(({ nodes }) => nodes ?? []).toSorted((a, b) => b.total - b.ready - (a.total - a.ready));
+  if (!worst || worst.ready === worst.total) return "cluster is healthy";
+  return `controllers are healthy; ${worst.ready} of ${worst.total} nodes ${worst.ready === 1 ? "is" : "are"} ready: kcore get nodes`;
 }
 
 async function look(controller: string, { ask }: Cluster): Promise<Finding> {
