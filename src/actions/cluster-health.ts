@@ -5,7 +5,8 @@ import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { daysLeft, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
+import { daysLeft, renewOperatorIfNeeded } from "#pki/cluster.ts";
+import { openIssuer } from "#pki/rotate-bastion.ts";
 import type { Context } from "#pki/contexts.ts";
 import { askingOf, openContext } from "./cluster-place.ts";
 import { noteFounded } from "./founded.ts";
@@ -45,7 +46,7 @@ export const clusterHealth = defineAction({
     const cluster = await openContext(context);
     if (!hasExpired(cluster)) return checkHealth(args, cluster, context);
     // Otherwise nobody could ever get as far as pki.issueNode, which renews it in time.
-    const authority = await openAuthority(cluster.folder, await context.passphrase());
+    const authority = await openIssuer(cluster.folder, await context.passphrase());
     await renewOperatorIfNeeded(cluster.folder, authority, Date.now());
     context.note("renewed the operator's certificate, which had expired");
     return checkHealth(args, await openContext(context), context);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { askFirst, endpointOf } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
-import type { NodeView } from "#api/schemas.ts";
+import type { NodeDetail, NodeView } from "#api/schemas.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -76,7 +76,7 @@ export const clusterWaitReady = defineAction({
 });
 
 async function look(node: NodeEntry, { port }: Args, cluster: Context, context: ActionContext): Promise<Look> {
-  let view: NodeView;
+  let view: NodeDetail;
   try {
     if (isController(node)) {
       const itself = askingOf(cluster, context, [endpointOf(node.address, port)]);
@@ -96,7 +96,7 @@ async function look(node: NodeEntry, { port }: Args, cluster: Context, context: 
   return judge(view, await expectedKey(cluster.folder, node.id));
 }
 
-function judge(view: NodeView, key: string | undefined): Look {
+function judge(view: NodeDetail, key: string | undefined): Look {
   if (view.approval === "rejected") {
     throw new KcoreError({
       code: "NODE_REJECTED",
@@ -109,7 +109,9 @@ function judge(view: NodeView, key: string | undefined): Look {
   if (view.approval === "pending")
     return { waitingFor: `it is pending until an operator says: kcore node approve ${view.id}`, isPending: true };
   if (view.status !== "ready") return { waitingFor: view.reason ?? `it is ${view.status}` };
-  return key === undefined || key === view.key
+  // The key of the last deployment ends when the agent has renewed its certificate with another one since.
+  const isRenewed = view.certificates.some(({ spki, status }) => spki === key && status === "revoked");
+  return key === undefined || key === view.key || isRenewed
     ? { ready: view }
     : { waitingFor: "it has not registered with its new key yet" };
 }

@@ -6,13 +6,14 @@ import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts"
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { makeFolder } from "#pki/make-folder.ts";
 import { certificatesOf, firstCertificate, isOfBastion } from "#pki/chain.ts";
-import { daysLeft, openAuthority, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
+import { daysLeft, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
+import { openIssuer } from "#pki/rotate-bastion.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { replaceFile, readText } from "#pki/private-files.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { isHostName, issueLeaf, namesOf } from "#pki/issue.ts";
-import { renewalReason, renewDays } from "#pki/expectation.ts";
+import { namesExactly, renewalReason, renewDays } from "#pki/expectation.ts";
 import type { KeyProof } from "#pki/issue.ts";
 import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
@@ -109,7 +110,7 @@ async function issue(
 ): Promise<string> {
   if (kind === "sub-ca") {
     const root = await openOnce("root", folder, context);
-    return issueSubCa({ controllerId: node.id, spki, proof }, { root, now });
+    return issueSubCa({ controllerId: node.id, spki, proof, hosts: namesOf(hostsOf(args, node)) }, { root, now });
   }
   const authority = await openOnce("authority", folder, context);
   return issueLeaf({ role: kind, id: node.id, ...hostsOf(args, node), spki, proof }, { authority, now }).chain;
@@ -121,7 +122,7 @@ function describe({ kind, reason = "new" }: Wanted, pem: string, name: string): 
   return `issued a ${kind} certificate for ${name} until ${until} (serial ${serialNumber.toLowerCase()}): ${reason}`;
 }
 
-const open = { authority: openAuthority, root: openRoot } as const;
+const open = { authority: openIssuer, root: openRoot } as const;
 
 function openOnce<What extends keyof typeof open>(
   what: What,
@@ -143,7 +144,7 @@ async function examine(args: Args, node: NodeEntry, context: ActionContext): Pro
   const now = Date.now();
   const reasonOf = async (kind: Kind, pem: string, spki: string): Promise<string | undefined> =>
     kind === "sub-ca"
-      ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now })
+      ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now, hosts: namesOf(hostsOf(args, node)) })
       : (renewalReason(pem, {
           spki,
           hosts: namesOf(hostsOf(args, node)),
@@ -180,12 +181,21 @@ async function issuerReason(pem: string, rootPem: string, context: ActionContext
 /** Why a sub-CA has to be signed anew, in words; undefined: it is kept. */
 function subCaReason(
   pem: string,
-  expected: { cluster: string; controllerId: string; rootPem: string; spki: string; now: number },
+  expected: {
+    cluster: string;
+    controllerId: string;
+    rootPem: string;
+    spki: string;
+    hosts: readonly string[];
+    now: number;
+  },
 ): string | undefined {
   const refusal = refusalOfSubCa(pem, expected);
   if (refusal !== undefined) return refusal;
   const certificate = firstCertificate(pem);
   if (!publicDer(certificate.publicKey).equals(publicDer(readPublicKey(expected.spki)))) return "the key changed";
+  // The controller renews its own certificate under these names alone (ADR 0516).
+  if (!namesExactly(certificate, expected.hosts)) return "its controller's names changed";
   const left = daysLeft(certificate, expected.now);
   return left > subCaRenewDays ? undefined : `it expires in ${Math.floor(left)} days`;
 }

@@ -3,7 +3,7 @@ import type { ApiClient, Credentials } from "#api/client.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { renewalChallenge } from "#pki/challenges.ts";
-import { hostsOf, renewalReason } from "#pki/expectation.ts";
+import { refusalOfNext } from "#pki/expectation.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { discardNext, keepNextKey, swapIn } from "./certificate-files.ts";
 
@@ -48,7 +48,7 @@ export async function renewCertificate({ files, present, clock, client, prove }:
     const spki = publicDer(key).toString("base64");
     const signature = proveKey(key, challenge);
     const { certificate } = await client.call("renew", { nodeId: identity.id, nonce, spki, signature });
-    const reason = refusalOf(certificate, { spki, present, now: clock() });
+    const reason = refusalOfNext(certificate, { spki, present, now: clock() });
     if (reason !== undefined) throw failed(`the new certificate cannot be used: ${reason}`);
     await prove({ ca: present.ca, cert: certificate, key: keyPem });
     await swapIn(files, certificate);
@@ -57,20 +57,6 @@ export async function renewCertificate({ files, present, clock, client, prove }:
     await discardNext(files).catch(() => undefined);
     throw error;
   }
-}
-
-/** Why a new certificate must not take the place of the present one, in words; undefined: it may. */
-export function refusalOf(
-  certificate: string,
-  { spki, present, now }: { readonly spki: string; readonly present: LoadedCredentials; readonly now: number },
-): string | undefined {
-  const { identity, ca: rootPem, notAfter } = present;
-  const hosts = hostsOf(new X509Certificate(present.cert));
-  const reason = renewalReason(certificate, { spki, hosts, identity, rootPem, now });
-  // One that is short-lived is still better than the present one, if it ends later.
-  const isShort = reason?.startsWith("it expires in") === true;
-  if (reason !== undefined && !isShort) return reason;
-  return new X509Certificate(certificate).validToDate > notAfter ? undefined : "it ends no later than the present one";
 }
 
 function failed(message: string): KcoreError {

@@ -1,5 +1,5 @@
 import { mkdir, readFile, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { replaceFile } from "#pki/private-files.ts";
 
 /** What the agent tells about itself in `status.json`. Times are ISO 8601 in UTC. */
@@ -27,12 +27,16 @@ export interface AgentStatus {
   readonly pid: number;
 }
 
+/** Where the agent's part lies alone, in one line: a runner, which reads no JSON, takes it over into the `status.json` that it writes. */
+const ownFile = "agent.json";
+
 /**
  * Puts the agent's part into `status.json` and keeps what others wrote there: a run on this node writes its steps to
  * the same file. When it changed while we prepared ours, we read it again. A file that is no JSON object is replaced.
  */
 export async function writeAgentStatus(file: string, agent: AgentStatus): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await replaceFile(join(dirname(file), ownFile), `${JSON.stringify(agent)}\n`);
   for (let attempt = 1; ; attempt++) {
     const before = await versionOf(file);
     const content = `${JSON.stringify({ ...(await readStatusFile(file)), agent }, undefined, 2)}\n`;

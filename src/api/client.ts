@@ -329,7 +329,7 @@ function checkCredentials({ ca, cert, key }: Credentials, now: number): boolean 
   throw new KcoreError({
     code: "API_UNTRUSTED",
     message: `our own certificate expired on ${validToDate.toISOString()}`,
-    hint: "deploying a node renews the operator's certificate; a node's is renewed by deploy_node",
+    hint: "on the bastion, kcore rotate certs renews the operator's; a node's renews itself for 30 days, then: kcore orchestrate deploy_node NODE",
   });
 }
 
@@ -345,7 +345,10 @@ function connectionProblem(endpoint: Endpoint, error: unknown): KcoreError {
         {
           code: "API_UNTRUSTED",
           message: `controller ${where} and we do not trust each other: ${message}`,
-          hint: "compare both certificates with the cluster's ca.crt: openssl verify -CAfile ca.crt FILE; and both clocks",
+          hint:
+            code === "CERT_HAS_EXPIRED"
+              ? "a controller renews its certificate when it starts: systemctl restart kcore-controller there; its log says why it did not"
+              : "compare both certificates with the cluster's ca.crt: openssl verify -CAfile ca.crt FILE; and both clocks",
         },
         { cause: error, exitCode: exitCodes.unreachable },
       )

@@ -4,6 +4,7 @@ import { describeError } from "#api/log.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { verifyStatement } from "#pki/statement.ts";
+import { watchCertificateEnds, type CertificateEnds } from "./certificate-ends.ts";
 import { watchCertificates, type Certificates } from "./cluster/certificates.ts";
 import { manageControllers, type Controllers } from "./cluster/controllers.ts";
 import { watchLiveness, type Liveness } from "./cluster/node-lives.ts";
@@ -32,6 +33,7 @@ export interface ControllerCluster {
   readonly liveness: Liveness;
   readonly names: NodeNames;
   readonly subCa: SubCa;
+  readonly ends: CertificateEnds;
   readonly controllers: Controllers;
   readonly nodes: Nodes;
   readonly updates: Updates;
@@ -84,7 +86,7 @@ export function openCluster(
     version,
     requireManualApproval: config.requireManualApproval,
     address: () => address || (controllers.addressOf(controllerId) ?? ""),
-    certificateExpires: () => own.credentials().notAfter,
+    own: own.credentials,
     subCa: subCa.published,
     clock,
     lastContact: network.lastContact,
@@ -128,6 +130,7 @@ export function openCluster(
     log,
     clock,
   });
+  const ends = watchCertificateEnds({ own, subCa, replica, clock });
   const member = watchMembership(state, { records, controllers, address: () => address, log, clock });
   return {
     records,
@@ -137,6 +140,7 @@ export function openCluster(
     liveness,
     names,
     subCa,
+    ends,
     controllers,
     nodes,
     updates,
@@ -193,7 +197,11 @@ function watchMembership(
   let isOutTold = false;
   /** The certificate with which it was published. */
   let published: string | undefined;
-  const emptiness = (): string | undefined => (wasReady || replica.status().ready ? undefined : whyEmpty(config));
+  const emptiness = (): string | undefined => {
+    const { ready, registers } = replica.status();
+    // One that was put back holds a state, and is told to catch up.
+    return wasReady || ready || registers > 0 ? undefined : whyEmpty(config);
+  };
   let isToldEmpty = false;
   const tellEmptiness = (): void => {
     const why = emptiness();

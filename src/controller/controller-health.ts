@@ -1,6 +1,7 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { ReplicationStatus as StatusAnswer } from "#api/schemas.ts";
 import { defined } from "#optional/defined.ts";
+import type { CertificateEnds } from "./certificate-ends.ts";
 import type { Certificates } from "./cluster/certificates.ts";
 import type { Controllers } from "./cluster/controllers.ts";
 import type { Nodes } from "./cluster/nodes.ts";
@@ -13,6 +14,7 @@ export interface HealthOptions {
   readonly certificates: Certificates;
   readonly controllers: Controllers;
   readonly nodes: Nodes;
+  readonly ends: Pick<CertificateEnds, "failure">;
   readonly self: {
     readonly controllerId: string;
     readonly dc: string;
@@ -35,6 +37,7 @@ export function watchHealth({
   certificates,
   controllers,
   nodes,
+  ends,
   self,
   emptiness,
   storeProblem,
@@ -67,6 +70,8 @@ export function watchHealth({
     const disk = storeProblem();
     if (disk !== undefined) return `its state cannot be written: ${disk}`;
     if (!controllers.isMember(self.controllerId)) return "it is no member of its cluster any more";
+    const ending = ends.failure();
+    if (ending !== undefined) return ending;
     if (status.readOnly === undefined) return undefined;
     const { readOnlyFor } = status;
     return `it takes no writes${readOnlyFor === undefined ? "" : ` for ${inWords(readOnlyFor)}`} (${status.readOnly})`;
@@ -97,7 +102,10 @@ export function watchHealth({
       const problems = [
         ...(block === undefined ? [] : [`this controller: ${block}`]),
         ...peers.flatMap(({ controllerId, reason }) => (reason === undefined ? [] : [`${controllerId}: ${reason}`])),
-        ...status.alarms.map(({ code, message }) => `${message} (${code})`),
+        // Weeks before the end there is no problem yet; within two days it is why this controller is not ready.
+        ...status.alarms
+          .filter(({ code }) => code !== "CERTIFICATE_ENDS")
+          .map(({ code, message }) => `${message} (${code})`),
       ];
       return {
         controllerId: self.controllerId,

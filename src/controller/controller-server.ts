@@ -140,22 +140,18 @@ function openApiServer(
 }
 
 function measure(
-  { own, self, replica }: ControllerState,
-  { nodes, subCa }: ControllerCluster,
+  { self, replica }: ControllerState,
+  { nodes, ends }: ControllerCluster,
   { now, connections }: { readonly now: () => number; readonly connections: () => number },
 ): Metrics {
-  const secondsLeft = (end: Date): number => (end.getTime() - now()) / 1000;
   return createMetrics({
     ...self,
     status: replica.status,
     conflicts: () => replica.conflicts().length,
     connections,
     nodes: nodes.countByStatus,
-    certificates: () => {
-      const left = new Map([["controller", secondsLeft(own.credentials().notAfter)]]);
-      const sub = subCa.published();
-      return sub ? left.set("sub-ca", secondsLeft(new Date(sub.notAfter))) : left;
-    },
+    certificates: () =>
+      new Map([...ends.all()].map(([name, { notAfter }]) => [name, (notAfter.getTime() - now()) / 1000])),
   });
 }
 

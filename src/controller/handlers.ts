@@ -127,7 +127,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       return { result: "deleted", dot: "" };
     },
 
-    listConflicts: () => listConflicts(records, names),
+    listConflicts: () => listConflicts({ records, rejects }, names),
     ackConflict: ({ id }) => ackConflict(records, id),
     takeLoser: ({ caller, id }) => takeLoser({ records, rejects }, id, byOf(caller)),
 

@@ -53,10 +53,22 @@ export async function restoreHere(
   // From here on nothing is done by root: in the folder of another user every name may lead elsewhere a moment later.
   becomeOwner(place);
   try {
-    await pipeline(backup.createReadStream(), createWriteStream(copy, { flags: "wx", mode: 0o600 }));
-    const done = await restoreStore({ ...place, file: copy, alone });
+    await pipeline(backup.createReadStream(), createWriteStream(copy, { flags: "wx", mode: 0o600 })).catch(
+      (cause: Error) => {
+        const message = `${file} cannot be copied to ${place.folder}: ${cause.message}`;
+        throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause });
+      },
+    );
+    const done = await restoreStore({ ...place, file: copy, name: file, alone });
     if (output === "json") return [asJson(done)];
-    return [`restored ${done.records} records from ${file}`, ...notesOf(done), ...whenReady(alone), startHint];
+    const { objects, nodes, controllers } = done.contents;
+    const contents = `${objects} objects, ${nodes} nodes, ${controllers} controllers`;
+    return [
+      `restored ${done.registers} registers from ${file}: ${contents}`,
+      ...notesOf(done),
+      ...whenReady(alone),
+      startHint,
+    ];
   } finally {
     await rm(copy, { force: true });
   }

@@ -18,7 +18,7 @@ export interface MetricsOptions {
   readonly connections: () => number;
   /** Nodes by status. */
   readonly nodes: () => ReadonlyMap<string, number>;
-  /** Seconds that are left of this controller's certificate, and of its sub-CA. */
+  /** Seconds that are left of this controller's certificate, its sub-CA, and the root. */
   readonly certificates: () => ReadonlyMap<string, number>;
 }
 

@@ -3,6 +3,7 @@ import { describeError } from "#api/log.ts";
 import type { PeerView } from "#api/schemas.ts";
 import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
 import { returnMemory } from "./return-memory.ts";
+import { readLives, writeLives } from "./kept-lives.ts";
 import { openServer, type ControllerServer } from "./controller-server.ts";
 import { watchFiles } from "./file-changes.ts";
 import { openState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
@@ -19,6 +20,10 @@ export async function serveController(options: ControllerOptions): Promise<void>
   let stopRounds = (): void => undefined;
   try {
     await cluster.subCa.load();
+    // Before it listens: a controller that was off for longer than its certificate lived comes back with a valid one.
+    await state.own.renewIfDue(cluster.subCa.authority);
+    cluster.ends.tell();
+    cluster.liveness.recall(await readLives(state.config.dbPath));
     await cluster.foundIfNeeded();
     const { port, address } = await server.listen();
     const nodes = [...cluster.names.all()].length;
@@ -32,6 +37,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     log.info("the controller stops");
   } finally {
     stopRounds();
+    await keepLives(state, cluster, options);
     // What it decides is still written.
     await cluster.stop();
     state.replica.stop();
@@ -44,15 +50,19 @@ export async function serveController(options: ControllerOptions): Promise<void>
 
 /** What is done again and again while it serves; the result ends it. */
 function startRounds(
-  { config, own, replica }: ControllerState,
+  state: ControllerState,
   cluster: ControllerCluster,
   { watches, cut }: ControllerServer,
-  { log }: ControllerOptions,
+  options: ControllerOptions,
 ): () => void {
-  const { controllers, liveness, subCa } = cluster;
+  const { config, own, replica } = state;
+  const { log } = options;
+  const { controllers, ends, liveness, subCa } = cluster;
   const changedPeers = comparePeers();
   const tellChanges = (): void => {
-    for (const node of liveness.changed()) {
+    const changed = liveness.changed();
+    if (changed.length > 0) void keepLives(state, cluster, options);
+    for (const node of changed) {
       const { isReady, reason } = liveness.of(node);
       if (!isReady) log.warn("a node is not ready", { node, reason });
       watches.tell("nodes", node);
@@ -68,6 +78,7 @@ function startRounds(
     cluster
       .foundIfNeeded()
       .catch((error: unknown) => log.error("membership could not be looked at", describeError(error)));
+    void own.renewIfDue(subCa.authority).then(ends.tell);
     if (!haveFilesChanged() && subCa.published()) return;
     void own.reload();
     subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
@@ -84,6 +95,17 @@ function startRounds(
   return () => {
     for (const timer of timers) clearInterval(timer);
   };
+}
+
+/** For the next start; a disk that takes nothing costs nodes no more than the time until they are heard again. */
+async function keepLives(
+  { config }: ControllerState,
+  { liveness }: ControllerCluster,
+  { log }: Pick<ControllerOptions, "log">,
+): Promise<void> {
+  await writeLives(config.dbPath, liveness.heard()).catch((error: unknown) =>
+    log.warn("the nodes that were heard could not be kept", describeError(error)),
+  );
 }
 
 /** Gives the peers whose state is another than at the last look. */

@@ -35,13 +35,25 @@ export function isOfBastion(ca: X509Certificate, rootPem: string): boolean {
 }
 
 /**
- * Why a leaf was not issued on the bastion; undefined: it was. Operators' and controllers' certificates must be (ADR 0511); a controller's
- * sub-CA issues to nodes only.
+ * Why a leaf does not have the bastion's word; undefined: it has. Operators' and controllers' certificates must (ADR 0511): the bastion issued
+ * the leaf, or the controller's own sub-CA did within the names that the root wrote into it (ADR 0516).
  */
 export function refusalOfIssuer(
   leaf: X509Certificate,
   { issuer, rootPem }: { readonly issuer: X509Certificate | undefined; readonly rootPem: string },
 ): string | undefined {
   if (issuer === undefined || !isIssuedBy(leaf, issuer)) return "does not come with the CA that issued it";
-  return isOfBastion(issuer, rootPem) ? undefined : "was not issued on the bastion";
+  return isOfBastion(issuer, rootPem) || isOwnRenewal(leaf, issuer, rootPem)
+    ? undefined
+    : "was not issued on the bastion";
+}
+
+/** Whether a controller's sub-CA certified that same controller, under names that the sub-CA itself carries. */
+function isOwnRenewal(leaf: X509Certificate, subCa: X509Certificate, rootPem: string): boolean {
+  const named = (certificate: X509Certificate): readonly string[] => certificate.subjectAltName?.split(", ") ?? [];
+  const allowed = new Set(
+    named(subCa).map((name) => name.replace(/^(URI:kcore:\/\/[^/]+)\/sub-ca\//, "$1/controller/")),
+  );
+  const isAllowed = named(leaf).length > 0 && named(leaf).every((name) => allowed.has(name));
+  return isAllowed && subCa.ca && isIssuedBy(subCa, firstCertificate(rootPem));
 }

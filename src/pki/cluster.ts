@@ -5,7 +5,7 @@ import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "./make-folder.ts";
 import { issueCertificate } from "./certificate.ts";
-import { firstCertificate, isPairOf } from "./chain.ts";
+import { firstCertificate, isIssuedBy, isPairOf } from "./chain.ts";
 import {
   changeConfig,
   configFile,
@@ -229,6 +229,19 @@ export async function renewOperatorIfNeeded(folder: string, authority: Authority
   if (present.verify(firstCertificate(await readText(join(folder, "ca.crt"))).publicKey)) return false;
   await replaceFile(join(folder, "kctl.crt"), await reissueOperator(folder, authority, now), { mode: 0o644 });
   return true;
+}
+
+/** Certifies the operator's key anew after its certificate has expired: by the root where the root had certified it, else by the sub-CA. */
+export async function reviveOperator(
+  folder: string,
+  { authority, passphrase, now }: { readonly authority: Authority; readonly passphrase: string; readonly now: number },
+): Promise<void> {
+  const file = join(folder, "kctl.crt");
+  const present = firstCertificate(await readText(file));
+  if (daysLeft(present, now) > 0) return;
+  const isOfRoot = isIssuedBy(present, firstCertificate(authority.rootPem));
+  const issuer = isOfRoot ? { ...(await openRoot(folder, passphrase)), certificatePem: "" } : authority;
+  await replaceFile(file, await reissueOperator(folder, issuer, now), { mode: 0o644 });
 }
 
 /** A new certificate for the operator's present key, with its chain; nothing is written. */

@@ -1,6 +1,6 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
-import { certificatesOf, firstCertificate, isIssuedBy, isOfBastion } from "./chain.ts";
+import { certificatesOf, firstCertificate, isIssuedBy, refusalOfIssuer } from "./chain.ts";
 import { formatIdentity, type Identity } from "./identity.ts";
 import { backdateMs, leafDays } from "./issue.ts";
 import { readPublicKey } from "./keys.ts";
@@ -25,16 +25,13 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   const [certificate] = chain;
   if (!certificate) return "it cannot be read";
   if (!leadsTo(chain, expected)) return "another CA issued it";
-  const isBastions = chain[1] !== undefined && isOfBastion(chain[1], expected.rootPem);
-  if (expected.identity.role !== "node" && !isBastions) return "it was not issued on the bastion";
+  const refusal = refusalOfIssuer(certificate, { issuer: chain[1], rootPem: expected.rootPem });
+  if (expected.identity.role !== "node" && refusal !== undefined) return `it ${refusal}`;
   const publicKey = certificate.publicKey.export({ type: "spki", format: "der" });
   if (!publicKey.equals(readPublicKey(expected.spki).export({ type: "spki", format: "der" }))) return "the key changed";
-  const names = (certificate.subjectAltName ?? "").split(", ");
-  const uris = names.filter((name) => name.startsWith("URI:"));
-  const isNamed = (host: string): boolean =>
-    (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" })) !== undefined;
+  const uris = namesIn(certificate).filter((name) => name.startsWith("URI:"));
   if (uris.length !== 1 || uris[0] !== `URI:${formatIdentity(expected.identity)}`) return "its identity changed";
-  if (names.length !== expected.hosts.length + 1 || !expected.hosts.every(isNamed)) return "its names changed";
+  if (!namesExactly(certificate, expected.hosts)) return "its names changed";
   const daysLeft = (certificate.validToDate.getTime() - expected.now) / dayMs;
   if (daysLeft <= renewDays) return daysLeft <= 0 ? "it expired" : `it expires in ${Math.floor(daysLeft)} days`;
   const lifeMs = certificate.validToDate.getTime() - certificate.validFromDate.getTime();
@@ -43,10 +40,41 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   return certificate.validFromDate.getTime() > expected.now ? "it is not valid yet" : undefined;
 }
 
+/** Why a new certificate must not take the place of the present one, in words; undefined: it may. */
+export function refusalOfNext(
+  certificate: string,
+  { spki, present, now }: { readonly spki: string; readonly present: PresentLeaf; readonly now: number },
+): string | undefined {
+  const { identity, ca: rootPem, cert, notAfter } = present;
+  const reason = renewalReason(certificate, { spki, hosts: hostsOf(firstCertificate(cert)), identity, rootPem, now });
+  // One that is short-lived is still better than the present one, if it ends later.
+  const isShort = reason?.startsWith("it expires in") === true;
+  if (reason !== undefined && !isShort) return reason;
+  return firstCertificate(certificate).validToDate > notAfter ? undefined : "it ends no later than the present one";
+}
+
+/** The certificate that a daemon uses, with its root, in PEM. */
+interface PresentLeaf {
+  readonly identity: Identity;
+  readonly ca: string;
+  readonly cert: string;
+  readonly notAfter: Date;
+}
+
+/** Whether a certificate names these hosts and its one URI, and nothing else. */
+export function namesExactly(certificate: X509Certificate, hosts: readonly string[]): boolean {
+  const isNamed = (host: string): boolean =>
+    (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" })) !== undefined;
+  return namesIn(certificate).length === hosts.length + 1 && hosts.every(isNamed);
+}
+
+function namesIn({ subjectAltName = "" }: X509Certificate): readonly string[] {
+  return subjectAltName.split(", ");
+}
+
 /** Names and addresses of a certificate in its order, without its identity. */
-export function hostsOf({ subjectAltName = "" }: X509Certificate): readonly string[] {
-  const hosts = subjectAltName
-    .split(", ")
+export function hostsOf(certificate: X509Certificate): readonly string[] {
+  const hosts = namesIn(certificate)
     .filter((name) => /^(?:DNS|IP Address):/.test(name))
     .map((name) => name.replace(/^(?:DNS|IP Address):/, ""));
   return hosts.map((host) => (isIP(host) ? host : host.toLowerCase()));

@@ -4,7 +4,23 @@ import { join } from "node:path";
 import { encryptKey, type ScryptCost } from "./encrypted-key.ts";
 import { createFile, syncFolder } from "./private-files.ts";
 import { generateKey } from "./keys.ts";
-import { signSubCa, type Root } from "./sub-ca.ts";
+import { firstCertificate } from "./chain.ts";
+import { daysLeft, openAuthority, openRoot } from "./cluster.ts";
+import type { Authority } from "./issue.ts";
+import { signSubCa, subCaRenewDays, type Root } from "./sub-ca.ts";
+
+/**
+ * Opens the bastion's sub-CA to issue by it; the root replaces it first when 180 days or less are left, and it can live longer.
+ * @throws KcoreError as openAuthority and openRoot do
+ */
+export async function openIssuer(folder: string, passphrase: string, now = Date.now()): Promise<Authority> {
+  const present = await openAuthority(folder, passphrase);
+  const { validToDate } = present.certificate;
+  const canLiveLonger = firstCertificate(present.rootPem).validToDate > validToDate;
+  if (daysLeft(present.certificate, now) > subCaRenewDays || !canLiveLonger) return present;
+  await rotateBastionSubCa(folder, { root: await openRoot(folder, passphrase), passphrase, now });
+  return openAuthority(folder, passphrase);
+}
 
 /**
  * Gives the bastion a new sub-CA, key and certificate, and gives its certificate. What the old one signed stays valid

@@ -26,6 +26,8 @@ export interface SubCaRequest {
   /** The public key, made on the controller: PEM or base64 DER. */
   readonly spki: string;
   readonly proof: KeyProof;
+  /** The names and addresses under which the controller may renew its own certificate (ADR 0516). */
+  readonly hosts: readonly string[];
 }
 
 /**
@@ -33,7 +35,7 @@ export interface SubCaRequest {
  * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID
  */
 export function issueSubCa(
-  { controllerId, spki, proof }: SubCaRequest,
+  { controllerId, spki, proof, hosts }: SubCaRequest,
   { root, now }: { root: Root; now: number },
 ): string {
   const publicKey = readPublicKey(spki);
@@ -44,7 +46,7 @@ export function issueSubCa(
       hint: "remove /etc/kcore/certs/sub-ca.key there and deploy it again: a new key is made",
     });
   }
-  return signSubCa({ root, publicKey, now, uri: formatSubCa(root.cluster, controllerId) });
+  return signSubCa({ root, publicKey, now, uri: formatSubCa(root.cluster, controllerId), hosts });
 }
 
 /** The sub-CA certificate over a key; without `uri` it is the bastion's own. */
@@ -53,11 +55,13 @@ export function signSubCa({
   publicKey,
   now,
   uri,
+  hosts,
 }: {
   readonly root: Root;
   readonly publicKey: KeyObject;
   readonly now: number;
   readonly uri?: string;
+  readonly hosts?: readonly string[];
 }): string {
   return issueCertificate({
     commonName: subCommonName,
@@ -68,7 +72,7 @@ export function signSubCa({
     notAfter: new Date(Math.min(now + subCaDays * dayMs, root.certificate.validToDate.getTime())),
     pathLength: 0,
     permittedUriHost: root.cluster,
-    ...defined({ uri }),
+    ...defined({ uri, hosts }),
   });
 }
 
@@ -124,7 +128,8 @@ export function refusalOfSubCa(
   if (!certificate.ca) return "it is no CA";
   if (!certificate.checkIssued(root) || !certificate.verify(root.publicKey))
     return "the cluster's root did not sign it";
-  return certificate.subjectAltName === `URI:${formatSubCa(cluster, controllerId)}`
+  const uris = (certificate.subjectAltName ?? "").split(", ").filter((name) => name.startsWith("URI:"));
+  return uris.length === 1 && uris[0] === `URI:${formatSubCa(cluster, controllerId)}`
     ? undefined
     : "it is not this controller's";
 }

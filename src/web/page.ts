@@ -61,10 +61,10 @@ export function drawPage({ title, body, place, news }: Page, { project, version,
 }
 
 /** A page that says why there is no other. */
-export function drawRefusal(why: string, frame: Frame): string {
+export function drawRefusal(why: string, frame: Frame, title = "Not here"): string {
   const body = html`<main class="alone">
-    <h1>Not here</h1>
+    <h1>${title}</h1>
     <p>${why}</p>
   </main>`;
-  return drawPage({ title: "Not here", body }, frame);
+  return drawPage({ title, body }, frame);
 }

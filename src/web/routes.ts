@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { titleOf } from "#tui/html/head.ts";
@@ -30,6 +31,13 @@ export interface WebSources {
   /** Absent: no cluster is known here. */
   readonly openFleet?: () => Promise<FleetFeed>;
 }
+
+/** What is no fault of the page: how it is answered. */
+const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly title?: string }>> = {
+  RUN_UNKNOWN: { status: 404 },
+  CLUSTER_UNKNOWN: { status: 503, title: "No cluster yet" },
+  API_UNREACHABLE: { status: 503, title: "No controller answers" },
+};
 
 /** Milliseconds between two looks at the list of runs, and at the fleet, whose ages go on without any news. */
 const paces = { list: 1000, fleet: 5000 } as const;
@@ -74,22 +82,19 @@ export class Routes {
         response.destroy();
         return;
       }
-      const isKnown = error instanceof KcoreError;
-      const isUnknown = isKnown && error.problems.some(({ code }) => code === "RUN_UNKNOWN");
-      const why = isKnown
-        ? error.problems.map(({ message, code }) => `${message} [${code}]`).join("; ")
-        : String(error);
-      this.#refuse(response, isUnknown ? 404 : 500, why);
+      const problems = error instanceof KcoreError ? error.problems : [];
+      const [known] = problems.flatMap(({ code }) => refusals[code] ?? []);
+      const told = problems.map(
+        ({ message, code, hint }) => `${message} [${code}]${hint === undefined ? "" : `: ${hint}`}`,
+      );
+      const page = drawRefusal(told.join("; ") || String(error), this.#frame, known?.title);
+      send(response, page, { status: known?.status ?? 500 });
     }
   }
 
   /** Before it is known who asks: the answer names no address. */
   refuse(response: ServerResponse, status: number, why: string): void {
     send(response, drawRefusal(why, { ...this.#frame, root: "" }), { status });
-  }
-
-  #refuse(response: ServerResponse, status: number, why: string): void {
-    send(response, drawRefusal(why, this.#frame), { status });
   }
 
   async #answer(url: URL, response: ServerResponse, known: string): Promise<void> {

@@ -274,7 +274,7 @@ export async function prepareController(
     listenAddr: endpoint,
     dbPath,
     tls: await writeCredentials(folder, "controller", credentials),
-    subCa: await writeSubCa(cluster, id, folder),
+    subCa: await writeSubCa(cluster, { id, folder, hosts: [host, parseEndpoint(advertised).host] }),
     replication: {
       controllerId: id,
       dcId: dc,
@@ -322,8 +322,11 @@ async function isAsking(operator: ApiClient): Promise<boolean> {
 
 async function writeSubCa(
   { home, authority }: TestCluster,
-  controllerId: string,
-  folder: string,
+  {
+    id: controllerId,
+    folder,
+    hosts,
+  }: { readonly id: string; readonly folder: string; readonly hosts: readonly string[] },
 ): Promise<{ readonly certFile: string; readonly keyFile: string }> {
   const root = await openRoot(contextFolder(home, authority.cluster), passphrase);
   const key = generateKey();
@@ -331,7 +334,7 @@ async function writeSubCa(
   const spki = publicDer(key).toString("base64");
   const files = { certFile: join(folder, "sub-ca.crt"), keyFile: join(folder, "sub-ca.key") };
   await writeFile(files.keyFile, key.export({ type: "pkcs8", format: "pem" }) as string, { mode: 0o600 });
-  await writeFile(files.certFile, issueSubCa({ controllerId, spki, proof }, { root, now: Date.now() }));
+  await writeFile(files.certFile, issueSubCa({ controllerId, spki, proof, hosts }, { root, now: Date.now() }));
   return files;
 }
 

@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { subCaChallenge } from "#pki/challenges.ts";
-import { openAuthority, openRoot, reissueOperator, replaceOperatorKey } from "#pki/cluster.ts";
+import { openRoot, reissueOperator, replaceOperatorKey, reviveOperator } from "#pki/cluster.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import { endOfLeaf } from "#pki/issue.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
-import { rotateBastionSubCa } from "#pki/rotate-bastion.ts";
+import { openIssuer, rotateBastionSubCa } from "#pki/rotate-bastion.ts";
 import { issueSubCa, type Root } from "#pki/sub-ca.ts";
 import { allControllers, askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
-import { rotateController } from "./rotate-controller.ts";
+import { readPresent, rotateController } from "./rotate-controller.ts";
 import { caPassphrase } from "../cluster/ca-passphrase.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
@@ -80,8 +80,12 @@ function withPassphrase(command: Command): Command {
 }
 
 async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
+  const { folder } = await openCluster(flags);
+  const passphrase = await caPassphrase(passphraseFile);
+  const authority = await openIssuer(folder, passphrase);
+  // An expired one opens no controller, and a renewed one of the same key does.
+  await reviveOperator(folder, { authority, passphrase, now: Date.now() });
   const cluster = await openCluster(flags);
-  const authority = await openAuthority(cluster.folder, await caPassphrase(passphraseFile));
   const chain = await reissueOperator(cluster.folder, authority, Date.now());
   const entry = inventoryEntry(chain);
   // Known everywhere before it is used.
@@ -124,9 +128,10 @@ async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const passphrase = await caPassphrase(passphraseFile);
   const root = await openRoot(cluster.folder, passphrase);
-  const missed = await rotateEach(cluster, "sub-CA", (one) => renewSubCa(one, cluster, root));
+  // First, for it needs no controller: a cluster whose sub-CAs have all expired is brought back from here.
   await rotateBastionSubCa(cluster.folder, { root, passphrase, now: Date.now() });
   process.stdout.write(`this machine: new sub-CA in ${cluster.folder}\n`);
+  const missed = await rotateEach(cluster, "sub-CA", (one) => renewSubCa(one, cluster, root));
   report(missed, "kcore rotate sub-ca", "sub-CA");
 }
 
@@ -182,7 +187,13 @@ async function renewSubCa(one: Reachable, cluster: Cluster, root: Root) {
       hint: "kcore get controllers: does the address belong to this controller?",
     });
   const proof = { challenge, signature: asked.signature };
-  const certificate = issueSubCa({ controllerId, spki: asked.spki, proof }, { root, now: Date.now() });
+  // The names that its present certificate has by the bastion's word: under these it renews itself (ADR 0516).
+  const { certificate: present } = await askPinned(one, cluster, (client) =>
+    client.call("certificateRequest", { nonce }),
+  );
+  const { host, addresses } = readPresent(present, controllerId, root).names;
+  const hosts = [host, ...addresses];
+  const certificate = issueSubCa({ controllerId, spki: asked.spki, proof, hosts }, { root, now: Date.now() });
   const entry = inventoryEntry(certificate);
   if (entry) await cluster.ask((client) => client.call("recordCertificate", entry));
   return askController(one, cluster, (client) => client.call("subCaInstall", { certificate }));

@@ -73,7 +73,11 @@ export async function rotateController(
 }
 
 /** The key and the names of the certificate that a controller has: an issuer of the cluster decided on them. */
-function readPresent(pem: string, controllerId: string, { cluster, rootPem }: Authority) {
+export function readPresent(
+  pem: string,
+  controllerId: string,
+  { cluster, rootPem }: Pick<Authority, "cluster" | "rootPem">,
+) {
   const certificate = firstCertificate(pem);
   const spki = publicDer(certificate.publicKey);
   const hosts = hostsOf(certificate);

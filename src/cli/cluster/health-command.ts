@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import type { Ending } from "#pki/ends.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { openCluster, type Cluster } from "./open-cluster.ts";
+import { endingsHere } from "./keep-operator.ts";
 import { addClusterOptions, addResultOption, type ClusterFlags } from "../options.ts";
 import { formatTable } from "../terminal/format-table.ts";
 
@@ -26,7 +28,8 @@ Examples:
   kcore health
   kcore -s 192.0.2.11 health -o json
 
-Ends with “cluster is healthy” and code 0, or names what is not and exits 1.`,
+Ends with “cluster is healthy”, or names what is not. It exits 1 when a controller is not healthy, or when a certificate of this
+machine ends within two days; nodes that are not ready are counted.`,
     )
     .action(health);
 }
@@ -36,11 +39,15 @@ type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml" };
 async function health({ output, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const found = await Promise.all(cluster.endpoints.map((endpoint) => look(endpoint, cluster)));
-  process.stdout.write(formatResult(found, output, () => draw(found)));
-  if (found.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
+  // What ends soon was told when the cluster was opened.
+  const ending = (await endingsHere({ ...cluster, ca: cluster.rootPem }, Date.now())).filter(
+    ({ isFailure }) => isFailure,
+  );
+  process.stdout.write(formatResult(found, output, () => draw(found, ending)));
+  if (ending.length > 0 || found.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }
 
-function draw(found: readonly Finding[]): string {
+function draw(found: readonly Finding[], ending: readonly Ending[]): string {
   if (found.length === 0) return "no controller yet: kcore orchestrate deploy_node NODE\n";
   const table = formatTable(
     ["CONTROLLER", "HEALTH", "DC", "VERSION", "NODES", "REASON"],
@@ -57,8 +64,17 @@ function draw(found: readonly Finding[]): string {
     texts.map((text) => `warning: ${controller}: ${text}\n`),
   );
   const sick = found.filter(({ healthy }) => !healthy).length;
-  const verdict = sick === 0 ? "cluster is healthy" : `${sick} of ${found.length} controllers are not healthy`;
+  const here = ending.map(({ message }) => message).join("; ");
+  const healthy = here === "" ? verdictOnNodes(found) : here;
+  const verdict = sick === 0 ? healthy : `${sick} of ${found.length} controllers are not healthy`;
   return `${table}${warnings.join("")}${verdict}\n`;
+}
+
+/** By the controller that counts the fewest nodes as ready. */
+function verdictOnNodes(found: readonly Finding[]): string {
+  const [worst] = found.flatMap(({ nodes }) => nodes ?? []).toSorted((a, b) => b.total - b.ready - (a.total - a.ready));
+  if (!worst || worst.ready === worst.total) return "cluster is healthy";
+  return `controllers are healthy; ${worst.ready} of ${worst.total} nodes ${worst.ready === 1 ? "is" : "are"} ready: kcore get nodes`;
 }
 
 async function look(controller: string, { ask }: Cluster): Promise<Finding> {

@@ -4,6 +4,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { contextHome } from "./context-home.ts";
+import { keepOperator } from "./keep-operator.ts";
 import type { ClusterFlags } from "../options.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 
@@ -14,6 +15,8 @@ export interface Cluster extends Controllers {
   readonly folder: string;
   /** The root that it trusts, in PEM, and its own name in every identity. */
   readonly rootPem: string;
+  /** The operator's certificate with its issuer, in PEM. */
+  readonly cert: string;
   readonly cluster: string;
 }
 
@@ -26,7 +29,9 @@ export async function openCluster(
   { context, controller: given = [] }: ClusterFlags,
   say: Say = toStderr,
 ): Promise<Cluster> {
-  const { name, folder, controllers, ca, cert, key } = await loadContext(contextHome(), context);
+  let present = await loadContext(contextHome(), context);
+  if (await keepOperator(present, say)) present = await loadContext(contextHome(), context);
+  const { name, folder, controllers, ca, cert, key } = present;
   const named = (given.length > 0 ? given : controllers).map((text) => formatEndpoint(parseEndpoint(text)));
   const asked = openControllers({
     endpoints: [...new Set(named)],
@@ -38,5 +43,5 @@ export async function openCluster(
     },
   });
   const { cluster } = identityOf(firstCertificate(cert), "client");
-  return { ...asked, context: name, folder, rootPem: ca, cluster };
+  return { ...asked, context: name, folder, rootPem: ca, cert, cluster };
 }

@@ -2,7 +2,7 @@ import { Command } from "commander";
 import type { NodeDetail } from "#api/schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { since, until } from "#tui/age.ts";
-import { certificateWord, gibibytes, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
+import { approvalWord, certificateWord, gibibytes, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
 import { findNode } from "../node/find-node.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
@@ -61,8 +61,8 @@ function draw(node: NodeDetail, now: number): string {
 }
 
 function mainLines(node: NodeDetail, now: number): Lines {
-  const { approval, approvalBy, approvalReason, expected, usage, nameConflict } = node;
-  const decided = [approval, approvalBy && `by ${approvalBy}`, approvalReason && `(${approvalReason})`];
+  const { approvalBy, approvalReason, expected, usage, nameConflict } = node;
+  const decided = [approvalWord(node), approvalBy && `by ${approvalBy}`, approvalReason && `(${approvalReason})`];
   return [
     ["Name", node.hostname],
     ["Id", node.id],

@@ -10,7 +10,7 @@ import { glanceAtRun } from "../runs/glance.ts";
 const looked = 200;
 const shown = 5;
 
-/** The newest runs of a project on a node, each with the milestone that the node reached in it. */
+/** The newest runs of a project on a node, each with the milestone that the node reached in it, and with how it ended for this node. */
 export async function runsOfNode(project: string, node: string): Promise<readonly FleetRun[]> {
   const found: FleetRun[] = [];
   for (const id of (await listRunIds(project)).reverse().slice(0, looked)) {
@@ -19,10 +19,12 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
     const glance = await glanceAtRun(folder).catch(() => undefined);
     if (!glance?.nodes.includes(node)) continue;
     const { header, state } = glance;
-    const milestone = await milestoneOf(folder, node);
+    const { milestone, outcome } = await readNode(folder, node);
+    const goesOn = ["starting", "running", "stopping"].includes(state);
     found.push({
       id,
-      state,
+      // Another node's failure is none of this one.
+      state: goesOn ? state : (outcome ?? state),
       at: new Date(header.created).toISOString(),
       command: header.request.command,
       ...defined({ milestone }),
@@ -31,20 +33,25 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
   return found;
 }
 
-/** The last milestone that the node reached; read line by line, for a record may be large. */
-async function milestoneOf({ events }: RunFolder, node: string): Promise<string | undefined> {
+/** The last milestone that the node reached, and its own outcome; read line by line, for a record may be large. */
+async function readNode(
+  { events }: RunFolder,
+  node: string,
+): Promise<{ readonly milestone?: string | undefined; readonly outcome?: string | undefined }> {
   let milestone: string | undefined;
+  let outcome: string | undefined;
   const file = createReadStream(events);
   // A run that has just been made has no record yet.
   file.on("error", () => undefined);
   try {
     for await (const line of createInterface({ input: file })) {
-      if (!line.includes('"node.milestone"')) continue;
+      if (!line.includes('"node.milestone"') && !line.includes('"node.finished"')) continue;
       const event = parseEvent(line);
       if (event?.type === "node.milestone" && event.node === node) milestone = event.milestone;
+      if (event?.type === "node.finished" && event.node === node) outcome = event.outcome;
     }
   } catch {
     // What could be read of it counts.
   }
-  return milestone;
+  return { milestone, outcome };
 }

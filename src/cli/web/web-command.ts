@@ -66,7 +66,7 @@ async function showWeb({ output, ...flags }: Flags): Promise<void> {
   const cluster = await clusterIfAny(flags);
   const { webSources } = await import("./web-sources.ts");
   const frame = { project: basename(project), version: kcoreVersion(), hasFleet: cluster !== undefined };
-  const common = { sources: webSources(project, cluster), frame };
+  const common = { sources: webSources(project, cluster && (() => openCluster(flags))), frame };
   const { listen } = flags;
   const { openHere, openWide } = await import("./open-web.ts");
   const { server, url, close } =

@@ -16,7 +16,7 @@ import { FleetFollower } from "../top/follow-fleet.ts";
 import { readFleet, snapshotOf } from "../top/read-fleet.ts";
 
 /** All that the pages show: the project's records and living runs, and the cluster if there is one. */
-export function webSources(project: string, cluster: Cluster | undefined): WebSources {
+export function webSources(project: string, cluster: (() => Promise<Cluster>) | undefined): WebSources {
   const glances = new Glances(project);
   return {
     runStates,
@@ -28,7 +28,8 @@ export function webSources(project: string, cluster: Cluster | undefined): WebSo
       return RunFeed.open(folder, { by: whoAmI(), isAlive: alive, sourceLine: sourceLines(project), logOf });
     },
     report: async (id) => drawReport("html", await readRun(project, id)),
-    ...(cluster && { openFleet: () => openFleet(cluster) }),
+    // Anew each time: the first controller, or another one, may have been deployed since.
+    ...(cluster && { openFleet: async () => openFleet(await cluster()) }),
   };
 }
 

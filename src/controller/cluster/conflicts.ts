@@ -9,8 +9,14 @@ import type { Records, Wish } from "./records.ts";
 import type { Rejects } from "./rejects.ts";
 import { isKnown, isSecret, mergeKindOf, type ApprovalRecord } from "./registers.ts";
 
-/** A conflict as it is shown. */
-export function viewConflict({ id, key, winner, loser, others }: ConflictRecord): ConflictView {
+interface ConflictParts {
+  readonly records: Records;
+  readonly rejects: Rejects;
+}
+
+/** A conflict as it is shown: its winner is what stands. */
+export function viewConflict(conflict: ConflictRecord, rejects: Pick<Rejects, "of">): ConflictView {
+  const { id, key, winner, loser, others } = asItStands(conflict, rejects);
   const [won, lost] = [sideOf(winner), sideOf(loser)];
   return {
     id,
@@ -20,6 +26,19 @@ export function viewConflict({ id, key, winner, loser, others }: ConflictRecord)
     loser: lost,
     ...(others ? { others: others.map(sideOf) } : {}),
   };
+}
+
+/** A reject stands in a register of its own (rejects.ts): against it an approve has lost, whatever the register of the approval says. */
+function asItStands(conflict: ConflictRecord, rejects: Pick<Rejects, "of">): ConflictRecord {
+  const { key, winner, loser, others = [] } = conflict;
+  const isRejected = mergeKindOf(key) === "approval" && rejects.of(key.split("/")[1] ?? "").length > 0;
+  const isReject = ({ text }: ConflictSide): boolean =>
+    (valueOf(text) as Partial<ApprovalRecord>)?.state === "rejected";
+  const standing = isRejected && !isReject(winner) ? [loser, ...others].find(isReject) : undefined;
+  if (!standing) return conflict;
+  const [lost = winner, ...more] = [winner, loser, ...others].filter((side) => side !== standing);
+  const { others: _, ...rest } = conflict;
+  return { ...rest, winner: standing, loser: lost, ...(more.length > 0 ? { others: more } : {}) };
 }
 
 function sideOf(side: ConflictSide): ConflictView["winner"] {
@@ -36,9 +55,9 @@ function valueOf(text: string | null): unknown {
   }
 }
 
-export function listConflicts(records: Records, names: NodeNames): z.input<typeof ConflictList> {
+export function listConflicts({ records, rejects }: ConflictParts, names: NodeNames): z.input<typeof ConflictList> {
   return {
-    conflicts: records.replica.conflicts().map(viewConflict),
+    conflicts: records.replica.conflicts().map((conflict) => viewConflict(conflict, rejects)),
     names: [...names.shared().values()].map((nodes) => {
       const keptBy = nodes[0] ?? "";
       return { hostname: names.of(keptBy), nodes: [...nodes], keptBy };
@@ -61,12 +80,12 @@ function wishesToClose(conflict: ConflictRecord): Wish[] {
 
 /** Writes what lost, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; 409 where the winner may never be undone so */
 export async function takeLoser(
-  { records, rejects }: { readonly records: Records; readonly rejects: Rejects },
+  { records, rejects }: ConflictParts,
   id: string,
   by: string,
 ): Promise<{ result: "updated"; dot: string }> {
   const conflict = findConflict(records, id);
-  const { key, loser } = conflict;
+  const { key, loser } = asItStands(conflict, rejects);
   if (isSecret(key)) {
     const hint = `write the one that is right, then: kcore conflict ack ${id}`;
     throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: what lost is not given out`, hint);

@@ -1,6 +1,8 @@
 import type { ControllerRegistration, ControllerView, PeerView, Written } from "#api/schemas.ts";
 import type { z } from "zod";
 import { defined } from "#optional/defined.ts";
+import { certificatesOf } from "#pki/chain.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
 import { Refused, revokedKey } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";
@@ -40,7 +42,7 @@ export interface ControllersOptions {
   readonly requireManualApproval: boolean;
   /** Where others reach this controller; empty when it was not told. */
   readonly address: () => string;
-  readonly certificateExpires: () => Date;
+  readonly own: () => { readonly cert: string; readonly notAfter: Date };
   readonly subCa: () =>
     { readonly certificate: string; readonly serial: string; readonly notAfter: string } | undefined;
   readonly clock: () => number;
@@ -65,6 +67,14 @@ export function manageControllers(options: ControllersOptions): Controllers {
     return [{ controllerId, requireManualApproval }, ...told];
   };
   const peerStatus = (): readonly PeerStatus[] => records.replica.status().peers;
+  /** The bastion records what it issues; the controller records what its own sub-CA certified (ADR 0516). */
+  const wishesToRecordOwn = (chain: string): readonly Wish[] => {
+    const entry = inventoryEntry(chain);
+    if (entry === undefined || certificatesOf(chain)[1]?.subjectAltName === undefined) return [];
+    const { serial, ...record } = entry;
+    const issued = new Date(clock()).toISOString();
+    return [certificates.wishToRecord(serial, { ...record, issued, by: `controller ${controllerId}` })];
+  };
   const contactOf = (id: string): string => {
     const at = lastContact(id);
     return at > 0 ? new Date(at).toISOString() : "";
@@ -152,11 +162,13 @@ export function manageControllers(options: ControllersOptions): Controllers {
       const of = keys.controller(controllerId);
       const address = options.address();
       const subCa = options.subCa();
+      const { cert, notAfter } = options.own();
       await records.put([
+        ...wishesToRecordOwn(cert),
         ...(address === "" ? [] : [{ key: of.addr, value: { address, dc } }]),
         {
           key: of.version,
-          value: { version, protocol: protocols[1], certificateExpires: options.certificateExpires().toISOString() },
+          value: { version, protocol: protocols[1], certificateExpires: notAfter.toISOString() },
         },
         { key: of.settings, value: { requireManualApproval } },
         ...(subCa ? [{ key: of.subCa, value: subCa }] : []),

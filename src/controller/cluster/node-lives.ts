@@ -13,6 +13,10 @@ const Beat = z.object({
 });
 type Beat = z.infer<typeof Beat>;
 
+/** A node that this controller heard itself, as it is kept over a restart. */
+export const HeardLife = z.object({ id: z.string(), beat: Beat, isStale: z.boolean() });
+export type HeardLife = z.infer<typeof HeardLife>;
+
 /** What is known of a node's life. */
 export interface Life {
   readonly lastSeenAt: number;
@@ -32,6 +36,10 @@ export interface Liveness {
   readonly of: (id: string) => Life;
   /** Nodes whose readiness is another than at the last look, for those who watch. */
   readonly changed: () => readonly string[];
+  /** What this controller heard itself, for its next start. */
+  readonly heard: () => readonly HeardLife[];
+  /** Takes over what it heard before it was started again: a node that was alive has all its time to be heard again. */
+  readonly recall: (lives: readonly HeardLife[]) => void;
   readonly stop: () => void;
 }
 
@@ -111,6 +119,18 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
         shown.set(id, isReady);
       }
       return news;
+    },
+    heard: () =>
+      Array.from(own, ([id, { beat, heardMono }]) => ({
+        id,
+        beat,
+        isStale: monotonic() - heardMono > staleAfterMs,
+      })),
+    recall(lives) {
+      for (const { id, beat, isStale } of lives) {
+        const heardMono = isStale ? -Infinity : monotonic();
+        if (!own.has(id)) own.set(id, { beat, heardMono, sharedMono: -Infinity });
+      }
     },
     stop: () => own.clear(),
   };

@@ -267,7 +267,7 @@ function detailOf(parts: NodeParts, view: NodeView, { records, certificates }: N
     openConflicts: records.replica
       .conflicts()
       .filter(({ key }) => key.startsWith(all))
-      .map(viewConflict),
+      .map((conflict) => viewConflict(conflict, { of: () => rejects })),
   };
 }
 

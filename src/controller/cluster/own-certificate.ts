@@ -5,13 +5,15 @@ import { describeError, type Log } from "#api/log.ts";
 import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
-import { hostsOf, renewalReason } from "#pki/expectation.ts";
+import { hostsOf, refusalOfNext, renewalReason, renewDays } from "#pki/expectation.ts";
 import { ensurePrivateFolder, replaceFile, syncFolder } from "#pki/private-files.ts";
-import { keyFingerprint, publicDer, readPrivateKey } from "#pki/keys.ts";
+import { issueLeaf, type Authority } from "#pki/issue.ts";
+import { keyFingerprint, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
 import type { z } from "zod";
 import { Refused } from "./refused.ts";
 import { holdNextKey } from "./next-key.ts";
 
+const dayMs = 86_400_000;
 type Proof = z.input<typeof CertificateProof>;
 type Installed = z.input<typeof SubCaInstalled>;
 
@@ -29,6 +31,13 @@ export interface OwnCertificate {
    * one says, leads to our root, and `isRegistered` knows its key: others would refuse it.
    */
   readonly install: (certificate: string, isRegistered: (spki: string) => boolean) => Promise<Installed>;
+  /**
+   * Certifies the present key anew by this controller's own sub-CA, once 30 days or less are left (ADR 0516). A failure is logged, and
+   * the present certificate stays.
+   */
+  readonly renewIfDue: (subCa: () => Authority) => Promise<void>;
+  /** Why the last renewal failed. */
+  readonly problem: () => string | undefined;
 }
 
 export interface OwnCertificateOptions {
@@ -47,6 +56,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
   const nextCertFile = join(folder, "controller-next.crt");
   const nextKey = holdNextKey(clock);
   const listeners = new Set<(credentials: LoadedCredentials) => void>();
+  let problem: string | undefined;
   let last: Promise<unknown> = Promise.resolve();
   /** Nobody reads the files while they are being replaced. */
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -82,6 +92,19 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
     log.info("the certificate was reloaded", { expires: fresh.notAfter.toISOString() });
   };
 
+  const put = async (certificate: string, keyPem: string): Promise<LoadedCredentials> => {
+    // Two files cannot change at once, and the deployed pair may be revoked: the next reader of the folder finishes the change.
+    await ensurePrivateFolder(folder);
+    await replaceFile(nextCertFile, certificate, { mode: 0o644 });
+    await replaceFile(rotated.keyFile, keyPem);
+    await rename(nextCertFile, rotated.certFile);
+    await syncFolder(folder);
+    const fresh = await loadCredentials(rotated, "controller");
+    version = await versionOf();
+    use(fresh);
+    return fresh;
+  };
+
   return {
     credentials: () => present,
     watch: (listener) => void listeners.add(listener),
@@ -115,19 +138,35 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
         const reason = renewalReason(certificate, { spki, hosts, identity, rootPem, now: clock() });
         if (reason !== undefined) refuse(reason);
         if (!isRegistered(keyFingerprint(Buffer.from(spki, "base64")))) refuse("its key is not registered");
-        // Two files cannot change at once, and the deployed pair may be revoked: whoever reads them next finishes it.
-        await ensurePrivateFolder(folder);
-        await replaceFile(nextCertFile, certificate, { mode: 0o644 });
-        await replaceFile(rotated.keyFile, keyPem);
-        await rename(nextCertFile, rotated.certFile);
-        await syncFolder(folder);
+        const fresh = await put(certificate, keyPem);
         nextKey.forget();
-        const fresh = await loadCredentials(rotated, "controller");
-        version = await versionOf();
-        use(fresh);
         const serial = firstCertificate(certificate).serialNumber.toLowerCase();
         return { controllerId: identity.id, serial, notAfter: fresh.notAfter.toISOString() };
       }),
+    renewIfDue: (subCa) =>
+      inTurn(async () => {
+        const { identity, cert, key, notAfter } = present;
+        const now = clock();
+        try {
+          if (notAfter.getTime() - now > renewDays * dayMs) return;
+          const [host = "", ...addresses] = hostsOf(firstCertificate(cert));
+          const own = readPrivateKey(key, "the controller's key");
+          const spki = publicDer(own).toString("base64");
+          const challenge = controllerChallenge(identity.cluster, identity.id, "renewal");
+          const proof = { challenge, signature: proveKey(own, challenge) };
+          const request = { role: "controller", id: identity.id, host, addresses, spki, proof } as const;
+          const { chain } = issueLeaf(request, { authority: subCa(), now });
+          const reason = refusalOfNext(chain, { spki, present, now });
+          if (reason !== undefined) throw new Error(`its sub-CA cannot renew it: ${reason}`);
+          await put(chain, key);
+          problem = undefined;
+        } catch (error) {
+          const { message } = error as Error;
+          if (problem !== message) log.warn("the controller's certificate was not renewed", describeError(error));
+          problem = message;
+        }
+      }),
+    problem: () => problem,
   };
 }
 

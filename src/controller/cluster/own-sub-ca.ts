@@ -23,6 +23,8 @@ const backupPem = /^-----BEGIN/;
 export interface SubCa {
   /** Reads the files again: those of the deployment, and those of the last rotation; the newer pair is used. */
   readonly load: () => Promise<void>;
+  /** Ready to issue. @throws Refused SUB_CA_MISSING */
+  readonly authority: () => Authority;
   readonly published: () =>
     { readonly certificate: string; readonly serial: string; readonly notAfter: string } | undefined;
   readonly challenge: (caller: Caller) => {
@@ -119,6 +121,7 @@ export function openSubCa(options: SubCaOptions): SubCa {
 
   return {
     load,
+    authority: current,
     published: () =>
       authority && {
         certificate: authority.certificatePem,

@@ -15,6 +15,7 @@ export type AlarmCode =
   | "PEER_MALFORMED"
   | "REFUSED" // a peer refuses us
   | "REFUSING" // we refuse a peer
+  | "CERTIFICATE_ENDS" // a certificate of this controller ends within 30 days
   | "EMPTY_STATE"; // a founder without state, and nobody to get it from
 
 export interface Alarm {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
 import { createFile, ensurePrivateFolder, syncFolder } from "#pki/private-files.ts";
 import { newIncarnation } from "../replica/incarnation.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
@@ -33,6 +33,12 @@ export interface Replaced {
   readonly notes: readonly string[];
 }
 
+export interface Restored extends Replaced {
+  /** How many registers the backup holds, and how many things these are. */
+  readonly registers: number;
+  readonly contents: Readonly<Record<"objects" | "nodes" | "controllers", number>>;
+}
+
 /** What a repair kept, and what it could not. */
 export interface Repaired extends Replaced {
   /** How many of the records stood behind what is lost. */
@@ -48,17 +54,59 @@ export interface Repaired extends Replaced {
 /**
  * Puts a backup (of this or of any other controller of the cluster) in the place of a controller's state. What was there is kept
  * aside. The other controllers give what happened since, as soon as it runs.
- * @throws KcoreError STORE_LOCKED while the controller runs, STORE_CORRUPT, STORE_TOO_NEW, FILE_UNREADABLE; then nothing has changed
+ * `name`: what the operator calls the file.
+ * @throws KcoreError STORE_LOCKED while the controller runs, BACKUP_DAMAGED, STORE_TOO_NEW, FILE_UNREADABLE; then nothing has changed
  */
-export async function restoreStore({ file, ...where }: Replacement & { readonly file: string }): Promise<Replaced> {
-  return replaceStore(where, "before-restore", async () => {
-    const { index, entries } = await readSnapshot(realDisk, file).catch((error: unknown) => {
-      if (error instanceof KcoreError) throw error;
-      const message = `${file} cannot be read: ${(error as Error).message}`;
-      throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause: error });
-    });
-    return { index, entries: [...readableOf(entries, file)], notes: [] };
+export async function restoreStore({
+  file,
+  name = file,
+  ...where
+}: Replacement & { readonly file: string; readonly name?: string }): Promise<Restored> {
+  let registers: readonly string[] = [];
+  const replaced = await replaceStore(where, "before-restore", async () => {
+    try {
+      const { index, entries } = await readSnapshot(realDisk, file);
+      const records = [...readableOf(entries, file)];
+      registers = registersIn(records);
+      return { index, entries: records, notes: [] };
+    } catch (error) {
+      throw ofBackup(error, file, name);
+    }
   });
+  return { ...replaced, registers: registers.length, contents: countKinds(registers) };
+}
+
+/** The keys of the registers that records hold, without deleted ones. */
+function registersIn(records: readonly JournalRecord[]): readonly string[] {
+  const rows = records.flatMap((record) => ("page" in record ? record.page.registers : []));
+  return [...new Set(rows.flatMap(([key, text]) => (text === null ? [] : [key])))];
+}
+
+function countKinds(registers: readonly string[]): Restored["contents"] {
+  const count = (kind: string, parts: number): number => {
+    const names = registers.filter((key) => key.startsWith(`${kind}/`)).map((key) => key.split("/", parts).join("/"));
+    return new Set(names).size;
+  };
+  return { objects: count("object", 3), nodes: count("node", 2), controllers: count("controller", 2) };
+}
+
+/** A problem of the backup, by the name that the operator knows; the state of the controller is untouched. */
+function ofBackup(error: unknown, file: string, name: string): KcoreError {
+  const { message } = error as Error;
+  if (!(error instanceof KcoreError))
+    return new KcoreError({ code: "FILE_UNREADABLE", message: `${name} cannot be read: ${message}` }, { cause: error });
+  const [problem] = error.problems;
+  const told = message.replace(file, name);
+  if (problem?.code !== "STORE_CORRUPT")
+    return new KcoreError({ ...(problem as Problem), message: told }, { cause: error });
+  return new KcoreError(
+    {
+      code: "BACKUP_DAMAGED",
+      message: `the backup is damaged: ${told.slice(told.indexOf(name))}; the controller's state is as it was`,
+      hint: "restore another backup; one is taken from a controller that runs: kcore controller backup -o FILE",
+    },
+    { cause: error },
+  );
 }
 
 /**

@@ -58,10 +58,12 @@ export function openNetwork(options: NetworkOptions): Network {
     streams.set(socket, { peer, key });
     socket.once("close", () => streams.delete(socket));
     failures.delete(peer);
-    log.info("a replication stream begins", { peer, initiator });
+    // The look for a copy at this controller's own address is no peer's stream: what it finds is told as an alarm (TWO_COPIES).
+    const told = peer === controllerId ? { ...log, info: () => undefined } : log;
+    told.info("a replication stream begins", { peer, initiator });
     const { connected, onBytes } = attached;
     const onContact = (): void => void contacts.set(peer, clock());
-    openLink({ socket, peer, initiator, head, log, connected, onBytes, onContact });
+    openLink({ socket, peer, initiator, head, log: told, connected, onBytes, onContact });
   };
   const dial = async (target: DialTarget, timeoutMs: number): Promise<void> => {
     const { addressOf, isWelcome } = await whenAttached;

@@ -67,6 +67,16 @@ k_milestone() {
   # Reached once, whichever of several steps brings it.
   case ,${k_milestones:-}, in *",\"$k_e\","*) return 0 ;; esac
   k_milestones="${k_milestones:+$k_milestones,}\"$k_e\""
+  if [ -z "$K_DRY" ]; then
+    k_earlier
+    case ,$k_reached, in
+      *",\"$k_e\","*) ;;
+      *)
+        k_reached="${k_reached:+$k_reached,}\"$k_e\""
+        k_print "$k_reached" >"$K_STATE/.milestones.new" && mv -fT "$K_STATE/.milestones.new" "$K_STATE/milestones"
+        ;;
+    esac
+  fi
   k_flush
   k_event "milestone $i $ms"
   [ -n "$K_DRY" ] || k_status "$ms"

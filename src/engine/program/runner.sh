@@ -231,15 +231,21 @@ k_json() {
   done
 }
 
-# k_status STATE: what the next operator finds on the node itself; the agent goes on with it later.
+# k_earlier: k_reached = the milestones that runs on this node have reached, as items of a JSON list.
+k_earlier() {
+  [ -n "${k_reached+x}" ] || { read -r k_reached <"$K_STATE/milestones" || k_reached=; } 2>/dev/null
+}
+
+# k_status STATE: what the next operator finds on the node itself; the agent's part of it stays, and milestones of former runs do.
 k_status() {
+  k_earlier && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
   read -r k_x k_y </proc/uptime
   [ "$k_second" = "${k_x%%.*}" ] || k_now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   k_second=${k_x%%.*}
   k_json "${k_title:-}" && k_t=$k_e
   k_json "${k_error:-}" && k_er=$k_e
   k_json "$K_NODE" && k_no=$k_e
-  k_print "{\"node\":\"$k_no\",\"run\":\"$K_RUNID\",\"state\":\"$1\",\"step\":\"$k_t\",\"milestones\":[${k_milestones:-}],\"error\":\"$k_er\",\"updated\":\"$k_now\"}" >"$K_STATE/.status.new" &&
+  k_print "{\"node\":\"$k_no\",\"run\":\"$K_RUNID\",\"state\":\"$1\",\"step\":\"$k_t\",\"milestones\":[$k_reached],\"error\":\"$k_er\",\"updated\":\"$k_now\"${k_agent:+,\"agent\":$k_agent}}" >"$K_STATE/.status.new" &&
     mv -fT "$K_STATE/.status.new" "$K_STATE/status.json"
   k_print "$k_now $K_RUNID $1 ${k_title:-}${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
 }

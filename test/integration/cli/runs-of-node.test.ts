@@ -48,4 +48,32 @@ describe("The runs on a node, as kcore top tells them", () => {
     expect(await runsOfNode(dir.path, "nobody")).to.deep.equal([]);
     expect(await runsOfNode("/nowhere", "n1")).to.deep.equal([]);
   });
+
+  it("V8: tell how the run ended for this node, not for another one", async () => {
+    const project = await makeTempDir("runs-of-node-apart");
+    try {
+      const [first, ...more] = wideRun({ nodes: 2, steps: 2 });
+      const finished = (node: string, outcome: "done" | "failed") =>
+        ({ type: "node.finished", node, outcome, at: 1, seq: 9000 }) as RunEvent;
+      const last = { type: "run.finished", outcome: "failed", exitCode: 1, at: 2, seq: 9002 } as RunEvent;
+      const nodes = first?.type === "run.started" ? first.nodes : [];
+      const [well = "", sick = ""] = nodes;
+      const kept = more.filter(({ type }) => type !== "run.finished" && type !== "node.finished");
+      const { folder } = await createRun({
+        project: project.path,
+        request: runRequest({ command: "kcore state apply x" }),
+        who: "op@bastion",
+        created: Date.now(),
+        attended: false,
+      });
+      const events = [first as RunEvent, ...kept, finished(well, "done"), finished(sick, "failed"), last];
+      writeFileSync(folder.events, events.map(formatEvent).join(""));
+      const states = await Promise.all(
+        [well, sick].map(async (node) => (await runsOfNode(project.path, node))[0]?.state),
+      );
+      expect(states).to.deep.equal(["done", "failed"]);
+    } finally {
+      await project.remove();
+    }
+  });
 });

@@ -25,7 +25,7 @@ import { addController, changeConfig, contextFolder, loadContext, removeControll
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { codec, createTestCluster, eventually, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { spkiOf, startControllers } from "#support/controllers.ts";
+import { registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { nodeEntry as rosterEntry } from "#support/runs.ts";
 
@@ -199,6 +199,7 @@ describe("bastion actions against a real controller", () => {
     const subCa = issueSubCa(
       {
         controllerId: randomUUID(),
+        hosts: [],
         spki: publicDer(subKey).toString("base64"),
         proof: { challenge, signature: proveKey(subKey, challenge) },
       },
@@ -301,6 +302,18 @@ describe("bastion actions against a real controller", () => {
     expect(ready.outputs).to.include({ id: nodeId, status: "ready" });
     await pkiIssueNode.run(keyFor().args, context);
     expect(await problemOf(clusterWaitReady.run(waiting(1), context))).to.contain("not registered with its new key");
+  });
+
+  it("G4: cluster.waitReady finds a node ready that has renewed its certificate since its last deployment", async () => {
+    const { operator, clientOf } = await startController();
+    const context = contextFor(nodeEntry("n1", nodeId));
+    const { outputs } = await pkiIssueNode.run(keyFor().args, context);
+    await clusterRecord.run({ issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 60, port }, context);
+    const renewed = issueTo(cluster.authority, "node", nodeId);
+    const entry = inventoryEntry(renewed.cert);
+    if (entry) await operator.call("recordCertificate", entry);
+    await clientOf(renewed).call("registerNode", registrationOf(nodeId));
+    expect((await clusterWaitReady.run(waiting(1), context)).outputs).to.include({ id: nodeId, status: "ready" });
   });
 
   it("cluster.waitReady waits for a controller's own endpoint and notes it in the context, once", async () => {

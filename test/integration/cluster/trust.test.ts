@@ -346,7 +346,10 @@ describe("trust between clients and controllers", () => {
       const key = generateKey();
       const proof = { challenge: "x", signature: proveKey(key, "x") };
       const spki = publicDer(key).toString("base64");
-      const certificatePem = issueSubCa({ controllerId: id, spki, proof }, { root, now: Date.now() });
+      const certificatePem = issueSubCa(
+        { controllerId: id, spki, proof, hosts: ["127.0.0.1"] },
+        { root, now: Date.now() },
+      );
       const certificate = firstCertificate(certificatePem);
       evil = { authority: { ...cluster.authority, certificate, certificatePem, key } };
     });
@@ -679,7 +682,7 @@ describe("the key of a rotated sub-CA", () => {
   const signed = async (): Promise<string> => {
     const { challenge, spki, signature } = await controller.operator.call("subCaRequest", { nonce });
     const proof = { challenge, signature };
-    return issueSubCa({ controllerId: controller.id, spki, proof }, { root, now: Date.now() });
+    return issueSubCa({ controllerId: controller.id, spki, proof, hosts: ["127.0.0.1"] }, { root, now: Date.now() });
   };
   const pki = (): string => join(controller.dbPath, "pki");
   const keysOnDisk = async (): Promise<readonly string[]> => {

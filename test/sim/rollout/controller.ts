@@ -204,7 +204,7 @@ export class SimController implements Endpoint {
       version: "",
       requireManualApproval: false,
       address: () => this.id,
-      certificateExpires: () => new Date(0),
+      own: () => ({ cert: "", notAfter: new Date(0) }),
       subCa: () => undefined,
       clock,
       lastContact: () => 0,

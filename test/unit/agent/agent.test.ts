@@ -57,7 +57,8 @@ describe("status.json", () => {
     await writeAgentStatus(file, status);
     expect(await read(file)).to.deep.equal({ agent: status });
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
-    expect(await readdir(join(dir, "state"))).to.deep.equal(["status.json"]);
+    expect((await readdir(join(dir, "state"))).toSorted()).to.deep.equal(["agent.json", "status.json"]);
+    expect(await readFile(join(dir, "state", "agent.json"), "utf8")).to.equal(`${JSON.stringify(status)}\n`);
   });
 
   it("keeps what a run wrote there", async () => {

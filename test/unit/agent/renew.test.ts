@@ -2,7 +2,8 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { expect } from "chai";
 import { discardNext, keepNextKey, settleNext, swapIn } from "#agent/certificate-files.ts";
-import { isRenewalDue, refusalOf, renewCertificate } from "#agent/renew.ts";
+import { isRenewalDue, renewCertificate } from "#agent/renew.ts";
+import { refusalOfNext } from "#pki/expectation.ts";
 import type { ApiClient } from "#api/client.ts";
 import { loadCredentials } from "#api/credentials.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
@@ -101,7 +102,7 @@ describe("the renewal of a node's certificate", () => {
     const key = generateKey();
     const refusal = (at: number): string | undefined => {
       const { cert } = issueTo(cluster.authority, "node", nodeId, { key, now: at });
-      return refusalOf(cert, { spki: publicDer(key).toString("base64"), present, now });
+      return refusalOfNext(cert, { spki: publicDer(key).toString("base64"), present, now });
     };
     expect(refusal(now - 61 * dayMs)).to.equal("it ends no later than the present one");
     expect(refusal(now - 60 * dayMs)).to.equal(undefined);

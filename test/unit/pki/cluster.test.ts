@@ -5,7 +5,16 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { createCluster, openAuthority, openRoot, renewOperatorIfNeeded, replaceOperatorKey } from "#pki/cluster.ts";
+import { openIssuer } from "#pki/rotate-bastion.ts";
+import {
+  createCluster,
+  daysLeft,
+  openAuthority,
+  openRoot,
+  renewOperatorIfNeeded,
+  replaceOperatorKey,
+  reviveOperator,
+} from "#pki/cluster.ts";
 import type { NewCluster } from "#pki/cluster.ts";
 import { addController, changeConfig, deleteContext, loadContext, readConfig, useContext } from "#pki/contexts.ts";
 import { encryptKey } from "#pki/encrypted-key.ts";
@@ -284,5 +293,34 @@ describe("creating a cluster", () => {
     const before = await readFile(join(folder, "kctl.crt"), "utf8");
     expect(await renewOperatorIfNeeded(folder, await openAuthority(folder, passphrase), now)).to.equal(false);
     expect(await readFile(join(folder, "kctl.crt"), "utf8")).to.equal(before);
+  });
+
+  it("C1: the bastion's sub-CA is replaced by the root at 180 days left, and the expired operator certified anew", async () => {
+    const now = Date.now();
+    const { folder } = await createCluster(plan({ now: now - 1700 * day }));
+    const former = await openAuthority(folder, passphrase);
+    const kept = await openIssuer(folder, passphrase, now - 100 * day);
+    expect(kept.certificatePem).to.equal(former.certificatePem);
+    const authority = await openIssuer(folder, passphrase, now);
+    expect(Math.round(daysLeft(authority.certificate, now))).to.equal(1825);
+    await reviveOperator(folder, { authority, passphrase, now });
+    const operator = firstCertificate(await readFile(join(folder, "kctl.crt"), "utf8"));
+    expect([Math.round(daysLeft(operator, now)), operator.verify(authority.certificate.publicKey)]).to.deep.equal([
+      90,
+      true,
+    ]);
+  });
+
+  it("C1: what the root had certified for the operator is certified by the root again", async () => {
+    const now = Date.now();
+    const { folder } = await createCluster(plan({ now: now - 200 * day }));
+    const root = await openRoot(folder, passphrase);
+    await replaceOperatorKey(folder, root, now - 100 * day);
+    await reviveOperator(folder, { authority: await openIssuer(folder, passphrase, now), passphrase, now });
+    const operator = firstCertificate(await readFile(join(folder, "kctl.crt"), "utf8"));
+    expect([Math.round(daysLeft(operator, now)), operator.verify(root.certificate.publicKey)]).to.deep.equal([
+      90,
+      true,
+    ]);
   });
 });

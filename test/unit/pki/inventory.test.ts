@@ -36,7 +36,7 @@ describe("the inventory's entry of a certificate", () => {
     const proof = { challenge: "c", signature: proveKey(key, "c") };
     const root = await openRoot(join(cluster.home, "lab"), passphrase);
     const pem = issueSubCa(
-      { controllerId: id, spki: publicDer(key).toString("base64"), proof },
+      { controllerId: id, spki: publicDer(key).toString("base64"), proof, hosts: ["n1"] },
       { root, now: Date.now() },
     );
     expect(inventoryEntry(pem)).to.include({ role: "sub-ca", id, issuer: "kcore-cluster-ca" });

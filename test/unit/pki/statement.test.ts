@@ -87,7 +87,7 @@ describe("signed statements", () => {
     const key = generateKey();
     const spki = publicDer(key).toString("base64");
     const proof = { challenge: "nonce", signature: proveKey(key, "nonce") };
-    const certificatePem = issueSubCa({ controllerId: id, spki, proof }, { root, now: Date.now() });
+    const certificatePem = issueSubCa({ controllerId: id, spki, proof, hosts: [] }, { root, now: Date.now() });
     expect(refusal(signStatement(text, { certificatePem, key }))).to.contain("not the bastion's CA");
   });
 

@@ -1,11 +1,12 @@
 import { execFileSync } from "node:child_process";
 import { createPublicKey } from "node:crypto";
+import type { X509Certificate } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { issueCertificate } from "#pki/certificate.ts";
-import { certificatesOf, firstCertificate } from "#pki/chain.ts";
+import { certificatesOf, firstCertificate, refusalOfIssuer } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issueLeaf } from "#pki/issue.ts";
@@ -31,6 +32,7 @@ describe("a controller's sub-CA", () => {
     controllerId: id,
     spki,
     proof: { challenge: "nonce", signature: proveKey(key, "nonce") },
+    hosts: ["n1", "192.0.2.11", "2001:db8::11"],
   };
   let pem: string;
   let authority: Authority;
@@ -133,6 +135,39 @@ describe("a controller's sub-CA", () => {
     const { chain, identity } = issueLeaf(leaf, { authority, now: Date.now() });
     const expected = { spki: leaf.spki, hosts: ["n1"], identity, rootPem: root.rootPem, now: Date.now() };
     expect(renewalReason(chain, expected)).to.equal(undefined);
+  });
+
+  it("C1: certifies its own controller under the names that the root allowed, and nobody else", () => {
+    const refusal = (role: "controller" | "node", subject: string, host: string): string | undefined => {
+      const [leaf, issuer] = certificatesOf(issueTo(authority, role, subject, { host }).cert);
+      return refusalOfIssuer(leaf as X509Certificate, { issuer, rootPem: root.rootPem });
+    };
+    for (const host of request.hosts) expect(refusal("controller", id, host), host).to.equal(undefined);
+    const no = "was not issued on the bastion";
+    expect(refusal("controller", other, "n1"), "another controller").to.equal(no);
+    expect(refusal("controller", id, "n2"), "another's name").to.equal(no);
+    expect(refusal("node", id, "n1"), "no controller").to.equal(no);
+    const operator = issueCertificate({
+      commonName: "kctl",
+      publicKey: createPublicKey(generateKey()),
+      issuer: authority.certificate,
+      signer: authority.key,
+      notBefore: new Date(Date.now() - 1000),
+      notAfter: new Date(Date.now() + 1_000_000),
+      usages: ["client"],
+      uri: "kcore://lab/operator/ann",
+    });
+    const issued = { issuer: authority.certificate, rootPem: root.rootPem };
+    expect(refusalOfIssuer(firstCertificate(operator), issued), "an operator").to.equal(no);
+  });
+
+  it("C1: certifies no controller where the root allowed no name, as earlier versions had it sign", () => {
+    const certificatePem = issueSubCa({ ...request, hosts: [] }, { root, now: Date.now() });
+    const former = readSubCa({ ...given(), certificatePem });
+    const [leaf, issuer] = certificatesOf(issueTo(former, "controller", id, { host: "n1" }).cert);
+    expect(refusalOfIssuer(leaf as X509Certificate, { issuer, rootPem: root.rootPem })).to.equal(
+      "was not issued on the bastion",
+    );
   });
 
   it("leaves the root's key on the bastion, encrypted (S-15)", async () => {

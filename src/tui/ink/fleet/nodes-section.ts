@@ -17,9 +17,11 @@ import { conflictLines } from "./conflicts-section.ts";
 import { roleOf, type Concern, type Section } from "./section.ts";
 import type { FleetNode, FleetRun, FleetSnapshot, FleetUsage } from "./snapshot.ts";
 
-/** How a node stands: what is not ready or runs out comes before what waits, that before what is put aside. */
+/** How a node stands: what is not ready or runs out comes before what waits or never came, that before ready nodes and rejected ones. */
 export function concernOfNode(node: FleetNode, now: number): Concern {
-  if (node.status === "rejected" || node.status === "unknown") return node.conflicts > 0 ? 1 : 3;
+  if (node.status === "rejected") return node.conflicts > 0 ? 1 : 3;
+  // The roster expects it, and it has never registered.
+  if (node.status === "unknown") return 1;
   if (node.status === "not-ready") return 0;
   const expiry = concernOfExpiry(node.certificateExpires, now);
   if (expiry === 0) return 0;
@@ -53,7 +55,7 @@ export const nodesSection: Section<FleetNode> = {
       node.dc,
       node.version,
       statusWord(node),
-      node.approval,
+      approvalWord(node),
       node.reason ?? "",
       ...node.roles,
       ...labelPairs(node.labels),

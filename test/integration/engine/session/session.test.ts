@@ -1,3 +1,5 @@
+import { writeAgentStatus } from "#agent/status-file.ts";
+import type { AgentStatus } from "#agent/status-file.ts";
 import { expect } from "chai";
 import {
   chmodSync,
@@ -202,6 +204,31 @@ describe("a node's session, on this machine", () => {
     expect(outcomes()).to.deep.equal(["here ok", "a would-change", "shell would-change", "later unknown"]);
     const milestones = events.flatMap((event) => (event.type === "node.milestone" ? [event.milestone] : []));
     expect(milestones).to.deep.equal(["here"]);
+  });
+
+  it("G5: keeps the agent's part of status.json, and the milestones of former runs", async () => {
+    const agent = { state: "running", labels: { note: 'it\'s "odd" \\ $(x)' } };
+    const statusAfter = async (runId: string, milestones: readonly string[]): Promise<unknown> => {
+      const drafts = [
+        draftOf("plain", fileStep(runId, "x")),
+        ...milestones.map((milestone) => draftOf(milestone, fileStep(`${runId}-${milestone}`, "x"), { milestone })),
+      ];
+      const { session } = sessionOn(state, { runId });
+      await session.perform([{ stage: "s", drafts }]);
+      await session.finish("done");
+      return JSON.parse(readFileSync(join(state, "status.json"), "utf8"));
+    };
+    const first = await statusAfter("r1", ["disks", "runtime"]);
+    expect(first)
+      .to.deep.include({ run: "r1", milestones: ["disks", "runtime"] })
+      .and.not.to.have.property("agent");
+    await writeAgentStatus(join(state, "status.json"), agent as unknown as AgentStatus);
+    expect(await statusAfter("r2", [])).to.deep.include({ run: "r2", milestones: ["disks", "runtime"], agent });
+    expect(await statusAfter("r3", ["runtime", "joined"])).to.deep.include({
+      run: "r3",
+      milestones: ["disks", "runtime", "joined"],
+      agent,
+    });
   });
 
   it("S-3 leaves what was granted a word, whatever stands in it", async () => {

@@ -115,6 +115,24 @@ const entryOf = (...words: readonly string[]): Record<string, unknown> => {
 };
 
 describe("kcore node install", () => {
+  it("G7: --identity-file is the key to log in with, of a new machine and of one in the roster", async () => {
+    const project = await makeProject({
+      "roster/a.yaml": "nodes: { c: { address: 192.0.2.13, identityFile: old } }\n",
+    });
+    try {
+      for (const node of ["192.0.2.13:9091", "192.0.2.14:9091"]) {
+        const [plain, own, home] = [undefined, "keys/ci", "~/ci"].map(
+          (file) => findMachine(node, project.path, file).entry.identityFile,
+        );
+        expect(plain).to.equal(node.includes("13") ? join(project.path, "old") : undefined);
+        expect(own).to.equal(join(project.path, "keys/ci"));
+        expect(home).to.equal(join(homedir(), "ci"));
+      }
+    } finally {
+      await project.remove();
+    }
+  });
+
   const { effects, together } = casesOf<{
     readonly effects: Readonly<Record<string, readonly [words: string, effect: string]>>;
     readonly together: Readonly<Record<string, { fresh?: boolean; flags: string; tells: readonly string[] }>>;

@@ -11,8 +11,8 @@ const label = keys.node("n").label("tier");
 
 /** What each lists, in short: key, what won, what lost. */
 function listed({ parts }: Controllers): string[][] {
-  return parts.map(({ records }) =>
-    listConflicts(records, watchNodeNames(records)).conflicts.map(
+  return parts.map(({ records, rejects }) =>
+    listConflicts({ records, rejects }, watchNodeNames(records)).conflicts.map(
       ({ key, winner, loser, others = [] }) => `${key} ${[winner, loser, ...others].map(said).join(" ")}`,
     ),
   );

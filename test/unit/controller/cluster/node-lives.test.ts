@@ -9,13 +9,10 @@ describe("the liveness of nodes", () => {
   let liveness: Liveness;
   const told = (value: object, key = "live/a", sender = "c2"): void =>
     void shared.push({ key, sender, value: value as Json, receivedMono: now });
-  beforeEach(() => {
-    now = 1_000_000;
-    shared = [];
-    const spread: string[] = [];
-    liveness = watchLiveness({
+  const open = (): Liveness =>
+    watchLiveness({
       replica: {
-        shareSoft: (key) => void spread.push(key),
+        shareSoft: () => undefined,
         softKeys: () => shared.map(({ key }) => key),
         softValues: (about) => shared.filter(({ key }) => key === about),
       },
@@ -24,6 +21,10 @@ describe("the liveness of nodes", () => {
       clock: () => now,
       monotonic: () => now,
     });
+  beforeEach(() => {
+    now = 1_000_000;
+    shared = [];
+    liveness = open();
   });
 
   it("is unknown until something is heard", () => {
@@ -47,6 +48,43 @@ describe("the liveness of nodes", () => {
   it("takes a sign that came late for as old as it is", () => {
     told({ at: now - 100_000, alive: true });
     expect(liveness.of("a").isReady).to.equal(false);
+  });
+
+  it("C14: has 90 s after a restart for what was alive, and keeps what was silent or stopped as it was", () => {
+    liveness.hear("gone");
+    now += 91_000;
+    liveness.hear("a");
+    liveness.hear("sick", { health: { ok: false, reason: "no disk" } });
+    liveness.bury("stopped");
+    now += 10_000;
+    const kept = liveness.heard();
+    // It was off for an hour, and its monotonic clock begins anew.
+    now += 3_600_000;
+    const restarted = open();
+    restarted.recall(kept);
+    const look = () => ["gone", "a", "sick", "stopped"].map((id) => restarted.of(id).reason ?? "ready");
+    expect(look()).to.deep.equal([
+      "no heartbeat since 1970-01-01T00:16:40.000Z",
+      "ready",
+      "no disk",
+      "its agent was stopped",
+    ]);
+    now += 89_000;
+    expect(restarted.of("a").isReady).to.equal(true);
+    now += 2_000;
+    expect(restarted.of("a").isReady).to.equal(false);
+    restarted.hear("a");
+    expect(restarted.of("a")).to.deep.equal({ lastSeenAt: now, isReady: true });
+  });
+
+  it("C14: what was heard since the restart is not taken back by what was heard before", () => {
+    liveness.bury("a");
+    const kept = liveness.heard();
+    now += 1_000;
+    const restarted = open();
+    restarted.hear("a");
+    restarted.recall(kept);
+    expect(restarted.of("a").isReady).to.equal(true);
   });
 
   it("ignores what is no sign", () => {

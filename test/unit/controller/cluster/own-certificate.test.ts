@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { X509Certificate } from "node:crypto";
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -6,8 +7,16 @@ import type { CredentialFiles } from "#api/credentials.ts";
 import { createLog } from "#api/log.ts";
 import { openOwnCertificate } from "#controller/cluster/own-certificate.ts";
 import type { OwnCertificate } from "#controller/cluster/own-certificate.ts";
+import { watchCertificateEnds } from "#controller/certificate-ends.ts";
+import { certificatesOf, refusalOfIssuer } from "#pki/chain.ts";
+import { openRoot } from "#pki/cluster.ts";
+import { hostsOf } from "#pki/expectation.ts";
 import { issueLeaf } from "#pki/issue.ts";
-import { createTestCluster, issueTo, writeCredentials } from "#support/cluster.ts";
+import type { Authority } from "#pki/issue.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { issueSubCa, readSubCa } from "#pki/sub-ca.ts";
+import type { Root } from "#pki/sub-ca.ts";
+import { createTestCluster, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 
 describe("a controller's own certificate", () => {
@@ -66,6 +75,89 @@ describe("a controller's own certificate", () => {
     const other = issueTo(cluster.authority, "controller", randomUUID()).cert;
     expect(await own.install(other, () => true).catch(String)).to.contain("the key changed");
     expect([own.credentials().cert, changes]).to.deep.equal([cert, 0]);
+  });
+
+  describe("C1: with 30 days or less left", () => {
+    let root: Root;
+    const key = generateKey();
+    /** Its sub-CA, as the root allows it to renew under these names. */
+    const subCaFor = (hosts: readonly string[], at = now): Authority => {
+      const spki = publicDer(key).toString("base64");
+      const proof = { challenge: "test", signature: proveKey(key, "test") };
+      const certificatePem = issueSubCa({ controllerId: id, spki, proof, hosts }, { root, now: at });
+      const keyPem = key.export({ type: "pkcs8", format: "pem" }) as string;
+      return readSubCa({ cluster: "lab", controllerId: id, rootPem: root.rootPem, certificatePem, keyPem, where: "" });
+    };
+    const daysLeft = (own: OwnCertificate): number =>
+      Math.round((own.credentials().notAfter.getTime() - now) / 86_400_000);
+
+    before(async () => {
+      root = await openRoot(join(cluster.home, "lab"), passphrase);
+    });
+
+    it("is certified anew by this controller's own sub-CA, for the same key and names, and kept over a restart", async () => {
+      const own = await open();
+      const { key: present } = own.credentials();
+      now += 59 * 86_400_000;
+      await own.renewIfDue(() => subCaFor(["127.0.0.1"]));
+      expect([daysLeft(own), changes], "not yet").to.deep.equal([31, 0]);
+      now += 86_400_000;
+      await own.renewIfDue(() => subCaFor(["127.0.0.1"]));
+      expect([daysLeft(own), changes, own.credentials().key]).to.deep.equal([90, 1, present]);
+      expect(own.problem()).to.equal(undefined);
+      expect((await open()).credentials().cert).to.equal(own.credentials().cert);
+      const [leaf, issuer] = certificatesOf(own.credentials().cert);
+      expect(hostsOf(leaf as X509Certificate)).to.deep.equal(["127.0.0.1"]);
+      expect(refusalOfIssuer(leaf as X509Certificate, { issuer, rootPem: root.rootPem })).to.equal(undefined);
+    });
+
+    it("is certified anew after it has expired, as often as it ends, while the sub-CA lives", async () => {
+      const own = await open();
+      const subCa = subCaFor(["127.0.0.1"]);
+      for (let renewals = 1; renewals <= 3; renewals++) {
+        now += 400 * 86_400_000;
+        await own.renewIfDue(() => subCa);
+        expect([daysLeft(own), changes]).to.deep.equal([90, renewals]);
+      }
+    });
+
+    it("stays, and says why, where the sub-CA may not renew it or is not there", async () => {
+      const own = await open();
+      const { cert } = own.credentials();
+      now += 85 * 86_400_000;
+      await own.renewIfDue(() => subCaFor(["192.0.2.1"]));
+      expect(own.problem()).to.contain("it was not issued on the bastion");
+      await own.renewIfDue(() => subCaFor(["127.0.0.1"], now - 1825 * 86_400_000));
+      expect(own.problem()).to.contain("another CA issued it");
+      await own.renewIfDue(() => {
+        throw new Error("no sub-CA");
+      });
+      expect([own.problem(), own.credentials().cert, changes]).to.deep.equal(["no sub-CA", cert, 0]);
+    });
+
+    it("raises alarms at each threshold, and counts as failed at two days", async () => {
+      const own = await open();
+      const alarms = new Set<string>();
+      const ends = watchCertificateEnds({
+        own,
+        subCa: { published: () => undefined },
+        replica: { alarm: (isOn, _code, about) => void (isOn ? alarms.add(about) : alarms.delete(about)) },
+        clock: () => now,
+      });
+      const seen: unknown[] = [];
+      for (const days of [59, 2, 16, 7, 5]) {
+        now += days * 86_400_000;
+        ends.tell();
+        seen.push([[...alarms], ends.failure() !== undefined]);
+      }
+      expect(seen).to.deep.equal([
+        [[], false],
+        [["controller, 30 days"], false],
+        [["controller, 14 days"], false],
+        [["controller, 7 days"], false],
+        [["controller, 2 days"], true],
+      ]);
+    });
   });
 
   it("is the deployed one again as soon as a later deployment leaves another", async () => {

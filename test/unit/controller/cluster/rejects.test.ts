@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
-import { takeLoser } from "#controller/cluster/conflicts.ts";
+import { ackConflict, listConflicts, takeLoser } from "#controller/cluster/conflicts.ts";
+import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import type { Nodes } from "#controller/cluster/nodes.ts";
 import type { Records } from "#controller/cluster/records.ts";
 import { keys } from "#controller/cluster/registers.ts";
@@ -39,6 +40,41 @@ describe("rejects of nodes", () => {
     expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
     expect(all.nodes.map((nodes) => nodes.get("n").approvalReason)).to.deep.equal(["again", "again"]);
     expect(Math.min(...all.conflicts())).to.be.greaterThan(0);
+  });
+
+  it("C4: are what the conflict lists as the winner, against an approve of a later epoch; ack keeps them, take-loser lets the node in", async () => {
+    for (const [settle, due] of [
+      [ackConflict, "rejected"],
+      [(records: Records, id: string) => takeLoser({ records, rejects: watchRejects(records) }, id, by), "approved"],
+    ] as const) {
+      const all = await Controllers.start(2);
+      const [here, there] = all.nodes as [Nodes, Nodes];
+      await here.setApproval("n", { state: "rejected", by, reason: "first" });
+      await all.settle();
+      all.cut();
+      await there.setApproval("n", { state: "approved", by });
+      await here.setApproval("n", { state: "rejected", by, reason: "again" });
+      await all.heal();
+      expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
+      for (const [place, { records, rejects, nodes }] of all.parts.entries()) {
+        const { conflicts } = listConflicts({ records, rejects }, watchNodeNames(records));
+        const shown = [...conflicts, ...nodes.get("n").openConflicts].map(({ winner, loser }) =>
+          [winner, loser].map(({ value }) => (value as { state: string }).state),
+        );
+        expect(shown, `controller ${place}`).to.deep.equal([
+          ["rejected", "approved"],
+          ["rejected", "approved"],
+        ]);
+      }
+      const [part] = all.parts;
+      const [conflict] = part?.records.replica.conflicts() ?? [];
+      if (part && conflict) await settle(part.records, conflict.id);
+      await all.settle();
+      expect([all.approvals(), all.conflicts()]).to.deep.equal([
+        [due, due],
+        [0, 0],
+      ]);
+    }
   });
 
   it("V1: go when the approve that lost to them is taken", async () => {

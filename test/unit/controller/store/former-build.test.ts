@@ -36,7 +36,7 @@ describe("the store of a former build", () => {
       expect(objects).to.have.members([...volumes, "object/Volume/a", "object/Volume/b"]);
       const records = readRecords(replica);
       expect(watchRejects(records).of(node)).to.have.length(1);
-      const { conflicts } = listConflicts(records, watchNodeNames(records));
+      const { conflicts } = listConflicts({ records, rejects: watchRejects(records) }, watchNodeNames(records));
       expect(
         conflicts.map(({ key, winner, loser, others }) => ({ key, won: winner?.value, lost: loser?.value, others })),
       ).to.deep.equal([

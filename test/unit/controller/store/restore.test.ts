@@ -1,6 +1,8 @@
 import { cp, mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { KcoreError } from "#errors/problem.ts";
+import type { WireRegister } from "#crdt/page.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { repairStore, restoreStore } from "#controller/store/restore.ts";
 import { openStore } from "#controller/store/store.ts";
@@ -62,6 +64,44 @@ describe("a controller's backup, restore and repair", () => {
     expect((await stat(aside)).mode & 0o777).to.equal(0o700);
   });
 
+  it("C5: tells what a backup holds in things, not in parts of its file", async () => {
+    const row = (key: string, text: string | null): WireRegister => [key, text, 1, 0, 0, 1, 0];
+    const registers = [
+      ...Array.from({ length: 50 }, (_, place) => row(`object/Order/${place}`, "{}")),
+      row("object/Order/gone", null),
+      row("node/n1/reg", "{}"),
+      row("node/n1/approval", "{}"),
+      row("controller/c1/auth", "{}"),
+    ];
+    const store = await open();
+    store.attach(() =>
+      Promise.resolve([{ t: "apply", page: { origins: ["c1#a"], contexts: [[]], registers }, upto: [["c1#a", 1]] }]),
+    );
+    await write(store, "a");
+    const file = join(dir.path, "backup.json");
+    await writeFile(file, await store.backup());
+    await store.close();
+    const { registers: count, contents } = await restoreStore({ file, ...where() });
+    expect([count, contents]).to.deep.equal([53, { objects: 50, nodes: 1, controllers: 1 }]);
+  });
+
+  it("C5: names a damaged backup as such, by the operator's name for it, and leaves the state alone", async () => {
+    const file = await backUp("a");
+    const whole = await readFile(file);
+    const before = await readAll();
+    const flipped = Buffer.from(whole);
+    flipped.writeUInt8(flipped.readUInt8(whole.length - 4) ^ 1, whole.length - 4);
+    for (const damaged of [flipped, whole.subarray(0, -1), Buffer.from("no backup"), Buffer.alloc(0)]) {
+      await writeFile(file, damaged);
+      const error = await restoreStore({ file, name: "lab-backup", ...where() }).catch((reason: unknown) => reason);
+      const [problem] = (error as KcoreError).problems;
+      expect(problem?.code).to.equal("BACKUP_DAMAGED");
+      expect(problem?.message).to.match(/^the backup is damaged: lab-backup: .*; the controller's state is as it was$/);
+      expect(problem?.hint).not.to.contain("repair");
+    }
+    expect(await readAll()).to.deep.equal(before);
+  });
+
   it("restores into an empty folder", async () => {
     const file = await backUp("a");
     folder = join(dir.path, "other");
@@ -92,7 +132,7 @@ describe("a controller's backup, restore and repair", () => {
     const bytes = await readFile(file);
     bytes[bytes.length - 5] = 0x20;
     await writeFile(file, bytes);
-    expect(await codeOf(restoreStore({ file, ...where() }))).to.equal("STORE_CORRUPT");
+    expect(await codeOf(restoreStore({ file, ...where() }))).to.equal("BACKUP_DAMAGED");
     expect(await codeOf(restoreStore({ ...where(), file: join(dir.path, "none") }))).to.equal("FILE_UNREADABLE");
     expect(await readAll()).to.deep.equal(before);
   });

@@ -1,0 +1,48 @@
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { renewOperatorIfNeeded } from "#pki/cluster.ts";
+import type { Context } from "#pki/contexts.ts";
+import { endingOf, type Ending } from "#pki/ends.ts";
+import { readText } from "#pki/private-files.ts";
+import { openIssuer } from "#pki/rotate-bastion.ts";
+import { givenPassphrase } from "../terminal/given-passphrase.ts";
+import type { Say } from "../terminal/say.ts";
+
+type Present = Pick<Context, "folder" | "cert" | "ca">;
+
+/** What ends soon of the certificates on this machine: the operator's, the sub-CA's, the root's. */
+export async function endingsHere({ folder, cert, ca }: Present, now: number): Promise<readonly Ending[]> {
+  // A context without the CA has no sub-CA here.
+  const subCa = await readText(join(folder, "sub-ca.crt")).catch(() => undefined);
+  const texts = [
+    { pem: cert, what: "the operator's certificate", way: "kcore rotate certs" },
+    { pem: subCa, what: "this machine's sub-CA", way: "kcore rotate sub-ca" },
+    { pem: ca, what: "the cluster's root", way: "its nodes need a new cluster" },
+  ];
+  return texts.flatMap(({ pem, what, way }) =>
+    pem === undefined ? [] : (endingOf({ what, notAfter: firstCertificate(pem).validToDate, way }, now) ?? []),
+  );
+}
+
+/**
+ * Renews the operator's certificate when 30 days or less are left and the CA's passphrase was given beforehand; says whether it did. Else it
+ * tells what ends soon: the CA's key stays closed without its passphrase (ADR 0111).
+ */
+export async function keepOperator(present: Present, say: Say, now = Date.now()): Promise<boolean> {
+  const endings = await endingsHere(present, now);
+  const passphrase = endings.length === 0 ? undefined : await givenPassphrase(undefined);
+  if (passphrase !== undefined)
+    try {
+      const { folder } = present;
+      if (await renewOperatorIfNeeded(folder, await openIssuer(folder, passphrase, now), now)) {
+        say("renewed the operator's certificate");
+        return true;
+      }
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      say(`the operator's certificate was not renewed: ${error.message}`);
+    }
+  for (const { message } of endings) say(`warning: ${message}`);
+  return false;
+}

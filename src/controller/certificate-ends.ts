@@ -1,0 +1,60 @@
+import { firstCertificate } from "#pki/chain.ts";
+import { endingOf, failDays, warnDays, type Certified, type Ending } from "#pki/ends.ts";
+import type { OwnCertificate } from "./cluster/own-certificate.ts";
+import type { SubCa } from "./cluster/own-sub-ca.ts";
+import type { Replica } from "./replica/replica.ts";
+
+/** The certificates that this controller stands on: how long each lives, and what is to be told of it. */
+export interface CertificateEnds {
+  /** When each ends, by its name in metrics. */
+  readonly all: () => ReadonlyMap<"controller" | "sub-ca" | "root", Certified>;
+  /** Why this controller counts as failed: one ends within two days. */
+  readonly failure: () => string | undefined;
+  /** Raises an alarm at 30, 14, 7 and 2 days, and clears the one before. */
+  readonly tell: () => void;
+}
+
+export function watchCertificateEnds({
+  own,
+  subCa,
+  replica,
+  clock,
+}: {
+  readonly own: Pick<OwnCertificate, "credentials" | "problem">;
+  readonly subCa: Pick<SubCa, "published">;
+  readonly replica: Pick<Replica, "alarm">;
+  readonly clock: () => number;
+}): CertificateEnds {
+  const all: CertificateEnds["all"] = () => {
+    const { notAfter, ca } = own.credentials();
+    const problem = own.problem();
+    const sub = subCa.published();
+    const why = problem === undefined ? "" : `it was not renewed (${problem}); `;
+    return new Map<"controller" | "sub-ca" | "root", Certified>([
+      ["controller", { what: "this controller's certificate", notAfter, way: `${why}kcore rotate certs` }],
+      ...(sub
+        ? [
+            [
+              "sub-ca",
+              { what: "this controller's sub-CA", notAfter: new Date(sub.notAfter), way: "kcore rotate sub-ca" },
+            ] as const,
+          ]
+        : []),
+      [
+        "root",
+        { what: "the cluster's root", notAfter: firstCertificate(ca).validToDate, way: "its nodes need a new cluster" },
+      ],
+    ]);
+  };
+  const endings = (): readonly (readonly [string, Ending | undefined])[] =>
+    [...all()].map(([name, certified]) => [name, endingOf(certified, clock())]);
+  return {
+    all,
+    failure: () => endings().find(([, ending]) => ending?.isFailure)?.[1]?.message,
+    tell() {
+      for (const [name, ending] of endings())
+        for (const days of [...warnDays, failDays])
+          replica.alarm(ending?.days === days, "CERTIFICATE_ENDS", `${name}, ${days} days`, ending?.message ?? "");
+    },
+  };
+}

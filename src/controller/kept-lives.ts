@@ -1,0 +1,24 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { replaceFile } from "#pki/private-files.ts";
+import { HeardLife } from "./cluster/node-lives.ts";
+
+const Kept = z.array(HeardLife);
+
+/** The nodes that this controller heard itself, over a restart; a file that cannot be read holds none. */
+export async function readLives(folder: string): Promise<readonly HeardLife[]> {
+  try {
+    return Kept.parse(JSON.parse(await readFile(fileIn(folder), "utf8")));
+  } catch {
+    return [];
+  }
+}
+
+export async function writeLives(folder: string, lives: readonly HeardLife[]): Promise<void> {
+  await replaceFile(fileIn(folder), JSON.stringify(lives));
+}
+
+function fileIn(folder: string): string {
+  return join(folder, "heard-nodes.json");
+}

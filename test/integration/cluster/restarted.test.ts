@@ -1,0 +1,66 @@
+import { randomUUID } from "node:crypto";
+import { createWriteStream, existsSync } from "node:fs";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { expect } from "chai";
+import { restoreHere } from "#controller/maintain.ts";
+import { codec, createTestCluster, eventually } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { nodeCredentials, registrationOf, startController } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+
+describe("a controller that was started again", () => {
+  let cluster: TestCluster;
+  let controller: TestController;
+  const [alive, stopped] = [randomUUID(), randomUUID()];
+  const statuses = async (): Promise<unknown> => {
+    const { nodes } = await controller.operator.call("listNodes", {});
+    return Object.fromEntries(nodes.map(({ id, status, reason }) => [id, reason ?? status]));
+  };
+
+  before(async () => {
+    cluster = await createTestCluster();
+    controller = await startController(cluster, { process: true, config: { staleCheckIntervalSecs: 0.2 } });
+    const [first, second] = [alive, stopped].map((id) => controller.clientOf(nodeCredentials(cluster, id)));
+    await first?.call("registerNode", registrationOf(alive));
+    await second?.call("registerNode", registrationOf(stopped));
+    await eventually(() => existsSync(join(controller.dbPath, "heard-nodes.json")));
+    await second?.call("goodbye", { nodeId: stopped });
+  });
+  after(async () => {
+    await controller?.end();
+    await cluster?.remove();
+  });
+
+  it("C14: shows a live node Ready at once, and a stopped one with its reason", async () => {
+    await controller.stop("SIGTERM");
+    await controller.start();
+    expect(await statuses()).to.deep.equal({ [alive]: "ready", [stopped]: "its agent was stopped" });
+    const { nodes } = await controller.operator.call("ready", {});
+    expect(nodes).to.deep.equal({ total: 2, ready: 1 });
+  });
+
+  it("C14: does so after a crash, too", async () => {
+    await controller.stop("SIGKILL");
+    await controller.start();
+    expect(await statuses()).to.deep.equal({ [alive]: "ready", [stopped]: "its agent was stopped" });
+  });
+
+  it("C5: a controller that was put back tells that it has to catch up, and nothing of an empty state", async () => {
+    // One that cannot be reached: without another member there is nobody to catch up with.
+    const other = { spki: "0".repeat(64), address: "127.0.0.1:1", dc: "DC2" };
+    await controller.operator.call("registerController", other, { id: randomUUID() });
+    const backup = join(cluster.dir, "lab-backup");
+    const stream = await controller.operator.open("backup", {});
+    await pipeline(stream, createWriteStream(backup));
+    await controller.stop();
+    const configFile = join(controller.folder, "controller.yaml");
+    const options = { configFile, now: Date.now(), yaml: codec, alone: false, output: "table" } as const;
+    const [restored] = await restoreHere(backup, options);
+    expect(restored).to.match(/^restored \d\d registers from .*lab-backup: 0 objects, 2 nodes, 2 controllers$/);
+    await controller.start();
+    const { ready, reason, warnings } = await controller.operator.call("ready", {});
+    expect([ready, warnings.filter((text) => text.includes("EMPTY_STATE"))]).to.deep.equal([false, []]);
+    expect(reason).to.contain("it was put back or mended");
+  });
+});

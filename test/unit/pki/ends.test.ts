@@ -1,0 +1,38 @@
+import { expect } from "chai";
+import { endingOf } from "#pki/ends.ts";
+
+const day = 86_400_000;
+
+describe("certificates that end soon", () => {
+  const now = Date.parse("2026-01-01T00:00:00Z");
+  const endingIn = (days: number) =>
+    endingOf({ what: "the certificate", notAfter: new Date(now + days * day), way: "renew it" }, now);
+
+  it("C1: are told of at 30, 14 and 7 days, and fail at 2", () => {
+    const told = [31, 30, 15, 14, 8, 7, 3, 2, 1, -1].map((days) => {
+      const ending = endingIn(days);
+      return [days, ending?.days, ending?.isFailure];
+    });
+    expect(told).to.deep.equal([
+      [31, undefined, undefined],
+      [30, 30, false],
+      [15, 30, false],
+      [14, 14, false],
+      [8, 14, false],
+      [7, 7, false],
+      [3, 7, false],
+      [2, 2, true],
+      [1, 2, true],
+      [-1, 2, true],
+    ]);
+  });
+
+  it("C1: are named with what is left and with the command that renews them", () => {
+    const messages = [6.5, 1.5, -3].map((days) => endingIn(days)?.message);
+    expect(messages).to.deep.equal([
+      "the certificate ends in 6 days, on 2026-01-07: renew it",
+      "the certificate ends in 1 day, on 2026-01-02: renew it",
+      "the certificate ended on 2025-12-29: renew it",
+    ]);
+  });
+});
