@@ -67,6 +67,8 @@ export function watchHealth({
     const disk = storeProblem();
     if (disk !== undefined) return `its state cannot be written: ${disk}`;
     if (!controllers.isMember(self.controllerId)) return "it is no member of its cluster any more";
+    const turnedOut = records.replica.turnedOut();
+    if (turnedOut !== undefined) return turnedOut;
     if (status.readOnly === undefined) return undefined;
     const { readOnlyFor } = status;
     return `it takes no writes${readOnlyFor === undefined ? "" : ` for ${inWords(readOnlyFor)}`} (${status.readOnly})`;

@@ -15,6 +15,7 @@ export type AlarmCode =
   | "PEER_MALFORMED"
   | "REFUSED" // a peer refuses us
   | "REFUSING" // we refuse a peer
+  | "TURNED_OUT" // a member says that we are none, and no other one lets us in
   | "EMPTY_STATE"; // a founder without state, and nobody to get it from
 
 export interface Alarm {

@@ -32,7 +32,16 @@ export interface Written extends Dot {
 }
 
 export type WriteRefusal =
-  "CONFLICT" | "FENCED" | "CLOCK_JUMP" | "CLOCK_SKEW" | "TWO_COPIES" | "NOT_READY" | "FULL" | "TOO_LARGE" | "STOPPED";
+  | "CONFLICT"
+  | "FENCED"
+  | "CLOCK_JUMP"
+  | "CLOCK_SKEW"
+  | "TWO_COPIES"
+  | "NOT_READY"
+  | "UNHEARD"
+  | "FULL"
+  | "TOO_LARGE"
+  | "STOPPED";
 
 /** A write that was not made; nothing of it will appear. `status` is the HTTP status that tells it (409, 503, 507, 413). */
 export class WriteRefused extends Error {
@@ -58,6 +67,7 @@ const statusOf: Readonly<Record<WriteRefusal, number>> = {
   TWO_COPIES: 503,
   CLOCK_SKEW: 503,
   NOT_READY: 503,
+  UNHEARD: 503,
   STOPPED: 503,
   FULL: 507,
 };
@@ -130,6 +140,10 @@ export interface Replica {
   /** One for each key, the same on all replicas that agree. */
   readonly conflicts: () => readonly ConflictRecord[];
   readonly status: () => ReplicationStatus;
+  /** How a member said that this controller is none, while no other one lets it in. */
+  readonly turnedOut: () => string | undefined;
+  /** No member has let this one in since it started, although others are on record. */
+  readonly isUnheard: () => boolean;
 
   /** The state as records, for the store; see Journal. Made now, read when it suits. */
   readonly snapshot: () => Iterable<JournalRecord>;

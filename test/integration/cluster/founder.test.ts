@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { foundHere, joinHere } from "#controller/maintain.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { areAllInStep, reasonOf, startControllers } from "#support/controllers.ts";
+import { areAllInStep, nodeCredentials, reasonOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { codeOf } from "#support/rejection.ts";
 
@@ -78,5 +78,37 @@ describe("a controller that lost its state", () => {
         (await alarmsAt(each)).some((text) => text.startsWith("REFUSING") && text.includes(third.id)),
       );
     await eventually(async () => (await alarmsAt(third)).filter((text) => text.startsWith("REFUSED")).length === 2);
+  });
+
+  it("C2: a controller that was removed while it was off is not ready, takes no writes and sends agents elsewhere", async () => {
+    const [first, second, third] = controllers;
+    await third.stop();
+    await first.operator.call("removeController", { reason: "burnt" }, { id: third.id });
+    await eventually(async () => (await second.operator.call("listControllers", {})).controllers.length === 2);
+    const node = third.clientOf(nodeCredentials(cluster, randomUUID()));
+    await third.start();
+    await eventually(async () => (await alarmsAt(third)).some((text) => text.startsWith("TURNED_OUT")));
+    expect(await third.operator.call("ready", {})).to.deep.include({ ready: false });
+    const { reason } = await third.operator.call("ready", {});
+    expect(reason).to.contain("is no member of its cluster").and.to.contain("KEY_REVOKED");
+    const put = third.operator.call("putObject", { value: { n: 2 } }, { id: "Lost/kept" });
+    expect(await reasonOf(put)).to.equal("CONTROLLER_JOINING");
+    expect(await reasonOf(node.call("renewChallenge", { nodeId: randomUUID() }))).to.equal("CONTROLLER_JOINING");
+    expect((await alarmsAt(third)).join("\n")).to.contain("kcore controller join --fresh");
+  });
+
+  it("C2: a controller that hears from no member since its start serves reads only", async () => {
+    const [first, second, third] = controllers;
+    for (const each of controllers) await each.stop();
+    await third.start();
+    const put = (): Promise<string> =>
+      reasonOf(third.operator.call("putObject", { value: { n: 2 } }, { id: "Lost/kept" }));
+    expect(await put()).to.equal("CONTROLLER_READ_ONLY");
+    expect((await third.operator.call("getObject", {}, { id: "Lost/kept" })).value).to.deep.equal({ n: 1 });
+    const { ready, reason } = await third.operator.call("ready", {});
+    expect({ ready, reason }).to.deep.include({ ready: false, reason: "it takes no writes (UNHEARD)" });
+    await first.start();
+    await eventually(async () => (await put()) === "allowed");
+    await second.start();
   });
 });
