@@ -11,7 +11,7 @@ import packageJson from "../../package.json" with { type: "json" };
 const version = packageJson.version;
 const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore updater run [--config FILE] | kcore --version
        kcore controller found  [--config FILE]  while it is stopped
-       kcore controller restore BACKUP | repair  [--alone] [-o table|json] [--config FILE]  while it is stopped
+       kcore controller restore BACKUP | repair  [--alone --cluster NAME] [-o table|json] [--config FILE]  while it is stopped
        kcore controller join [--fresh] [HOST:PORT…]  [--config FILE]  while it is stopped`;
 
 interface Program {
@@ -110,6 +110,7 @@ async function maintain(work: Work, words: readonly string[]): Promise<number> {
     config: { type: "string" },
     fresh: { type: "boolean" },
     alone: { type: "boolean" },
+    cluster: { type: "string" },
     output: { type: "string", short: "o" },
   } as const;
   try {
@@ -118,6 +119,7 @@ async function maintain(work: Work, words: readonly string[]): Promise<number> {
       config: configFile = "/etc/kcore/controller.yaml",
       fresh = false,
       alone = false,
+      cluster,
       output = "table",
     } = values;
     if (output !== "table" && output !== "json") {
@@ -130,6 +132,7 @@ async function maintain(work: Work, words: readonly string[]): Promise<number> {
       now: Date.now(),
       fresh,
       alone,
+      ...defined({ cluster }),
       output,
       yaml: { parse: parsePlainYaml, print: printYaml },
     });

@@ -212,7 +212,7 @@ function watchMembership(
     // While joining it looks again and again; afterwards it is told when it becomes a member.
     if (!hasCaughtUp()) return again(joiningMs);
     if (!isIn()) return;
-    if (replica.status().readOnly !== undefined) return again(retryMs);
+    if (replica.isUnheard()) return again(retryMs);
     published = present;
     controllers.publish().catch((error: unknown) => {
       published = undefined;

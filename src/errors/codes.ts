@@ -278,6 +278,7 @@ export type ErrorCode =
   | "RENEWAL_FAILED"
   | "STORE_BROKEN"
   | "STORE_CORRUPT"
+  | "STORE_EMPTY"
   | "STORE_LOCKED"
   | "STORE_TOO_NEW"
   | "STORE_UNWRITABLE"

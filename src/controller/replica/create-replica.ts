@@ -51,7 +51,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     write: (changes) => writer.write(changes),
     watch: (listener) => core.watch(listener),
     conflicts: () => state.conflicts(),
-    status: () => statusOf(core, writer.refusal() ?? (core.hasHeard ? undefined : "UNHEARD"), quarantine.keys),
+    status: () => statusOf(core, writer.refusal(), quarantine.keys),
     turnedOut: () => core.refusals.turnedOut,
     isUnheard: () => !core.hasHeard,
     snapshot() {

@@ -32,16 +32,7 @@ export interface Written extends Dot {
 }
 
 export type WriteRefusal =
-  | "CONFLICT"
-  | "FENCED"
-  | "CLOCK_JUMP"
-  | "CLOCK_SKEW"
-  | "TWO_COPIES"
-  | "NOT_READY"
-  | "UNHEARD"
-  | "FULL"
-  | "TOO_LARGE"
-  | "STOPPED";
+  "CONFLICT" | "FENCED" | "CLOCK_JUMP" | "CLOCK_SKEW" | "TWO_COPIES" | "NOT_READY" | "FULL" | "TOO_LARGE" | "STOPPED";
 
 /** A write that was not made; nothing of it will appear. `status` is the HTTP status that tells it (409, 503, 507, 413). */
 export class WriteRefused extends Error {
@@ -67,7 +58,6 @@ const statusOf: Readonly<Record<WriteRefusal, number>> = {
   TWO_COPIES: 503,
   CLOCK_SKEW: 503,
   NOT_READY: 503,
-  UNHEARD: 503,
   STOPPED: 503,
   FULL: 507,
 };
