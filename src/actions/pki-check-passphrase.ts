@@ -12,7 +12,8 @@ import { openContext } from "./cluster-place.ts";
  */
 export const pkiCheckPassphrase = defineAction({
   name: "pki.checkPassphrase",
-  summary: "Tries the passphrase of the cluster CA's keys, if it was given, and tells the cluster and its root.",
+  summary:
+    "Tries the passphrase of the cluster CA's keys, if it was given, and tells the cluster, its root and its controllers.",
   args: z.strictObject({}),
   run: (_, context) => check(context),
   plan: (_, context) => check(context),
@@ -20,12 +21,13 @@ export const pkiCheckPassphrase = defineAction({
 
 async function check(context: ActionContext): Promise<ActionResult> {
   const { givenPassphrase } = context;
-  const { folder, ca, cert } = await openContext(context);
+  const { folder, ca, cert, controllers } = await openContext(context);
   if (givenPassphrase !== undefined) await openAuthority(folder, givenPassphrase);
   const { cluster } = identityOf(firstCertificate(cert), "client");
   // As memberOf of fact.assert makes it on a node, with a shell's means.
   const text = firstCertificate(ca)
     .toString()
     .replaceAll(/^-.*$|\s/gm, "");
-  return { changed: false, outputs: { cluster, root: createHash("sha256").update(text).digest("hex").slice(0, 16) } };
+  const root = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  return { changed: false, outputs: { cluster, root, controllers: [...controllers] } };
 }
