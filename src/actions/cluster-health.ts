@@ -8,7 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import type { Context } from "#pki/contexts.ts";
-import { askingOf, openContext } from "./cluster-place.ts";
+import { askingOf, isController, openContext } from "./cluster-place.ts";
 import { noteFounded } from "./founded.ts";
 
 const Args = z.strictObject({
@@ -72,6 +72,7 @@ async function checkHealth(args: Args, cluster: Context, context: ActionContext)
   }
   const problems = findings.filter(({ required }) => required).flatMap((finding) => finding.problems);
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: 1 });
+  if (!findings.some((finding) => finding.problems.length === 0)) refuseWithoutFounder(context);
   for (const { endpoint, problems: found } of findings) {
     const text = found.length === 0 ? "is healthy" : "does not answer yet; this run deploys it";
     context.note(`controller ${endpoint} ${text}`);
@@ -84,6 +85,24 @@ async function checkHealth(args: Args, cluster: Context, context: ActionContext)
     healthy: found.length === 0,
   }));
   return { changed: false, outputs: { healthy: true, controllers } };
+}
+
+/** Others could only wait for the controller that failed in this run; a dry run goes on, to show what is in their way. */
+function refuseWithoutFounder({ ended, nodes, targets, dryRun }: ActionContext): void {
+  const [failed] = [...ended].filter(([name, { outcome }]) => {
+    const node = nodes.get(name);
+    return node && isController(node) && (outcome === "failed" || outcome === "unreachable");
+  });
+  if (!failed || dryRun || ended.size >= targets.length) return;
+  const [name, { problem }] = failed;
+  throw new KcoreError(
+    {
+      code: "CLUSTER_UNHEALTHY",
+      message: `${name} was to be a controller and failed, and no other controller answers: nothing is changed on the other nodes`,
+      hint: `mend ${name}${problem ? ` (${problem.code})` : ""}, then run it again`,
+    },
+    { exitCode: 1 },
+  );
 }
 
 function isSettling({ required, answers, problems }: Finding): boolean {

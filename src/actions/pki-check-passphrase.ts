@@ -1,5 +1,8 @@
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { identityOf } from "#pki/identity.ts";
 import { openAuthority } from "#pki/cluster.ts";
 import { openContext } from "./cluster-place.ts";
 
@@ -9,8 +12,9 @@ import { openContext } from "./cluster-place.ts";
  */
 export const pkiCheckPassphrase = defineAction({
   name: "pki.checkPassphrase",
-  summary: "Tries the passphrase of the cluster CA's keys, if it was given.",
-  outputs: [],
+  outputs: ["cluster", "controllers", "root"],
+  summary:
+    "Tries the passphrase of the cluster CA's keys, if it was given, and tells the cluster, its root and its controllers.",
   args: z.strictObject({}),
   run: (_, context) => check(context),
   plan: (_, context) => check(context),
@@ -18,6 +22,13 @@ export const pkiCheckPassphrase = defineAction({
 
 async function check(context: ActionContext): Promise<ActionResult> {
   const { givenPassphrase } = context;
-  if (givenPassphrase !== undefined) await openAuthority((await openContext(context)).folder, givenPassphrase);
-  return { changed: false, outputs: {} };
+  const { folder, ca, cert, controllers } = await openContext(context);
+  if (givenPassphrase !== undefined) await openAuthority(folder, givenPassphrase);
+  const { cluster } = identityOf(firstCertificate(cert), "client");
+  // As memberOf of fact.assert makes it on a node, with a shell's means.
+  const text = firstCertificate(ca)
+    .toString()
+    .replaceAll(/^-.*$|\s/gm, "");
+  const root = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  return { changed: false, outputs: { cluster, root, controllers: [...controllers] } };
 }

@@ -10,8 +10,9 @@ import packageJson from "../../package.json" with { type: "json" };
 /** The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run`, `updater run`, `--version`. */
 const version = packageJson.version;
 const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore updater run [--config FILE] | kcore --version
+       kcore controller check --config FILE | kcore agent check --config FILE
        kcore controller found  [--config FILE]  while it is stopped
-       kcore controller restore BACKUP | repair  [--alone] [-o table|json] [--config FILE]  while it is stopped
+       kcore controller restore BACKUP | repair  [--alone --cluster NAME] [-o table|json] [--config FILE]  while it is stopped
        kcore controller join [--fresh] [HOST:PORT…]  [--config FILE]  while it is stopped`;
 
 interface Program {
@@ -66,6 +67,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
   const work = words[0] === "controller" ? maintenance[words[1] ?? ""] : undefined;
   if (work) return maintain(work, words.slice(2));
+  if (words[1] === "check" && words[2] === "--config") return checkConfig(words[0] ?? "", words[3] ?? "");
   const program = programs[words.slice(0, 2).join(" ")];
   const configFile = readConfigOption(words.slice(2)) ?? program?.config;
   if (!program || configFile === undefined || configFile === "") {
@@ -92,6 +94,26 @@ async function main(words: readonly string[]): Promise<number> {
   }
 }
 
+/** Whether a daemon would start with this configuration: what a deployment writes is looked at before it takes the old one's place. */
+async function checkConfig(daemon: string, configFile: string): Promise<number> {
+  const [{ AgentConfig }, { ControllerConfig }, { readDaemonConfig }, { parsePlainYaml }] = await Promise.all([
+    import("#agent/agent-config.ts"),
+    import("#controller/controller-config.ts"),
+    import("#api/daemon-config.ts"),
+    import("#engine/yaml/plain-yaml.ts"),
+  ]);
+  try {
+    const place = { configFile, parse: (text: string) => parsePlainYaml(text) };
+    await readDaemonConfig(place, daemon === "agent" ? AgentConfig : ControllerConfig);
+    return exitCodes.done;
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    process.stderr.write(`${drawProblems(error.problems)}
+`);
+    return error.exitCode;
+  }
+}
+
 type Work = (
   operands: readonly string[],
   options: PutBackOptions & { readonly fresh: boolean },
@@ -110,6 +132,7 @@ async function maintain(work: Work, words: readonly string[]): Promise<number> {
     config: { type: "string" },
     fresh: { type: "boolean" },
     alone: { type: "boolean" },
+    cluster: { type: "string" },
     output: { type: "string", short: "o" },
   } as const;
   try {
@@ -118,6 +141,7 @@ async function maintain(work: Work, words: readonly string[]): Promise<number> {
       config: configFile = "/etc/kcore/controller.yaml",
       fresh = false,
       alone = false,
+      cluster,
       output = "table",
     } = values;
     if (output !== "table" && output !== "json") {
@@ -130,6 +154,7 @@ async function maintain(work: Work, words: readonly string[]): Promise<number> {
       now: Date.now(),
       fresh,
       alone,
+      ...defined({ cluster }),
       output,
       yaml: { parse: parsePlainYaml, print: printYaml },
     });

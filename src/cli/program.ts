@@ -19,7 +19,10 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
     .enablePositionalOptions()
     .addHelpText("after", topExamples);
   addMachineOptions(addClusterOptions(program));
-  program.hook("preAction", (_, command) => inheritOptions(command));
+  program.hook("preAction", async (_, command) => {
+    inheritOptions(command);
+    (await import("./project/project-cluster.ts")).useClusterOfProject(command);
+  });
   const wanted = wantedCommand(words, program);
   for (const { name, summary, load } of commandTable)
     program.addCommand(

@@ -187,13 +187,14 @@ function watchMembership(
     const { ready, catchingUp } = replica.status();
     return ready && !catchingUp;
   };
-  const isReady = (): boolean => {
+  const isIn = (): boolean => {
     if (!wasReady && hasCaughtUp()) {
       wasReady = true;
       if (isToldEmpty) tellEmptiness();
     }
     return wasReady && isMember();
   };
+  const isReady = (): boolean => isIn() && replica.turnedOut() === undefined;
   let isOutTold = false;
   /** The certificate with which it was published. */
   let published: string | undefined;
@@ -218,7 +219,8 @@ function watchMembership(
     const again = (ms: number): void => void (next = setTimeout(publish, ms).unref());
     // While joining it looks again and again; afterwards it is told when it becomes a member.
     if (!hasCaughtUp()) return again(joiningMs);
-    if (!isReady()) return;
+    if (!isIn()) return;
+    if (replica.isUnheard()) return again(retryMs);
     published = present;
     controllers.publish().catch((error: unknown) => {
       published = undefined;
@@ -228,7 +230,7 @@ function watchMembership(
   };
   return {
     isReady,
-    knowsMembers: () => isReady() || (isMember() && replica.status().catchingUp),
+    knowsMembers: () => isIn() || (isMember() && replica.status().catchingUp),
     emptiness,
     // Who left a cluster, or was removed from it, is refused by its own state: it founds no second one.
     async foundIfNeeded() {

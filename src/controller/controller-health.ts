@@ -72,6 +72,9 @@ export function watchHealth({
     if (!controllers.isMember(self.controllerId)) return "it is no member of its cluster any more";
     const ending = ends.failure();
     if (ending !== undefined) return ending;
+    const turnedOut = records.replica.turnedOut();
+    if (turnedOut !== undefined) return turnedOut;
+    if (records.replica.isUnheard()) return unheard;
     if (status.readOnly === undefined) return undefined;
     const { readOnlyFor } = status;
     return `it takes no writes${readOnlyFor === undefined ? "" : ` for ${inWords(readOnlyFor)}`} (${status.readOnly})`;
@@ -117,7 +120,10 @@ export function watchHealth({
         tombstones: status.tombstones,
         quarantined: status.quarantined.length,
         conflicts: records.replica.conflicts().length,
-        ...defined({ readOnly: status.readOnly, readOnlyForMs: status.readOnlyFor }),
+        ...defined({
+          readOnly: status.readOnly ?? (records.replica.isUnheard() ? "UNHEARD" : undefined),
+          readOnlyForMs: status.readOnlyFor,
+        }),
         alarms: status.alarms.map(({ code, about, message }) => ({ code, message: `${message} (${about})` })),
         settings: controllers.settings(),
         peers,
@@ -125,3 +131,6 @@ export function watchHealth({
     },
   };
 }
+
+const unheard =
+  "it takes no writes: no other controller has let it in since it started; if none is left: kcore controller repair --alone, on its machine";

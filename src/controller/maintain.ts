@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { loadCredentials } from "#api/credentials.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { defined } from "#optional/defined.ts";
 import { isContested, isSecret, mergeKindOf } from "./cluster/registers.ts";
 import { ControllerConfig } from "./controller-config.ts";
 import {
@@ -17,6 +18,8 @@ import {
   type Replaced,
   type Replacement,
 } from "#controller/store/restore.ts";
+import type { JournalRecord } from "./replica/replica-ports.ts";
+import { ReplicaState } from "./replica/replica-state.ts";
 import { restampStore, type RestampedStore } from "#controller/store/restamp-store.ts";
 import { visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -33,6 +36,8 @@ export interface MaintainOptions {
 export interface PutBackOptions extends MaintainOptions {
   /** No other controller is left to catch up with: this one serves at once. */
   readonly alone: boolean;
+  /** The cluster's name as the operator typed it; `alone` needs it. */
+  readonly cluster?: string;
   readonly output: "table" | "json";
 }
 
@@ -42,9 +47,10 @@ export interface PutBackOptions extends MaintainOptions {
  */
 export async function restoreHere(
   file: string,
-  { alone, output, ...options }: PutBackOptions,
+  { alone, cluster, output, ...options }: PutBackOptions,
 ): Promise<readonly string[]> {
   const place = await openPlace(options);
+  const judge = await judgeOf(place, { from: file, alone, ...defined({ cluster }) });
   // The state's owner may not read the operator's file.
   const copy = join(place.folder, `incoming-${randomBytes(8).toString("hex")}`);
   const backup = await open(file).catch((cause: Error) => {
@@ -59,7 +65,7 @@ export async function restoreHere(
         throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause });
       },
     );
-    const done = await restoreStore({ ...place, file: copy, name: file, alone });
+    const done = await restoreStore({ ...place, file: copy, name: file, alone, judge });
     if (output === "json") return [asJson(done)];
     const { objects, nodes, controllers } = done.contents;
     const contents = `${objects} objects, ${nodes} nodes, ${controllers} controllers`;
@@ -75,10 +81,11 @@ export async function restoreHere(
 }
 
 /** `kcore controller repair`: keeps what is whole of a damaged state. @throws KcoreError as repairStore does */
-export async function repairHere({ alone, output, ...options }: PutBackOptions): Promise<readonly string[]> {
+export async function repairHere({ alone, cluster, output, ...options }: PutBackOptions): Promise<readonly string[]> {
   const place = await openPlace(options);
+  const judge = await judgeOf(place, { from: place.folder, alone, ...defined({ cluster }) });
   becomeOwner(place);
-  const done = await repairStore({ ...place, alone });
+  const done = await repairStore({ ...place, alone, judge });
   const restamped = await restampStore({ ...place, alone, rules: { mergeKindOf, isContested, isSecret } });
   if (output === "json") return [asJson({ ...done, restamped })];
   const behind = done.behind === 0 ? "" : `, ${done.behind} of them from behind the damage`;
@@ -90,6 +97,52 @@ export async function repairHere({ alone, output, ...options }: PutBackOptions):
     ...whenReady(alone),
     startHint,
   ];
+}
+
+/**
+ * What is put back must be the state of a cluster: nothing but `found` begins one. Who goes on `alone` reads first, in the words of that
+ * state, what the cluster will be from then on, and types the cluster's name.
+ */
+async function judgeOf(
+  { tls }: Place,
+  { from, alone, cluster }: { readonly from: string } & Pick<PutBackOptions, "alone" | "cluster">,
+): Promise<NonNullable<Replacement["judge"]>> {
+  const name = alone ? (await loadCredentials(tls, "controller")).identity.cluster : "";
+  return (entries) => {
+    const { map, ...state } = stateOf(entries);
+    const members = [...map.withPrefix("controller/")].filter(
+      ({ key, text }) => text !== null && key.endsWith("/auth"),
+    );
+    if (members.length === 0)
+      throw new KcoreError({
+        code: "STORE_EMPTY",
+        message: `${from} holds no cluster: no controller is on record in it`,
+        hint: "kcore orchestrate deploy_node NODE gets the state from the other controllers; if none is left: kcore controller restore BACKUP",
+      });
+    if (!alone || cluster === name) return;
+    const nodes = [...map.withPrefix("node/")].filter(({ key, text }) => text !== null && key.endsWith("/reg"));
+    const last = new Date(state.clock.ms).toISOString();
+    const names = members.map(({ key, text }) => {
+      const { address = key.split("/")[1] } = JSON.parse(text ?? "{}") as { readonly address?: string };
+      return visible(String(address));
+    });
+    throw new KcoreError({
+      code: "CONFIRM_DENIED",
+      message:
+        `--alone goes on with the cluster “${name}” as ${from} knows it: ${members.length} controllers (${names.join(", ")}), ` +
+        `${nodes.length} nodes, last changed at ${last}. What another controller has and this one has not is lost. ` +
+        (cluster === undefined
+          ? "Nothing was changed"
+          : `“${visible(cluster)}” is not its name, so nothing was changed`),
+      hint: `if no other controller is left: the same command with --alone --cluster ${name}`,
+    });
+  };
+}
+
+function stateOf(entries: readonly JournalRecord[]): ReplicaState {
+  const state = new ReplicaState({ mergeKindOf, isContested, isSecret });
+  for (const entry of entries) state.apply(entry);
+  return state;
 }
 
 function restampingOf({ writes, file }: RestampedStore): readonly string[] {
@@ -192,6 +245,7 @@ function notesOf({ aside, notes }: Replaced): readonly string[] {
 }
 
 interface Place extends Replacement {
+  readonly tls: ControllerConfig["tls"];
   readonly uid: number;
   readonly gid: number;
   readonly hasState: boolean;
@@ -221,7 +275,7 @@ async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions):
     join(folder, "pki", name),
   );
   const keyFiles = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile];
-  return { folder, id, now, uid: found.uid, gid: found.gid, hasState, keyFiles, rotatedKeyFiles: rotated };
+  return { folder, id, now, uid: found.uid, gid: found.gid, tls, hasState, keyFiles, rotatedKeyFiles: rotated };
 }
 
 /** Root acts as whom the state belongs to: what it would write otherwise the controller could not read. */

@@ -281,6 +281,7 @@ export type ErrorCode =
   | "BACKUP_DAMAGED"
   | "STORE_BROKEN"
   | "STORE_CORRUPT"
+  | "STORE_EMPTY"
   | "STORE_LOCKED"
   | "STORE_TOO_NEW"
   | "STORE_UNWRITABLE"

@@ -51,11 +51,13 @@ export interface CreatedCluster {
   /** Where the former context of that name lies now. */
   readonly aside?: string;
   readonly rootPem: string;
+  /** The context that is current now. */
+  readonly current?: string;
 }
 
 /**
  * Makes a cluster's CA on this machine: root, sub-CA and the operator's certificate, and a context for them that
- * becomes the current one. Either all of it is there afterwards or nothing.
+ * becomes the current one where none is. Either all of it is there afterwards or nothing.
  * @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID, PKI_PASSPHRASE_WEAK
  */
 export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
@@ -94,12 +96,14 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
     await rm(fresh, { recursive: true, force: true });
     throw error;
   }
-  await changeConfig(plan, (config) => ({
-    ...config,
-    "current-context": context,
-    contexts: { ...config.contexts, [context]: entryOf(plan) },
-  }));
-  return { folder, ...defined({ aside }), rootPem: files.get("ca.crt")?.text ?? "" };
+  const { "current-context": current } = await changeConfig(plan, (config) => {
+    const contexts = { ...config.contexts, [context]: entryOf(plan) };
+    const { "current-context": former } = config;
+    // All other projects go on with the one that is current.
+    const stays = former !== undefined && Object.hasOwn(contexts, former);
+    return { ...config, "current-context": stays ? former : context, contexts };
+  });
+  return { folder, ...defined({ current }), ...defined({ aside }), rootPem: files.get("ca.crt")?.text ?? "" };
 }
 
 /** Paths are relative to the configuration, so the folder may move as a whole. */

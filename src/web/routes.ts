@@ -87,9 +87,12 @@ export class Routes {
       const told = problems.map(
         ({ message, code, hint }) => `${message} [${code}]${hint === undefined ? "" : `: ${hint}`}`,
       );
-      const page = drawRefusal(told.join("; ") || String(error), this.#frame, known?.title);
-      send(response, page, { status: known?.status ?? 500 });
+      this.#refuse(response, known?.status ?? 500, told.join("; ") || String(error), known?.title);
     }
+  }
+
+  #refuse(response: ServerResponse, status: number, why: string, title?: string): void {
+    send(response, drawRefusal(why, this.#frame, title), { status });
   }
 
   /** Before it is known who asks: the answer names no address. */

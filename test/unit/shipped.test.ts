@@ -1,6 +1,11 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { AgentConfig } from "#agent/agent-config.ts";
+import { openTemplates } from "#engine/expressions/template.ts";
+import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { statesOf } from "#engine/states/open-states.ts";
@@ -49,6 +54,55 @@ describe("what is shipped", () => {
         texts.some((text) => text.includes(`template: ${name}`)),
         name,
       ).to.equal(true);
+  });
+
+  it("G3: an agent's configuration names the roster's controllers, and where the roster tells of none those of the context", () => {
+    const templates = openTemplates([{ path: join(shipped, "templates"), shown: "templates", origin: "shipped" }]);
+    const node = (name: string, roles: readonly string[]) => ({
+      ...{ id: name, name, address: name, roles, dc: "DC1", labels: new Map(), stateDir: "/var/lib/kcore" },
+    });
+    const render = (given: readonly string[], known: readonly string[], ...nodes: ReturnType<typeof node>[]) => {
+      const params = {
+        listen: ":9091",
+        controllers: given,
+        known,
+        controllerPort: 9090,
+        storageBackend: "lvm",
+        lvm: new Map(),
+        disableVxlan: false,
+      };
+      const scope = { params, node: nodes[0], nodes: new Map(nodes.map((each) => [each.name, each])) };
+      return AgentConfig.parse(parsePlainYaml(String(templates.render("node-agent.yaml.hbs", scope)))).controllers;
+    };
+    const [worker, controller] = [node("w1", ["worker"]), node("c1", ["controller"])];
+    expect(render([], ["192.0.2.9:9090"], worker)).to.deep.equal(["192.0.2.9:9090"]);
+    expect(render([], ["192.0.2.9:9090"], worker, controller)).to.deep.equal(["c1:9090"]);
+    expect(render(["192.0.2.8:9090"], ["192.0.2.9:9090"], worker, controller)).to.deep.equal(["192.0.2.8:9090"]);
+    expect(render([], [], worker)).to.deep.equal([]);
+  });
+
+  it("G3: a daemon's configuration is looked at by the daemon's program before it takes the old one's place", () => {
+    for (const [state, daemon] of [
+      ["kcore/node-agent", "agent"],
+      ["kcore/controller", "controller"],
+    ] as const)
+      expect(readFileSync(join(shipped, "states", `${state}.yaml`), "utf8")).to.contain(
+        `kcore-node ${daemon} check --config %s`,
+      );
+    const folder = mkdtempSync(join(tmpdir(), "kcore-test-"));
+    const check = (daemon: string, text: string): { readonly status: number | null; readonly stderr: string } => {
+      writeFileSync(join(folder, "x.yaml"), text);
+      const words = [join(shipped, "src/cli/node-main.ts"), daemon, "check", "--config", join(folder, "x.yaml")];
+      return spawnSync(process.execPath, words, { encoding: "utf8" });
+    };
+    const tls = "tls: { caFile: /ca.crt, certFile: /x.crt, keyFile: /x.key }\n";
+    expect(check("agent", tls)).to.include({ status: 0, stderr: "" });
+    expect(check("agent", `controllers:\n${tls}`)).to.deep.include({ status: 2 });
+    expect(check("agent", `controllers:\n${tls}`).stderr)
+      .to.contain("CONFIG_INVALID")
+      .and.to.contain("controllers");
+    expect(check("controller", `${tls}replication: 7\n`).stderr).to.contain("CONFIG_INVALID");
+    rmSync(folder, { recursive: true });
   });
 
   it("a NixOS system that is switched to does not end the updater that switches to it", () => {

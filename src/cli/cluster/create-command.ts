@@ -1,5 +1,8 @@
+import { join } from "node:path";
 import { Command } from "commander";
+import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
+import { clusterOf, nameCluster, ownProject, projectFile } from "../project/project-cluster.ts";
 import { makeCluster } from "./new-cluster.ts";
 import { addProjectOption, collect, type CommonFlags } from "../options.ts";
 
@@ -37,17 +40,29 @@ async function createTheCluster({
   controller = [],
   passphraseFile,
   force = false,
+  project,
 }: ClusterFlags): Promise<void> {
+  const place = ownProject(project, (found) => ({ found, named: clusterOf(found) }));
+  if (place?.named !== undefined && place.named !== context)
+    throw new KcoreError({
+      code: "USAGE",
+      message: `${join(place.found, projectFile)} says that this project is of the cluster “${place.named}”`,
+      hint: `make a project for the cluster “${context}”: kcore init DIR --context ${context}`,
+    });
   const created = await makeCluster({
     context,
     controllers: controller,
     force,
     ...defined({ passphraseFile }),
   });
+  const isNews = place && place.named === undefined;
+  if (isNews) await nameCluster(place.found, context);
+  const { current } = created;
   if (created.aside !== undefined) process.stdout.write(`the former context lies in ${created.aside} now\n`);
   process.stdout.write(
     [
-      `created the cluster “${context}” in ${created.folder}; it is the current context`,
+      `created the cluster “${context}” in ${created.folder}; ${current === context ? "it is the current context" : `the current context stays “${current}”: kcore config use-context ${context}`}`,
+      ...(isNews ? [`${join(place.found, projectFile)} names it: commands in this project are about it`] : []),
       "its CA keys are encrypted: keep the passphrase, no node is deployed without it",
       "next: kcore orchestrate deploy_node NODE",
       "",

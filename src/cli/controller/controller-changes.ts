@@ -17,7 +17,11 @@ import { addClusterOptions, addProjectOption, addResultOption, type ClusterFlags
 
 type RemoveFlags = ClusterFlags & { readonly reason?: string; readonly yes?: boolean };
 type HereFlags = { readonly config: string };
-type PutBackFlags = HereFlags & { readonly alone?: boolean; readonly output: "table" | "json" };
+type PutBackFlags = HereFlags & {
+  readonly alone?: boolean;
+  readonly cluster?: string;
+  readonly output: "table" | "json";
+};
 
 /** `kcore controller leave|remove|backup` from the bastion, `found|join|repair|restore` on the controller's machine. */
 export function addControllerChanges(controller: Command): void {
@@ -76,7 +80,7 @@ export function addControllerChanges(controller: Command): void {
     .description("On its machine, while it is stopped: put a backup in the place of its state")
     .addHelpText(
       "after",
-      "\nExamples:\n  kcore controller restore prod-backup\n  kcore controller restore prod-backup --alone",
+      "\nExamples:\n  kcore controller restore prod-backup\n  kcore controller restore prod-backup --alone --cluster prod",
     )
     .action(async (file: string, { config, ...flags }: PutBackFlags) => {
       const { restoreHere } = await import("#controller/maintain.ts");
@@ -93,10 +97,12 @@ function onMachine(command: Command): Command {
 }
 
 function putsBack(command: Command): Command {
-  return addResultOption(onMachine(command)).option(
-    "--alone",
-    "no other controller is left: serve at once, without having caught up with one",
-  );
+  return addResultOption(onMachine(command))
+    .option("--alone", "no other controller is left: serve at once, without having caught up with one")
+    .option(
+      "--cluster <name>",
+      "with --alone: the cluster's name, typed; without it the command says what it would do",
+    );
 }
 
 function here(configFile: string) {

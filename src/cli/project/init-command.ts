@@ -5,8 +5,12 @@ import { writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { Command } from "commander";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
+import { contextHome } from "../cluster/context-home.ts";
+import { readConfig } from "#pki/contexts.ts";
+import { projectFile } from "./project-cluster.ts";
 import { makeFolder } from "#pki/make-folder.ts";
 import { skeletonOf, type SkeletonFile } from "./skeleton.ts";
 
@@ -24,9 +28,17 @@ export function initCommand(): Command {
   return addProjectOption(command);
 }
 
-async function initProject(dir: string, { empty = false }: CommonFlags & { readonly empty?: boolean }): Promise<void> {
+async function initProject(
+  dir: string,
+  { empty = false }: CommonFlags & { readonly empty?: boolean },
+  command: Command,
+): Promise<void> {
   const project = resolve(dir);
-  const files = skeletonOf({ newId: randomUUID, empty });
+  // A project around it is another one.
+  const named =
+    command.getOptionValueSource("context") === "cli" ? (command.getOptionValue("context") as string) : undefined;
+  const cluster = named ?? (await readConfig(contextHome()))["current-context"];
+  const files = skeletonOf({ newId: randomUUID, empty, ...defined({ cluster }) });
   refuseWhatIsThere(project, files);
   for (const [path, { text, mode = 0o644 }] of files) {
     const place = join(project, path);
@@ -38,7 +50,13 @@ async function initProject(dir: string, { empty = false }: CommonFlags & { reado
   const git = await putUnderGit(project);
   const place = relative(process.cwd(), project) || ".";
   process.stdout.write(
-    [`A new kcore project in ${place}${git.told}`, "Next:", ...nextSteps(place, { empty, ...git }), ""].join("\n"),
+    [
+      `A new kcore project in ${place}${git.told}`,
+      ...(cluster === undefined ? [] : [`Its cluster is “${cluster}”: ${projectFile}`]),
+      "Next:",
+      ...nextSteps(place, { empty, ...git }),
+      "",
+    ].join("\n"),
   );
 }
 

@@ -1,3 +1,5 @@
+import { clusterLine, projectFile } from "./project-cluster.ts";
+
 /** A file of a new project. */
 export interface SkeletonFile {
   readonly text: string;
@@ -8,15 +10,19 @@ export interface SkeletonFile {
 export function skeletonOf({
   newId,
   empty,
+  cluster,
 }: {
   readonly newId: () => string;
   readonly empty: boolean;
+  /** The cluster that the project is of, when it is known. */
+  readonly cluster?: string;
 }): ReadonlyMap<string, SkeletonFile> {
   return new Map<string, SkeletonFile>([
     ["roster/nodes.yaml", { text: empty ? emptyRoster : exampleRoster(newId) }],
     ["orchestrate/README.md", { text: orchestrations }],
     ["states/README.md", { text: states }],
     ["templates/README.md", { text: "Handlebars templates of files that land on nodes.\n" }],
+    ...(cluster === undefined ? [] : [[projectFile, { text: clusterLine(cluster) }] as const]),
     [".gitignore", { text: ignored }],
     // Git takes hooks from a folder that is versioned only where it is told to (git-config(1), core.hooksPath).
     ["hooks/pre-commit", { text: "#!/bin/sh\nexec kcore check\n", mode: 0o755 }],

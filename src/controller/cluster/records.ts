@@ -58,6 +58,7 @@ export function readRecords(replica: Replica): Records {
     return register === undefined ? "absent" : encodeDot(register);
   };
   const write: Records["write"] = async (wishes, ifMatch) => {
+    checkArrives(replica);
     checkCommonProtocol(
       replica,
       wishes.map(({ key }) => key),
@@ -145,4 +146,16 @@ function asRefused(error: WriteRefused, dotOf: (key: string) => string): Refused
 
 function mismatch(key: string, dot: string): Refused {
   return new Refused(409, "MATCH_FAILED", `${key} is not as you saw it`, `look again; its version is ${dot} now`);
+}
+
+/** What is acknowledged here must come to the others. @throws Refused CONTROLLER_READ_ONLY */
+function checkArrives(replica: Replica): void {
+  const turnedOut = replica.turnedOut();
+  if (turnedOut === undefined && !replica.isUnheard()) return;
+  throw new Refused(
+    503,
+    "CONTROLLER_READ_ONLY",
+    turnedOut ?? "no other controller has let this one in since it started, so nothing is written here",
+    `ask another controller: kcore -s HOST; ${turnedOut === undefined ? "if none is left: kcore controller repair --alone" : "it must join anew: kcore controller join --fresh"}, on its machine`,
+  );
 }

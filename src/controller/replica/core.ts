@@ -32,6 +32,8 @@ export class Core {
   isStopped = false;
   /** It has just started, and asks the others for what it missed; what it shows may be old. */
   isAsking = false;
+  /** A member has let us in since the start, there was none but us, or an operator said that none is left. */
+  hasHeard: boolean;
   /** Our own origin, once this process writes under it: nobody can know more of it than it does. */
   settledOrigin: string | undefined;
   /** Those that this process writes under, or did: of these it knows all. */
@@ -72,6 +74,7 @@ export class Core {
       });
     raise(this.accepted, this.state.map.vector);
     this.#members = membersOf(this.state.map);
+    this.hasHeard = this.others.length === 0 || this.state.isAlone;
   }
 
   /** The registered controllers, this one among them once it is. */
@@ -81,6 +84,12 @@ export class Core {
 
   get others(): readonly string[] {
     return this.#members.filter((id) => id !== this.options.id);
+  }
+
+  /** A member lets us in: from now on what we write arrives. */
+  heard(): void {
+    this.hasHeard = true;
+    if (this.state.isAlone) this.commit([{ t: "meta", alone: false }], [], ignore, ignore);
   }
 
   peerOf(id: string): Peer {
@@ -261,3 +270,5 @@ export class Core {
     });
   }
 }
+
+function ignore(): void {}

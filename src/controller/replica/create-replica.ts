@@ -52,6 +52,8 @@ export function createReplica(options: ReplicaOptions): Replica {
     watch: (listener) => core.watch(listener),
     conflicts: () => state.conflicts(),
     status: () => statusOf(core, writer.refusal(), quarantine.keys),
+    turnedOut: () => core.refusals.turnedOut,
+    isUnheard: () => !core.hasHeard,
     snapshot() {
       core.settle();
       return state.snapshot();

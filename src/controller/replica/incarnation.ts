@@ -8,7 +8,7 @@ import type { JournalRecord } from "./replica-ports.ts";
  * digits, others each time.
  */
 export function newIncarnation(id: string, word: () => string, alone = false): JournalRecord {
-  const states = alone ? { ready: true, behind: false } : { behind: true };
+  const states = alone ? { ready: true, behind: false, alone } : { behind: true, alone };
   return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), ...states };
 }
 

@@ -232,6 +232,7 @@ export class Session implements LinkEvents, Stream {
   #opened(): void {
     this.peer.refusal = undefined;
     this.#core.refusals.settled(this.peer.id);
+    this.#core.heard();
     this.#core.copies.accepted(this.peer.id);
     // Only from who lets us in: it may know another process that writes as this controller.
     if (this.#greeting) this.#host.incarnation.heard(this.peer.id, soonIn(this.#greeting));

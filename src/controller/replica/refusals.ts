@@ -12,6 +12,8 @@ export interface PeerRefusal {
 interface Place {
   readonly alarms: Alarms;
   readonly options: { readonly id: string };
+  /** The other members, as far as this controller knows. */
+  readonly others: readonly string[];
   readonly peers: ReadonlyMap<string, Peer>;
   /** A timer that dies with the replica; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
@@ -24,13 +26,31 @@ const maxNamed = 64;
 /** These pass by themselves: the peer has only just been started. */
 const passing: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);
 
+const wayBackIn =
+  "To let it in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
+
+/** With these a member says that this controller, or its key, is no member's. */
+const turningOut: ReadonlySet<string> = new Set([
+  "KEY_REVOKED",
+  "KEY_UNREGISTERED",
+  "CONTROLLER_UNKNOWN",
+  "NOT_REGISTERED",
+]);
+
 /** Refusals between controllers: an alarm on the one that is refused, and on the one that refuses. */
 export class Refusals {
   readonly #core: Place;
   readonly #named = new Map<string, () => void>();
+  #turnedOut: string | undefined;
 
   constructor(core: Place) {
     this.#core = core;
+  }
+
+  /** How a member said that this controller is no member, in words; undefined as long as any member lets it in. */
+  get turnedOut(): string | undefined {
+    const isLetIn = [...this.#core.peers.values()].some(({ stream }) => stream?.isOpen === true);
+    return isLetIn ? undefined : this.#turnedOut;
   }
 
   /** `about`: the peer's id, or the address at which somebody answered. */
@@ -42,6 +62,7 @@ export class Refusals {
     if (by === "peer" && peer?.stream?.isOpen === true && passing.has(code)) return;
     if (peer && by === "peer") peer.refusal = { code, message };
     if (passing.has(code) || about === options.id) return;
+    if (by === "peer" && turningOut.has(code) && this.#core.others.includes(about)) this.#turnOut(about, refusal);
     const alarm: AlarmCode = by === "peer" ? "REFUSED" : "REFUSING";
     const text =
       by === "peer" ? `${about} refuses this controller: ${message}` : `this controller refuses ${about}: ${message}`;
@@ -56,8 +77,17 @@ export class Refusals {
     );
   }
 
+  #turnOut(member: string, { code, message }: PeerRefusal): void {
+    this.#turnedOut = `${member} answers that this controller is no member of its cluster: ${message} (${code})`;
+    if (this.turnedOut === undefined) return;
+    const { alarms, options } = this.#core;
+    alarms.raise("TURNED_OUT", options.id, `${this.turnedOut}; it serves nobody. ${wayBackIn}`);
+  }
+
   /** The two speak to each other. */
   settled(about: string): void {
+    this.#turnedOut = undefined;
+    this.#core.alarms.clear("TURNED_OUT", this.#core.options.id);
     this.#forget("REFUSED", about);
     this.#forget("REFUSING", about);
   }

@@ -61,6 +61,8 @@ export type JournalRecord =
       readonly conflicts?: readonly ConflictRecord[];
       /** It was put back to an earlier state, or mended, and has not caught up with another controller since. */
       readonly behind?: boolean;
+      /** An operator said that no other member is left; so long as none is heard. */
+      readonly alone?: boolean;
     }
   /**
    * Registers that stood in the journal behind what could not be read. They are kept aside until this controller has caught

@@ -43,6 +43,8 @@ export class ReplicaState {
   ready = false;
   /** Put back to an earlier state, or mended, and not caught up with another controller since. */
   isBehind = false;
+  /** An operator said that no other member is left, and none was heard since. */
+  isAlone = false;
   /** Found behind what a repair could not read; merged when this controller has caught up. */
   salvaged: Register[] = [];
   /** Per origin the highest tombstone forgotten here; who has not seen these gets a full exchange. */
@@ -219,6 +221,7 @@ export class ReplicaState {
     if (meta.origin !== undefined) this.origin = meta.origin;
     if (meta.ready !== undefined) this.ready = meta.ready;
     if (meta.behind !== undefined) this.isBehind = meta.behind;
+    if (meta.alone !== undefined) this.isAlone = meta.alone;
     if (meta.behind === false) this.salvaged = [];
     if (meta.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(meta.hlc));
     if (meta.vv !== undefined) this.map.merge([], meta.vv);
@@ -255,6 +258,7 @@ export class ReplicaState {
       floorHlc: encodeStamp(this.floorStamp),
       ...(this.formerConflicts.size > 0 ? { conflicts: [...this.formerConflicts.values()] } : {}),
       behind: this.isBehind,
+      ...(this.isAlone ? { alone: true } : {}),
     };
   }
 

@@ -130,6 +130,10 @@ export interface Replica {
   /** One for each key, the same on all replicas that agree. */
   readonly conflicts: () => readonly ConflictRecord[];
   readonly status: () => ReplicationStatus;
+  /** How a member said that this controller is none, while no other one lets it in. */
+  readonly turnedOut: () => string | undefined;
+  /** No member has let this one in since it started, although others are on record. */
+  readonly isUnheard: () => boolean;
 
   /** The state as records, for the store; see Journal. Made now, read when it suits. */
   readonly snapshot: () => Iterable<JournalRecord>;

@@ -90,7 +90,7 @@ export function checkAccess({
         throw new Refused(
           503,
           "CONTROLLER_JOINING",
-          "this controller has not caught up yet, or is no member any more",
+          records.replica.turnedOut() ?? "this controller has not caught up yet, or is no member any more",
           "ask another: kcore -s HOST",
         );
       }

@@ -22,6 +22,8 @@ export interface Replacement {
   readonly now: number;
   /** No other controller is left that it could catch up with: it serves at once. */
   readonly alone?: boolean;
+  /** Looks at what the new state begins with; what it throws leaves all as it was. */
+  readonly judge?: (entries: readonly JournalRecord[]) => void;
 }
 
 export interface Replaced {
@@ -159,7 +161,7 @@ interface Content {
 
 /** Puts a content in the place of what is there, which is kept aside, or does nothing at all. */
 export async function replaceStore(
-  { folder, id, now, alone = false }: Replacement,
+  { folder, id, now, alone = false, judge }: Replacement,
   reason: string,
   read: () => Promise<Content>,
 ): Promise<Replaced> {
@@ -169,6 +171,7 @@ export async function replaceStore(
     await finishReplacing(folder);
     const { index, notes, told = {}, ...content } = await read();
     const entries = alone ? content.entries.map(mergedAtOnce) : content.entries;
+    judge?.(content.entries.map(mergedAtOnce));
     const isFirst = (await readdir(folder)).every((name) => !isOfState(name));
     const mark = randomBytes(4).toString("hex");
     const fresh = join(folder, `${stages.restoring}${mark}`);

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
@@ -32,6 +32,31 @@ describe("kcore init", () => {
     const wrong = await project.kcore("orchestrate", "deploy_node", "nobody", "--dry-run", "--project", "fresh");
     expect([wrong.code, wrong.stderr]).to.deep.equal([2, wrong.stderr]);
     expect(wrong.stderr).to.contain("TARGET_UNKNOWN").and.to.contain("controller1 (controller)");
+  });
+
+  it("G1: a project names its cluster, and no other project's cluster changes with it", async () => {
+    project.write({ "project/passphrase": "correct horse battery" });
+    chmodSync(place("passphrase"), 0o600);
+    const file = ["--passphrase-file", "passphrase"];
+    const contextIn = async (dir: string): Promise<string> =>
+      (await project.kcore("config", "current-context", "--project", dir)).stdout.trim();
+    await project.kcore("init", "a", "--empty");
+    const first = await project.kcore("create", "cluster", "--project", "a", "--context", "lab", ...file);
+    expect(first.stdout, first.stderr).to.contain("it is the current context").and.to.contain("kcore.yaml names it");
+    const made = await project.kcore("init", "b", "--empty");
+    expect(made.stdout).to.contain("Its cluster is “lab”");
+    const other = await project.kcore("create", "cluster", "--project", "b", "--context", "prod", ...file);
+    expect([other.code, other.stderr]).to.deep.equal([2, other.stderr]);
+    expect(other.stderr).to.contain("this project is of the cluster “lab”");
+    await project.kcore("init", "c", "--empty", "--context", "prod");
+    const second = await project.kcore("create", "cluster", "--project", "c", ...file);
+    expect(second.stdout, second.stderr).to.contain("created the cluster “prod”").and.to.contain("stays “lab”");
+    expect([await contextIn("a"), await contextIn("b"), await contextIn("c")]).to.deep.equal(["lab", "lab", "prod"]);
+    await project.kcore("config", "use-context", "prod");
+    expect([await contextIn("a"), await contextIn("c")]).to.deep.equal(["lab", "prod"]);
+    project.write({ "project/c/kcore.yaml": "cluster: [x]\n" });
+    const wrong = await project.kcore("config", "current-context", "--project", "c");
+    expect(wrong.stderr).to.contain("kcore.yaml: cluster is no cluster's name").and.to.contain("CONFIG_INVALID");
   });
 
   it("puts it under git with the hook in use, but not within a repository that is there", async () => {

@@ -266,6 +266,20 @@ describe("bastion actions against a real controller", () => {
     expect(asked).to.equal(0);
   });
 
+  it("C8: cluster.health stops a run whose founder failed, where no other controller answers, but no dry run", async () => {
+    const founder = nodeEntry("n1", nodeId, { roles: ["controller"] });
+    const args = { timeout: 5, settle: 0 };
+    for (const outcome of ["failed", "unreachable"] as const) {
+      const context = { ...contextFor(founder), targets: ["n1", "n2"], ended: new Map([["n1", { outcome }]]) };
+      expect(await problemOf(clusterHealth.run(args, context))).to.match(
+        /^CLUSTER_UNHEALTHY.*n1 was to be a controller/,
+      );
+      expect(await clusterHealth.plan(args, { ...context, dryRun: true })).to.include({ changed: false });
+    }
+    const worker = { ...contextFor(nodeEntry("n1", nodeId)), ended: new Map([["n1", { outcome: "failed" as const }]]) };
+    expect((await clusterHealth.run(args, worker)).outputs["healthy"]).to.equal(true);
+  });
+
   it("cluster.health is content without controllers, and names each that does not answer", async () => {
     const context = contextFor(nodeEntry("n1", nodeId));
     expect((await clusterHealth.run({ timeout: 60, settle: 0 }, context)).outputs["healthy"]).to.equal(true);

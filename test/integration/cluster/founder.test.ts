@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
-import { foundHere, joinHere } from "#controller/maintain.ts";
+import { foundHere, joinHere, repairHere, restoreHere } from "#controller/maintain.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { areAllInStep, reasonOf, startControllers } from "#support/controllers.ts";
+import { areAllInStep, nodeCredentials, reasonOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
-import { codeOf } from "#support/rejection.ts";
+import { codeOf, rejectionOf } from "#support/rejection.ts";
 
 describe("a controller that lost its state", () => {
   let cluster: TestCluster;
@@ -78,5 +79,73 @@ describe("a controller that lost its state", () => {
         (await alarmsAt(each)).some((text) => text.startsWith("REFUSING") && text.includes(third.id)),
       );
     await eventually(async () => (await alarmsAt(third)).filter((text) => text.startsWith("REFUSED")).length === 2);
+  });
+
+  it("C3: a state that tells of no controller is put back by no command; --alone says what it knows and needs the name", async () => {
+    const [founder] = controllers;
+    const options = {
+      configFile: join(founder.folder, "controller.yaml"),
+      now: Date.now(),
+      yaml: codec,
+      output: "table" as const,
+    };
+    const backup = join(founder.folder, "backup");
+    await writeFile(backup, await buffer(await founder.operator.open("backup", {})));
+    await founder.stop();
+    const before = await readdir(founder.dbPath);
+    const [unnamed] = (await rejectionOf(repairHere({ ...options, alone: true }))).problems;
+    expect(unnamed?.code).to.equal("CONFIRM_DENIED");
+    expect(unnamed?.message).to.match(/cluster “lab”.* 3 controllers \(127\.0\.0\.1.* 0 nodes, last changed at 20/);
+    expect(unnamed?.hint).to.contain("--alone --cluster lab");
+    expect(await codeOf(repairHere({ ...options, alone: true, cluster: "prod" }))).to.equal("CONFIRM_DENIED");
+    expect(await codeOf(restoreHere(backup, { ...options, alone: true }))).to.equal("CONFIRM_DENIED");
+    expect(await readdir(founder.dbPath)).to.deep.equal(before);
+    await rm(founder.dbPath, { recursive: true });
+    await mkdir(founder.dbPath);
+    for (const alone of [false, true])
+      expect(await codeOf(repairHere({ ...options, alone, cluster: "lab" }))).to.equal("STORE_EMPTY");
+    // So is what was founded and never ran: its start founds, a repair does not.
+    await foundHere(options);
+    for (const alone of [false, true])
+      expect(await codeOf(repairHere({ ...options, alone, cluster: "lab" }))).to.equal("STORE_EMPTY");
+    await rm(founder.dbPath, { recursive: true });
+    await mkdir(founder.dbPath);
+    await restoreHere(backup, { ...options, alone: true, cluster: "lab" });
+    await founder.start();
+    await eventually(async () => (await founder.operator.call("ready", {})).ready);
+    expect((await founder.operator.call("getObject", {}, { id: "Lost/kept" })).value).to.deep.equal({ n: 1 });
+  });
+
+  it("C2: a controller that was removed while it was off is not ready, takes no writes and sends agents elsewhere", async () => {
+    const [first, second, third] = controllers;
+    await third.stop();
+    await first.operator.call("removeController", { reason: "burnt" }, { id: third.id });
+    await eventually(async () => (await second.operator.call("listControllers", {})).controllers.length === 2);
+    const node = third.clientOf(nodeCredentials(cluster, randomUUID()));
+    await third.start();
+    await eventually(async () => (await alarmsAt(third)).some((text) => text.startsWith("TURNED_OUT")));
+    expect(await third.operator.call("ready", {})).to.deep.include({ ready: false });
+    const { reason } = await third.operator.call("ready", {});
+    expect(reason).to.contain("is no member of its cluster").and.to.contain("KEY_REVOKED");
+    const put = third.operator.call("putObject", { value: { n: 2 } }, { id: "Lost/kept" });
+    expect(await reasonOf(put)).to.equal("CONTROLLER_JOINING");
+    expect(await reasonOf(node.call("renewChallenge", { nodeId: randomUUID() }))).to.equal("CONTROLLER_JOINING");
+    expect((await alarmsAt(third)).join("\n")).to.contain("kcore controller join --fresh");
+  });
+
+  it("C2: a controller that hears from no member since its start serves reads only", async () => {
+    const [first, second, third] = controllers;
+    for (const each of controllers) await each.stop();
+    await third.start();
+    const put = (): Promise<string> =>
+      reasonOf(third.operator.call("putObject", { value: { n: 2 } }, { id: "Lost/kept" }));
+    expect(await put()).to.equal("CONTROLLER_READ_ONLY");
+    expect((await third.operator.call("getObject", {}, { id: "Lost/kept" })).value).to.deep.equal({ n: 1 });
+    const { ready, reason } = await third.operator.call("ready", {});
+    expect(ready).to.equal(false);
+    expect(reason).to.contain("it takes no writes").and.to.contain("repair --alone");
+    await first.start();
+    await eventually(async () => (await put()) === "allowed");
+    await second.start();
   });
 });

@@ -213,7 +213,8 @@ describe("creating a cluster", () => {
   it("writes a context that is current and can be loaded, also after its folder moved", async () => {
     await createCluster(plan());
     await createCluster(plan({ context: "second", controllers: [] }));
-    expect((await loadContext({ home, codec })).name).to.equal("second");
+    expect((await loadContext({ home, codec })).name, "G1: contexts switch only when told").to.equal("default");
+    await useContext({ home, codec }, "second");
     await useContext({ home, codec }, "default");
     const context = await loadContext({ home, codec });
     expect(context.controllers).to.deep.equal(["192.0.2.11:9090"]);
@@ -226,6 +227,7 @@ describe("creating a cluster", () => {
     const { folder } = await createCluster(plan());
     const before = await readFile(join(folder, "ca.key"), "utf8");
     const place = { home, codec };
+    await useContext(place, "default");
     const aside = await deleteContext(place, "default", Date.UTC(2026, 0, 2, 3, 4, 5));
     expect(aside).to.equal(`${folder}.2026-01-02T03-04-05-000Z.old`);
     expect(await readFile(join(aside ?? "", "ca.key"), "utf8")).to.equal(before);

@@ -17,6 +17,9 @@ const Time = z.union([
   z.iso.datetime({ offset: true }).transform((text) => Math.floor(Date.parse(text) / 1000)),
 ]);
 
+/** The first 16 hex digits of the SHA-256 of a root certificate's base64, without line breaks. */
+const RootPrint = z.string().regex(/^[0-9a-f]{16}$/, "must be 16 hexadecimal digits");
+
 const Endpoint = z
   .object({ host: Host.describe("A host name or an address."), port: Port.describe("The TCP port.") })
   .meta({ examples: [{ host: "192.0.2.1", port: 9090 }] });
@@ -82,6 +85,18 @@ export const Check = z
     kernelMin: Version.describe("Kernel at least of this version."),
     packagesAbsent: Words.describe("Packages that are not installed."),
     servicesAbsent: UnitNames.describe("Units that are neither active nor enabled."),
+    memberOf: z
+      .strictObject({
+        cluster: z.string().describe("The cluster's name."),
+        root: RootPrint.describe("What pki.checkPassphrase tells of its root."),
+        leaves: z
+          .union([RootPrint, z.literal("")])
+          .default("")
+          .describe("The root of the cluster that it may be taken from."),
+        folder: AbsolutePath.default("/etc/kcore/certs").describe("Where the node's certificates lie."),
+      })
+      .describe("The node is in no other cluster of kcore's.")
+      .meta({ examples: [{ cluster: "lab", root: "9f2c4e1b77d3a0c5" }] }),
     when: z.boolean().describe("Left out where this is false."),
   })
   .partial()
@@ -107,6 +122,7 @@ export const Check = z
       { kernelMin: "5.10" },
       { packagesAbsent: "docker.io" },
       { servicesAbsent: "docker", when: true },
+      { memberOf: { cluster: "lab", root: "9f2c4e1b77d3a0c5" } },
     ],
   });
 export type Check = z.output<typeof Check>;
@@ -260,6 +276,17 @@ have systemctl && for one in ${units}; do
   case $(systemctl show -p ActiveState,UnitFileState -- "$one") in *ActiveState=active* | *=enabled*) found="$found $one" ;; esac
 done
 [ -z "$found" ] || problem "active or enabled:$found"`,
+  }),
+  memberOf: ({ cluster, root, leaves, folder }) => ({
+    name: "cluster",
+    test: sh`has= name=
+[ ! -f ${folder}/ca.crt ] || has=$(sed -e '/^-----END/,$d' -e '/^-----/d' ${folder}/ca.crt | tr -d '\n' | sha256sum | head -c 16)
+[ ! -f ${folder}/node.crt ] || ! have openssl ||
+  name=$(openssl x509 -in ${folder}/node.crt -noout -ext subjectAltName 2>/dev/null | sed -n 's#.*URI:kcore://\([a-z0-9-]*\)/.*#\1#p')
+if [ "\${has:-"${root}"}" != ${root} ] || [ "\${name:-"${cluster}"}" != ${cluster} ]; then
+  [ -n "$has" ] && [ "$has" = ${leaves} ] ||
+    problem "the machine belongs to the cluster \${name:-of another root} (root \${has:-unknown}), not to "${cluster}"; to take it out of that one: --set move_from=$has"
+fi`,
   }),
 };
 

@@ -101,6 +101,65 @@ describe("a replica", () => {
   });
 });
 
+describe("C2: a replica that is started again", () => {
+  /** `b` of a pair, started again by itself; `a` has run on. */
+  async function again(): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica }> {
+    const { scheduler, a, b: former, wire } = await pair();
+    wire.cut();
+    former.replica.stop();
+    return { scheduler, a, b: new TestReplica(scheduler, "b", { recovered: former.records }) };
+  }
+
+  it("C2: takes no writes until a member has let it in", async () => {
+    const { scheduler, a, b } = await again();
+    await scheduler.runUntil(scheduler.now + 3_000);
+    expect(b.replica.status()).to.include({ ready: true, catchingUp: false });
+    expect(b.replica.isUnheard()).to.equal(true);
+    const wire = connect(b, a);
+    await scheduler.runUntil(scheduler.now + 100);
+    expect(b.replica.isUnheard()).to.equal(false);
+    wire.cut();
+    expect(b.replica.isUnheard()).to.equal(false);
+  });
+
+  it("C2: writes when it is the only one by record, or an operator said that no other one is left", async () => {
+    const sole = new TestReplica(new Scheduler(), "a");
+    await sole.register("a");
+    expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard()).to.equal(false);
+    const { scheduler, b, a } = await again();
+    const said = [...b.records, newIncarnation("b", () => "00000001", true)];
+    const put = new TestReplica(scheduler, "b", { recovered: said });
+    const kept = [...put.replica.snapshot()];
+    for (const recovered of [said, kept])
+      expect(new TestReplica(scheduler, "b", { recovered }).replica.isUnheard()).to.equal(false);
+    connect(put, a);
+    await scheduler.runUntil(scheduler.now + 500);
+    expect(new TestReplica(scheduler, "b", { recovered: put.records }).replica.isUnheard()).to.equal(true);
+  });
+
+  for (const code of ["KEY_REVOKED", "CONTROLLER_UNKNOWN", "KEY_UNREGISTERED", "NOT_REGISTERED"])
+    it(`C2: one that a member turns out (${code}) says the way out, until any member lets it in`, async () => {
+      const { scheduler, a, b } = await pair();
+      const c = new TestReplica(scheduler, "c", { start: "join" });
+      await a.register("a", "b", "c");
+      const wire = connect(c, a);
+      await scheduler.runUntil(scheduler.now + 500);
+      const refusal = { by: "peer", code, message: "the key of controller c was revoked" } as const;
+      c.replica.dialFailed({ id: "b" }, refusal);
+      expect(c.replica.turnedOut(), "one of two may lie").to.equal(undefined);
+      wire.cut();
+      c.replica.dialFailed({ id: "b" }, refusal);
+      const alarm = c.replica.status().alarms.find(({ code: kind }) => kind === "TURNED_OUT");
+      expect(alarm?.message).to.contain("kcore controller join --fresh");
+      await scheduler.runUntil(scheduler.now + 120_000);
+      expect(c.replica.turnedOut()).to.contain("b answers").and.to.contain(code);
+      connect(c, b);
+      await scheduler.runUntil(scheduler.now + 500);
+      expect(c.replica.turnedOut()).to.equal(undefined);
+      expect(c.alarms()).not.to.include("TURNED_OUT c");
+    });
+});
+
 describe("two replicas", () => {
   it("pass a write on in half a round trip", async () => {
     const { scheduler, a, b } = await pair();
