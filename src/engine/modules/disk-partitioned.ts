@@ -179,6 +179,10 @@ function decide(
   const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);
   return sh`${isGranted}
 all_contents() { for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done; }
+judge_differ() {
+  is_granted "$disk_name" ${value} "$mark" "$differ" "$disk_name" ||
+    refuse DISK_PARTITIONS_DIFFER "$describe has other partitions than wanted; kcore moves none; if all of them may go: --grant $grant$differ"
+}
 describe="disk $disk ("${`${kind} ${value}`}")" found= differ= mark=$K_STATE/fresh/${diskGuid(context, disk)}
 if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${diskGuid(context, disk)} ]; then
   todo=add
@@ -192,8 +196,7 @@ if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${d
     ),
   )}
   if [ -n "$differ" ]; then
-    is_granted "$disk_name" ${value} "$mark" "$differ" ||
-      refuse DISK_PARTITIONS_DIFFER "$describe has other partitions than wanted; kcore moves none; if all of them may go: --grant $grant$differ"
+    judge_differ
     todo=wipe
   fi
 else
@@ -209,10 +212,11 @@ if [ "$todo" != add ]; then
   [ -n "$users" ] || ${open}
   [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$(about_disk "$disk_name")$K_NL$users\${found:+$K_NL$found}"
 fi
-# What counts is what lies there now that nobody else can come to it.
+# The contents are read again under the exclusive lock.
+[ -z "$differ" ] || judge_differ
 [ "$todo" != create ] || found=$(all_contents)
 if [ -n "$found" ]; then
-  is_granted "$disk_name" ${value} "$mark" "$found" ||
+  is_granted "$disk_name" ${value} "$mark" "$found" "$disk_name" ||
     refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant $grant$K_NL$(about_disk "$disk_name")$K_NL$found"
   todo=wipe
 fi`;
