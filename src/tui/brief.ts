@@ -89,12 +89,12 @@ export class BriefLines {
     }
   }
 
-  /** Output, and notes of what takes long: with the name of what runs before the first of them. */
+  /** Output, and notes of what takes long, in a dry run all of them: with the name of what runs before the first of them. */
   #say(before: RunModel, event: StepOrAction): readonly PlainLine[] {
     const key = keyOf(event);
     const one = workIn(before, event);
     const isNote = event.type === "step.note" || event.type === "action.note";
-    if (isNote && (!one || event.at - one.startedAt < LONG)) return [];
+    if (isNote && !before.dryRun && (!one || event.at - one.startedAt < LONG)) return [];
     const said = describeEvent(before, event).filter(({ mark }) => mark !== "started");
     const begin = this.#begun.has(key) || this.#quiet ? [] : [nameOf(event, one)];
     this.#begun.add(key);

@@ -4,7 +4,7 @@ import { diskGuid, DiskId, diskName, PartitionName, partitionGuid } from "../ste
 import { Size } from "../step/fields.ts";
 import { alone } from "../step/fragments/alone.ts";
 import { diskTools, findDisk } from "../step/fragments/disk.ts";
-import { isGranted } from "../step/fragments/granted.ts";
+import { clearing } from "../step/fragments/clear.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -99,7 +99,7 @@ ${probe(wanted)}`,
 ${decide(disk, wanted, context)}
 case $todo in
   create) note "$(about_disk "$disk_name"): blank" ;;
-  wipe) note "$(about_disk "$disk_name"): wiped, as granted, with $(printf '%s\n' "$found$differ" | sed -e '/^$/d' | tr '\n' ';')" ;;
+  wipe) note_wipe "$found$differ" ;;
 esac
 ${needSgdisk}`,
       // Found and judged once more by the very process that writes, which holds the disk alone: the names of disks may have changed since.
@@ -177,10 +177,14 @@ function decide(
 ): Sh {
   const { kind, value } = diskName(disk);
   const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);
-  return sh`${isGranted}
-all_contents() { for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done; }
+  return sh`${clearing}
+judge_open() { ${open}; }
+judge_differ() {
+  is_granted "$disk_name" ${value} "$mark" "$differ" "$disk_name" ||
+    refuse DISK_PARTITIONS_DIFFER "$describe has other partitions than wanted; kcore moves none; if all of them may go: --grant $grant$differ"
+}
 describe="disk $disk ("${`${kind} ${value}`}")" found= differ= mark=$K_STATE/fresh/${diskGuid(context, disk)}
-if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${diskGuid(context, disk)} ]; then
+if is_ours ${diskGuid(context, disk)}; then
   todo=add
   ${readPartitions(wanted)}
   ${shLines(
@@ -192,8 +196,7 @@ if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${d
     ),
   )}
   if [ -n "$differ" ]; then
-    is_granted "$disk_name" ${value} "$mark" "$differ" ||
-      refuse DISK_PARTITIONS_DIFFER "$describe has other partitions than wanted; kcore moves none; if all of them may go: --grant $grant$differ"
+    judge_differ
     todo=wipe
   fi
 else
@@ -203,19 +206,11 @@ fi
 if [ "$todo" != add ] && [ "$(cat "/sys/class/block/$disk_name/size")" -lt ${needed / 512} ]; then
   refuse DISK_TOO_SMALL "$describe has $(($(cat "/sys/class/block/$disk_name/size") / 2048)) MiB, and the partitions need "${`${Math.ceil(needed / MiB)} MiB`}
 fi
-# No grant covers what is in use now.
-if [ "$todo" != add ]; then
-  users=$(for name in "$disk_name" $(partitions_of "$disk_name"); do users_of "$name"; done)
-  [ -n "$users" ] || ${open}
-  [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$(about_disk "$disk_name")$K_NL$users\${found:+$K_NL$found}"
-fi
-# What counts is what lies there now that nobody else can come to it.
-[ "$todo" != create ] || found=$(all_contents)
-if [ -n "$found" ]; then
-  is_granted "$disk_name" ${value} "$mark" "$found" ||
-    refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant $grant$K_NL$(about_disk "$disk_name")$K_NL$found"
-  todo=wipe
-fi`;
+[ "$todo" = add ] || judge_use
+# The contents are read again under the exclusive lock.
+[ -z "$differ" ] || judge_differ
+[ "$todo" != create ] || judge_contents ${value}
+[ -z "$found" ] || todo=wipe`;
 }
 
 const needSgdisk = sh`have sgdisk || refuse TOOL_MISSING "sgdisk is not on this node; package gdisk has it"`;
@@ -228,12 +223,7 @@ function write(wanted: readonly Wanted[], guid: string): Sh {
 set --
 case $todo in
   wipe)
-    note "wiping $describe, as granted"
-    mkdir -p "$K_STATE/fresh" && echo "$grant" >"$mark" && sync || exit 1
-    # By force only because it is held already: they would stumble over that.
-    for name in $(partitions_of "$disk_name"); do wipefs -a -q \${holder:+-f} "$(device_of "$name")" || exit 1; done
-    wipefs -a -q \${holder:+-f} "$disk" && sgdisk --zap-all "$disk" >/dev/null 2>&1
-    dd if=/dev/zero of="$disk" bs=1048576 count=4 conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
+    clear_disk
     set -- --clear --disk-guid=${guid}
     ;;
   create) set -- --clear --disk-guid=${guid} ;;

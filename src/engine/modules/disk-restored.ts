@@ -220,7 +220,7 @@ else
 fi
 grant=
 if [ -n "$found" ]; then
-  is_granted "$disk_name" ${name} "$mark" "$found" ||
+  is_granted "$disk_name" ${name} "$mark" "$found" "$name" ||
     refuse DISK_HAS_DATA "$describe holds data; if it may be written over: --grant $grant$K_NL$found"
 fi`;
 }

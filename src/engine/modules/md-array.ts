@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { ArrayName, deviceGuid, deviceName, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
 import { arrayLink, arrayUuid, diskTools, eachPartition } from "../step/fragments/disk.ts";
-import { isGranted } from "../step/fragments/granted.ts";
+import { isGranted, wipeGranted } from "../step/fragments/granted.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { sh } from "../step/sh.ts";
 
@@ -96,8 +96,8 @@ ${eachPartition(
   found=$(contents_of "$name")
   # One whose metadata was lost with the power has bytes of the others' synchronisation.
   [ ! -e "$making" ] || found=$(signatures_of "$device")
-  [ -z "$found" ] || is_granted "$disk_name" "$2" "$K_STATE/fresh/$3" "$found" || refuse FILESYSTEM_DIFFERS ${`a member of the array ${name} is wanted on `}"$device, which holds something else; if that may go: --grant $grant$K_NL$found"
-  [ -z "$found" ] || wipe="$wipe $device"`,
+  [ -z "$found" ] || is_granted "$disk_name" "$2" "$K_STATE/fresh/$3" "$found" "$name" || refuse FILESYSTEM_DIFFERS ${`a member of the array ${name} is wanted on `}"$device, which holds something else; if that may go: --grant $grant$K_NL$found"
+  [ -z "$found" ] || wipe="$wipe $name:$sum"`,
 )}`;
     return {
       reach: {
@@ -125,8 +125,9 @@ add_member() {
   mdadm --zero-superblock "$device" 2>/dev/null
   mdadm --manage "$1" --add "$device"
 }
+${wipeGranted}
+for one in $wipe; do wipe_granted "\${one%:*}" "\${one##*:}"; done
 set -f
-for device in $wipe; do note "wiping $device, as granted" && wipefs -a -q "$device" || exit 1; done
 if [ -e "$making" ] && [ "$shape" = ${kind} ] && [ -z "$add" ]; then
   ${unmark(sh`"$making"`)}
 elif [ -n "$running" ] && [ ! -e "$making" ]; then

@@ -4,6 +4,7 @@ import { defineModule, type StepContext } from "../step/define.ts";
 import { deviceFields, deviceGuid, DiskId, diskName, mappingName, PartitionName } from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { diskTools, eachPartition } from "../step/fragments/disk.ts";
+import { wipeGranted } from "../step/fragments/granted.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { judgePool } from "../step/fragments/zfs-members.ts";
 import { loadZfs, lookAtPool } from "../step/fragments/zfs.ts";
@@ -168,15 +169,16 @@ if [ -n "$import" ]; then
   zpool import -d /dev/disk/by-partuuid ${encrypted ? ["-d", "/dev/mapper"] : []} "$import" || exit 1
   judge
 fi
-set -f
-for device in $wipe; do
-  note "wiping $device, as granted or begun" && wipefs -a -q "$device" || exit 1
+${wipeGranted}
+for one in $wipe; do
+  wipe_granted "\${one%:*}" "\${one##*:}"
   # The four labels of a pool: what libblkid goes by is a part of them.
   size=$(($(blockdev --getsize64 "$device") / 1048576))
   for at in 0 $((size - 1)); do
     dd if=/dev/zero of="$device" bs=1048576 count=1 seek="$at" conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
   done
 done
+set -f
 ${mountpoint === "none" ? sh`` : sh`[ -n "$pool" ] || { parent_of ${mountpoint} 1 && safe_parents ${mountpoint}; }`}
 if [ -z "$pool" ]; then
   mkdir -p "$K_STATE/fresh" && : >"$making" && sync || exit 1

@@ -1,5 +1,6 @@
 # Tells what tables, headers and labels of disks are (POSIX sh; dash, bash, BusyBox, mksh), for the bastion to keep before anything
-# of it may be wiped (ADR 0012). Changes nothing. Stands behind the functions over disks (step/fragments/disk.ts).
+# of it may be wiped (ADR 0012). Changes nothing. Stands behind the functions over disks and their areas
+# (step/fragments/disk.ts, areas.ts).
 #
 # Given: k_nonce K_STATE K_RUNID k_names (what is to be saved, a name a line: a disk's serial, WWN, link in by-id or by-path, VG/LV, md/ARRAY).
 # Says for each name: `save NUMBER SIZE KERNEL_NAME`, `id NUMBER KIND VALUE`, `text NUMBER BYTES WHAT` and `piece NUMBER OFFSET
@@ -24,12 +25,6 @@ trap 'rm -rf "${K_TMP:?}"' EXIT
 trap 'exit 1' HUP TERM PIPE
 s_say saving
 mkdir -p "$K_TMP" || exit 1
-
-s_mib=1048576
-# What disk.partitioned zeroes, and what is looked at before anything is said to be blank.
-s_head=$((4 * s_mib)) s_tail=$s_mib
-# Parts in which pieces travel.
-s_part=$((4 * s_mib))
 
 # s_find NAME: sets s_name, what the kernel calls it, or s_why.
 s_find() {
@@ -58,69 +53,6 @@ s_link() { # PATH...: the kernel's name of each that is a block device: two arra
     s_x=$(readlink -f "$s_x") && [ -b "$s_x" ] || continue
     printf '%s\n' "${s_x#/dev/}" | tr / '!'
   done
-}
-
-# s_luks DEVICE: bytes that the header of a LUKS container takes, and a MiB of what it encrypts: LVM's label may lie there.
-s_luks() {
-  [ "$(blkid -p -o value -s TYPE "$1" 2>/dev/null)" = crypto_LUKS ] || return 0
-  s_bytes=
-  if [ "$(blkid -p -o value -s VERSION "$1" 2>/dev/null)" = 1 ]; then
-    # LUKS On-Disk Format 1.2.3, 2.1: payload-offset, in sectors.
-    set -- $(dd if="$1" bs=4096 count=1 2>/dev/null | od -An -tu1 -j104 -N4)
-    [ $# != 4 ] || s_bytes=$((((($1 * 256 + $2) * 256 + $3) * 256 + $4) * 512))
-  else
-    # LUKS2 On-Disk Format 1.1.2, 3: the JSON area says where the data begins.
-    s_bytes=$(dd if="$1" bs=4096 skip=1 count=1023 2>/dev/null | tr -d '\000' | tr -cd '\40-\176' |
-      sed -n 's/.*"segments":{"[0-9]*":{[^}]*"offset":"\([0-9]*\)".*/\1/p')
-  fi
-  # The default of LUKS2 where nothing is told; a header that lies elsewhere has no data behind it.
-  case $s_bytes in '' | 0 | *[!0-9]*) s_bytes=$((16 * s_mib)) ;; esac
-  [ "$s_bytes" -le $((64 * s_mib)) ] || s_bytes=$((64 * s_mib))
-  echo $((s_bytes + s_mib))
-}
-
-# s_area START LENGTH DEVICE: what of a device is kept, as OFFSET LENGTH on the whole disk.
-s_area() {
-  echo "$1 $s_head"
-  [ "$2" -lt "$s_tail" ] || echo "$(($1 + $2 - s_tail)) $s_tail"
-  s_x=$(s_luks "$3")
-  [ -z "$s_x" ] || echo "$1 $s_x"
-}
-
-# s_areas NAME SIZE: the same for a disk and its partitions, those that the kernel knows and those that only the table names.
-s_areas() {
-  s_dev=$(device_of "$1")
-  s_area 0 "$2" "$s_dev"
-  for s_p in $(partitions_of "$1"); do
-    read -r s_start <"/sys/class/block/$s_p/start" && read -r s_sectors <"/sys/class/block/$s_p/size" || return 1
-    s_area $((s_start * 512)) $((s_sectors * 512)) "$(device_of "$s_p")"
-  done
-  read_table "$s_dev" | while read -r number start sectors rest; do
-    case $start:$sectors in *[!0-9:]* | : | :* | *:) continue ;; esac
-    echo "$((start * 512)) $s_head"
-    # The table of a logical partition lies in front of it.
-    if [ "$start" -ge 2048 ]; then echo "$((start * 512 - s_mib)) $s_mib"; else echo "0 $((start * 512))"; fi
-  done
-}
-
-# s_pieces SIZE: areas that touch are one; none is longer than a part.
-s_pieces() {
-  sort -n | awk -v size="$1" -v part="$s_part" '
-    function tell() {
-      for (; to > from; from += part) printf "%.0f %.0f\n", from, (to - from < part ? to - from : part)
-    }
-    { end = $1 + $2; if (end > size) end = size }
-    $1 > to || NR == 1 { tell(); from = $1; to = end; next }
-    end > to { to = end }
-    END { tell() }'
-}
-
-# s_read DEVICE OFFSET LENGTH: into the file raw.
-s_read() {
-  s_bs=$s_mib
-  while [ $(($2 % s_bs)) != 0 ] || [ $(($3 % s_bs)) != 0 ]; do s_bs=$((s_bs / 2)); done
-  dd if="$1" bs="$s_bs" skip=$(($2 / s_bs)) count=$(($3 / s_bs)) of="$K_TMP/raw" 2>"$K_TMP/said" &&
-    [ "$(stat -c %s "$K_TMP/raw")" = "$3" ]
 }
 
 # s_bytes_of FILE
@@ -176,13 +108,12 @@ s_save() {
   s_text sfdisk sfdisk -d "$s_dev"
   s_text blkid blkid -p $s_devices
   s_groups $s_devices
-  # Partitions have caches of their own, which the whole disk does not see.
   sync
-  for s_p in $s_devices; do blockdev --flushbufs "$s_p" 2>/dev/null; done
-  s_areas "$s_name" "$s_size" >"$K_TMP/areas" && s_pieces "$s_size" <"$K_TMP/areas" >"$K_TMP/pieces" && [ -s "$K_TMP/pieces" ] || return 1
+  uncached "$s_name"
+  areas_of "$s_name" "$s_size" >"$K_TMP/areas" && pieces_of "$s_size" <"$K_TMP/areas" >"$K_TMP/pieces" && [ -s "$K_TMP/pieces" ] || return 1
   s_count=0
   while read -r s_offset s_length; do
-    s_read "$s_dev" "$s_offset" "$s_length" || { s_why="$s_dev cannot be read at byte $s_offset: $(tail -n 1 "$K_TMP/said")" && return 1; }
+    read_piece "$s_dev" "$s_offset" "$s_length" >"$K_TMP/raw" && [ "$(stat -c %s "$K_TMP/raw")" = "$s_length" ] || { s_why="$s_dev cannot be read at byte $s_offset: $(tail -n 1 "$K_TMP/said")" && return 1; }
     s_sum=$(sha256sum <"$K_TMP/raw") && gzip -1 -c "$K_TMP/raw" >"$K_TMP/gz" || { s_why="no room in $K_TMP" && return 1; }
     s_x=$(stat -c %s "$K_TMP/gz")
     s_say "piece $s_number $s_offset $s_length ${s_sum%% *} $s_x"

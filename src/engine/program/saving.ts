@@ -1,3 +1,4 @@
+import { areaFunctions } from "#engine/step/fragments/areas.ts";
 import { diskFunctions } from "#engine/step/fragments/disk.ts";
 import { quote } from "#engine/step/quote.ts";
 import { wholeText, type RunVariables } from "./bootstrap.ts";
@@ -10,7 +11,7 @@ export function savingText(run: Pick<RunVariables, "nonce" | "stateDir" | "runId
     `K_STATE=${quote(run.stateDir)}`,
     `K_RUNID=${quote(run.runId)}`,
     `k_names=${quote(names.join("\n"))}`,
-    diskFunctions.render({ secret: String, blob: String }),
+    ...[diskFunctions, areaFunctions].map((functions) => functions.render({ secret: String, blob: String })),
     shippedText("save"),
     "",
   ].join("\n");

@@ -13,7 +13,7 @@ import type {
 } from "#engine/tables/table-store.ts";
 
 const unpack = promisify<Buffer, ZlibOptions, Buffer>(gunzip);
-/** No part is longer (save.sh, s_part), and no text. */
+/** No part is longer (step/fragments/areas.ts, a_part), and no text. */
 const longestPart = 4 << 20;
 const longestText = 256 << 10;
 /** What of one device is kept at most, packed, and how many names and texts it has. */

@@ -57,6 +57,20 @@ const inOrderAgain = parseRecording(
 ).events;
 
 describe("the brief view", () => {
+  it("M2: shows in a dry run at once what a step in order has to do with", () => {
+    const told = (dryRun: boolean): string =>
+      draw(
+        stamped(
+          { ...started, dryRun },
+          { type: "step.started", ...names },
+          { type: "step.note", node: "n1", step: names.step, text: "/dev/sda  64 MiB  serial S1: blank" },
+          { type: "step.finished", ...names, outcome: "ok", changes: [] },
+        ),
+      ).join("\n");
+    expect(told(true)).to.contain("/dev/sda  64 MiB  serial S1: blank");
+    expect(told(false)).not.to.contain("blank");
+  });
+
   it("tells that a node is connected when it was told to be out of reach, and then once", () => {
     const connected: readonly RunEventBody[] = [
       { type: "node.connecting", node: "n1", attempt: 1 },

@@ -1,7 +1,7 @@
 import type { Step } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { diskTools } from "./disk.ts";
-import { isGranted } from "./granted.ts";
+import { isGranted, wipeGranted } from "./granted.ts";
 import { unmark } from "./unmark.ts";
 
 /** Something of ours that fills a device: a filesystem, a physical volume, a swap area. */
@@ -97,7 +97,7 @@ if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
     esac
   fi
   if [ -n "$found" ]; then
-    is_granted "$disk_name" ${grant} "$mark" "$found" ||
+    is_granted "$disk_name" ${grant} "$mark" "$found" "$name" ||
       refuse FILESYSTEM_DIFFERS ${`wanted ${wanted} with UUID ${uuid} on `}"$device, which holds something else; if that may go: --grant $grant$K_NL$found"
     todo=wipe
   fi
@@ -107,10 +107,11 @@ fi`;
 
 /** Does what `judgeFormat` said, which has to stand directly before it: the names of devices may have changed. */
 function makeFormat({ prepare = nothing, make }: Format): Sh {
-  return sh`if [ -n "$todo" ]; then
+  return sh`${wipeGranted}
+if [ -n "$todo" ]; then
   mkdir -p "$K_STATE/fresh" && echo "\${grant-}" >"$mark" && sync || exit 1
   ${prepare}
-  [ "$todo" != wipe ] || { note "wiping $device, as granted" && wipefs -a -q "$device"; } || exit 1
+  [ "$todo" != wipe ] || wipe_granted "$name" "$sum"
   ${make} "$device" || exit 1
   ${unmark(sh`"$mark"`)}
 fi`;

@@ -1,4 +1,6 @@
 import { sh } from "../sh.ts";
+import { alone } from "./alone.ts";
+import { areaFunctions } from "./areas.ts";
 
 /**
  * granted GRANT...: true if one of these was given: NAME:FINGERPRINT of what is wiped. One that was given, but of whose disk nothing could be
@@ -21,11 +23,13 @@ export const granted = sh`granted() {
 
 /** `is_granted`, which stands behind the functions over disks. */
 export const isGranted = sh`${granted}
-# is_granted NAME_OF_DISK NAME MARK CONTENTS: a wipe of just these contents was granted, by the name given or by another that the disk has; or
-# one that was granted began, as the file MARK says, and they are what it left. Sets grant: what grants it. What the node calls the disk today is no part
-# of it.
+${areaFunctions}
+# is_granted NAME_OF_DISK NAME MARK CONTENTS DEVICE: a wipe of just these contents was granted, by the name given or by another that the disk has; or
+# one that was granted began, as the file MARK says, and they are what it left. CONTENTS tell it in words; DEVICE, by its name in sysfs, has the bytes.
+# Sets grant: what grants it; sum: of the bytes. What the node calls the disk today is no part of them.
 is_granted() {
-  contents=$(printf '%s\n' "$4" | sed -e "s#\${device:-none}#device#g" -e "s#\${disk:-none}#disk#g" | sha256sum | head -c 16)
+  sum=$(contents_sum "$5")
+  contents=$(printf '%s\n' "$4" "$sum" | sed -e "s#\${device:-none}#device#g" -e "s#\${disk:-none}#disk#g" | sha256sum | head -c 16)
   ids=$(disk_ids | sed -n "s/^$1 [a-z]* //p" | tr ' ' '?')
   for id in "$2" $ids; do
     grant=$(echo "$id" | tr '?' ' '):$contents
@@ -40,4 +44,17 @@ is_granted() {
   esac
   grant=$grant:$contents
   return 1
+}`;
+
+/** `wipe_granted NAME SUM`, behind `isGranted`: erases the signatures of what holds just what was judged, while no other process can open it. */
+export const wipeGranted = sh`${alone}
+wipe_granted() {
+  device=$(device_of "$1")
+  note "wiping $device, as granted"
+  hold "$device" || :
+  [ -z "$unheld" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$unheld"
+  [ "$(contents_sum "$1")" = "$2" ] || refuse FILESYSTEM_DIFFERS "$device was written to after its contents were compared with the grant"
+  # By force only because it is held already: wipefs would stumble over that.
+  wipefs -a -q \${holder:+-f} "$device" || exit 1
+  release
 }`;

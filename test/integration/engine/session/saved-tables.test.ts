@@ -174,7 +174,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
 ${isGranted}
 disk_ids() { echo ${ids}; }
 device= disk=
-is_granted sdb ${`pci-${name()}`} /none x || fact grant "$grant"`;
+is_granted sdb ${`pci-${name()}`} /none x sdb || fact grant "$grant"`;
           const { have } = await runStepOn(shell, { want: {}, probe });
           return have?.["grant"]?.replace(/:[0-9a-f]{16}$/, "");
         };

@@ -39,7 +39,7 @@ async function deploy(vars: string, states: Readonly<Record<string, string>> = {
     const plan = await preparePlan({ request: runRequest({ what, on: "n1" }), deps, roster, catalogue, run });
     const node = roster.nodes.get("n1");
     const scope = { ...(node && { node }), stages: new StageOutputs(new Map(), []).scope("n1") };
-    const own = plan.stages.filter(({ id }) => ["image", "live", "flake", "system"].includes(id));
+    const own = plan.stages.filter(({ id }) => ["clear", "image", "live", "flake", "system"].includes(id));
     const turns = own.filter(({ when }) => when?.(scope) !== false);
     const system = turns.find(({ id }) => id === "system");
     const rests = system?.task.kind === "apply" ? [...(system.task.rests?.(scope) ?? [])] : [];
@@ -59,14 +59,14 @@ describe("what deploy_node installs", () => {
     expect(await deploy("")).to.deep.equal({ turns: [], rests: [], planned: undefined });
   });
 
-  it("is Debian, from an image", async () => {
+  it("M8: is Debian, from an image, once all disks were judged", async () => {
     const found = await deploy("installOs: debian");
-    expect(found).to.deep.include({ turns: ["image", "system"], rests: ["image"] });
+    expect(found).to.deep.include({ turns: ["clear", "image", "system"], rests: ["image"] });
   });
 
   it("is NixOS, from a flake that rests on the live system", async () => {
     const found = await deploy("installOs: nixos");
-    expect(found).to.deep.include({ turns: ["live", "flake", "system"], rests: ["flake"] });
+    expect(found).to.deep.include({ turns: ["clear", "live", "flake", "system"], rests: ["flake"] });
   });
 
   it("is refused before anything starts where the roster asks for an encrypted root that this system does not get", async () => {
@@ -78,10 +78,16 @@ describe("what deploy_node installs", () => {
 
   it("is what a state of the project does, with the image only where the roster says so", async () => {
     const states = { "states/system/mine.yaml": MINE };
-    expect(await deploy("installOs: mine", states)).to.deep.include({ turns: ["system"], rests: ["image"] });
+    expect(await deploy("installOs: mine", states)).to.deep.include({ turns: ["clear", "system"], rests: ["image"] });
     const without = { "states/system/mine.yaml": MINE.replace(", image: { type: map }", "") };
-    expect(await deploy("installOs: mine", without)).to.deep.equal({ turns: ["system"], rests: [], planned: 8 });
-    expect(await deploy("installOs: mine, osImage: true", states)).to.deep.include({ turns: ["image", "system"] });
+    expect(await deploy("installOs: mine", without)).to.deep.equal({
+      turns: ["clear", "system"],
+      rests: [],
+      planned: 8,
+    });
+    expect(await deploy("installOs: mine, osImage: true", states)).to.deep.include({
+      turns: ["clear", "image", "system"],
+    });
   });
 
   it("is told before anything starts when nothing installs it", async () => {

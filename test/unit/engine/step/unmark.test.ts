@@ -12,6 +12,7 @@ const disk = { serial: "S1" };
 const on = { disk, partition: "data" };
 /** Arguments of what makes something that a mark tells of; its marks in its sh, where they are not `$mark`. */
 const makers: Readonly<Record<string, readonly [args: object, words?: string]>> = {
+  "disk.cleared": [{ disks: [disk] }],
   "disk.partitioned": [{ disk, partitions: [{ name: "data" }] }],
   "filesystem.formatted": [on],
   "lvm.physical_volume": [on],

@@ -1,0 +1,102 @@
+import { z } from "zod";
+import { defineModule, type StepContext } from "../step/define.ts";
+import { diskGuid, DiskId, diskName } from "../step/disk-names.ts";
+import { alone } from "../step/fragments/alone.ts";
+import { clearing } from "../step/fragments/clear.ts";
+import { diskFunctions, diskTools } from "../step/fragments/disk.ts";
+import { unmark } from "../step/fragments/unmark.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
+
+/**
+ * ```yaml
+ * disk.cleared:
+ *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
+ * ```
+ * Judges all disks of a deployment before the first one is touched: each is blank, has a table of kcore's, or holds what was granted by name
+ * (requirement F-18), which is wiped now. On a live system that is in time: the installed one may put to use what it finds, and no grant
+ * overrides use. Tables of kcore's are left to `disk.partitioned`.
+ */
+export const diskCleared = defineModule({
+  name: "disk.cleared",
+  summary: "Keeps disks free of what kcore did not make, all of them judged before one is wiped, as granted.",
+  alsoKnownAs: ["wipefs", "blkdiscard", "zap"],
+  args: z.strictObject({
+    disks: z
+      .array(DiskId)
+      .min(1)
+      .max(256)
+      .describe("The disks, by serial, wwn, byId, busPath, model or size; entries of the roster's disks fit."),
+  }),
+  refusals: ["DISK_AMBIGUOUS", "DISK_HAS_DATA", "DISK_IN_USE", "DISK_NOT_FOUND", "DISK_NOT_SAVED"],
+  step: ({ disks }, context) => {
+    const places = disks.map((disk) => ({ is: "disk", name: diskName(disk).value }) as const);
+    const foreign = (body: Sh) => sh`is_ours "$3" || {
+  ${body}
+}`;
+    return {
+      reach: { changes: places, restsOn: places },
+      want: Object.fromEntries(disks.map((disk) => [factOf(disk), "free"])),
+      probe: sh`told=
+${eachDisk(
+  disks,
+  context,
+  sh`state=free holds="a table of kcore's"
+  ${foreign(sh`holds=blank
+  [ -z "$(all_contents)" ] || state='holds data'`)}
+  fact "disk $2" "$state"
+  [ "$state" != free ] || told="$told\${told:+$K_NL}$(about_disk "$disk_name"): $holds"`,
+)}
+# A dry run shows what it has to do with, also where nothing is to be done.
+[ -z "$K_DRY" ] || [ -z "$told" ] || note "$told"`,
+      guard: sh`judge_open() { users=$(refused_disk "$disk"); }
+${eachDisk(
+  disks,
+  context,
+  foreign(sh`found=$(all_contents)
+  [ -n "$found" ] || return 0
+  judge_use
+  judge_contents "$2"
+  note_wipe "$found"`),
+)}`,
+      // Each is found and judged once more by the process that writes, which holds it alone.
+      apply: sh`${alone}
+judge_open() { hold "$disk" || :; users=$unheld; }
+${eachDisk(
+  disks,
+  context,
+  foreign(sh`found=$(all_contents)
+  [ -n "$found" ] || return 0
+  judge_use
+  judge_contents "$2"
+  [ -z "$found" ] || clear_disk
+  release
+  blockdev --rereadpt "$disk" 2>/dev/null
+  ! have udevadm || udevadm settle --timeout=10
+  ${unmark(sh`"$mark"`)}`),
+)}`,
+      tools: diskTools,
+      timeout: 300,
+    };
+  },
+});
+
+function factOf(disk: DiskId): string {
+  return `disk ${diskName(disk).value}`;
+}
+
+/** The functions, and `body` once for each disk: KIND, NAME and the GUID of its table if it is kcore's. */
+function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh): Sh {
+  return sh`${diskFunctions}
+${clearing}
+each_disk() {
+  find_disk "$1" "$2"
+  mark=$K_STATE/fresh/$3 describe="disk $disk ($1 $2)" found=
+  ${body}
+}
+${shLines(
+  disks.map((disk) => {
+    const { kind, value } = diskName(disk);
+    return sh`each_disk ${[kind, value, diskGuid(context, disk)]}`;
+  }),
+)}`;
+}

@@ -1,0 +1,82 @@
+import { sh } from "../sh.ts";
+
+/**
+ * Where a disk, and each of its partitions, keeps what the rest is found by: tables, headers, labels, superblocks, metadata. Grants are for
+ * these bytes, and they are saved before a wipe. Stands behind the functions over disks; a_head is how much of a beginning counts.
+ */
+export const areaFunctions = sh`
+a_mib=1048576
+# What disk.partitioned zeroes, and what is looked at before anything is said to be blank.
+a_head=$((4 * a_mib)) a_tail=$a_mib
+# Parts in which pieces are read.
+a_part=$((4 * a_mib))
+# luks_bytes DEVICE: bytes that the header of a LUKS container takes, and a MiB of what it encrypts: LVM's label may lie there, or a superblock.
+luks_bytes() {
+  [ "$(blkid -p -o value -s TYPE "$1" 2>/dev/null)" = crypto_LUKS ] || return 0
+  a_bytes=
+  if [ "$(blkid -p -o value -s VERSION "$1" 2>/dev/null)" = 1 ]; then
+    # LUKS On-Disk Format 1.2.3, 2.1: payload-offset, in sectors.
+    set -- $(dd if="$1" bs=4096 count=1 2>/dev/null | od -An -tu1 -j104 -N4)
+    [ $# != 4 ] || a_bytes=$((((($1 * 256 + $2) * 256 + $3) * 256 + $4) * 512))
+  else
+    # LUKS2 On-Disk Format 1.1.2, 3: the JSON area says where the data begins.
+    a_bytes=$(dd if="$1" bs=4096 skip=1 count=1023 2>/dev/null | tr -d '\000' | tr -cd '\40-\176' |
+      sed -n 's/.*"segments":{"[0-9]*":{[^}]*"offset":"\([0-9]*\)".*/\1/p')
+  fi
+  # The default of LUKS2 where nothing is told; a header that lies elsewhere has no data behind it.
+  case $a_bytes in '' | 0 | *[!0-9]*) a_bytes=$((16 * a_mib)) ;; esac
+  [ "$a_bytes" -le $((64 * a_mib)) ] || a_bytes=$((64 * a_mib))
+  echo $((a_bytes + a_mib))
+}
+# area_of START LENGTH DEVICE: what of a device counts, as OFFSET LENGTH on the whole disk.
+area_of() {
+  echo "$1 $a_head"
+  [ "$2" -lt "$a_tail" ] || echo "$(($1 + $2 - a_tail)) $a_tail"
+  a_x=$(luks_bytes "$3")
+  [ -z "$a_x" ] || echo "$1 $a_x"
+}
+# areas_of NAME SIZE: the same for a disk and its partitions, those that the kernel knows and those that only the table names.
+areas_of() {
+  a_dev=$(device_of "$1")
+  area_of 0 "$2" "$a_dev"
+  for a_p in $(partitions_of "$1"); do
+    read -r a_start <"/sys/class/block/$a_p/start" && read -r a_sectors <"/sys/class/block/$a_p/size" || return 1
+    area_of $((a_start * 512)) $((a_sectors * 512)) "$(device_of "$a_p")"
+  done
+  read_table "$a_dev" | while read -r number start sectors rest; do
+    case $start:$sectors in *[!0-9:]* | : | :* | *:) continue ;; esac
+    echo "$((start * 512)) $a_head"
+    # The table of a logical partition lies in front of it.
+    if [ "$start" -ge 2048 ]; then echo "$((start * 512 - a_mib)) $a_mib"; else echo "0 $((start * 512))"; fi
+  done
+}
+# pieces_of SIZE: areas that touch are one; none is longer than a part.
+pieces_of() {
+  sort -n | awk -v size="$1" -v part="$a_part" '
+    function tell() {
+      for (; to > from; from += part) printf "%.0f %.0f\n", from, (to - from < part ? to - from : part)
+    }
+    { end = $1 + $2; if (end > size) end = size }
+    $1 > to || NR == 1 { tell(); from = $1; to = end; next }
+    end > to { to = end }
+    END { tell() }'
+}
+# read_piece DEVICE OFFSET LENGTH
+read_piece() {
+  a_bs=$a_mib
+  while [ $(($2 % a_bs)) != 0 ] || [ $(($3 % a_bs)) != 0 ]; do a_bs=$((a_bs / 2)); done
+  dd if="$1" bs="$a_bs" skip=$(($2 / a_bs)) count=$(($3 / a_bs)) 2>"$K_TMP/said"
+}
+# uncached NAME: partitions have caches of their own, which the whole disk does not see.
+uncached() { for a_p in "$1" $(partitions_of "$1"); do blockdev --flushbufs "$(device_of "$a_p")" 2>/dev/null; done; }
+# contents_sum NAME: the SHA-256 of what a disk or partition holds there.
+contents_sum() {
+  read -r a_size <"/sys/class/block/$1/size" || return 1
+  # More than is saved: here lie the maps and checkpoints of filesystems, which tell of a new file.
+  a_head=$((16 * a_mib))
+  uncached "$1"
+  areas_of "$1" $((a_size * 512)) | pieces_of $((a_size * 512)) | while read -r a_at a_length; do
+    echo "$a_at $a_length"
+    read_piece "$(device_of "$1")" "$a_at" "$a_length" || echo unreadable
+  done | sha256sum | head -c 64
+}`;

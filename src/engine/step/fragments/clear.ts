@@ -1,0 +1,36 @@
+import { sh } from "../sh.ts";
+import { isGranted } from "./granted.ts";
+
+/**
+ * How a whole disk is judged and cleared. Stands behind `findDisk`; `mark` and `describe` are set, and `judge_open` sets `users` to what an
+ * exclusive open says.
+ */
+export const clearing = sh`${isGranted}
+all_contents() { for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done; }
+# is_ours GUID: the disk has the table that kcore gives it.
+is_ours() { [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = "$1" ]; }
+# No grant covers what is in use now.
+judge_use() {
+  users=$(for name in "$disk_name" $(partitions_of "$disk_name"); do users_of "$name"; done)
+  [ -n "$users" ] || judge_open
+  [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$(about_disk "$disk_name")$K_NL$users\${found:+$K_NL$found}"
+}
+# judge_contents NAME: sets found, and grant if there is anything.
+judge_contents() {
+  found=$(all_contents)
+  [ -z "$found" ] || is_granted "$disk_name" "$1" "$mark" "$found" "$disk_name" ||
+    refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant $grant$K_NL$(about_disk "$disk_name")$K_NL$found"
+}
+note_wipe() { note "$(about_disk "$disk_name"): wiped, as granted, with $(printf '%s\n' "$1" | sed -e '/^$/d' | tr '\n' ';')"; }
+# zero FIRST COUNT: blocks of 4 KiB.
+zero() { dd if=/dev/zero of="$disk" bs=4096 seek="$1" count="$2" conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }; }
+clear_disk() {
+  note "wiping $describe, as granted"
+  mkdir -p "$K_STATE/fresh" && echo "$grant" >"$mark" && sync || exit 1
+  # By force only because it is held already: they would stumble over that.
+  for name in $(partitions_of "$disk_name"); do wipefs -a -q \${holder:+-f} "$(device_of "$name")" || exit 1; done
+  wipefs -a -q \${holder:+-f} "$disk" || exit 1
+  sectors=$(cat "/sys/class/block/$disk_name/size")
+  zero 0 1024
+  [ "$sectors" -le 8192 ] || zero $((sectors / 8 - 256)) 256
+}`;
