@@ -170,14 +170,15 @@ export async function startRun(
 }
 
 /**
- * Gathers the facts of the nodes of which they decide whether the request means them, in a run of its own before it. Gives the
+ * Gathers the facts of the nodes of which they decide whether the request means them, before it. Gives the
  * request that believes no older facts; of whom could not be reached they are not known.
  */
-async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
-  const [{ nodesOnFacts }, { ownRoster }, { tellWait }] = await Promise.all([
+export async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
+  const [{ nodesOnFacts }, { ownRoster }, { tellWait }, { runHere }] = await Promise.all([
     import("#engine/roster/targets.ts"),
     import("../roster/own-roster.ts"),
     import("../adhoc/tell-wait.ts"),
+    import("../adhoc/run-here.ts"),
   ]);
   const factsSince = Date.now();
   const nodes = request.on === undefined ? [] : nodesOnFacts(request.on, ownRoster(project));
@@ -185,7 +186,7 @@ async function refreshFacts(project: string, flags: RunFlags, request: RunReques
     const { wait, concurrency } = flags;
     const own = { project, on: [nodes.map(({ name }) => name).join(",")], ...defined({ wait, concurrency }) };
     const command = `kcore facts --on ${quoteWord(own.on[0] ?? "")}`;
-    await startRun(own, requestOf(own, { kind: "facts" }, { command }), { output: "quiet", onEvent: tellWait });
+    await runHere(own, requestOf(own, { kind: "facts" }, { command }), tellWait);
   }
   return { ...request, factsSince };
 }

@@ -49,7 +49,7 @@ export function sudoPasswordLine(nonce: string): string {
   // `cat` waits for us when sudo has ended: we must hear of that.
   // When sudo asked nothing after all, the password is still unread: it must be skipped, not run.
   const inner = `echo ${mark} root; until [ "$k" = ${mark}-go ]; do IFS= read -r k || exit 1; done; IFS= read -r k; eval "$k"`;
-  return `ulimit -Sc 0; IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${mark}? /bin/sh -c ${quote(inner)} 2>&1; echo ${nonce} sudo ended; }\n`;
+  return `ulimit -Sc 0; IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${mark}? /bin/sh -c ${quote(inner)}; s=$?; echo ${nonce} sudo ended; exit $s; }\n`;
 }
 
 /**

@@ -98,7 +98,7 @@ function ignoreRecords(file: string): void {
 }
 
 /** Date, time and four hexadecimal digits: ten bits of milliseconds, so that ids sort as the runs began, and six of chance. */
-function newRunId(created: number): string {
+export function newRunId(created: number): string {
   const stamp = new Date(created)
     .toISOString()
     .replaceAll(/[-:]|\..*/g, "")

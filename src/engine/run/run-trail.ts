@@ -44,7 +44,15 @@ export interface RunsPruned {
   readonly runs: readonly string[];
 }
 
-export type RunsEntry = RunBegan | RunEnded | RunsPruned;
+/** A command of `exec`, `ping` or `facts`, before it connects: it has no record. */
+export interface AdHocBegan {
+  readonly type: "adhoc.started";
+  readonly who: string;
+  readonly command: string;
+  readonly nodes: readonly string[];
+}
+
+export type RunsEntry = RunBegan | RunEnded | RunsPruned | AdHocBegan;
 
 /** @throws NodeJS.ErrnoException as appendEntry does */
 export function recordRuns(project: string, at: number, entry: RunsEntry): void {

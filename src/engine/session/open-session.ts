@@ -79,13 +79,6 @@ class Session implements NodeSession {
     this.#stop("abort");
   }
 
-  async facts({ isLast = false } = {}): Promise<Readonly<Record<string, unknown>>> {
-    await this.#grant();
-    const { trouble } = await this.#ask({ type: "facts", isLast });
-    if (trouble) throw new KcoreError(trouble.problem, { exitCode: trouble.outcome === "unreachable" ? 3 : 1 });
-    return this.#machines.queue.facts ?? {};
-  }
-
   async perform(work: readonly StageWork[], { isLast = false } = {}): Promise<WorkResult> {
     const steps = work.flatMap(({ stage, drafts }) =>
       drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),

@@ -436,7 +436,7 @@ export class StepReport {
 }
 
 /** The bytes beside the text, unless they are just what the text is in UTF-8. */
-function exactly({ text, bytes }: NewOutput): { readonly bytes?: string } {
+export function exactly({ text, bytes }: NewOutput): { readonly bytes?: string } {
   return Buffer.from(text).equals(bytes) ? {} : { bytes: Buffer.from(bytes).toString("base64") };
 }
 

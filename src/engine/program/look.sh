@@ -1,0 +1,42 @@
+# What `kcore ping`, `facts` and `exec` give to the node's shell (POSIX sh; dash, bash, BusyBox, mksh): it leaves nothing there, and
+# needs no room. Given: k_nonce.
+
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
+unset CDPATH ENV IFS
+
+# k_facts TEXT: the node's facts, a frame each.
+k_facts() {
+  exec 3>&1
+  (
+    fact() {
+      k_esc "$2"
+      printf '%s fact facts %s=%s\n' "$k_nonce" "$1" "$k_e" >&3
+    }
+    eval "$1"
+  ) </dev/null >/dev/null 2>&1
+}
+
+# k_exec TEXT: a command in a group of its own, so that it can be ended; stdin, stdout and stderr are its own from the frame raw on.
+k_exec() {
+  command -v setsid >/dev/null 2>&1 || {
+    echo "$k_nonce fatal BASELINE_MISSING setsid"
+    exit 1
+  }
+  exec 3<&0
+  # Not as arguments, which everybody on the node may read.
+  k_n=$k_nonce k_t=$1 setsid /bin/sh -c 'exec 3<&-; n=$k_n t=$k_t; unset k_n k_t; echo "$n" raw $$; echo "$n" >&2; eval "$t"' <&3 &
+  exec </dev/null 3<&-
+  wait $!
+}
+
+# k_end PID: ends that group, by force where it does not end by itself.
+k_end() {
+  kill -TERM "-$1" || return 0
+  for k_x in 1 2 3 4 5; do
+    sleep 1
+    kill -0 "-$1" || return 0
+  done
+  kill -KILL "-$1"
+}
+
+echo "$k_nonce hello"
