@@ -5,6 +5,7 @@ import { conductRun } from "#engine/run/conduct-run.ts";
 import { changeHeader, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
+import { keepContent } from "./planned-content.ts";
 import { reopen } from "./reopen.ts";
 import { known, loadParts } from "./run-parts.ts";
 
@@ -35,6 +36,8 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
     onListening: () => isSpare && closeSync(TELLS),
     secrets: knownSecrets,
     perform: async (stage) => {
+      // Before anything of it is read.
+      if (!stage.earlier.some(({ type }) => type === "run.started")) keepContent(folder);
       const { passphrase } = await handed;
       const { revision, dirty } = await state;
       const at = { ...(revision === undefined ? {} : { revision }), ...(dirty === undefined ? {} : { dirty }) };

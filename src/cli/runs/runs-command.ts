@@ -12,7 +12,7 @@ import { addRunFilter } from "./run-filter.ts";
 import type { ShowFlags } from "./show.ts";
 import type { StatsFlags } from "./stats.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
-import { launch } from "../watch/start-run.ts";
+import { relauncher } from "../watch/start-run.ts";
 import { watchRun } from "../watch/watch-run.ts";
 
 interface ResumeFlags extends CommonFlags, ViewFlags {
@@ -134,7 +134,7 @@ function speedOf(text: string): number {
 
 async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags): Promise<void> {
   const { folder } = await findRun(findProject(project), id);
-  process.exitCode = (await watchRun({ folder, relaunch: () => launch(folder), ...viewOf(flags) })).exitCode;
+  process.exitCode = (await watchRun({ folder, relaunch: relauncher(folder), ...viewOf(flags) })).exitCode;
 }
 
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
@@ -154,7 +154,7 @@ async function resume(id: string, { project, detach = false, passphraseFile, ...
       hint: `kcore runs attach ${folder.id}`,
     });
   const passphrase = await givenPassphrase(passphraseFile);
-  const relaunch = () => launch(folder, passphrase);
-  const options = { folder, ...view, detach, launched: relaunch(), relaunch, since: model.lastSeq };
+  const relaunch = relauncher(folder, passphrase);
+  const options = { folder, ...view, detach, launched: await relaunch(), relaunch, since: model.lastSeq };
   process.exitCode = (await watchRun(options)).exitCode;
 }

@@ -149,8 +149,15 @@ export async function startRun(
     created: Date.now(),
     attended: canPrompt() || watch.output === "ink",
   });
-  const relaunch = () => launch(folder, passphrase);
-  const watched = await watchRun({ folder, header, launched: relaunch(), relaunch, detach, ...watch });
+  const launched = launch(folder, passphrase);
+  const watched = await watchRun({
+    folder,
+    header,
+    launched,
+    relaunch: relauncher(folder, passphrase),
+    detach,
+    ...watch,
+  });
   if (!watched.left) {
     await writeReports(report, folder);
     if (watch.style?.detail !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
@@ -224,6 +231,15 @@ function mayAsk(
 }
 
 /** Starts the process that drives a recorded run, or tells the one that was started beforehand. */
-export function launch(folder: RunFolder, passphrase?: string): Launched {
+function launch(folder: RunFolder, passphrase?: string): Launched {
   return launchRun({ folder, program: runMain(), ...defined({ passphrase }) });
+}
+
+/** Lets a run go on, as it was planned. */
+export function relauncher(folder: RunFolder, passphrase?: string): () => Promise<Launched> {
+  return async () => {
+    const { assertAsPlanned } = await import("../process/planned-content.ts");
+    await assertAsPlanned(folder);
+    return launch(folder, passphrase);
+  };
 }

@@ -16,6 +16,8 @@ export interface RunFolder {
   /** Room on the disk that is given back when the disk is full, so that the end can still be written. */
   readonly reserve: string;
   readonly nodeLogs: string;
+  /** What the project held when the run began. */
+  readonly content: string;
   /** What the run's process prints: nothing, unless it has a bug. */
   readonly processLog: string;
 }
@@ -53,6 +55,7 @@ export function runFolder(project: string, id: string): RunFolder {
     events: join(path, "events.ndjson"),
     reserve: join(path, "reserve"),
     nodeLogs: join(path, "nodes"),
+    content: join(path, "project.json"),
     processLog: join(path, "process.log"),
   };
 }
