@@ -10,7 +10,8 @@ import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { OutputCap } from "#engine/run/output-cap.ts";
 import { Questions } from "#engine/run/questions.ts";
 import { newRunId } from "#engine/run/run-folder.ts";
-import { recordRuns } from "#engine/run/run-trail.ts";
+import { recording } from "#engine/run/unwritable.ts";
+import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
 import { lookSessions } from "#engine/session/look-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
@@ -54,7 +55,8 @@ export async function runHere(
     const event = { seq: (seq += 1), at: Date.now(), ...body };
     if (event.type === "run.started") {
       isAlone = event.nodes.length === 1;
-      recordRuns(project, event.at, { type: "adhoc.started", who, command: event.command, nodes: event.nodes });
+      const { at, command, nodes } = event;
+      recording(trailFolder(project), () => recordRuns(project, at, { type: "adhoc.started", who, command, nodes }));
     }
     if (event.type === "node.facts") keep(project, id, event);
     onEvent(event);

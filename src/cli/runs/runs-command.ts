@@ -115,15 +115,24 @@ Examples:
     .action(async (id: string, flags: ExportFlags) => (await import("./export.ts")).exportRun(id, flags));
   add(
     "prune",
-    "Remove the records of ended runs: the newest 50 stay unless told otherwise",
+    "Remove the records of ended runs: the newest 200 of 90 days, a GiB in all, stay unless told otherwise",
     "prune --dry-run",
     "prune --keep 20 --older-than 30d",
+    "prune --max-size 300M --resumable",
   )
     .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
     .addOption(new Option("--older-than <age>", "remove only what is older: 36h, 30d, 8w").argParser(ageOf))
+    .addOption(new Option("--max-size <size>", "keep the newest that are no more together: 300M, 2G").argParser(sizeOf))
+    .option("--resumable", "remove also what can still be resumed")
     .option("--dry-run", "say what would be removed; remove nothing")
     .action(async (flags: PruneFlags) => (await import("./prune.ts")).pruneRuns(flags));
   return runs;
+}
+
+function sizeOf(text: string): number {
+  const [, count, unit = ""] = /^(\d{1,9})([KMG]?)$/i.exec(text) ?? [];
+  if (count !== undefined) return Number(count) * 1024 ** " KMG".indexOf(unit.toUpperCase() || " ");
+  throw new InvalidArgumentError("a size is wanted: 300M, 2G");
 }
 
 function speedOf(text: string): number {

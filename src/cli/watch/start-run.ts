@@ -163,6 +163,7 @@ export async function startRun(
     if (watch.style?.detail !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
   } else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
+  if (!watched.left) await (await import("../runs/prune.ts")).pruneEnded(project);
   if (failOnChange && watched.exitCode === exitCodes.done) {
     // Whoever leaves before the end has no answer.
     if (watched.left) return { ...watched, exitCode: exitCodes.interrupted, folder };
