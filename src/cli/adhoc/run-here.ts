@@ -12,9 +12,10 @@ import { Questions } from "#engine/run/questions.ts";
 import { newRunId } from "#engine/run/run-folder.ts";
 import { recording } from "#engine/run/unwritable.ts";
 import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
-import { lookSessions } from "#engine/session/look-session.ts";
+import { lookSessions, type LookOptions } from "#engine/session/look-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { findProject } from "../project/find-project.ts";
 import { loadParts } from "../process/run-parts.ts";
 import { whoAmI } from "../process/who.ts";
@@ -79,7 +80,7 @@ export async function runHere(
     patience: answerPatience,
   });
   const prompts = new Prompts((asked, value) => questions.answer(asked, value, who), interrupt);
-  const look = lookSessions({ facts: request.what.kind === "facts", stdin: givenOnce(() => isAlone) });
+  const look = lookSessions({ ...lookOf(request.what), stdin: givenOnce(() => isAlone) });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
@@ -94,6 +95,11 @@ export async function runHere(
     for (const signal of signals) process.off(signal, interrupt);
     process.stdin.destroy();
   }
+}
+
+function lookOf(what: RunRequest["what"]): Pick<LookOptions, "look" | "run"> {
+  if (what.kind === "unlock") return { look: what.isLook ? "holder" : "unlock", ...defined({ run: what.run }) };
+  return { look: what.kind === "facts" ? "facts" : "ping" };
 }
 
 /** For later targets: the command does not fail for it. */

@@ -2,6 +2,8 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { addProjectOption, addViewOptions, ageOf, countOf, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
+import { RunFollower } from "#engine/run/follow-run.ts";
+import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
 import { exportFormats, type ExportFlags } from "./export-formats.ts";
 import { findRun, readRun } from "./known-run.ts";
@@ -79,6 +81,12 @@ Examples:
     .option("--detach", "leave as soon as the run has begun")
     .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
     .action(resume);
+  add(
+    "abort <id>",
+    "End a run: its running steps too; of one whose process died what holds its nodes",
+    "abort last",
+    "abort 20261121-061500-a1b2",
+  ).action(abort);
   addViewOptions(
     add(
       "replay <id>",
@@ -144,6 +152,21 @@ function speedOf(text: string): number {
 async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags): Promise<void> {
   const { folder } = await findRun(findProject(project), id);
   process.exitCode = (await watchRun({ folder, relaunch: relauncher(folder), ...viewOf(flags) })).exitCode;
+}
+
+async function abort(id: string, { project }: CommonFlags): Promise<void> {
+  const root = findProject(project);
+  const { folder, model, alive } = await readRun(root, id);
+  if (alive && model.state !== "finished") {
+    const follower = new RunFollower({ folder, by: whoAmI(), answers: false });
+    follower.send({ type: "abort" });
+    for await (const event of follower.events())
+      if (event.type === "run.stopping") process.stdout.write(`run ${folder.id} is being aborted\n`);
+    return;
+  }
+  const nodes = [...model.nodes.keys()];
+  if (nodes.length === 0) return void process.stdout.write(`run ${folder.id} has ended, and touched no node\n`);
+  await (await import("../adhoc/unlock-nodes.ts")).abandonNodes(folder.id, nodes, { project: root });
 }
 
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {

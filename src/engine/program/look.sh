@@ -39,4 +39,57 @@ k_end() {
   kill -KILL "-$1"
 }
 
+# k_birth PID: k_born = start time of a living process (proc(5), field 22).
+k_birth() {
+  { IFS= read -r k_s <"/proc/$1/stat"; } 2>/dev/null || return 1
+  set -- ${k_s##*) }
+  case $1 in Z | X) return 1 ;; esac
+  k_born=${20}
+}
+
+# k_holder: k_held = who holds the node (docs/runner.md, The lock): its runner lives, or the step that one left; k_group = that step's group.
+k_holder() {
+  k_top=0 k_held= k_group=
+  for k_l in "$K_STATE"/lock/*; do
+    k_n=${k_l##*/}
+    case $k_n in '' | *[!0-9]*) continue ;; esac
+    [ "$k_n" -le "$k_top" ] || k_top=$k_n
+  done
+  k_held=$(readlink "$K_STATE/lock/$k_top") || return 1
+  { read -r k_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null
+  case $k_held in *:*:"$k_boot":*) ;; *) return 1 ;; esac
+  k_pid=${k_held%%:*} k_rest=${k_held#*:} k_run=${k_held#*:*:*:}
+  K_RUN=$K_STATE/runs/${k_run%%:*}
+  { read -r k_group k_x <"$K_RUN/current"; } 2>/dev/null
+  if k_birth "$k_pid" && [ "$k_born" = "${k_rest%%:*}" ]; then return 0; fi
+  k_pid=
+  [ -n "$k_group" ] && kill -0 "-$k_group" 2>/dev/null
+}
+
+# k_unlock STATE RUN LOOK: ends the run that holds the node; only RUN, unless that is empty. LOOK: only says who it is.
+k_unlock() {
+  K_STATE=$1
+  k_holder || {
+    echo "$k_nonce holder"
+    return 0
+  }
+  k_first=$k_held
+  echo "$k_nonce holder $k_held"
+  k_run=${K_RUN##*/}
+  [ -z "$3" ] && case $2 in '' | "$k_run") ;; *) false ;; esac || return 0
+  for k_x in stop aborted; do { true >"$K_RUN/$k_x"; } 2>/dev/null; done
+  { echo interrupted >"$K_RUN/fin"; } 2>/dev/null || ln -sfn interrupted "$K_RUN/fin"
+  for k_x in 1 2 3 4 5 6 7 8 9 10; do
+    [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"
+    [ -z "$k_group" ] || case $k_x in [1-5]) kill -TERM "-$k_group" ;; *) kill -KILL "-$k_group" ;; esac
+    # One that does not hear: nothing of it starts any more.
+    [ "$k_x" -lt 9 ] || [ -z "$k_pid" ] || kill -KILL "$k_pid"
+    sleep 1
+    if ! k_holder || [ "$k_held" != "$k_first" ]; then
+      echo "$k_nonce freed"
+      return 0
+    fi
+  done 2>/dev/null
+}
+
 echo "$k_nonce hello"

@@ -12,7 +12,7 @@ import { behind } from "#engine/transport/openssh-frame.ts";
 import { dial } from "./dial.ts";
 import { openLink, type Link } from "./link.ts";
 import { NodeBudget } from "./node-budget.ts";
-import { connectionLost, followerFailed, shellUnusable, unreachable } from "./problems.ts";
+import { connectionLost, followerFailed, holderOf, nodeLocked, shellUnusable, unreachable } from "./problems.ts";
 import { runVariables } from "./run-variables.ts";
 import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
 import { setFact } from "./step-facts.ts";
@@ -20,8 +20,9 @@ import { newStream, tell } from "./step-output.ts";
 import { exactly } from "./step-report.ts";
 
 export interface LookOptions {
-  /** The node's facts are gathered where it has no steps. */
-  readonly facts: boolean;
+  /** What is looked at where a node has no steps; `run`: only this one is to let go of it. */
+  readonly look: "ping" | "facts" | "holder" | "unlock";
+  readonly run?: string;
   /** What a command reads; asked once a node. */
   readonly stdin: () => AsyncIterable<Uint8Array>;
 }
@@ -61,7 +62,8 @@ class LookSession implements NodeSession {
     const [stage] = work;
     const [draft] = stage?.drafts ?? [];
     try {
-      const problem = stage && draft ? await this.#command(stage.stage, draft) : await this.#look();
+      const problem = stage && draft ? await this.#command(stage.stage, draft) : undefined;
+      if (!draft) await this.#look();
       return this.#result(work, this.#isStopped ? "interrupted" : problem ? "failed" : "done", problem);
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
@@ -80,14 +82,28 @@ class LookSession implements NodeSession {
     return { outcome, registered: new Map(), finishedStages, ...(problem && { problem }) };
   }
 
-  async #look(): Promise<undefined> {
+  async #look(): Promise<void> {
     const { emit, node } = this.#options;
     const facts: Record<string, string> = {};
     const budget = new NodeBudget(node.name, () => 0);
-    await this.#ask({ kind: this.#how.facts ? "facts" : "ping" }, ({ type, rest }) => {
+    const { look, run = "" } = this.#how;
+    const { name, stateDir } = node;
+    const isUnlock = look === "holder" || look === "unlock";
+    const what = isUnlock ? ({ kind: "unlock", stateDir, run, isLook: look === "holder" } as const) : { kind: look };
+    let holder = "";
+    let isFreed = false;
+    await this.#ask(what, ({ type, rest }) => {
       if (type === "fact") setFact(facts, rest.slice(rest.indexOf(" ") + 1), budget);
+      if (type === "holder") holder = rest;
+      isFreed ||= type === "freed";
     });
-    if (this.#how.facts) emit({ type: "node.facts", node: node.name, facts: shapeFacts(facts) });
+    if (look === "facts") emit({ type: "node.facts", node: name, facts: shapeFacts(facts) });
+    if (!isUnlock) return;
+    const held = holderOf(holder);
+    const by = holder === "" ? "nobody" : `run ${held.run} of ${held.who}`;
+    emit({ type: "node.milestone", node: name, milestone: isFreed ? `let go by ${by}` : `held by ${by}` });
+    if (look === "unlock" && holder !== "" && !isFreed && (run === "" || run === held.run))
+      throw new KcoreError(nodeLocked(name, holder, ""), { exitCode: exitCodes.failed });
   }
 
   /** Runs the step's command, which is all that there is to it; gives why it failed. */

@@ -19,7 +19,14 @@ export function queueAfter(state: Queue, event: QueueEvent, setting: Setting): N
       return go(state, phase, phase.at === "dead" ? { do: "rested" } : tellRunner(event));
     case "finish":
       if (phase.at !== "dead") return go(state, phase, tellRunner(event));
-      return go(state, phase, { to: "connection", event: { type: "hang-up" } }, { do: "finished" });
+      // Its runner, if there is one, must not wait for somebody to come back.
+      return go(
+        state,
+        phase,
+        { do: "say", text: `fin ${event.outcome}\n` },
+        { to: "connection", event: { type: "hang-up" } },
+        { do: "finished" },
+      );
     case "stop": {
       const stopped = { ...state, isStopped: true };
       if (phase.at === "locked") return die(stopped, { problem: phase.problem, outcome: "failed" });
