@@ -1,54 +1,176 @@
-import { globSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { listRunIds } from "#engine/run/run-folder.ts";
-import { TestProject } from "#support/kcore.ts";
+import { pkiEscrow } from "#actions/pki-escrow.ts";
+import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
+import { pkiEscrowKey } from "#actions/pki-escrow-key.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { createTransport } from "#engine/transport/connect.ts";
+import { actionContext } from "#support/action-context.ts";
+import { startDropbear } from "#support/dropbear.ts";
+import { TestProject, type Ended } from "#support/kcore.ts";
+import type { SshServer } from "#support/ssh-server.ts";
 
-describe("a node that a run holds whose process is dead", () => {
+const uuid = "5c1c2e1a-5b7e-5a0e-8a37-2d3d1b1f0a11";
+const id = "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+const key = "cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi";
+
+/** A real dropbear with the options of the initrd's; what cryptroot-unlock is there is a script here. The real one: test/lab/vm-encrypted-root.test.ts. */
+describe("kcore disk unlock", () => {
   let project: TestProject;
-  let run: string;
-  beforeEach(async () => {
-    project = new TestProject({
-      "states/slow.yaml": 'steps:\n  - id: slow\n    command.run: { cmd: "while :; do sleep 0.1; done" }\n',
+  let home: string;
+  let initrd: SshServer;
+  let publicKey: string;
+  const vars = { encryptOs: true };
+  const node = { name: "n1", id, vars } as unknown as NodeEntry;
+  const context = (dryRun = false) =>
+    actionContext({
+      home,
+      node,
+      dryRun,
+      nodes: new Map([["n1", node]]),
+      targets: ["n1"],
+      passphrase: () => Promise.resolve("correct horse battery"),
     });
-    const { ended } = project.start(["state", "apply", "slow", "--on", "here"]);
-    const pid = await project.driver();
-    const isBegun = () =>
-      globSync(join(project.path, "state/runs/*/current")).some((file) => readFileSync(file, "utf8") !== "");
-    while (!isBegun()) await sleep(20);
-    process.kill(pid, "SIGKILL");
-    await ended;
-    [run = ""] = await listRunIds(project.project);
-  });
-  afterEach(() => project.remove());
-  const locked = async () => (await project.kcore("exec", "--lock", "--on", "here", "--", "true")).stderr;
+  const sealed = (): string => {
+    writeFileSync(join(project.path, "public.pem"), publicKey);
+    const padding = ["-pkeyopt", "rsa_padding_mode:oaep", "-pkeyopt", "rsa_oaep_md:sha256"];
+    const words = ["pkeyutl", "-encrypt", "-pubin", "-inkey", join(project.path, "public.pem"), ...padding];
+    return `${uuid}:${execFileSync("openssl", words, { input: key }).toString("hex")}:S1 `;
+  };
+  const got = (): string | undefined => {
+    const file = join(initrd.folder, "home/root/got");
+    return existsSync(file) ? readFileSync(file, "utf8") : undefined;
+  };
+  /** What the initrd answers to a key. */
+  const teach = (answer: string): void => {
+    writeFileSync(join(project.path, "cryptroot-unlock"), `#!/bin/sh\ncat >~/got\n${answer}\n`);
+    chmodSync(join(project.path, "cryptroot-unlock"), 0o755);
+    rmSync(join(initrd.folder, "home/root/got"), { force: true });
+  };
+  const unlock = (...more: readonly string[]): Promise<Ended> =>
+    project.kcore("disk", "unlock", "n1", "--passphrase-file", join(project.path, "passphrase"), ...more);
+  const entries = async (): Promise<readonly { readonly type: string; readonly target: string }[]> =>
+    JSON.parse((await project.kcore("audit", "show", "-o", "json")).stdout) as [];
 
-  it("O2: is freed by kcore runs abort, which the refusal names, and of which the trail tells", async () => {
-    expect(await locked())
-      .to.contain("[NODE_LOCKED]")
-      .and.to.contain(`kcore runs abort ${run}`);
-    const other = await project.kcore("runs", "abort", "last");
-    expect([other.code, other.stdout]).to.deep.equal([0, `here  held by run ${run} of ${await who()}\n`]);
-    const { code, stdout } = await project.kcore("runs", "abort", run);
-    expect([code, stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await who()}\n`]);
-    expect(await locked()).to.equal("");
-    const trail = JSON.parse((await project.kcore("audit", "show", "--runs", "-o", "json")).stdout) as object[];
-    expect(JSON.stringify(trail)).to.contain(`"command":"kcore runs abort ${run}"`);
+  before(async () => {
+    project = new TestProject();
+    home = join(project.path, "home");
+    initrd = await startDropbear({ args: ["-j", "-k", "-c", join(project.path, "cryptroot-unlock")] });
+    // It outlives the server's folder.
+    const identityFile = join(project.path, "operator");
+    copyFileSync(initrd.identityFile, identityFile);
+    const roster = { n1: { address: "127.0.0.1", port: 1, id, user: "ops", identityFile, vars } };
+    project.write({
+      passphrase: "correct horse battery\n",
+      "project/roster/nodes.yaml": `nodes: ${JSON.stringify(roster)}\n`,
+    });
+    execFileSync("chmod", ["600", join(project.path, "passphrase")]);
+    const made = await project.kcore("create", "cluster", "--passphrase-file", join(project.path, "passphrase"));
+    expect(made.code, made.stderr).to.equal(0);
+    publicKey = String((await pkiEscrowKey.run({}, context())).outputs["publicKey"]);
+  });
+  after(async () => {
+    await initrd.stop();
+    await project.remove();
   });
 
-  it("O2: is freed by kcore node unlock, which says whose run it is and asks", async () => {
-    const asked = await project.kcore("node", "unlock", "here");
-    expect([asked.code, asked.stdout]).to.deep.equal([2, `here  held by run ${run} of ${await who()}\n`]);
-    expect(asked.stderr).to.contain("[QUESTION_UNANSWERED]");
-    const freed = await project.kcore("node", "unlock", "here", "--yes");
-    expect([freed.code, freed.stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await who()}\n`]);
-    expect((await project.kcore("node", "unlock", "here")).stdout).to.equal("here  held by nobody\n");
-    expect(await locked()).to.equal("");
+  it("knows nobody before a run brought key and way", async () => {
+    const { code, stderr } = await unlock();
+    expect(code).to.equal(2);
+    expect(stderr).to.include("RECOVERY_KEY_UNKNOWN").and.include("no way to unlock n1 is kept here");
   });
 
-  async function who(): Promise<string> {
-    const shown = await project.kcore("runs", "show", run, "-o", "json");
-    return (JSON.parse(shown.stdout) as { who: string }).who;
-  }
+  it("both are kept once, and a plan tells so without keeping them", async () => {
+    const told = { sealed: sealed(), unlock: `${uuid} ${initrd.port} ${initrd.hostKey}` };
+    expect((await pkiEscrow.plan(told, context(true))) as object).to.include({ changed: true });
+    expect((await unlock()).stderr).to.include("RECOVERY_KEY_UNKNOWN");
+    const first = context();
+    expect((await pkiEscrow.run(told, first)).changed).to.equal(true);
+    expect(first.notes).to.deep.equal([
+      "keeps 1 new sealed recovery key of n1",
+      "keeps the host key of n1 while it waits to be unlocked",
+    ]);
+    expect((await pkiEscrow.run(told, context())).changed).to.equal(false);
+    // A finished system seen from a live one tells neither.
+    expect((await pkiEscrow.run({ sealed: "", unlock: "" }, context())).changed).to.equal(false);
+  });
+
+  it("gives the key on stdin to the initrd that is known, whoever logs in to the system, and records it first", async () => {
+    teach("echo 'cryptsetup: luks set up successfully' >&2");
+    const { code, stdout, stderr } = await unlock("-o", "json");
+    expect([code, stderr]).to.deep.equal([0, ""]);
+    expect(JSON.parse(stdout)).to.deep.equal({ node: "n1", uuid, unlocked: true });
+    expect(got()).to.equal(key);
+    expect((await entries()).at(-1)).to.include({ type: "recovery-key.sent", target: `n1 ${uuid}` });
+    expect((await unlock()).stdout).to.equal("n1 is unlocked and goes on booting\n");
+  });
+
+  it("tells a key that does not fit from one that was not asked for", async () => {
+    for (const [answer, said] of [
+      [
+        "echo 'cryptsetup: cryptsetup failed, bad password or options?' >&2; exit 1",
+        /did not open by the recovery key/,
+      ],
+      ["echo 'Error: Timeout reached while waiting for askpass.' >&2; exit 1", /did not ask for the key of its disk/],
+    ] as const) {
+      teach(answer);
+      const { code, stderr } = await unlock();
+      expect([code, stderr]).to.satisfy(
+        () => code === 1 && said.test(stderr) && stderr.includes("UNLOCK_FAILED"),
+        stderr,
+      );
+    }
+  });
+
+  it("is called off while the initrd is at it", async () => {
+    const over = join(project.path, "over");
+    teach(`until [ -e ${over} ]; do sleep 0.1; done`);
+    const folder = join(home, "default");
+    const root = await findLockedRoot(folder, id);
+    if (!root) throw new Error("nothing is kept");
+    const transport = createTransport({ home });
+    const way = { address: "127.0.0.1", port: 1, user: "ops", identityFile: join(project.path, "operator") };
+    const stop = new AbortController();
+    const end = unlockRoot(root, {
+      endpoint: { name: "n1", transport: "ssh", ...way, hostKeys: [], jump: [] },
+      connect: transport.connect,
+      folder,
+      passphrase: () => Promise.resolve("correct horse battery"),
+      record: () => undefined,
+      signal: stop.signal,
+    });
+    try {
+      while (got() !== key) await sleep(20);
+      stop.abort();
+      expect(await end).to.equal("lost");
+    } finally {
+      writeFileSync(over, "");
+      await transport.close();
+    }
+  });
+
+  it("sends nothing to another host key, and records nothing", async () => {
+    const file = join(home, "default/escrow", `${id}.json`);
+    const kept = readFileSync(file, "utf8");
+    const other = readFileSync(join(project.path, "key.pub"), "utf8").split(" ").slice(0, 2).join(" ");
+    const before = (await entries()).length;
+    teach("echo 'set up successfully' >&2");
+    writeFileSync(file, kept.replace(initrd.hostKey, other));
+    const { code, stderr } = await unlock();
+    writeFileSync(file, kept);
+    expect(code, stderr).to.equal(1);
+    expect(stderr).to.include("UNLOCK_FAILED").and.include("nothing was sent").and.not.include("roster");
+    expect([got(), (await entries()).length]).to.deep.equal([undefined, before]);
+  });
+
+  it("says where to look when the machine does not wait", async () => {
+    await initrd.stop();
+    const { code, stderr } = await unlock();
+    expect(code).to.equal(3);
+    expect(stderr).to.include("HOST_UNREACHABLE").and.include("answers only while it waits to be unlocked");
+    initrd = await startDropbear();
+  });
 });
