@@ -151,7 +151,9 @@ function speedOf(text: string): number {
 
 async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags): Promise<void> {
   const { folder } = await findRun(findProject(project), id);
-  process.exitCode = (await watchRun({ folder, relaunch: relauncher(folder), ...viewOf(flags) })).exitCode;
+  const view = viewOf(flags);
+  const relaunch = relauncher(folder, view.output === "ink");
+  process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
 }
 
 async function abort(id: string, { project }: CommonFlags): Promise<void> {
@@ -186,7 +188,7 @@ async function resume(id: string, { project, detach = false, passphraseFile, ...
       hint: `kcore runs attach ${folder.id}`,
     });
   const passphrase = await givenPassphrase(passphraseFile);
-  const relaunch = relauncher(folder, passphrase);
+  const relaunch = relauncher(folder, view.output === "ink", passphrase);
   const options = { folder, ...view, detach, launched: await relaunch(), relaunch, since: model.lastSeq };
   process.exitCode = (await watchRun(options)).exitCode;
 }

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { launchRun, type Launched } from "#engine/run/launch-run.ts";
-import { createRun, type RunFolder } from "#engine/run/run-folder.ts";
+import { changeHeader, createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
@@ -142,19 +142,20 @@ export async function startRun(
   await prepareReports(report);
   if (flags.plan !== undefined) await assertPlanned(flags.plan, flags, request);
   const passphrase = await givenPassphrase(flags.passphraseFile);
+  const isLive = watch.output === "ink";
   const { folder, header } = await createRun({
     project,
     request,
     who: whoAmI(),
     created: Date.now(),
-    attended: canPrompt() || watch.output === "ink",
+    attended: canPrompt() || isLive,
   });
   const launched = launch(folder, passphrase);
   const watched = await watchRun({
     folder,
     header,
     launched,
-    relaunch: relauncher(folder, passphrase),
+    relaunch: relauncher(folder, isLive, passphrase),
     detach,
     ...watch,
   });
@@ -236,11 +237,12 @@ function launch(folder: RunFolder, passphrase?: string): Launched {
   return launchRun({ folder, program: runMain(), ...defined({ passphrase }) });
 }
 
-/** Lets a run go on, as it was planned. */
-export function relauncher(folder: RunFolder, passphrase?: string): () => Promise<Launched> {
+/** Lets a run go on, as it was planned, with whoever is there now to answer. @throws KcoreError RUN_OUTDATED */
+export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<Launched> {
   return async () => {
     const { assertAsPlanned } = await import("../process/planned-content.ts");
     await assertAsPlanned(folder);
+    changeHeader(folder, { attended: canPrompt() || isLive });
     return launch(folder, passphrase);
   };
 }

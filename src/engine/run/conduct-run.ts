@@ -114,6 +114,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     onSecret: (value) => redactor.add(value),
     stopped: stop.signal,
     patience: options.answerPatience ?? 30 * 60_000,
+    asked: record.earlier.filter(({ type }) => type === "question.asked").length,
   });
   const onControl = (control: RunControl, by: string) => {
     if (control.type === "answer") questions.answer(control.id, control.value, by);

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
+import { changeHeader, runFolder } from "#engine/run/run-folder.ts";
 import { eventually } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 
@@ -182,6 +183,24 @@ describe("kcore, from the command line to a node and back", () => {
     rmSync(join(project.project, "states/new.yaml"));
     project.write({ "project/states/parts.yaml": state(1, "false") });
     expect((await project.kcore("runs", "resume", "last")).code).to.equal(1);
+  });
+
+  it("V5: fails a question at once when the run is resumed where nobody can answer, whoever began it", async () => {
+    project.write({
+      "project/orchestrate/ask.yaml": `params:
+  node_name: { type: target, required: true }
+stages:
+  - { id: sure, run: confirm, message: "Really go on?" }
+  - { id: work, on: "{{params.node_name}}", apply: [slow], with: { path: ${target} } }
+`,
+    });
+    const first = await project.kcore("orchestrate", "ask", "here");
+    expect(first.code, first.stdout).to.equal(1);
+    const [id = ""] = readdirSync(join(project.project, ".kcore/runs"));
+    changeHeader(runFolder(project.project, id), { attended: true });
+    const resumed = await project.kcore("runs", "resume", "last");
+    expect([resumed.code, resumed.stdout]).to.deep.include(1);
+    expect(resumed.stdout).to.contain("[QUESTION_UNANSWERED]");
   });
 
   it("detaches on request and lets the run finish", async () => {
