@@ -5,7 +5,6 @@ import {
   constants,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -14,6 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { beginning, hashOf, linkEntry, type Fields, type Head } from "./chain.ts";
+import { makeFolder } from "./make-folder.ts";
 import { segmentName, segmentsAmong } from "./trail-files.ts";
 
 /**
@@ -23,7 +23,7 @@ import { segmentName, segmentsAmong } from "./trail-files.ts";
  * @throws NodeJS.ErrnoException when it cannot be written; then nothing has changed
  */
 export function appendEntry(folder: string, at: number, fields: Fields): Head {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   for (;;) {
     const { line, head } = linkEntry(headOf(folder), at, fields);
     const aside = join(folder, `.${randomBytes(8).toString("hex")}`);

@@ -328,6 +328,7 @@ export type ErrorCode =
   | "RUN_ALIVE"
   | "RUN_DIED"
   | "RUN_FINISHED"
+  | "RUN_OUTDATED"
   | "RUN_RECORD_CORRUPT"
   | "RUN_RECORD_UNWRITABLE"
   | "RUN_UNKNOWN";

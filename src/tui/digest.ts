@@ -98,14 +98,14 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
   const actions = actionsByNode(model);
   const lanes = [...model.nodes.values()].map((node) => ({ node, items: itemsOf(node, actions.get(node.name) ?? []) }));
   const own = bastionActions(model).map(itemOfAction);
-  const { exitCode, title, dryRun, resumed, warnings } = model;
+  const { exitCode, title, dryRun, resumed, warnings, partAt } = model;
   const failures = [
-    ...group(lanes.flatMap(({ node, items }) => causeOf(node, items, logOf))).map((failure) => ({
+    ...group(lanes.flatMap(({ node, items }) => causeOf(node, items, facts, partAt))).map((failure) => ({
       ...failure,
       ...(failure.nodes.length <= NAMED && { repeat: repeatCommand(model.command, failure.nodes.join(",")) }),
     })),
     ...own
-      .filter(({ outcome }) => outcome === "failed")
+      .filter(({ outcome, startedAt }) => outcome === "failed" && startedAt >= partAt)
       .map((item) => ({ ...failureOf(item, "bastion"), ...defined({ log: logOf() }) })),
     ...ownProblems(model).map((problem) => ({ nodes: [], title: "the run itself", problem, output: [] })),
   ];
@@ -171,12 +171,17 @@ function nameOf({ stage: id, title }: Pick<WorkItem, "stage" | "title">): {
   return { stage, title: title === id ? stage : title };
 }
 
-/** For each node what stopped it, not what followed from that. */
-function causeOf(node: NodeModel, items: readonly WorkItem[], logOf: DigestFacts["logOf"]): readonly FailureDigest[] {
+/** For each node what stopped it, not what followed from that; in a run that was resumed at `partAt` what stopped it last. */
+function causeOf(
+  node: NodeModel,
+  items: readonly WorkItem[],
+  { logOf }: DigestFacts,
+  partAt: number,
+): readonly FailureDigest[] {
   const { name, outcome, problem } = node;
   if (outcome === "done" || outcome === "not-started") return [];
   const more = defined({ log: logOf(name) });
-  const item = causeIn(items);
+  const item = causeIn(items.filter(({ startedAt }) => startedAt >= partAt)) ?? (problem ? undefined : causeIn(items));
   if (item) return [{ ...failureOf(item, name), ...more }];
   return problem ? [{ nodes: [name], title: outcome ?? "not finished", problem, output: [], ...more }] : [];
 }
@@ -222,8 +227,12 @@ function nextOf(
   const replay = { command: `kcore runs replay ${id}`, why: "see how it came" };
   const repeat = failures[0]?.repeat;
   if (dryRun) return [{ command: repeat ?? command, why: "try again, when that is mended" }, replay];
+  const resume = { command: `kcore runs resume ${id}`, why: "go on where it stopped; what is done is not done again" };
+  // What failed may have to be mended in the project, and a run is resumed as it was planned.
+  if (state !== "failed") return [resume, replay];
   return [
-    { command: `kcore runs resume ${id}`, why: "go on where it stopped; what is done is not done again" },
+    { command, why: "when the project is mended" },
+    { ...resume, why: "when a node is: go on where it stopped" },
     replay,
   ];
 }

@@ -26,7 +26,7 @@ export interface FakeNodes {
  */
 export function fakeNodes(
   lessons: Readonly<Record<string, Lesson>>,
-  { unreachable = [], facts = {} }: { unreachable?: readonly string[]; facts?: Readonly<Record<string, unknown>> } = {},
+  { unreachable = [] }: { unreachable?: readonly string[] } = {},
 ): FakeNodes {
   const log: string[] = [];
   const options = new Map<string, SessionOptions>();
@@ -34,7 +34,7 @@ export function fakeNodes(
     const { name } = given.node;
     if (options.has(name)) throw new Error(`a second session to ${name}`);
     options.set(name, given);
-    return new FakeSession(given, { lessons, log, isGone: unreachable.includes(name), facts });
+    return new FakeSession(given, { lessons, log, isGone: unreachable.includes(name) });
   };
   return { open, log, options };
 }
@@ -43,7 +43,6 @@ interface Taught {
   readonly lessons: Readonly<Record<string, Lesson>>;
   readonly log: string[];
   readonly isGone: boolean;
-  readonly facts: Readonly<Record<string, unknown>>;
 }
 
 class FakeSession implements NodeSession {
@@ -124,12 +123,6 @@ class FakeSession implements NodeSession {
     emit({ type: "step.finished", ...named, outcome });
     if (register !== undefined) registered.set(register, outcome === "would-change" ? undefined : fullOf(lesson));
     return outcome;
-  }
-
-  async facts(): Promise<Readonly<Record<string, unknown>>> {
-    if (!this.#isConnected) throw new Error(`${this.#name}: facts before a connection`);
-    this.#options.emit({ type: "node.facts", node: this.#name, facts: this.#taught.facts });
-    return Promise.resolve(this.#taught.facts);
   }
 
   host(): undefined {

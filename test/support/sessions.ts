@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/step/define.ts";
 import { openSession } from "#engine/session/open-session.ts";
-import type { NodeSession, SessionOptions } from "#engine/session/session.ts";
+import type { NodeSession, OpenSession, SessionOptions } from "#engine/session/session.ts";
 import type { LateScope, PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
@@ -57,6 +57,7 @@ export interface TestSession {
 export function sessionOn(
   stateDir: string,
   options: Partial<SessionOptions> & { readonly endpoint?: Endpoint; readonly connect?: Connect } = {},
+  open: OpenSession = openSession,
 ): TestSession {
   const events: RunEventBody[] = [];
   const waiting = new Set<(event: RunEventBody) => void>();
@@ -76,7 +77,7 @@ export function sessionOn(
     hostKeys: [],
     jump: [],
   };
-  const session = openSession({
+  const session = open({
     node,
     endpoint,
     connect: createTransport({ home: stateDir }).connect,

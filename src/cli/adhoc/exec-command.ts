@@ -1,17 +1,20 @@
 import { Command, Option } from "commander";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { showAnswers, type AnswerStream } from "./answers.ts";
 import { drawFailures, drawGroups } from "./draw-answers.ts";
+import { runHere } from "./run-here.ts";
 import { collectSteps } from "./step-results.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { openLines, type Watched } from "../watch/watch-run.ts";
 import { printJson } from "../terminal/print-json.ts";
 
 interface ExecFlags extends RunFlags {
   readonly shell?: boolean;
   readonly group?: boolean;
   readonly verbose?: boolean;
+  readonly lock?: boolean;
   readonly output: "plain" | "json" | "events";
 }
 
@@ -27,7 +30,8 @@ export function execCommand(): Command {
   addRunOptions(command, { full: false })
     .option("--shell", "give the words to sh -c, joined by blanks")
     .option("--group", "tell alike answers once, with the nodes that gave them, when all are there")
-    .option("--verbose", "show the run too: when it began, each step, its summary")
+    .option("--verbose", "show more than the answers: when it began, each node, how it ended")
+    .option("--lock", "as a run: hold the nodes' locks, survive a lost connection, and keep a record")
     .addOption(
       new Option("-o, --output <format>", "plain, json (one array at the end), events (one event a line)")
         .choices(["plain", "json", "events"])
@@ -45,7 +49,8 @@ Examples:
 
 Of one node, stdout, stderr and the exit code are the command's, byte for byte (on a terminal
 without escape sequences); 255: it gave no exit code, and stderr says why. Of several: 0 all
-ended with 0, 1 one did not, 3 some could not be reached.`,
+ended with 0, 1 one did not, 3 some could not be reached. One node reads stdin as it comes, of
+several each the whole of it; with --lock nobody does. Ctrl-C ends the command.`,
     )
     .action(execute);
   return command;
@@ -55,12 +60,14 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
   requireTarget(flags, "exec");
   const request = requestOf(flags, { kind: "exec", argv, shell: flags.shell ?? false });
   switch (flags.output) {
-    case "events":
-      process.exitCode = (await startRun(flags, request, { output: "json" })).exitCode;
+    case "events": {
+      const { draw } = await openLines("json");
+      process.exitCode = (await run(flags, request, draw)).exitCode;
       return;
+    }
     case "json": {
       const steps = collectSteps();
-      const { exitCode, model } = await startRun(flags, request, { output: "quiet", onEvent: steps.take });
+      const { exitCode, model } = await run(flags, request, steps.take);
       process.stdout.write(`${printJson(steps.results(model), 2)}\n`);
       process.exitCode = exitCode;
       return;
@@ -70,18 +77,30 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
   }
 }
 
+/** Carries it out: with a lock as any run is, else here. */
+async function run(
+  flags: ExecFlags,
+  request: RunRequest,
+  onEvent: (event: RunEvent) => void,
+): Promise<Pick<Watched, "exitCode" | "model" | "left">> {
+  if (flags.lock) return startRun(flags, request, { output: "quiet", onEvent });
+  const collects = flags.output === "json" || flags.group === true;
+  return { ...(await runHere(flags, request, onEvent, { collects })), left: false };
+}
+
 /** Shows what the command printed, and gives the exit code. */
 async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   const { group = false, verbose = false } = flags;
   const [out, err] = [process.stdout, process.stderr];
   const steps = collectSteps();
   const answers = showAnswers({ out: streamOf(out), err: streamOf(err), group });
+  const lines = verbose ? await openLines("plain") : undefined;
   const onEvent = (event: RunEvent) => {
+    if (lines) return lines.draw(event);
     if (group) steps.take(event);
     answers.draw(event);
   };
-  const watched = await startRun(flags, request, verbose ? { output: "plain" } : { output: "quiet", onEvent });
-  const { model, left, exitCode } = watched;
+  const { model, left, exitCode } = await run(flags, request, onEvent);
   const results = steps.results(model);
   answers.flush();
   if (left) return exitCode;
@@ -91,7 +110,7 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
     out.write(drawn.out);
     err.write(drawn.err);
   } else if (!verbose && only?.exitCode === undefined) err.write(drawFailures(results));
-  if (!only || model.outcome === "interrupted") return exitCode;
+  if (!only || exitCode === exitCodes.interrupted) return exitCode;
   // Whoever reads a part must not take it for the whole.
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
 }

@@ -7,9 +7,10 @@ import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { addRunOptions, requestOf, type RunFlags } from "../watch/start-run.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { drawDifferences, drawFacts, drawPaths, differencesOf, pathsOf, type Gathered } from "./draw-facts.ts";
+import { runHere } from "./run-here.ts";
 import { tellWait } from "./tell-wait.ts";
 import { requireTarget } from "./exec-command.ts";
 
@@ -76,10 +77,7 @@ function refuseUnknown(paths: readonly string[]): void {
 }
 
 async function gather(flags: FactsFlags): Promise<readonly Gathered[]> {
-  const { exitCode, model } = await startRun(flags, requestOf(flags, { kind: "facts" }), {
-    output: "quiet",
-    onEvent: tellWait,
-  });
+  const { exitCode, model } = await runHere(flags, requestOf(flags, { kind: "facts" }), tellWait);
   process.exitCode = exitCode;
   return [...model.nodes.values()].map(({ name, outcome = "interrupted", facts: told, problem }) =>
     outcome === "done" ? { node: name, facts: told ?? {} } : { node: name, outcome, ...(problem ? { problem } : {}) },

@@ -2,7 +2,8 @@ import { Command, Option } from "commander";
 import type { RunEvent } from "#engine/events/event.ts";
 import { formatDuration } from "#tui/line.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { addRunOptions, requestOf, type RunFlags } from "../watch/start-run.ts";
+import { runHere } from "./run-here.ts";
 import { tellWait } from "./tell-wait.ts";
 import { requireTarget } from "./exec-command.ts";
 
@@ -32,7 +33,7 @@ async function ping(flags: PingFlags): Promise<void> {
     if (time) time.end = event.at;
     tellWait(event);
   };
-  const { exitCode, model } = await startRun(flags, requestOf(flags, { kind: "ping" }), { output: "quiet", onEvent });
+  const { exitCode, model } = await runHere(flags, requestOf(flags, { kind: "ping" }), onEvent);
   const results = [...model.nodes.values()].map(({ name, outcome = "interrupted", fingerprint, problem }) => {
     const { start, end } = times.get(name) ?? {};
     return {

@@ -1,4 +1,6 @@
 import { Command } from "commander";
+import type { UnlockFlags } from "../adhoc/unlock-nodes.ts";
+import { addProjectOption } from "../options.ts";
 import { addNodeChanges } from "./node-changes.ts";
 import { addNodeHardware, addNodeInstall } from "../install/install-command.ts";
 
@@ -8,5 +10,12 @@ export function nodeCommand(): Command {
   addNodeInstall(node);
   addNodeHardware(node);
   addNodeChanges(node);
+  addProjectOption(node.command("unlock <target>"))
+    .description("Make a run that holds nodes and is over let go of them; says whose it is, and asks")
+    .option("--yes", "do not ask")
+    .addHelpText("after", "\nExamples:\n  kcore node unlock n1\n  kcore node unlock 'role:worker' --yes")
+    .action(async (target: string, flags: UnlockFlags) =>
+      (await import("../adhoc/unlock-nodes.ts")).unlockNodes(target, flags),
+    );
   return node;
 }

@@ -3,7 +3,7 @@ import { dirname, extname, join } from "node:path";
 import type { SpareProcess } from "#engine/run/launch-run.ts";
 
 /** Commands that start a run, when they come first; a wrong guess costs a process that ends by itself. */
-const starting: ReadonlySet<string> = new Set(["exec", "facts", "orchestrate", "ping", "state apply"]);
+const starting: ReadonlySet<string> = new Set(["orchestrate", "state apply"]);
 
 /** Whether a command line looks as if it started a run. */
 export function looksLikeRun(words: readonly string[]): boolean {

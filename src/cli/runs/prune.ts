@@ -1,48 +1,97 @@
+import { statSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { isAlive } from "#engine/run/process-mark.ts";
-import { listRunIds, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
+import { listRunIds, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { recordRuns } from "#engine/run/run-trail.ts";
 import type { CommonFlags } from "../options.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
+import { glanceAtRun } from "./glance.ts";
 
-export interface PruneFlags extends CommonFlags {
+export interface PruneFlags extends CommonFlags, Limits {
+  readonly dryRun?: boolean;
+  readonly resumable?: boolean;
+}
+
+interface Limits {
   readonly keep?: number;
   /** Milliseconds. */
   readonly olderThan?: number;
-  readonly dryRun?: boolean;
+  /** Bytes of all that stay. */
+  readonly maxSize?: number;
 }
 
-/** How many records stay when nothing else is said. */
-const KEEP = 50;
+/** What stays when nothing else is said (docs/reading-a-run.md, What is kept of runs). */
+const defaults = { keep: 200, olderThan: 90 * 86_400_000, maxSize: 1 << 30 };
 
-/** `kcore runs prune`: removes what is neither among the newest `--keep` nor younger than `--older-than`. */
-export async function pruneRuns({ project, keep, olderThan, dryRun = false }: PruneFlags): Promise<void> {
+interface Going {
+  readonly going: readonly RunFolder[];
+  /** Beyond the limits, too, but they can be resumed. */
+  readonly resumable: readonly RunFolder[];
+}
+
+/** `kcore runs prune`: removes the records of ended runs that are beyond what is to stay. */
+export async function pruneRuns({ project, dryRun = false, resumable = false, ...limits }: PruneFlags): Promise<void> {
   const root = findProject(project);
-  const ids = await listRunIds(root);
-  const kept = keep ?? (olderThan === undefined ? KEEP : 0);
-  const before = olderThan === undefined ? Infinity : Date.now() - olderThan;
-  const going: RunFolder[] = [];
-  for (const id of ids.slice(0, Math.max(0, ids.length - kept))) {
-    const folder = runFolder(root, id);
-    if (await isEnded(folder, before)) going.push(folder);
-  }
+  const found = await beyond(root, limits);
+  const going = resumable ? [...found.going, ...found.resumable] : found.going;
+  const left = resumable ? 0 : found.resumable.length;
+  const more = left > 0 ? `${left} can still be resumed and stay; --resumable removes them too\n` : "";
   if (dryRun) {
     for (const { id } of going) process.stdout.write(`would remove ${id}\n`);
-    process.stdout.write(`${going.length} would be removed\n`);
+    process.stdout.write(`${going.length} would be removed\n${more}`);
     return;
   }
-  // First: a record that is gone and of which this was not said was taken away.
-  if (going.length > 0)
-    recordRuns(root, Date.now(), { type: "runs.pruned", who: whoAmI(), runs: going.map(({ id }) => id) });
-  for (const { path } of going) await rm(path, { recursive: true, force: true });
-  process.stdout.write(`${going.length} removed\n`);
+  await remove(root, going);
+  process.stdout.write(`${going.length} removed\n${more}`);
 }
 
-async function isEnded(folder: RunFolder, before: number): Promise<boolean> {
-  // Without its header it is no run that anybody could use; its id tells when it began.
-  const header = await readHeader(folder).catch(() => undefined);
-  const created =
-    header?.created ?? Date.parse(folder.id.replace(/^(....)(..)(..)-(..)(..)(..).*/, "$1-$2-$3T$4:$5:$6Z"));
-  return created < before && !isAlive(header?.process);
+/** After a run: what nobody can go on with any more does not pile up. A run does not fail for it. */
+export async function pruneEnded(project: string): Promise<void> {
+  try {
+    await remove(project, (await beyond(project, {})).going);
+  } catch {
+    // A disk that is full or read-only: the next run tries again.
+  }
+}
+
+async function remove(project: string, going: readonly RunFolder[]): Promise<void> {
+  // First: a record that is gone and of which this was not said was taken away.
+  if (going.length > 0)
+    recordRuns(project, Date.now(), { type: "runs.pruned", who: whoAmI(), runs: going.map(({ id }) => id) });
+  for (const { path } of going) await rm(path, { recursive: true, force: true });
+}
+
+/** Without limits the default ones, each for itself; of number and age, where both are given, both must be passed. */
+async function beyond(project: string, { keep, olderThan, maxSize }: Limits): Promise<Going> {
+  const isDefault = keep === undefined && olderThan === undefined && maxSize === undefined;
+  const isByCount = keep !== undefined || olderThan !== undefined;
+  const now = Date.now();
+  let bytes = 0;
+  const isBeyond = (folder: RunFolder, index: number): boolean => {
+    bytes += sizeOf(folder);
+    const age = now - createdAt(folder);
+    if (isDefault) return index > 0 && (index >= defaults.keep || age > defaults.olderThan || bytes > defaults.maxSize);
+    const isOld = isByCount && index >= (keep ?? 0) && age > (olderThan ?? -Infinity);
+    return isOld || bytes > (maxSize ?? Infinity);
+  };
+  const ids = await listRunIds(project);
+  const folders = ids.reverse().map((id) => runFolder(project, id));
+  const [going, resumable]: [RunFolder[], RunFolder[]] = [[], []];
+  for (const folder of folders.filter(isBeyond).reverse()) {
+    const glance = await glanceAtRun(folder).catch(() => undefined);
+    if (["starting", "running", "stopping"].includes(glance?.state ?? "")) continue;
+    const isOver = !glance || ["done", "refused"].includes(glance.state) || glance.header.request.dryRun;
+    (isOver ? going : resumable).push(folder);
+  }
+  return { going, resumable };
+}
+
+/** The nodes' logs repeat the record. */
+function sizeOf({ events }: RunFolder): number {
+  return 2 * (statSync(events, { throwIfNoEntry: false })?.size ?? 0);
+}
+
+/** As its id has it: its header may be damaged. */
+function createdAt({ id }: RunFolder): number {
+  return Date.parse(id.replace(/^(....)(..)(..)-(..)(..)(..).*/, "$1-$2-$3T$4:$5:$6Z"));
 }

@@ -2,6 +2,8 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { addProjectOption, addViewOptions, ageOf, countOf, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
+import { RunFollower } from "#engine/run/follow-run.ts";
+import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
 import { exportFormats, type ExportFlags } from "./export-formats.ts";
 import { findRun, readRun } from "./known-run.ts";
@@ -12,7 +14,7 @@ import { addRunFilter } from "./run-filter.ts";
 import type { ShowFlags } from "./show.ts";
 import type { StatsFlags } from "./stats.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
-import { launch } from "../watch/start-run.ts";
+import { relauncher } from "../watch/start-run.ts";
 import { watchRun } from "../watch/watch-run.ts";
 
 interface ResumeFlags extends CommonFlags, ViewFlags {
@@ -79,6 +81,12 @@ Examples:
     .option("--detach", "leave as soon as the run has begun")
     .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
     .action(resume);
+  add(
+    "abort <id>",
+    "End a run: its running steps too; of one whose process died what holds its nodes",
+    "abort last",
+    "abort 20261121-061500-a1b2",
+  ).action(abort);
   addViewOptions(
     add(
       "replay <id>",
@@ -115,15 +123,24 @@ Examples:
     .action(async (id: string, flags: ExportFlags) => (await import("./export.ts")).exportRun(id, flags));
   add(
     "prune",
-    "Remove the records of ended runs: the newest 50 stay unless told otherwise",
+    "Remove the records of ended runs: the newest 200 of 90 days, a GiB in all, stay unless told otherwise",
     "prune --dry-run",
     "prune --keep 20 --older-than 30d",
+    "prune --max-size 300M --resumable",
   )
     .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
     .addOption(new Option("--older-than <age>", "remove only what is older: 36h, 30d, 8w").argParser(ageOf))
+    .addOption(new Option("--max-size <size>", "keep the newest that are no more together: 300M, 2G").argParser(sizeOf))
+    .option("--resumable", "remove also what can still be resumed")
     .option("--dry-run", "say what would be removed; remove nothing")
     .action(async (flags: PruneFlags) => (await import("./prune.ts")).pruneRuns(flags));
   return runs;
+}
+
+function sizeOf(text: string): number {
+  const [, count, unit = ""] = /^(\d{1,9})([KMG]?)$/i.exec(text) ?? [];
+  if (count !== undefined) return Number(count) * 1024 ** " KMG".indexOf(unit.toUpperCase() || " ");
+  throw new InvalidArgumentError("a size is wanted: 300M, 2G");
 }
 
 function speedOf(text: string): number {
@@ -134,7 +151,24 @@ function speedOf(text: string): number {
 
 async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags): Promise<void> {
   const { folder } = await findRun(findProject(project), id);
-  process.exitCode = (await watchRun({ folder, relaunch: () => launch(folder), ...viewOf(flags) })).exitCode;
+  const view = viewOf(flags);
+  const relaunch = relauncher(folder, view.output === "ink");
+  process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
+}
+
+async function abort(id: string, { project }: CommonFlags): Promise<void> {
+  const root = findProject(project);
+  const { folder, model, alive } = await readRun(root, id);
+  if (alive && model.state !== "finished") {
+    const follower = new RunFollower({ folder, by: whoAmI(), answers: false });
+    follower.send({ type: "abort" });
+    for await (const event of follower.events())
+      if (event.type === "run.stopping") process.stdout.write(`run ${folder.id} is being aborted\n`);
+    return;
+  }
+  const nodes = [...model.nodes.keys()];
+  if (nodes.length === 0) return void process.stdout.write(`run ${folder.id} has ended, and touched no node\n`);
+  await (await import("../adhoc/unlock-nodes.ts")).abandonNodes(folder.id, nodes, { project: root });
 }
 
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
@@ -154,7 +188,7 @@ async function resume(id: string, { project, detach = false, passphraseFile, ...
       hint: `kcore runs attach ${folder.id}`,
     });
   const passphrase = await givenPassphrase(passphraseFile);
-  const relaunch = () => launch(folder, passphrase);
-  const options = { folder, ...view, detach, launched: relaunch(), relaunch, since: model.lastSeq };
+  const relaunch = relauncher(folder, view.output === "ink", passphrase);
+  const options = { folder, ...view, detach, launched: await relaunch(), relaunch, since: model.lastSeq };
   process.exitCode = (await watchRun(options)).exitCode;
 }

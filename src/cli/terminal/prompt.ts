@@ -19,8 +19,9 @@ export function canPrompt(): boolean {
 export async function promptLine({ text, secret, signal, onInterrupt }: PromptOptions): Promise<string | undefined> {
   const input: ReadStream = process.stdin;
   if (signal.aborted) return undefined;
-  process.stderr.write(`${text}: `);
+  // What is typed as soon as the question is read must not be echoed.
   input.setRawMode(true);
+  process.stderr.write(`${text}: `);
   input.setEncoding("utf8");
   input.resume();
   try {
@@ -53,9 +54,19 @@ export async function promptLine({ text, secret, signal, onInterrupt }: PromptOp
       signal.addEventListener("abort", onAbort);
     });
   } finally {
+    await discardTyped(input);
     input.setRawMode(false);
     // Somebody else may be listening by now: the choices after a Ctrl-C.
     if (input.listenerCount("data") === 0) input.pause();
     process.stderr.write("\n");
   }
+}
+
+/** Throws away what was typed for a question that is closed: else the shell, or whoever asks next, would read it. */
+async function discardTyped(input: ReadStream): Promise<void> {
+  const discard = (): void => undefined;
+  input.on("data", discard);
+  // What waits in the terminal is read in the turn that comes between.
+  for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve));
+  input.off("data", discard);
 }

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { launchRun, type Launched } from "#engine/run/launch-run.ts";
-import { createRun, type RunFolder } from "#engine/run/run-folder.ts";
+import { changeHeader, createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
@@ -142,20 +142,29 @@ export async function startRun(
   await prepareReports(report);
   if (flags.plan !== undefined) await assertPlanned(flags.plan, flags, request);
   const passphrase = await givenPassphrase(flags.passphraseFile);
+  const isLive = watch.output === "ink";
   const { folder, header } = await createRun({
     project,
     request,
     who: whoAmI(),
     created: Date.now(),
-    attended: canPrompt() || watch.output === "ink",
+    attended: canPrompt() || isLive,
   });
-  const relaunch = () => launch(folder, passphrase);
-  const watched = await watchRun({ folder, header, launched: relaunch(), relaunch, detach, ...watch });
+  const launched = launch(folder, passphrase);
+  const watched = await watchRun({
+    folder,
+    header,
+    launched,
+    relaunch: relauncher(folder, isLive, passphrase),
+    detach,
+    ...watch,
+  });
   if (!watched.left) {
     await writeReports(report, folder);
     if (watch.style?.detail !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
   } else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
+  if (!watched.left) await (await import("../runs/prune.ts")).pruneEnded(project);
   if (failOnChange && watched.exitCode === exitCodes.done) {
     // Whoever leaves before the end has no answer.
     if (watched.left) return { ...watched, exitCode: exitCodes.interrupted, folder };
@@ -170,14 +179,15 @@ export async function startRun(
 }
 
 /**
- * Gathers the facts of the nodes of which they decide whether the request means them, in a run of its own before it. Gives the
+ * Gathers the facts of the nodes of which they decide whether the request means them, before it. Gives the
  * request that believes no older facts; of whom could not be reached they are not known.
  */
-async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
-  const [{ nodesOnFacts }, { ownRoster }, { tellWait }] = await Promise.all([
+export async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
+  const [{ nodesOnFacts }, { ownRoster }, { tellWait }, { runHere }] = await Promise.all([
     import("#engine/roster/targets.ts"),
     import("../roster/own-roster.ts"),
     import("../adhoc/tell-wait.ts"),
+    import("../adhoc/run-here.ts"),
   ]);
   const factsSince = Date.now();
   const nodes = request.on === undefined ? [] : nodesOnFacts(request.on, ownRoster(project));
@@ -185,7 +195,7 @@ async function refreshFacts(project: string, flags: RunFlags, request: RunReques
     const { wait, concurrency } = flags;
     const own = { project, on: [nodes.map(({ name }) => name).join(",")], ...defined({ wait, concurrency }) };
     const command = `kcore facts --on ${quoteWord(own.on[0] ?? "")}`;
-    await startRun(own, requestOf(own, { kind: "facts" }, { command }), { output: "quiet", onEvent: tellWait });
+    await runHere(own, requestOf(own, { kind: "facts" }, { command }), tellWait);
   }
   return { ...request, factsSince };
 }
@@ -223,6 +233,16 @@ function mayAsk(
 }
 
 /** Starts the process that drives a recorded run, or tells the one that was started beforehand. */
-export function launch(folder: RunFolder, passphrase?: string): Launched {
+function launch(folder: RunFolder, passphrase?: string): Launched {
   return launchRun({ folder, program: runMain(), ...defined({ passphrase }) });
+}
+
+/** Lets a run go on, as it was planned, with whoever is there now to answer. @throws KcoreError RUN_OUTDATED */
+export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<Launched> {
+  return async () => {
+    const { assertAsPlanned } = await import("../process/planned-content.ts");
+    await assertAsPlanned(folder);
+    changeHeader(folder, { attended: canPrompt() || isLive });
+    return launch(folder, passphrase);
+  };
 }

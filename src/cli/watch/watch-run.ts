@@ -43,7 +43,7 @@ export interface WatchOptions {
   /** The live view goes with the run's end, also where somebody may want to look around. */
   readonly noStay?: boolean;
   /** Lets the run go on: the view offers it at the end of one that has failed. */
-  readonly relaunch?: () => Launched;
+  readonly relaunch?: () => Promise<Launched>;
 }
 
 export interface Watched {
@@ -68,7 +68,7 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
   while (next.isResumed && relaunch) {
     await untilFree(folder);
     const since = next.model.lastSeq;
-    next = await watchOnce({ ...rest, folder, relaunch, launched: relaunch(), since, isUsed: true });
+    next = await watchOnce({ ...rest, folder, relaunch, launched: await relaunch(), since, isUsed: true });
   }
   return next;
 }

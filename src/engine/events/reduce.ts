@@ -1,11 +1,12 @@
 import { defined } from "#optional/defined.ts";
-import type { RunEvent } from "./event.ts";
+import type { Outcome, RunEvent } from "./event.ts";
 import {
   emptyRun,
   nodeTime,
   runTime,
   TAIL,
   type ActionModel,
+  type Changed,
   type NodeModel,
   type RunModel,
   type StageModel,
@@ -345,7 +346,7 @@ function changeOneStep(step: StepModel, event: StepEvent): StepModel {
         always: false,
         tail: "",
       };
-      return { ...fresh, ...againOf(step) };
+      return { ...fresh, ...againOf(step), ...beforeOf(step) };
     }
     case "step.note":
       return { ...step, note: event.text, heardAt: event.at };
@@ -353,9 +354,26 @@ function changeOneStep(step: StepModel, event: StepEvent): StepModel {
       return { ...step, ...printed(step, event) };
     case "step.finished": {
       const { seq: _, at: __, type: ___, node: ____, changes = [], always = false, ...rest } = event;
-      return { ...step, ...rest, changes, always };
+      return { ...step, ...rest, changes, always, ...stillChanged(step, rest.outcome) };
     }
   }
+}
+
+interface Changing {
+  readonly outcome?: Outcome;
+  readonly before?: Changed;
+}
+
+/** What a step or an action changed, when it comes again. */
+function beforeOf(one: Changing & Partial<Changed>): { readonly before?: Changed } {
+  if (one.outcome !== "changed") return one.before ? { before: one.before } : {};
+  return { before: { ...defined({ changes: one.changes, diff: one.diff }) } };
+}
+
+/** What was changed in this run stays so, when it is in order or left out later. */
+function stillChanged(one: Changing & Partial<Changed>, outcome: Outcome) {
+  const { before } = beforeOf(one);
+  return before && (outcome === "ok" || outcome === "skipped") ? ({ ...before, outcome: "changed" } as const) : {};
 }
 
 function againOf({ outcome, again }: StepModel | ActionModel): { readonly again?: true } {
@@ -373,6 +391,7 @@ function changeAction(actions: readonly ActionModel[], event: ActionEvent): read
     tail: "",
     ...(item === undefined ? {} : { item }),
     ...(before && againOf(before)),
+    ...(before && beforeOf(before)),
   };
   const found = event.type === "action.started" ? fresh : (before ?? fresh);
   const changed = changeOneAction(found, event);
@@ -387,6 +406,7 @@ function changeOneAction(action: ActionModel, event: ActionEvent): ActionModel {
   return {
     ...action,
     outcome,
+    ...stillChanged(action, outcome),
     ...(reason === undefined ? {} : { reason }),
     ...(problem === undefined ? {} : { problem }),
     ...(position === undefined ? {} : { position }),

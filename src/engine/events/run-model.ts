@@ -58,6 +58,7 @@ export interface ActionModel {
   readonly item?: string;
   /** As a step's. */
   readonly again?: boolean;
+  readonly before?: Changed;
   readonly outcome?: Outcome;
   readonly reason?: string;
   readonly problem?: Problem;
@@ -111,6 +112,12 @@ export interface NodeModel {
   readonly steps: readonly StepModel[];
 }
 
+/** What a step changed, as far as that is known. */
+export interface Changed {
+  readonly changes?: readonly Change[];
+  readonly diff?: string;
+}
+
 export interface StepModel {
   readonly stage: string;
   readonly step: string;
@@ -118,6 +125,8 @@ export interface StepModel {
   readonly module: string;
   /** It has ended before, and was begun again: after a reboot, in a resumed run. */
   readonly again?: boolean;
+  /** What it changed when it ended before: that it is in order now does not undo it. */
+  readonly before?: Changed;
   /** Absent while it runs. */
   readonly outcome?: Outcome;
   readonly startedAt: number;

@@ -42,7 +42,7 @@ export async function planAdHoc(what: AdHoc, ground: Ground): Promise<RunPlan> {
 }
 
 function taskOf(what: Exclude<AdHoc, { kind: "state" }>): StageTask {
-  if (what.kind !== "exec") return { kind: "look", facts: what.kind === "facts" };
+  if (what.kind !== "exec") return { kind: "look" };
   const { argv, shell } = what;
   return { kind: "apply", draft: () => Promise.resolve([execDraft(argv, shell)]) };
 }

@@ -20,7 +20,9 @@ export interface RunRequest {
     /** Argument vector run through `sh -c` when `shell`, else as it is. */
     | { readonly kind: "exec"; readonly argv: readonly string[]; readonly shell: boolean }
     | { readonly kind: "ping" }
-    | { readonly kind: "facts" };
+    | { readonly kind: "facts" }
+    /** Who holds the nodes; and that run, or only `run`, is ended there unless `isLook`. */
+    | { readonly kind: "unlock"; readonly run?: string; readonly isLook: boolean };
   /** Target expression of the one target parameter (orchestrations) or of the ad hoc command. */
   readonly on?: string;
   /** `--set` values as typed by the user and `--params` values as JSON. */

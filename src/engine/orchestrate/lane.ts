@@ -171,11 +171,8 @@ async function within(
   try {
     const work: readonly StageWork[] = group.map(({ stage: { id }, drafts }) => ({ stage: id, drafts }));
     const result = await session.perform(stage.task.kind === "look" ? [] : work, { isLast });
-    if (stage.task.kind === "look" && result.outcome === "done") {
-      // The session shows them itself.
-      if (stage.task.facts) await session.facts({ isLast });
+    if (stage.task.kind === "look" && result.outcome === "done")
       return { ...result, finishedStages: new Set([stage.id]) };
-    }
     if (!isLate || result.outcome === "done") return result;
     return { ...result, outcome: "failed", problem: stageTooLong(stage, node, last) };
   } finally {

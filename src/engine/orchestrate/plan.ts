@@ -38,8 +38,8 @@ export type StageTask =
     }
   /** @throws KcoreError when the arguments do not fit; UnknownValue when they rest on what is not known yet. */
   | { readonly kind: "action"; readonly action: Action; readonly args: (scope: StageScope) => unknown }
-  /** Nothing but the connection, and with `facts` the node's facts: `kcore ping`, `kcore facts`. */
-  | { readonly kind: "look"; readonly facts: boolean };
+  /** Nothing but what the session does by itself: `kcore ping`, `kcore facts`. */
+  | { readonly kind: "look" };
 
 /** One stage of a run, ready to be carried out; an orchestration with waves has one for each wave. */
 export interface PlannedStage {

@@ -12,6 +12,7 @@ export function titleOf(what: RunRequest["what"]): string {
       return `exec ${what.argv.join(" ")}`;
     case "ping":
     case "facts":
+    case "unlock":
       return what.kind;
   }
 }

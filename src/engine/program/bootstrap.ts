@@ -29,7 +29,7 @@ function unlessAstray(nonce: string): string {
 
 /** First line for a login that is not root: becomes root without a password, or says that it cannot. */
 export function sudoLine(nonce: string): string {
-  return `${unlessAstray(nonce)}if sudo -n true; then exec sudo -n /bin/sh -c 'IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
+  return `${unlessAstray(nonce)}if sudo -n true 2>&1; then exec sudo -n /bin/sh -c 'IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
 }
 
 /**
@@ -49,7 +49,7 @@ export function sudoPasswordLine(nonce: string): string {
   // `cat` waits for us when sudo has ended: we must hear of that.
   // When sudo asked nothing after all, the password is still unread: it must be skipped, not run.
   const inner = `echo ${mark} root; until [ "$k" = ${mark}-go ]; do IFS= read -r k || exit 1; done; IFS= read -r k; eval "$k"`;
-  return `ulimit -Sc 0; IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${mark}? /bin/sh -c ${quote(inner)} 2>&1; echo ${nonce} sudo ended; }\n`;
+  return `ulimit -Sc 0; IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${mark}? /bin/sh -c ${quote(inner)}; s=$?; echo ${nonce} sudo ended; exit $s; }\n`;
 }
 
 /**

@@ -45,15 +45,21 @@ export class FrameReader {
   /** Bytes of journal lines read so far: where an attach would go on. */
   offset: number;
 
-  constructor(nonce: string, offset = 0) {
+  /** A frame `raw` says that all that follows it is bytes, which come as frames of that type; else nobody may say so. */
+  readonly #mayBeRaw: boolean;
+  #isRaw = false;
+
+  constructor(nonce: string, offset = 0, mayBeRaw = false) {
     this.#mark = `${nonce} `;
     this.offset = offset;
+    this.#mayBeRaw = mayBeRaw;
   }
 
   /** Takes what arrived, gives the frames that it completes. @throws RangeError for a line or output beyond all measure */
   *push(bytes: Uint8Array): Generator<Frame> {
     const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (let at = 0; at < chunk.length;) {
+      if (this.#isRaw) return yield { type: "raw", rest: "", bytes: chunk.subarray(at) };
       if (this.#pending) {
         at += yield* this.#takeOutput(this.#pending, chunk.subarray(at));
         continue;
@@ -100,6 +106,7 @@ export class FrameReader {
       if (this.#noise.length > 8 * keptNoise) this.#noise = this.noise;
       return undefined;
     }
+    this.#isRaw = this.#mayBeRaw && type === "raw";
     if (!saidByFollower.has(type)) this.offset += length;
     return type === "out" ? this.#announced(rest) : { type, rest };
   }

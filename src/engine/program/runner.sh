@@ -181,6 +181,12 @@ k_wait() {
     [ "$k_alone" -lt "${K_LEASE:-600}" ] || k_end abandoned
   fi
   [ ! -e "$K_RUN/stop" ] || k_stop=1
+  k_leaves
+}
+
+# k_leaves: ends when the bastion said that the run is over; on a full disk that is a link's target (host.sh, k_tell).
+k_leaves() {
+  if [ -L "$K_RUN/fin" ]; then k_end "$(readlink "$K_RUN/fin")"; fi
   [ ! -e "$K_RUN/fin" ] || { read -r k_x <"$K_RUN/fin" && k_end "$k_x"; }
 }
 
@@ -189,7 +195,7 @@ k_lease() {
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_attached || k_tick
   until k_attached || [ -n "$k_stop" ]; do k_wait; done
-  if [ -e "$K_RUN/fin" ]; then read -r k_x <"$K_RUN/fin" && k_end "$k_x"; fi
+  k_leaves
 }
 
 # k_need BLOB...: asks for blobs and waits for them; fails when the run is stopped meanwhile.

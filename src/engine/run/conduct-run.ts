@@ -15,6 +15,7 @@ import { changeHeader, writeHeader, type RunFolder, type RunHeader } from "./run
 import { holdRun } from "./run-lock.ts";
 import { RunSocket } from "./run-socket.ts";
 import { RunTrail } from "./run-trail.ts";
+import { unwritable } from "./unwritable.ts";
 
 /** What a run's process gives to whatever performs the run. */
 export interface RunStage {
@@ -62,7 +63,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
 
   const fail = (error: unknown) => {
     if (failure) return;
-    failure = unwritable(folder, error);
+    failure = unwritableRecord(folder, error);
     // Nothing is started that could not be recorded (F-6); what runs on the nodes is in the nodes' own journals.
     stop.abort("stop");
   };
@@ -123,6 +124,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     onSecret: (value) => redactor.add(value),
     stopped: stop.signal,
     patience: options.answerPatience ?? 30 * 60_000,
+    asked: record.earlier.filter(({ type }) => type === "question.asked").length,
   });
   const onControl = (control: RunControl, by: string) => {
     if (control.type === "answer") questions.answer(control.id, control.value, by);
@@ -144,7 +146,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     };
     const end = await begin().then(
       ({ exitCode }) => finishedWith(exitCode),
-      (error: unknown) => finishedBy(error),
+      (error: unknown) => finishedBy(error, folder),
     );
     finished ??= cleanStrings(end);
     record.flush();
@@ -190,11 +192,13 @@ function finishedWith(exitCode: ExitCode): Extract<RunEventBody, { type: "run.fi
   return { type: "run.finished", outcome: outcomes[exitCode], exitCode };
 }
 
-function finishedBy(error: unknown): Extract<RunEventBody, { type: "run.finished" }> {
+function finishedBy(error: unknown, folder: RunFolder): Extract<RunEventBody, { type: "run.finished" }> {
   if (error instanceof KcoreError) {
     const [problem] = error.problems;
     return { ...finishedWith(error.exitCode), ...(problem ? { problem, problems: error.problems } : {}) };
   }
+  const told = unwritable(folder.path, error);
+  if (told) return { ...finishedWith(exitCodes.failed), problem: { ...told, hint: hintOf(folder) } };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const hint = "please report it with these lines and the command";
   return {
@@ -208,14 +212,14 @@ function untold({ id }: RunHeader, error: unknown): string {
   return `the end of run ${id} could not be put into the audit trail: ${(error as Error).message}`;
 }
 
-function unwritable(folder: RunFolder, error: unknown): Problem {
-  const { code = "", message } = error as NodeJS.ErrnoException;
-  return {
-    code: "RUN_RECORD_UNWRITABLE",
-    message:
-      code === "ENOSPC"
-        ? "the bastion's disk is full, so the run stopped before its next step"
-        : `the run's record cannot be written: ${message}`,
-    hint: `free space below ${folder.path}, then “kcore runs resume ${folder.id}”`,
-  };
+function unwritableRecord(folder: RunFolder, error: unknown): Problem {
+  const hint = hintOf(folder);
+  const told = unwritable(folder.path, error);
+  if (told) return { ...told, message: `${told.message}, so the run stopped before its next step`, hint };
+  const message = `the run's record cannot be written: ${(error as Error).message}`;
+  return { code: "RUN_RECORD_UNWRITABLE", message, hint };
+}
+
+function hintOf({ path, id }: RunFolder): string {
+  return `free space below ${path}, then “kcore runs resume ${id}”`;
 }

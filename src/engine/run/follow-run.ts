@@ -1,12 +1,15 @@
-import { open, readFile } from "node:fs/promises";
+import { open, readFile, rm, writeFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { once } from "node:events";
+import { join } from "node:path";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import type { Launched } from "./launch-run.ts";
 import { inWorkingFolder } from "./working-folder.ts";
 import { isAlive } from "./process-mark.ts";
+import { RESERVE } from "./record-writer.ts";
+import { unwritable } from "./unwritable.ts";
 import { readHeader, type RunFolder } from "./run-folder.ts";
 import { SOCKET, type Hello } from "./run-socket.ts";
 
@@ -150,8 +153,28 @@ export class RunFollower {
     return process === undefined ? Date.now() - created < longestStart : isAlive(process);
   }
 
+  /** Whether its process ended for want of room: then it could not say so anywhere. */
+  async #full(): Promise<Problem | undefined> {
+    const { path } = this.#options.folder;
+    const probe = join(path, `.room.${process.pid}`);
+    try {
+      await writeFile(probe, Buffer.alloc(RESERVE), { mode: 0o600 });
+      return undefined;
+    } catch (error) {
+      return unwritable(path, error);
+    } finally {
+      await rm(probe, { force: true });
+    }
+  }
+
   async #died(): Promise<KcoreError> {
     const { folder } = this.#options;
+    const full = await this.#full();
+    if (full)
+      return new KcoreError(
+        { ...full, hint: `free space there, then: kcore runs resume ${folder.id}` },
+        { exitCode: exitCodes.failed },
+      );
     const said = (await readFile(folder.processLog, "utf8").catch(() => "")).trim().split("\n").slice(-20).join("\n");
     return new KcoreError(
       {

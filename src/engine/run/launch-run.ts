@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { appendFileSync, closeSync, openSync } from "node:fs";
 import type { Readable } from "node:stream";
 import type { RunFolder } from "./run-folder.ts";
+import { recording } from "./unwritable.ts";
 
 export interface LaunchOptions {
   readonly folder: RunFolder;
@@ -46,7 +47,7 @@ export function launchRun({ folder, program, passphrase }: LaunchOptions): Launc
   if (spare?.pid !== undefined && spare.exitCode === null && spare.signalCode === null)
     return handOver(spare, folder, passphrase);
   const [command, ...words] = program;
-  const log = openSync(folder.processLog, "a", 0o600);
+  const log = recording(folder.path, () => openSync(folder.processLog, "a", 0o600));
   try {
     const child = spawn(command, [...words, folder.id, folder.project], {
       cwd: folder.project,

@@ -11,6 +11,8 @@ export interface QuestionsOptions {
   readonly stopped: AbortSignal;
   /** Milliseconds that a question waits. */
   readonly patience: number;
+  /** Questions that earlier parts of the run asked: no id comes again, for who watches knows those. */
+  readonly asked?: number;
 }
 
 interface Open {
@@ -22,10 +24,11 @@ interface Open {
 export class Questions {
   readonly #options: QuestionsOptions;
   readonly #open = new Map<string, Open>();
-  #count = 0;
+  #count: number;
 
   constructor(options: QuestionsOptions) {
     this.#options = options;
+    this.#count = options.asked ?? 0;
   }
 
   /**

@@ -15,7 +15,7 @@ import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import type { RunFolder } from "./run-folder.ts";
 
 /** Bytes kept free for the end of the record. */
-const RESERVE = 65_536;
+export const RESERVE = 65_536;
 
 /** These are on the disk before long: a crash of the machine loses no more than output. */
 const syncedTypes: ReadonlySet<RunEventBody["type"]> = new Set([

@@ -2,8 +2,10 @@ import { randomBytes, randomInt } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "#audit/make-folder.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { recording } from "./unwritable.ts";
 import type { ProcessMark } from "./process-mark.ts";
 
 /** Where one run keeps its record; absolute paths, all below `.kcore/runs/ID/` of the project. */
@@ -16,6 +18,8 @@ export interface RunFolder {
   /** Room on the disk that is given back when the disk is full, so that the end can still be written. */
   readonly reserve: string;
   readonly nodeLogs: string;
+  /** What the project held when the run began. */
+  readonly content: string;
   /** What the run's process prints: nothing, unless it has a bug. */
   readonly processLog: string;
 }
@@ -53,6 +57,7 @@ export function runFolder(project: string, id: string): RunFolder {
     events: join(path, "events.ndjson"),
     reserve: join(path, "reserve"),
     nodeLogs: join(path, "nodes"),
+    content: join(path, "project.json"),
     processLog: join(path, "process.log"),
   };
 }
@@ -65,8 +70,12 @@ export async function createRun({
   folder: RunFolder;
   header: RunHeader;
 }> {
+  return recording(join(project, ".kcore"), () => makeRun(project, header));
+}
+
+function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "nonce">) {
   const runs = join(project, ".kcore", "runs");
-  mkdirSync(runs, { recursive: true, mode: 0o700 });
+  makeFolder(runs);
   ignoreRecords(join(project, ".kcore", ".gitignore"));
   for (;;) {
     const id = newRunId(header.created);
@@ -74,9 +83,9 @@ export async function createRun({
     const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
     // Made aside and renamed: whoever lists runs never meets one without its header.
     const aside = join(runs, `.${id}-${whole.nonce}`);
-    mkdirSync(aside, { mode: 0o700 });
-    writeHeader({ header: join(aside, "run.json") }, whole);
     try {
+      mkdirSync(aside, { mode: 0o700 });
+      writeHeader({ header: join(aside, "run.json") }, whole);
       renameSync(aside, folder.path);
       return { folder, header: whole };
     } catch (error) {
@@ -98,7 +107,7 @@ function ignoreRecords(file: string): void {
 }
 
 /** Date, time and four hexadecimal digits: ten bits of milliseconds, so that ids sort as the runs began, and six of chance. */
-function newRunId(created: number): string {
+export function newRunId(created: number): string {
   const stamp = new Date(created)
     .toISOString()
     .replaceAll(/[-:]|\..*/g, "")

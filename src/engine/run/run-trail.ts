@@ -44,7 +44,15 @@ export interface RunsPruned {
   readonly runs: readonly string[];
 }
 
-export type RunsEntry = RunBegan | RunEnded | RunsPruned;
+/** A command of `exec`, `ping` or `facts`, before it connects: it has no record. */
+export interface AdHocBegan {
+  readonly type: "adhoc.started";
+  readonly who: string;
+  readonly command: string;
+  readonly nodes: readonly string[];
+}
+
+export type RunsEntry = RunBegan | RunEnded | RunsPruned | AdHocBegan;
 
 /** @throws NodeJS.ErrnoException as appendEntry does */
 export function recordRuns(project: string, at: number, entry: RunsEntry): void {
@@ -56,6 +64,7 @@ export class RunTrail {
   readonly #folder: RunFolder;
   readonly #now: () => number;
   readonly #nodes = new Map<string, { outcome: string; changed: number }>();
+  readonly #changed = new Set<string>();
   #hasBegun = false;
 
   constructor(folder: RunFolder, now: () => number, earlier: readonly RunEvent[] = []) {
@@ -97,8 +106,16 @@ export class RunTrail {
   }
 
   #count(event: RunEventBody): void {
-    if (event.type === "step.finished" && event.outcome === "changed") this.#of(event.node).changed += 1;
+    if (event.type === "step.finished") this.#countStep(event);
     if (event.type === "node.finished") this.#of(event.node).outcome = event.outcome;
+  }
+
+  /** What was changed and taken back was not changed. */
+  #countStep({ node, stage, step, outcome }: Extract<RunEventBody, { type: "step.finished" }>): void {
+    const id = JSON.stringify([node, stage, step]);
+    if (outcome === "changed") this.#changed.add(id);
+    if (outcome === "changed") this.#of(node).changed += 1;
+    else if (outcome === "interrupted" && this.#changed.delete(id)) this.#of(node).changed -= 1;
   }
 
   #of(node: string): { outcome: string; changed: number } {

@@ -1,16 +1,10 @@
 import { KcoreError } from "#errors/problem.ts";
-import { followerText } from "#engine/program/bootstrap.ts";
 import { type Link, openLink, type LinkOptions } from "./link.ts";
 import { unreachable } from "./problems.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
 
-interface DialOptions extends Omit<LinkOptions, "host" | "text" | "offset"> {
-  /** Journal bytes and output that are known already; 0 and "" on the first connection. */
-  readonly offset: number;
-  readonly seen: string;
-  /** Commands sent in the same flight, without waiting for the hello. */
-  readonly flight: string;
+interface DialOptions extends Omit<LinkOptions, "host"> {
   readonly session: SessionOptions;
   readonly attempt: number;
   /** Aborted: nobody tries any longer. */
@@ -23,17 +17,8 @@ interface DialOptions extends Omit<LinkOptions, "host" | "text" | "offset"> {
 /** Milliseconds after which a connection that is not there yet is said to be waited for. */
 const quiet = 4_000;
 
-/** Makes one connection and starts its follower. @throws KcoreError; nothing stays open then */
-export async function dial({
-  session,
-  attempt,
-  stopping,
-  mayStop,
-  onHost,
-  seen,
-  flight,
-  ...link
-}: DialOptions): Promise<Link> {
+/** Makes one connection and gives the text to a shell there. @throws KcoreError; nothing stays open then */
+export async function dial({ session, attempt, stopping, mayStop, onHost, ...link }: DialOptions): Promise<Link> {
   const { endpoint, connect, connectTimeout: timeout, emit, connectSlot } = session;
   const node = session.node.name;
   const say = (reason: string): void => emit({ type: "node.waiting", node, reason });
@@ -51,8 +36,7 @@ export async function dial({
       .finally(() => clearTimeout(wait));
     emit({ type: "node.connected", node, fingerprint: host.fingerprint });
     onHost(host);
-    const text = followerText(link.run, { offset: link.offset, seen }) + flight;
-    return await openLink({ ...link, text, host, quiet, onSilence: () => say("its login shell has not answered yet") });
+    return await openLink({ ...link, host, quiet, onSilence: () => say("its login shell has not answered yet") });
   } catch (error) {
     await host?.close();
     throw error;

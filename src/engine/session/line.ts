@@ -1,7 +1,7 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { formatBytes, formatSending } from "#engine/events/bytes.ts";
 import type { Asker, Blob } from "#engine/step/blob.ts";
-import type { RunVariables } from "#engine/program/bootstrap.ts";
+import { followerText, type RunVariables } from "#engine/program/bootstrap.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import type { Link } from "./link.ts";
 import type { SessionOptions } from "./session.ts";
@@ -162,14 +162,17 @@ export class Line {
 
   async #dial(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {
     const { session, run, stopping, seen, tell, onFrame, onLimit, settled, onBug } = this.#options;
+    const { flight, ...attempt } = how;
+    const offset = this.#offset;
     try {
       const link: Link = await dial({
-        ...how,
+        ...attempt,
         session,
         run,
         stopping,
-        offset: this.#offset,
-        seen: seen(),
+        offset,
+        // What goes along does not wait for the hello.
+        text: followerText(run, { offset, seen: seen() }) + flight,
         sudoPassword: session.sudoPassword,
         onHost: (host) => {
           this.#host = host;

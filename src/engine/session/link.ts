@@ -2,7 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { entryCommand, sudoLine, sudoMark, sudoPasswordLine, type RunVariables } from "#engine/program/bootstrap.ts";
 import { type Frame, FrameReader } from "#engine/program/frames.ts";
-import type { Channel, Host } from "#engine/transport/host.ts";
+import type { Channel, Exit, Host } from "#engine/transport/host.ts";
+import { before } from "#engine/transport/openssh-frame.ts";
 import { limitExceeded } from "./node-budget.ts";
 
 export interface LinkOptions {
@@ -19,6 +20,8 @@ export interface LinkOptions {
   readonly onLimit: (error: KcoreError) => void;
   /** Resolves when what frames made was carried out; nothing more is read before. */
   readonly settled: () => Promise<void>;
+  /** The text may say that from then on its stdout is no frames; it is the caller's who hears that and its stderr. */
+  readonly onStderr?: (bytes: Buffer) => void;
   /** Called when the node's shell has said nothing for `quiet` milliseconds. */
   readonly onSilence?: () => void;
   readonly quiet?: number;
@@ -34,6 +37,10 @@ export interface Link {
   taken(): number;
   /** Resolves when the channel is gone, with what it printed beside frames; never rejects. */
   readonly closed: Promise<string>;
+  /** Closes the stdin of what runs there; it goes on. */
+  endInput(): void;
+  /** With what it ended, once that is known. */
+  readonly exit: Promise<Exit>;
   /** Closes our side: the follower ends. */
   end(): void;
 }
@@ -44,9 +51,9 @@ export interface Link {
  */
 export async function openLink(options: LinkOptions): Promise<Link> {
   const { host, run, text } = options;
-  if (run.login === "root") return converse(await host.exec(entryCommand, { input: text }), options);
+  if (run.login === "root") return begin(options, text);
 
-  const link = converse(await host.exec(entryCommand, { input: sudoLine(run.nonce) + text }), options);
+  const link = await begin(options, sudoLine(run.nonce) + text);
   const answer = await link.first;
   if (answer !== "password" && answer !== "absent") return link;
   link.end();
@@ -68,17 +75,30 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       said,
     );
   }
-  return withPassword(
-    await host.exec(entryCommand, { input: `${sudoPasswordLine(run.nonce)}${password}\n` }),
-    options,
-    text,
-  );
+  return withPassword(await begin(options, `${sudoPasswordLine(run.nonce)}${password}\n`), options);
+}
+
+async function begin(options: LinkOptions, input: string): Promise<Begun> {
+  const { onStderr } = options;
+  let judge = (): void => undefined;
+  const hear = (bytes: Buffer): void => {
+    onStderr?.(bytes);
+    judge();
+  };
+  const channel = await options.host.exec(entryCommand, { input, onStderr: hear });
+  const begun = converse(channel, options);
+  judge = begun.judge;
+  return begun;
+}
+
+interface Begun extends Link {
+  readonly first: Promise<First>;
+  /** Looks at what sudo said. */
+  readonly judge: () => void;
 }
 
 /** Nothing may follow the password until the root shell answered: sudo would take it for further tries. */
-async function withPassword(channel: Channel, options: LinkOptions, text: string): Promise<Link> {
-  const { host, run } = options;
-  const link = converse(channel, options);
+async function withPassword(link: Begun, { host, run, text }: LinkOptions): Promise<Link> {
   const answer = await link.first;
   if (answer === "root") {
     await link.send(`${sudoMark(run.nonce)}-go\n${text}`);
@@ -115,9 +135,11 @@ const portion = 16 << 10;
 
 function converse(
   channel: Channel,
-  { run, offset = 0, onFrame, onLimit, settled, onSilence, quiet = 0, patience = 60_000 }: LinkOptions,
-): Link & { first: Promise<First> } {
-  const reader = new FrameReader(run.nonce, offset);
+  { run, offset = 0, onFrame, onLimit, settled, onStderr, onSilence, quiet = 0, patience = 60_000 }: LinkOptions,
+): Begun {
+  const reader = new FrameReader(run.nonce, offset, onStderr !== undefined);
+  // Behind a password sudo's end is told, for until then somebody waits for our stdin.
+  const own = before(`${run.nonce} sudo ended\n`, () => channel.end());
   const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();
   const mark = sudoMark(run.nonce);
   // A login shell that hangs in its start-up files keeps the connection, and would keep us waiting for ever.
@@ -137,6 +159,10 @@ function converse(
       return;
     }
     tellFirst("hello");
+    if (frame.bytes && frame.type === "raw") {
+      const bytes = own(frame.bytes as Buffer);
+      return bytes.length === 0 ? undefined : onFrame({ ...frame, bytes }, 0);
+    }
     if (said.has(frame.type)) throw limitExceeded(run.node, `“${frame.type}” twice`);
     if (saidOnce.has(frame.type)) said.add(frame.type);
     onFrame(frame, reader.offset);
@@ -148,6 +174,13 @@ function converse(
     await setImmediate();
     began = performance.now();
   };
+  const judge = (): void => {
+    if (isAnswered) return;
+    const text = `${reader.noise}${reader.tail}\n${channel.stderrTail()}`;
+    // The second prompt means that the first answer was wrong. Behind the first one there may be no line break.
+    if (text.split(`${mark}?`).length > 2 || /\bSorry, try again\b/.test(text)) tellFirst("wrong");
+    else if (text.includes(`${mark} root\n`)) tellFirst("root");
+  };
   const pump = async (): Promise<string> => {
     try {
       for await (const chunk of channel.stdout) {
@@ -158,12 +191,12 @@ function converse(
           }
           await takeTurns();
         }
-        if (isAnswered) continue;
-        const text = reader.noise + reader.tail;
-        // The second prompt means that the first answer was wrong. Behind the first one there may be no line break.
-        if (text.split(`${mark}?`).length > 2 || /\bSorry, try again\b/.test(text)) tellFirst("wrong");
-        else if (text.includes(`${mark} root\n`)) tellFirst("root");
+        judge();
       }
+      const rest = own();
+      if (rest.length > 0) onFrame({ type: "raw", rest: "", bytes: rest }, 0);
+      // What is no frames may end long before its command does.
+      if (onStderr) await channel.exit;
     } catch (error) {
       if (error instanceof RangeError) onLimit(limitExceeded(run.node, error.message));
       else if (error instanceof KcoreError) onLimit(error);
@@ -183,6 +216,9 @@ function converse(
   };
   return {
     first,
+    judge,
+    exit: channel.exit,
+    endInput: () => channel.end(),
     send,
     taken: () => channel.taken(),
     closed,

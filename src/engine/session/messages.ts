@@ -91,7 +91,6 @@ export type RunnerEvent =
 
 export type QueueEvent =
   | { readonly type: "perform"; readonly steps: readonly QueuedStep[]; readonly isLast: boolean }
-  | { readonly type: "facts"; readonly isLast: boolean }
   | { readonly type: "rest" }
   | { readonly type: "finish"; readonly outcome: NodeOutcome }
   | { readonly type: "stop" }

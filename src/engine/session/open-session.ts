@@ -1,5 +1,5 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { NodeOutcome } from "#engine/events/event.ts";
+import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { believe } from "./grants.ts";
@@ -41,16 +41,19 @@ class Session implements NodeSession {
   #parting: PromiseWithResolvers<void> | undefined;
   #isFinished = false;
   #granted: Promise<void> | undefined;
+  /** Why there is no connection that confirms a change. */
+  #away: string | undefined;
   /** What a frame made us do, in characters of the node's budget. */
   #due = 0;
 
   constructor(options: SessionOptions) {
-    this.#options = options;
+    const emit = (event: RunEventBody): void => this.#tellRun(event, options.emit);
+    const session = (this.#options = { ...options, emit });
     const run = runVariables(options);
-    this.#report = new StepReport({ ...options, node: run.node, isHeard: false });
+    this.#report = new StepReport({ ...session, node: run.node, isHeard: false });
     this.#writer = new SegmentWriter(run, this.#report);
     this.#line = new Line({
-      session: options,
+      session,
       run,
       stopping: this.#stopping.signal,
       seen: () => this.#report.seen,
@@ -61,6 +64,18 @@ class Session implements NodeSession {
       settled: () => this.#report.settled(),
       onBug: (error) => this.#call?.reject(error),
     });
+  }
+
+  /** While a new connection is to confirm a change, what keeps it out is told once, not at each attempt. */
+  #tellRun(event: RunEventBody, emit: Emit): void {
+    if (this.#machines.runner.trial === undefined) this.#away = undefined;
+    else if (event.type === "node.connecting" && this.#away !== undefined && event.attempt > 2) return;
+    else if (event.type === "node.disconnected") {
+      if (event.reason === this.#away) return;
+      if (this.#away !== undefined) this.#report.met = event.reason;
+      this.#away = event.reason;
+    }
+    emit(event);
   }
 
   get exchanges(): number {
@@ -77,13 +92,6 @@ class Session implements NodeSession {
 
   abort(): void {
     this.#stop("abort");
-  }
-
-  async facts({ isLast = false } = {}): Promise<Readonly<Record<string, unknown>>> {
-    await this.#grant();
-    const { trouble } = await this.#ask({ type: "facts", isLast });
-    if (trouble) throw new KcoreError(trouble.problem, { exitCode: trouble.outcome === "unreachable" ? 3 : 1 });
-    return this.#machines.queue.facts ?? {};
   }
 
   async perform(work: readonly StageWork[], { isLast = false } = {}): Promise<WorkResult> {

@@ -77,7 +77,7 @@ export function nodeLocked(node: string, holder: string, since: string): Problem
   return {
     code: "NODE_LOCKED",
     message: `${node} is in use by run ${run} of ${who}${when}`,
-    hint: `wait for it with --wait, or watch it: kcore runs attach ${run}; if its process died: kcore runs resume ${run}`,
+    hint: `wait for it with --wait, or watch it: kcore runs attach ${run}; if its process died: kcore runs resume ${run}, or kcore runs abort ${run}`,
   };
 }
 

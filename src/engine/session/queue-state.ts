@@ -2,15 +2,12 @@ import type { Problem } from "#errors/problem.ts";
 import type { Batch, Effect, Message, Next, QueuedStep, RunnerEvent, Trouble } from "./messages.ts";
 import type { Known } from "./take.ts";
 
-/** What was asked for: steps, of which these are left, or only the node's facts. */
-export type Call =
-  | {
-      readonly kind: "perform";
-      readonly rest: readonly QueuedStep[];
-      readonly failed: Problem | undefined;
-      readonly isLast: boolean;
-    }
-  | { readonly kind: "facts"; readonly isLast: boolean };
+/** The steps that were asked for, of which these are left. */
+export interface Call {
+  readonly rest: readonly QueuedStep[];
+  readonly failed: Problem | undefined;
+  readonly isLast: boolean;
+}
 
 export interface Sent {
   readonly call: Call;
@@ -64,7 +61,7 @@ export const emptyQueue: Queue = {
 };
 
 export function done(call: Call, trouble?: Trouble): Effect {
-  return { do: "return", trouble, failed: call.kind === "perform" ? call.failed : undefined };
+  return { do: "return", trouble, failed: call.failed };
 }
 
 export function expectReboot(within: number | undefined): Message {

@@ -13,21 +13,20 @@ export function queueAfter(state: Queue, event: QueueEvent, setting: Setting): N
   switch (event.type) {
     case "perform": {
       const drafts = new Map([...state.drafts, ...event.steps.map(({ key, draft }) => [key, draft] as const)]);
-      return begin(
-        { ...state, drafts },
-        { kind: "perform", rest: event.steps, failed: undefined, isLast: event.isLast },
-        setting,
-      );
+      return begin({ ...state, drafts }, { rest: event.steps, failed: undefined, isLast: event.isLast }, setting);
     }
-    case "facts":
-      return state.facts
-        ? go(state, phase, done({ kind: "facts", isLast: false }))
-        : begin(state, { kind: "facts", isLast: event.isLast }, setting);
     case "rest":
       return go(state, phase, phase.at === "dead" ? { do: "rested" } : tellRunner(event));
     case "finish":
       if (phase.at !== "dead") return go(state, phase, tellRunner(event));
-      return go(state, phase, { to: "connection", event: { type: "hang-up" } }, { do: "finished" });
+      // Its runner, if there is one, must not wait for somebody to come back.
+      return go(
+        state,
+        phase,
+        { do: "say", text: `fin ${event.outcome}\n` },
+        { to: "connection", event: { type: "hang-up" } },
+        { do: "finished" },
+      );
     case "stop": {
       const stopped = { ...state, isStopped: true };
       if (phase.at === "locked") return die(stopped, { problem: phase.problem, outcome: "failed" });
@@ -80,14 +79,12 @@ function begin(state: Queue, call: Call, setting: Setting): Next<Queue> {
 }
 
 function joined(state: Queue, call: Call, setting: Setting): Next<Queue> {
-  if (call.kind === "facts") return sendNew(state, call, { steps: [], facts: true, isLast: call.isLast });
   if (call.rest.length > 0) return goOn(state, call, setting);
   return go(state, { at: "looking", call }, tellRunner({ type: "look" }));
 }
 
 /** Sends what can be sent next; without any, the call is over. */
 function goOn(state: Queue, call: Call, { heard }: Setting): Next<Queue> {
-  if (call.kind === "facts") return go(state, { at: "idle" }, done(call));
   const { failed } = call;
   if (call.rest.length === 0 || state.isStopped) return go(state, { at: "idle" }, expectReboot(undefined), done(call));
   const { ends, registered, rest, unrenderable, steps, facts } = take(call.rest, state, heard, failed !== undefined);
@@ -126,7 +123,6 @@ function ended(state: Queue, sent: Sent, setting: Setting): Next<Queue> {
       { do: "emit", event: { type: "node.waiting", node, reason: "it reboots" } },
       { do: "wait", timer: "reboot", milliseconds: within },
     );
-  if (call.kind === "facts") return led(effects, goOn(settled, call, setting));
   const failed = call.failed ?? firstFailure(batch, heard) ?? unrenderable;
   const rest = failed ? answering(call.rest, batch, heard) : call.rest;
   return led(effects, goOn(settled, { ...call, rest, failed }, setting));

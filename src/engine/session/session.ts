@@ -72,8 +72,6 @@ export interface NodeSession {
    * after `isLast`: then the node's run ends by itself as soon as all of it is in order, without waiting for `finish`.
    */
   perform(work: readonly StageWork[], options?: { readonly isLast?: boolean }): Promise<WorkResult>;
-  /** Gathers the node's facts (once) over the session. */
-  facts(options?: { readonly isLast?: boolean }): Promise<Readonly<Record<string, unknown>>>;
   /** The open connection, for forwarded channels of actions. */
   host(): Host | undefined;
   /** No new step starts. */

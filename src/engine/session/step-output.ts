@@ -6,7 +6,7 @@ const [piecesOfTurn, turn] = [20, 1_000_000];
 /** Large chunks that are kept in mind: those, of which an answer has 64 (segment.ts), and a few more. */
 const keptChunks = 72;
 
-interface Stream {
+export interface Stream {
   /** Bytes received, by number of the chunk. */
   readonly chunks: Map<number, number>;
   readonly lines: WholeLines;
@@ -75,11 +75,12 @@ export class StepOutput {
   }
 }
 
-function newStream(): Stream {
+export function newStream(): Stream {
   return { chunks: new Map(), lines: new WholeLines(), decoder: new TextDecoder("utf-8"), lost: 0 };
 }
 
-function tell({ decoder }: Stream, bytes: Uint8Array, skipped = 0): readonly NewOutput[] {
+/** Bytes of a stream as text that may be told. */
+export function tell({ decoder }: Stream, bytes: Uint8Array, skipped = 0): readonly NewOutput[] {
   if (bytes.length === 0 && skipped === 0) return [];
   return [{ text: cleanText(decoder.decode(bytes, { stream: true })), bytes, skipped }];
 }

@@ -40,6 +40,8 @@ export class StepReport {
   readonly #output: StepOutput;
   readonly #order = new InOrder();
   readonly facts: Record<string, string> = {};
+  /** Why the last new connection that was to confirm a change was not made. */
+  met = "";
   readonly budget: NodeBudget;
   /** The last step that would change in a dry run: what `unknown` is unknown after. */
   #lastChange: string | undefined;
@@ -194,7 +196,7 @@ export class StepReport {
         const outcome = outcomes.get(word) ?? "failed";
         // One end for each start; without one ends what is passed over, or what its shell did not come to.
         if (record.isOpen || outcome !== record.outcome)
-          this.finish(key, outcome, { rc, reason: this.#named(outcome, reason.join(" ")) });
+          this.finish(key, outcome, { rc, reason: this.#doubtOf(outcome, reason.join(" ")) });
         break;
       }
       default:
@@ -278,7 +280,8 @@ export class StepReport {
     if (isFinal(outcome)) this.#output.forget(key);
     if (outcome === "would-change") this.#lastChange = record.draft.title;
     const { draft, stage, plan } = record;
-    const problem = outcome === "failed" ? problemOf(record, rc) : undefined;
+    const back = outcome === "failed" ? this.#takeBack(key) : [];
+    const problem = outcome === "failed" ? this.#named(problemOf(record, rc), [...back, record]) : undefined;
     if (problem) record.cause = problem;
     if (this.#wasRecorded(draft.id, outcome)) {
       this.#order.end(key, halts);
@@ -313,6 +316,12 @@ export class StepReport {
     this.budget.spend(
       cost.event + (problem?.detail?.length ?? 0) + changes.reduce((sum, one) => sum + (one.have?.length ?? 0), 0),
     );
+    for (const { draft: one, stage: where } of back) {
+      const { id: step, title, module, at: position } = one;
+      const undone = { type: "step.finished", node: this.#node, stage: where, step, title, module, position } as const;
+      const reason = `taken back: it was on trial with “${draft.title}”`;
+      this.#order.tell(key, () => this.#send({ ...undone, outcome: "interrupted", reason }));
+    }
     const { shown } = record;
     const target = plan?.step.shown;
     if (shown === undefined || target === undefined || hidden(plan))
@@ -327,6 +336,25 @@ export class StepReport {
     }
     this.#order.end(key, halts);
     this.#forget(record);
+  }
+
+  /** A step on trial failed: what those right before it, which were tried with it, have changed is undone. */
+  #takeBack(key: string): readonly StepRecord[] {
+    if (this.records.get(key)?.plan?.risk === undefined) return [];
+    const keys = [...this.records.keys()];
+    const before = keys.slice(0, keys.indexOf(key)).map((one) => this.records.get(one) as StepRecord);
+    const tried = before.slice(before.findLastIndex(({ plan }) => plan?.risk === undefined) + 1);
+    const back = tried.filter(({ outcome }) => outcome === "changed");
+    for (const one of back) one.outcome = "interrupted";
+    return back;
+  }
+
+  /** What nobody confirmed, by its steps, and what kept the new connection out. */
+  #named(problem: Problem, tried: readonly StepRecord[]): Problem {
+    if (problem.code !== "CONNECTIVITY_REVERTED") return problem;
+    const names = tried.map(({ draft }) => `“${draft.title}”`).join(", ");
+    const met = this.met === "" ? "" : `; what it met: ${this.met}`;
+    return { ...problem, message: `${problem.message.replace("the change", names)}${met}` };
   }
 
   /** Of a step that is over stays what others may use. */
@@ -417,7 +445,7 @@ export class StepReport {
   }
 
   /** `after KEY` of an unknown step, as its title. */
-  #named(outcome: Outcome, reason: string): string {
+  #doubtOf(outcome: Outcome, reason: string): string {
     const earlier = outcome === "unknown" && this.records.get(reason.replace(/^after /, ""));
     return earlier ? `after ${earlier.draft.title}` : reason;
   }
@@ -436,7 +464,7 @@ export class StepReport {
 }
 
 /** The bytes beside the text, unless they are just what the text is in UTF-8. */
-function exactly({ text, bytes }: NewOutput): { readonly bytes?: string } {
+export function exactly({ text, bytes }: NewOutput): { readonly bytes?: string } {
   return Buffer.from(text).equals(bytes) ? {} : { bytes: Buffer.from(bytes).toString("base64") };
 }
 

@@ -32,6 +32,8 @@ export interface ExecOptions {
   readonly signal?: AbortSignal;
   /** The first bytes of stdin; given here, they may travel with the request itself and save round trips. */
   readonly input?: Uint8Array | string;
+  /** Called with what the command prints on stderr, as it comes, beside what is kept for messages. */
+  readonly onStderr?: (bytes: Buffer) => void;
 }
 
 /** An open, authenticated connection to one host whose key was verified. */

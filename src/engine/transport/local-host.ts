@@ -24,10 +24,10 @@ export function openLocal(name: string): Host {
     fingerprint: "",
     closed,
     // oxlint-disable-next-line require-await -- the interface's promise; what is thrown must reject
-    async exec(command: string, { signal, input }: ExecOptions = {}) {
+    async exec(command: string, { signal, input, onStderr }: ExecOptions = {}) {
       check();
       if (signal?.aborted) throw interrupted(`starting a command on ${name}`, signal.reason);
-      const channel = startCommand(name, command);
+      const channel = startCommand(name, command, onStderr);
       channels.add(channel);
       void channel.exit.then(() => channels.delete(channel));
       signal?.addEventListener("abort", () => channel.close(), { once: true });
@@ -57,7 +57,7 @@ export function openLocal(name: string): Host {
   };
 }
 
-function startCommand(name: string, command: string): Channel {
+function startCommand(name: string, command: string, onStderr: ExecOptions["onStderr"]): Channel {
   const { username, shell } = userInfo();
   const child = spawn("/bin/sh", ["-c", command], {
     stdio: ["pipe", "pipe", "pipe"],
@@ -73,5 +73,5 @@ function startCommand(name: string, command: string): Channel {
       PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin",
     },
   });
-  return createProcessChannel({ name, child });
+  return createProcessChannel({ name, child, ...(onStderr && { onStderr: (chunk) => chunk && onStderr(chunk) }) });
 }

@@ -33,3 +33,23 @@ export function endIn(stderr: string, mark: string): { readonly exit: Exit; read
     stderr: stderr.slice(0, found.index) + stderr.slice(found.index + found[0].length),
   };
 }
+
+/**
+ * Passes on what comes before the mark, and drops the rest. What may be the mark's beginning waits for more; without a chunk it
+ * is given, for nothing more comes.
+ */
+export function before(mark: string, onFound?: () => void): (chunk?: Buffer) => Buffer {
+  let kept = Buffer.alloc(0);
+  let isFound = false;
+  return (chunk) => {
+    if (isFound) return Buffer.alloc(0);
+    const all = chunk ? Buffer.concat([kept, chunk]) : kept;
+    const at = all.indexOf(mark);
+    isFound = at >= 0;
+    if (isFound) onFound?.();
+    let length = isFound || !chunk ? 0 : Math.min(mark.length - 1, all.length);
+    while (length > 0 && !mark.startsWith(all.toString("latin1", all.length - length))) length -= 1;
+    kept = Buffer.from(all.subarray(all.length - length));
+    return all.subarray(0, isFound ? at : all.length - length);
+  };
+}

@@ -6,7 +6,7 @@ import { Duplex, type Readable, type Writable } from "node:stream";
 import { orAborted, startDeadline, DeadlinePassed } from "./deadline.ts";
 import type { Channel, ExecOptions, Host } from "./host.ts";
 import { saidBy } from "./openssh-failure.ts";
-import { behind, endIn, framed } from "./openssh-frame.ts";
+import { before, behind, endIn, framed } from "./openssh-frame.ts";
 import { environment, started, type Master } from "./openssh-master.ts";
 import { createProcessChannel } from "./process-channel.ts";
 import { createTail } from "./tail.ts";
@@ -66,19 +66,21 @@ export function createOpenSshHost({ name, folder, address, master, fingerprint, 
     }
   };
 
-  const exec = async (command: string, { signal, input }: ExecOptions = {}): Promise<Channel> => {
+  const exec = async (command: string, { signal, input, onStderr }: ExecOptions = {}): Promise<Channel> => {
     const what = `starting a command on ${name}`;
     if (signal?.aborted) throw interrupted(what, signal.reason);
     if (reason !== undefined) throw lost(what);
     const mark = randomBytes(8).toString("hex");
     const child = client("--", address, framed(command, mark));
     const begun = Promise.withResolvers<void>();
+    const own = onStderr && before(`\n${mark} `);
     const channel = createProcessChannel({
       name,
       child,
       filter: behind(`${mark}\n`, begun.resolve),
       endOf: (_, stderr) => endIn(stderr, mark),
       kill: true,
+      ...(own && { onStderr: (chunk) => onStderr(own(chunk)) }),
     });
     channels.add(channel);
     void channel.exit.then(() => {

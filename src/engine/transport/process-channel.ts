@@ -18,10 +18,19 @@ export interface ProcessChannelOptions {
   readonly endOf?: (exit: Exit, stderr: string) => { readonly exit: Exit; readonly stderr: string };
   /** Ends the child when its channel is closed, which by itself only finds its streams gone. */
   readonly kill?: boolean;
+  /** Hears the child's stderr as it comes; undefined: there is no more. */
+  readonly onStderr?: (chunk?: Buffer) => void;
 }
 
 /** A channel whose other end is a process of this machine, by its three streams. */
-export function createProcessChannel({ name, child, filter, endOf, kill = false }: ProcessChannelOptions): Channel {
+export function createProcessChannel({
+  name,
+  child,
+  filter,
+  endOf,
+  kill = false,
+  onStderr,
+}: ProcessChannelOptions): Channel {
   // Room for what `endOf` takes away.
   const tail = createTail(endOf ? stderrLimit + 256 : stderrLimit);
   const stdout = createChunkQueue(stdoutLimit, () => child.stdout.resume());
@@ -43,7 +52,11 @@ export function createProcessChannel({ name, child, filter, endOf, kill = false 
     if (chunk.length > 0 && !stdout.push(chunk)) child.stdout.pause();
   });
   child.stdout.on("end", () => stdout.end());
-  child.stderr.on("data", (chunk: Buffer) => tail.push(chunk));
+  child.stderr.on("data", (chunk: Buffer) => {
+    tail.push(chunk);
+    onStderr?.(chunk);
+  });
+  child.stderr.on("end", () => onStderr?.());
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => undefined);
   child.on("error", (error) => {
     tail.push(Buffer.from(`${error.message}\n`));

@@ -13,7 +13,7 @@ const stderrLimit = 64 * 1024;
 const sliceLimit = 64 * 1024;
 
 /** Our words for one of ssh2's session channels whose command was started. */
-export function createSshChannel(stream: ClientChannel, hostName: string): Channel {
+export function createSshChannel(stream: ClientChannel, hostName: string, onStderr?: (bytes: Buffer) => void): Channel {
   const stderr = createTail(stderrLimit);
   const stdout = createChunkQueue(stdoutLimit, () => stream.resume());
   const waiting = new Set<(error: Error) => void>();
@@ -44,6 +44,7 @@ export function createSshChannel(stream: ClientChannel, hostName: string): Chann
   });
   stream.stderr.on("data", (chunk: Buffer) => {
     stderr.push(chunk);
+    onStderr?.(chunk);
     // ssh2 widens the one window for both streams as stderr is read, however full stdout is.
     if (stream.readableLength > unreadLimit) close();
   });

@@ -67,7 +67,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
     }
   };
 
-  const exec = async (command: string, { signal, input }: ExecOptions = {}): Promise<Channel> => {
+  const exec = async (command: string, { signal, input, onStderr }: ExecOptions = {}): Promise<Channel> => {
     const opened = await open<{ stream: ClientChannel; rest: Uint8Array | undefined }>(
       `starting a command on ${name}`,
       signal,
@@ -83,7 +83,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
           error,
         ),
     );
-    const channel = createSshChannel(opened.stream, name);
+    const channel = createSshChannel(opened.stream, name, onStderr);
     signal?.addEventListener("abort", () => channel.close(), { once: true });
     // Its failure shows in the channel's end; nobody waits for this write.
     if (opened.rest) channel.write(opened.rest).catch(() => undefined);

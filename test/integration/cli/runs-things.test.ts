@@ -131,6 +131,9 @@ describe("recorded runs from the command line", () => {
     expect(await kcore("prune")).to.equal("0 removed\n");
     expect(await kcore("prune", "--keep", "1", "--older-than", "5200w")).to.equal("0 removed\n");
     expect(await kcore("prune", "--keep", "2", "--dry-run")).to.contain("would remove 20261101-061500-0001");
+    const resumable = "1 can still be resumed and stay; --resumable removes them too\n";
+    expect(await kcore("prune", "--keep", "1", "--dry-run")).to.match(new RegExp(`1 would be removed\n${resumable}$`));
+    expect(await kcore("prune", "--max-size", "1K", "--resumable", "--dry-run")).to.contain("3 would be removed\n");
     expect(ids()).to.deep.equal(["0001", "0002", "0003"]);
     expect(await kcore("prune", "--keep", "2")).to.equal("1 removed\n");
     expect(ids()).to.deep.equal(["0002", "0003"]);

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
+import { changeHeader, runFolder } from "#engine/run/run-folder.ts";
 import { eventually } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 
@@ -157,6 +158,49 @@ describe("kcore, from the command line to a node and back", () => {
     const again = await project.kcore("runs", "resume", "last");
     expect(again.code).to.equal(2);
     expect(again.stderr).to.contain("[RUN_FINISHED]");
+  });
+
+  it("O3: resumes nothing that the project does not say any more, and says what to do instead", async () => {
+    const state = (version: number, b: string) => `steps:
+  - id: a
+    file.managed: { path: ${target}.a, content: "version ${version}" }
+  - id: b
+    command.run: { cmd: "${b}" }
+  - id: c
+    file.managed: { path: ${target}.c, content: "version ${version}" }
+`;
+    const words = ["state", "apply", "parts", "--on", "here"];
+    project.write({ "project/states/parts.yaml": state(1, "false") });
+    const failed = await project.kcore(...words);
+    expect(failed.code).to.equal(1);
+    expect(failed.stdout).to.match(/Next:\n {2}kcore state apply parts --on here +when the project is mended\n/);
+    project.write({ "project/states/parts.yaml": state(2, "true"), "project/states/new.yaml": "steps: []\n" });
+    const resumed = await project.kcore("runs", "resume", "last");
+    expect([resumed.code, resumed.stdout]).to.deep.equal([2, ""]);
+    expect(resumed.stderr).to.contain("began with: states/new.yaml, states/parts.yaml  [RUN_OUTDATED]");
+    expect(resumed.stderr).to.contain("begin anew, what is in order is left alone: kcore state apply parts --on here");
+    expect([readFileSync(`${target}.a`, "utf8"), existsSync(`${target}.c`)]).to.deep.equal(["version 1", false]);
+    rmSync(join(project.project, "states/new.yaml"));
+    project.write({ "project/states/parts.yaml": state(1, "false") });
+    expect((await project.kcore("runs", "resume", "last")).code).to.equal(1);
+  });
+
+  it("V5: fails a question at once when the run is resumed where nobody can answer, whoever began it", async () => {
+    project.write({
+      "project/orchestrate/ask.yaml": `params:
+  node_name: { type: target, required: true }
+stages:
+  - { id: sure, run: confirm, message: "Really go on?" }
+  - { id: work, on: "{{params.node_name}}", apply: [slow], with: { path: ${target} } }
+`,
+    });
+    const first = await project.kcore("orchestrate", "ask", "here");
+    expect(first.code, first.stdout).to.equal(1);
+    const [id = ""] = readdirSync(join(project.project, ".kcore/runs"));
+    changeHeader(runFolder(project.project, id), { attended: true });
+    const resumed = await project.kcore("runs", "resume", "last");
+    expect([resumed.code, resumed.stdout]).to.deep.include(1);
+    expect(resumed.stdout).to.contain("[QUESTION_UNANSWERED]");
   });
 
   it("detaches on request and lets the run finish", async () => {

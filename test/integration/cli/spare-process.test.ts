@@ -37,9 +37,11 @@ describe("a run's process that was started before its run was known", () => {
   });
 
   it("takes the run's folder, log and name", async () => {
-    const project = new TestProject();
+    const project = new TestProject({
+      "states/slow.yaml": 'steps:\n  - id: slow\n    command.run: { cmd: "sleep 3" }\n',
+    });
     try {
-      const { ended } = project.start(["exec", "--on", "here", "--", "sleep", "3"]);
+      const { ended } = project.start(["state", "apply", "slow", "--on", "here"]);
       const pid = await project.driver();
       const [id = ""] = await listRunIds(project.project);
       expect(readFileSync(`/proc/${pid}/cmdline`, "utf8")).to.contain(`${id} ${project.project}`);

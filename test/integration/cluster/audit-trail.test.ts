@@ -55,7 +55,7 @@ describe("the audit trails from the command line (S-27)", () => {
     await at(1)
       .operator.call("removeObject", {}, { id: "Volume/v1" })
       .catch(() => undefined);
-    expect((await kcore("exec", "--on", "here", "--", "true")).code).to.equal(0);
+    expect((await kcore("exec", "--lock", "--on", "here", "--", "true")).code).to.equal(0);
     const { code, found } = await verify();
     expect(found.map(({ state }) => state)).to.deep.equal(["whole", "whole", "whole"]);
     expect(code).to.equal(0);

@@ -70,17 +70,19 @@ describe("a change on trial", () => {
     expect([again.outcomes(), connections(again)]).to.deep.equal([["config ok"], 1]);
   });
 
-  it("is taken back by the node itself when it keeps new connections out, and the run says so", async () => {
+  it("O17: is taken back by the node itself when it keeps new connections out; the run names its steps, what was met and what is back", async () => {
     const run = open("bad");
     const result = await perform(run, [
       ...change("AllowUsers nobody"),
       draftOf("behind", stepOf(commandRun, { cmd: "true" })),
     ]);
     expect(result.problem?.code).to.equal("CONNECTIVITY_REVERTED");
-    expect(result.problem?.message).to.equal(
-      "no new connection confirmed the change within 5 s: the node has gone back to what was before",
+    expect(result.problem?.message).to.match(
+      /^no new connection confirmed “config”, “reload” within 5 s: the node has gone back to what was before; what it met: .*n1/,
     );
-    expect(run.outcomes()).to.deep.equal(["config changed", "reload failed"]);
+    expect(run.outcomes()).to.deep.equal(["config changed", "config interrupted", "reload failed"]);
+    const away = run.events.flatMap((event) => (event.type === "node.disconnected" ? [event.reason] : []));
+    expect(away).to.deep.equal([...new Set(away)]);
     expect(readFileSync(config, "utf8")).to.equal(before);
     isOver();
   });

@@ -76,7 +76,7 @@ describe("the end of a run", () => {
     expect(text).to.contain("| E: Unable to locate package nope").and.to.contain("nodes/n1.log");
     expect(text).to.contain("        2 |   - command.run: { command: apt-get install nope }");
     expect(text).to.contain("n2 (192.0.2.12:22) does not answer within 10 s  [HOST_UNREACHABLE]");
-    expect(text).to.contain("\nNext:\n  kcore runs resume 20261121-061500-a1b2");
+    expect(text).to.contain("\nNext:\n  kcore orchestrate deploy_node");
   });
 
   it("tells what would change, and what it cannot know, in a dry run", () => {

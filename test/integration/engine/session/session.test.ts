@@ -309,7 +309,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
         { stage: "s", drafts: [draft(sh`until [ -e ${gate} ]; do sleep 0.05; done; echo out; echo err >&2`)] },
       ];
       const first = sessionOn(state, { ...shared, retryDelays: [] });
-      await first.session.facts();
+      await first.session.perform([]);
       const cut = first.session.perform(work);
       await first.seen((event) => event.type === "step.started" && event.step === "test/taken");
       await first.session.host()?.close();

@@ -1,7 +1,8 @@
-import { expect } from "chai";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { release, tmpdir } from "node:os";
 import { join } from "node:path";
+import { expect } from "chai";
+import { lookSessions } from "#engine/session/look-session.ts";
 import { Blob, blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { quote } from "#engine/step/quote.ts";
@@ -86,6 +87,28 @@ describe("a whole session, whatever /bin/sh is", () => {
       expect(readFileSync(join(folder, "later"), "utf8")).to.equal("it's \\me");
       for (const [index, content] of Object.values(contents).entries())
         expect(readFileSync(join(folder, `file${index}`)).equals(Buffer.from(content))).to.equal(true);
+    });
+
+  for (const shell of shells)
+    it(`O1: runs a command and gathers facts without a runner, with ${shell}`, async function () {
+      if (!existsSync(shell)) return this.skip();
+      const connect = withShell(shell);
+      async function* stdin() {
+        yield await Promise.resolve(Buffer.from("given"));
+      }
+      const argv = ["sh", "-c", "cat; printf '%s\\n' \"$@\"; echo apart >&2; exit 3", "sh", "a\\nb", "it's\n$HOME"];
+      const command = draftOf("command", { want: {}, probe: sh`:`, apply: sh`exec ${argv}` });
+      const asked = sessionOn(folder, { connect }, lookSessions({ look: "ping", stdin }));
+      const { problem } = await asked.session.perform([{ stage: "s", drafts: [command] }]);
+      expect(problem?.message).to.equal("“command” failed with exit code 3");
+      const printed = asked.events.flatMap((event) => (event.type === "step.output" ? [event] : []));
+      const of = (stream: string) => printed.map((event) => (event.stream === stream ? event.text : "")).join("");
+      expect([of("out"), of("err")]).to.deep.equal(["givena\\nb\nit's\n$HOME\n", "apart\n"]);
+      const told = sessionOn(folder, { connect }, lookSessions({ look: "facts", stdin }));
+      expect((await told.session.perform([])).outcome).to.equal("done");
+      const facts = told.events.find((event) => event.type === "node.facts")?.facts;
+      expect(facts).to.have.nested.property("kernel.release", release());
+      await Promise.all([asked.session.finish("done"), told.session.finish("done")]);
     });
 
   for (const shell of shells)

@@ -1,8 +1,12 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { lookSessions } from "#engine/session/look-session.ts";
+import type { OpenSession, SessionOptions } from "#engine/session/session.ts";
+import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
+import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 
@@ -62,33 +66,61 @@ describe("becoming root by sudo", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  async function runWith(password: string | undefined, nonce: string) {
+  interface How {
+    readonly open?: OpenSession;
+    readonly command?: Step;
+  }
+  const step: Step = { want: { done: "1" }, probe: sh`fact done 1` };
+
+  async function runWith(password: string | undefined, nonce: string, { open, command = step }: How = {}) {
     const transport = createTransport({ home: folder });
-    const run = sessionOn(join(folder, "state"), {
+    const how = {
       nonce,
-      endpoint: { name: "n1", transport: "ssh", address: "n1", port: 22, user: "ops", hostKeys: [], jump: [] },
+      endpoint: { name: "n1", transport: "ssh" as const, address: "n1", port: 22, user: "ops", hostKeys: [], jump: [] },
       sudoPassword: () => Promise.resolve(password),
-      connect: async (endpoint, options) => {
+      connect: async (endpoint: Endpoint, options?: ConnectOptions) => {
         const host = await transport.connect({ ...endpoint, transport: "local" }, options);
         const found = `PATH=${folder}:$PATH; export PATH;`;
-        return { ...host, exec: (command, given) => host.exec(`${found} ${command}`, given) };
+        const exec: Host["exec"] = (line, given) => host.exec(`${found} ${line}`, given);
+        return { ...host, exec };
       },
-    });
-    const drafts = [draftOf("is", { want: { done: "1" }, probe: sh`fact done 1` })];
+    } satisfies Partial<SessionOptions>;
+    const run = sessionOn(join(folder, "state"), how, open);
+    const drafts = [draftOf("is", command)];
     const { outcome, problem } = await run.session.perform([{ stage: "s", drafts }]);
     await run.session.finish(outcome);
-    return { outcome, code: problem?.code, problem };
+    return { outcome, code: problem?.code, problem, events: run.events };
   }
 
   it("S-8: tells the run's nonce in no argument, the password goes by stdin", async () => {
     const nonce = "0123456789abcdef".repeat(2);
-    expect(await runWith("secret", nonce)).to.include({ outcome: "done", code: undefined });
+    expect(await runWith("secret", nonce)).to.deep.include({ outcome: "done", code: undefined });
     const log = readFileSync(join(folder, "log"), "utf8");
     expect(log).to.contain("-S -p").and.not.contain(nonce).and.not.contain("secret");
   });
 
+  it("O1: a command without a runner has its stdin, its streams apart and its exit code behind a password too", async () => {
+    async function* stdin() {
+      yield await Promise.resolve(Buffer.from("given\n"));
+    }
+    const command = { want: {}, probe: sh`:`, apply: sh`exec sh -c 'cat; echo apart >&2; exit 7'` };
+    const looked = await runWith("secret", "e".repeat(32), { open: lookSessions({ look: "ping", stdin }), command });
+    expect(looked).to.deep.include({ outcome: "failed", code: "STEP_FAILED" });
+    const told = looked.events.map((event) =>
+      event.type === "step.output"
+        ? `${event.stream} ${event.text}`
+        : event.type === "step.finished"
+          ? String(event.exitStatus)
+          : "",
+    );
+    expect(told).to.include.members(["out given\n", "err apart\n", "7"]);
+    expect(existsSync(join(folder, "state"))).to.equal(false);
+    const wrong = await runWith("guess", "d".repeat(32), { open: lookSessions({ look: "ping", stdin }), command });
+    expect(wrong.code).to.equal("SUDO_PASSWORD_WRONG");
+  });
+
   it("S-8: knows a wrong password after one try", async () => {
-    expect(await runWith("guess", "f".repeat(32))).to.include({ outcome: "failed", code: "SUDO_PASSWORD_WRONG" });
+    expect(await runWith("guess", "f".repeat(32))).to.deep.include({ outcome: "failed", code: "SUDO_PASSWORD_WRONG" });
   });
 
   it("O7: tells what sudo said where it wants a password and none is given", async () => {

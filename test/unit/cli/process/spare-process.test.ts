@@ -3,10 +3,9 @@ import { looksLikeRun } from "#cli/process/spare-process.ts";
 
 describe("a run's process that is started beforehand", () => {
   const cases: readonly (readonly [string, boolean])[] = [
-    ["exec --on n1 -- ls -h", true],
-    ["exec --on n1 -- ls --help", true],
-    ["exec --help", false],
-    ["ping --on n1", true],
+    ["state apply web --on n1 -- -h", true],
+    ["exec --on n1 -- ls", false],
+    ["ping --on n1", false],
     ["state apply web --on n1", true],
     ["state apply -h", false],
     ["state list", false],

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { RunEvent } from "#engine/events/event.ts";
+import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { emptyRun } from "#engine/events/run-model.ts";
 import { reduceEvents, reduceRun, RunFold } from "#engine/events/reduce.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
@@ -104,6 +104,33 @@ describe("reduceRun", () => {
     const long = after(["err", "first\n"], ["out", `${"x".repeat(99)}\n`.repeat(60)], ["err", "last\n"]);
     expect(long?.tail.match(/\n/g)).to.have.length(long?.streams?.length ?? 0);
     expect(long?.streams).to.match(/^o+e$/);
+  });
+
+  it("O3: what an earlier part changed still counts when it is found in order, or left out, later", () => {
+    const started = { type: "run.started", runId: "r", title: "t", command: "c", nodes: ["n1"], who: "w" } as const;
+    const stages = [
+      { id: "s", title: "s", nodes: ["n1"] },
+      { id: "c", title: "c", nodes: [], action: "certificate.issue" },
+    ];
+    const part = { ...started, stages, dryRun: false };
+    const step = { node: "n1", stage: "s", step: "a", title: "a", module: "m" };
+    const changes = [{ name: "mode", want: "0600" }];
+    const bodies: RunEventBody[] = [
+      part,
+      { type: "step.started", ...step },
+      { type: "step.finished", ...step, outcome: "changed", changes },
+      { type: "action.started", stage: "c", action: "certificate.issue" },
+      { type: "action.finished", stage: "c", action: "certificate.issue", outcome: "changed" },
+      { ...part, resumed: true },
+      { type: "step.started", ...step },
+      { type: "step.finished", ...step, outcome: "ok" },
+      { type: "action.started", stage: "c", action: "certificate.issue" },
+      { type: "action.finished", stage: "c", action: "certificate.issue", outcome: "skipped" },
+    ];
+    const model = reduceEvents(bodies.map((body, index) => ({ seq: index + 1, at: index, ...body })));
+    expect(model.nodes.get("n1")?.steps).to.have.length(1);
+    expect(model.nodes.get("n1")?.steps[0]).to.deep.include({ outcome: "changed", changes });
+    expect(model.stages.find(({ id }) => id === "c")?.actions[0]).to.include({ outcome: "changed" });
   });
 
   it("continues a resumed run with what its first part did", () => {

@@ -12,7 +12,6 @@ import { actionStage, applyStage, draft, rosterOf, runDependencies, runRequest }
 type Given = {
   readonly lessons?: Readonly<Record<string, Lesson>>;
   readonly unreachable?: readonly string[];
-  readonly facts?: Readonly<Record<string, unknown>>;
   readonly request?: Partial<RunRequest>;
   readonly deps?: Partial<RunDependencies>;
   readonly onFailure?: readonly PlannedStage[];
@@ -638,12 +637,9 @@ describe("conducting a run", () => {
     expect(got).to.have.members(["open sesame", "open sesame", "yes", "yes"]);
   });
 
-  it("looks at nodes without a single step: ping, and facts as an event", async () => {
-    const look = (facts: boolean) => applyStage("look", ["n1"], [], { task: { kind: "look", facts } });
-    const ping = await conduct(["n1"], [look(false)]);
-    expect([ping.nodes.log, ping.exitCode]).to.deep.equal([["n1 connect", "n1 perform []", "n1 finish done"], 0]);
-    const facts = await conduct(["n1"], [look(true)], { facts: { os: "debian" } });
-    expect(facts.said("node.facts")).to.deep.equal([{ type: "node.facts", node: "n1", facts: { os: "debian" } }]);
+  it("looks at nodes without a single step", async () => {
+    const look = await conduct(["n1"], [applyStage("look", ["n1"], [], { task: { kind: "look" } })]);
+    expect([look.nodes.log, look.exitCode]).to.deep.equal([["n1 connect", "n1 perform []", "n1 finish done"], 0]);
   });
 
   it("F-3: a resumed run tells each session which ends of steps are recorded", async () => {

@@ -716,7 +716,6 @@ stages:
                 [text, title] = [rendered.plan.step.apply?.masked ?? "", rendered.plan.title];
               return Promise.resolve({ outcome: "done", registered: new Map(), finishedStages: new Set(["exec"]) });
             },
-            facts: () => Promise.resolve({}),
             host: () => undefined,
             rest: () => Promise.resolve(),
             stop: () => undefined,
@@ -729,11 +728,9 @@ stages:
       expect(title).to.equal("echo '{{node.name}}' '$(id)' 'a b'");
     });
 
-    it("pings, and gathers facts", async () => {
-      for (const kind of ["ping", "facts"] as const) {
-        const { exitCode, events } = await execute({ files: {}, request: { what: { kind }, on: "w1" } });
-        expect([exitCode, events.some(({ type }) => type === "node.facts")]).to.deep.equal([0, kind === "facts"]);
-      }
+    it("pings, and lets sessions gather facts by themselves", async () => {
+      for (const kind of ["ping", "facts"] as const)
+        expect((await execute({ files: {}, request: { what: { kind }, on: "w1" } })).exitCode).to.equal(0);
     });
 
     it("S-25: wants to know on which nodes", async () => {

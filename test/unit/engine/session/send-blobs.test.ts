@@ -30,7 +30,8 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
       inherits: () => false,
     };
     const send = (text: string | Uint8Array): Promise<void> => (sent.push(String(text)), Promise.resolve());
-    const link: Link = { send, taken: () => 0, closed: Promise.resolve(""), end: () => undefined };
+    const ending = { closed: Promise.resolve(""), exit: Promise.resolve({}), end: () => undefined };
+    const link: Link = { send, taken: () => 0, endInput: () => undefined, ...ending };
     const options = { node: "n1", taken: () => 0, emit: () => undefined, stall: 1_000, onStall: () => undefined };
     const sending = new Sending({ ...options, now: Date.now });
     const run = {

@@ -1,0 +1,121 @@
+import { randomBytes } from "node:crypto";
+import { buffer } from "node:stream/consumers";
+import type { Question, RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { cleanStrings } from "#engine/events/clean.ts";
+import { RunFold } from "#engine/events/reduce.ts";
+import { createRedactor } from "#engine/events/redact.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
+import { keepFacts } from "#engine/facts/cache.ts";
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import { OutputCap } from "#engine/run/output-cap.ts";
+import { Questions } from "#engine/run/questions.ts";
+import { newRunId } from "#engine/run/run-folder.ts";
+import { recording } from "#engine/run/unwritable.ts";
+import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
+import { lookSessions, type LookOptions } from "#engine/session/look-session.ts";
+import { knownSecrets } from "#engine/step/secret.ts";
+import { exitCodes, type ExitCode } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import { findProject } from "../project/find-project.ts";
+import { loadParts } from "../process/run-parts.ts";
+import { whoAmI } from "../process/who.ts";
+import { canPrompt } from "../terminal/prompt.ts";
+import { refreshFacts, type RunFlags } from "../watch/start-run.ts";
+import { Prompts } from "../watch/run-prompts.ts";
+
+/** Milliseconds that a question waits. */
+const answerPatience = 30 * 60_000;
+
+/**
+ * Carries out `exec`, `ping` or `facts` in this process: no lock and no runner on the nodes, and of the command one line in the trail.
+ * `collects`: whoever hears the events keeps what is printed.
+ * @throws KcoreError with every problem of the input, RUN_RECORD_UNWRITABLE before anything was connected to
+ */
+export async function runHere(
+  flags: RunFlags,
+  given: RunRequest,
+  onEvent: (event: RunEvent) => void,
+  { collects = false } = {},
+): Promise<{ readonly exitCode: ExitCode; readonly model: RunModel }> {
+  const project = findProject(flags.project);
+  const request = flags.refreshFacts ? await refreshFacts(project, flags, given) : given;
+  const who = whoAmI();
+  const created = Date.now();
+  const id = newRunId(created);
+  const run = new RunFold();
+  const redactor = createRedactor([], knownSecrets);
+  const [stop, abort] = [new AbortController(), new AbortController()];
+  let seq = 0;
+  let isAlone = false;
+  const interrupt = (): void => {
+    if (stop.signal.aborted) process.exit(exitCodes.interrupted);
+    stop.abort("stop");
+    abort.abort("abort");
+  };
+  const tell = (body: RunEventBody): void => {
+    const event = { seq: (seq += 1), at: Date.now(), ...body };
+    if (event.type === "run.started") {
+      isAlone = event.nodes.length === 1;
+      const { at, command, nodes } = event;
+      recording(trailFolder(project), () => recordRuns(project, at, { type: "adhoc.started", who, command, nodes }));
+    }
+    if (event.type === "node.facts") keep(project, id, event);
+    onEvent(event);
+    run.add(event);
+    if (event.type.startsWith("question.")) prompts.follow(run.fleeting.questions);
+  };
+  const cap = new OutputCap();
+  const emit = (body: RunEventBody): void => {
+    for (const event of redactor.pass(cleanStrings(body))) {
+      // What nobody keeps needs no bound.
+      const kept = collects ? cap.pass(event, 0) : event;
+      if (kept) tell(kept);
+    }
+  };
+  const questions = new Questions({
+    emit,
+    mayBeAnswered: canPrompt,
+    onSecret: (value) => redactor.add(value),
+    stopped: stop.signal,
+    patience: answerPatience,
+  });
+  const prompts = new Prompts((asked, value) => questions.answer(asked, value, who), interrupt);
+  const look = lookSessions({ ...lookOf(request.what), stdin: givenOnce(() => isAlone) });
+  const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
+  const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);
+  const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.on(signal, interrupt);
+  try {
+    const perform = await loadParts(look);
+    const { exitCode } = await perform({ stage: { ...stage, stop: stop.signal, abort: abort.signal }, project });
+    redactor.flush().forEach(tell);
+    return { exitCode, model: run.model };
+  } finally {
+    for (const signal of signals) process.off(signal, interrupt);
+    process.stdin.destroy();
+  }
+}
+
+function lookOf(what: RunRequest["what"]): Pick<LookOptions, "look" | "run"> {
+  if (what.kind === "unlock") return { look: what.isLook ? "holder" : "unlock", ...defined({ run: what.run }) };
+  return { look: what.kind === "facts" ? "facts" : "ping" };
+}
+
+/** For later targets: the command does not fail for it. */
+function keep(project: string, run: string, { node, facts, at }: Extract<RunEvent, { type: "node.facts" }>): void {
+  try {
+    keepFacts(project, { node, run, gathered: at, facts });
+  } catch (error) {
+    process.stderr.write(`the facts of ${node} could not be kept: ${(error as Error).message}\n`);
+  }
+}
+
+/** Our stdin: one node gets it as it comes, of several each the whole. What is typed at a terminal is for one alone. */
+function givenOnce(isAlone: () => boolean): () => AsyncIterable<Uint8Array> {
+  let whole: Promise<Uint8Array> | undefined;
+  return async function* () {
+    if (isAlone()) yield* process.stdin as AsyncIterable<Uint8Array>;
+    else if (!process.stdin.isTTY) yield await (whole ??= buffer(process.stdin));
+  };
+}

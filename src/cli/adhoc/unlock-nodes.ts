@@ -1,0 +1,38 @@
+import { exitCodes } from "#errors/problem.ts";
+import { confirm } from "../terminal/confirm.ts";
+import { requestOf, type RunFlags } from "../watch/start-run.ts";
+import { runHere } from "./run-here.ts";
+import { tellWait } from "./tell-wait.ts";
+
+export interface UnlockFlags extends RunFlags {
+  readonly yes?: boolean;
+}
+
+/** `kcore node unlock TARGET`: says who holds nodes, asks, and makes that run's runner let go. */
+export async function unlockNodes(target: string, flags: UnlockFlags): Promise<void> {
+  const asked = { ...flags, on: [target] };
+  if (!flags.yes) {
+    const held = await ask(asked, { isLook: true });
+    if (!held.some((text) => text.startsWith("held by run"))) return;
+    await confirm("End that run on these nodes? What it was doing there is broken off.", {});
+  }
+  await ask(asked, { isLook: false });
+}
+
+/** The run's nodes are let go of, where it still holds them. */
+export async function abandonNodes(run: string, nodes: readonly string[], flags: UnlockFlags): Promise<void> {
+  await ask({ ...flags, on: [nodes.join(",")] }, { isLook: false, run });
+}
+
+async function ask(
+  flags: UnlockFlags,
+  what: { readonly isLook: boolean; readonly run?: string },
+): Promise<readonly string[]> {
+  const { exitCode, model } = await runHere(flags, requestOf(flags, { kind: "unlock", ...what }), tellWait);
+  if (exitCode !== exitCodes.done) process.exitCode = exitCode;
+  return [...model.nodes.values()].map(({ name, milestone, problem, outcome }) => {
+    const text = milestone ?? problem?.message ?? outcome ?? "";
+    process.stdout.write(`${name}  ${text}\n`);
+    return text;
+  });
+}

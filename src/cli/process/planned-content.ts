@@ -1,0 +1,39 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { changedFiles, contentOf, type ProjectContent } from "#engine/project/content.ts";
+import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
+import { KcoreError } from "#errors/problem.ts";
+
+/** Files that are named. */
+const named = 10;
+
+/** Keeps what the project holds with the run that is about to go by it. */
+export function keepContent({ project, content }: RunFolder): void {
+  writeFileSync(content, `${JSON.stringify(contentOf(project))}\n`, { mode: 0o600 });
+}
+
+/**
+ * A run is resumed as it was planned: what it did before cannot be told from a project that says something else now.
+ * @throws KcoreError RUN_OUTDATED
+ */
+export async function assertAsPlanned(folder: RunFolder): Promise<void> {
+  const before = keptContent(folder);
+  const changed = before ? changedFiles(before, contentOf(folder.project)) : [];
+  if (changed.length === 0) return;
+  const { request, revision, dirty } = await readHeader(folder);
+  const more = changed.length > named ? ` and ${changed.length - named} more` : "";
+  const back = revision !== undefined && dirty === false ? ` (it was at commit ${revision.slice(0, 12)})` : "";
+  throw new KcoreError({
+    code: "RUN_OUTDATED",
+    message: `the project is not what run ${folder.id} began with: ${changed.slice(0, named).join(", ")}${more}`,
+    hint: `begin anew, what is in order is left alone: ${request.command}; or put the files back${back} and resume`,
+  });
+}
+
+/** Undefined: the record is of an earlier kcore, or the run never came so far. */
+function keptContent({ content }: RunFolder): ProjectContent | undefined {
+  try {
+    return JSON.parse(readFileSync(content, "utf8")) as ProjectContent;
+  } catch {
+    return undefined;
+  }
+}

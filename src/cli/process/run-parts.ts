@@ -1,0 +1,99 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { RunDependencies, RunResult } from "#engine/orchestrate/execute.ts";
+import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
+import type { RunStage } from "#engine/run/conduct-run.ts";
+import { runFolder } from "#engine/run/run-folder.ts";
+import type { OpenSession } from "#engine/session/session.ts";
+import { secret } from "#engine/step/secret.ts";
+import { openTables, tablesFolder } from "#engine/tables/saved-tables.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import type { Fetch } from "#engine/step/remote.ts";
+import { kcoreHome } from "./kcore-home.ts";
+import { openFileLimit } from "./open-files.ts";
+import type { unlocker } from "./unlock-node.ts";
+
+/** Few runs fetch anything: what asks by HTTP is loaded for those. */
+async function loadDownloads(): Promise<Fetch> {
+  const { openDownloads } = await import("#engine/downloads/downloads.ts");
+  return openDownloads({ folder: join(kcoreHome(), "cache", "downloads"), env: process.env });
+}
+
+interface Given {
+  readonly stage: RunStage;
+  readonly project: string;
+  readonly revision?: string;
+  readonly dirty?: boolean;
+  readonly passphrase?: string;
+}
+
+/** Loads what carries out a run, and gives it. `look`: how nodes are gone about without a record; absent: by a runner each. */
+export async function loadParts(look?: OpenSession): Promise<(given: Given) => Promise<RunResult>> {
+  const [{ executeRun }, { createTransport }, openSession, { readSecret }, { openerOf }, { findAction, actionNames }] =
+    await Promise.all([
+      import("#engine/orchestrate/execute-run.ts"),
+      import("#engine/transport/connect.ts"),
+      look ?? import("#engine/session/open-session.ts").then((opened) => opened.openSession),
+      import("#engine/roster/resolve-secret.ts"),
+      import("#engine/sealed/opener.ts"),
+      import("#actions/registry.ts"),
+    ]);
+  return async ({ stage, project, ...given }) => {
+    const { header, ...io } = stage;
+    const agentSocket = process.env["SSH_AUTH_SOCK"];
+    const transport = createTransport({ home: homedir(), ...(agentSocket === undefined ? {} : { agentSocket }) });
+    const sealed = openerOf({
+      env: process.env,
+      home: homedir(),
+      ask: (text) => io.ask({ kind: "passphrase", text, secret: true }),
+    });
+    let opener: ReturnType<typeof unlocker> | undefined;
+    const unlock: ReturnType<typeof unlocker> = async (asked) =>
+      (opener ??= (await import("./unlock-node.ts")).unlocker(header.who))(asked);
+    let downloads: Promise<Fetch> | undefined;
+    const deps: RunDependencies = {
+      runId: header.id,
+      nonce: header.nonce,
+      who: header.who,
+      project,
+      shipped: shippedRoot(),
+      home: kcoreHome(),
+      connect: transport.connect,
+      openSession,
+      unlock,
+      tables: openTables(tablesFolder(project), Date.now),
+      readSecret: async (reference, at) => known(await readSecret(reference, (text) => sealed.open(text), at)),
+      actions: findAction,
+      actionNames,
+      trust: trustOfProcess(process.env),
+      fetch: async (...asked) => (await (downloads ??= loadDownloads()))(...asked),
+      sources: { stale: process.env["KCORE_ROSTER_STALE"] === "1" },
+      facts: keptFacts({
+        project,
+        since: header.request.factsSince ?? header.created - FACTS_AGE,
+        skipUnknown: header.request.unknownFacts === "skip",
+        ...(!look && {
+          decided: {
+            file: join(runFolder(project, header.id).path, "fact-terms.json"),
+            isResumed: io.earlier.some(({ type }) => type === "run.started"),
+          },
+        }),
+      }),
+      openFiles: openFileLimit(),
+      now: Date.now,
+      ...given,
+      ...io,
+    };
+    try {
+      return await executeRun(header.request, deps);
+    } finally {
+      await transport.close();
+    }
+  };
+}
+
+/** Lets the record mask the value from now on. */
+export function known(value: string): string {
+  return secret(value).reveal();
+}

@@ -1,0 +1,258 @@
+import { randomBytes } from "node:crypto";
+import { constants } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
+import type { NodeOutcome } from "#engine/events/event.ts";
+import { shapeFacts } from "#engine/facts/shape.ts";
+import type { Frame } from "#engine/program/frames.ts";
+import { lookingText, type Looking } from "#engine/program/looking.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { Exit, Host } from "#engine/transport/host.ts";
+import { behind } from "#engine/transport/openssh-frame.ts";
+import { dial } from "./dial.ts";
+import { openLink, type Link } from "./link.ts";
+import { NodeBudget } from "./node-budget.ts";
+import { connectionLost, followerFailed, holderOf, nodeLocked, shellUnusable, unreachable } from "./problems.ts";
+import { runVariables } from "./run-variables.ts";
+import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
+import { setFact } from "./step-facts.ts";
+import { newStream, tell } from "./step-output.ts";
+import { exactly } from "./step-report.ts";
+
+export interface LookOptions {
+  /** What is looked at where a node has no steps; `run`: only this one is to let go of it. */
+  readonly look: "ping" | "facts" | "holder" | "unlock";
+  readonly run?: string;
+  /** What a command reads; asked once a node. */
+  readonly stdin: () => AsyncIterable<Uint8Array>;
+}
+
+/** Milliseconds in which the host's connection would have ended if that was why the channel did. */
+const judgement = 100;
+
+/**
+ * Opens sessions that only look, as far as kcore is concerned: a shell at a channel, and at its end what was asked for. No lock, no
+ * state folder, no journal; what a step's apply does there it does once, and nobody comes back for it.
+ */
+export function lookSessions(how: LookOptions): OpenSession {
+  return (options) => new LookSession(options, how);
+}
+
+interface Shell {
+  readonly exit: Exit;
+  /** What was printed beside frames. */
+  readonly said: string;
+}
+
+class LookSession implements NodeSession {
+  readonly exchanges = 0;
+  readonly #options: SessionOptions;
+  readonly #how: LookOptions;
+  readonly #stopping = new AbortController();
+  #host: Host | undefined;
+  /** Ends the command that runs. */
+  #end: (() => Promise<void>) | undefined;
+
+  constructor(options: SessionOptions, how: LookOptions) {
+    this.#options = options;
+    this.#how = how;
+  }
+
+  async perform(work: readonly StageWork[]): Promise<WorkResult> {
+    const [stage] = work;
+    const [draft] = stage?.drafts ?? [];
+    try {
+      const problem = stage && draft ? await this.#command(stage.stage, draft) : undefined;
+      if (!draft) await this.#look();
+      return this.#result(work, this.#isStopped ? "interrupted" : problem ? "failed" : "done", problem);
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      const [problem] = error.problems as [Problem];
+      const outcome = unreachable.has(problem.code) ? "unreachable" : "failed";
+      return this.#result(work, this.#isStopped ? "interrupted" : outcome, problem);
+    }
+  }
+
+  get #isStopped(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  #result(work: readonly StageWork[], outcome: NodeOutcome, problem?: Problem): WorkResult {
+    const finishedStages = new Set(outcome === "done" ? work.map(({ stage }) => stage) : []);
+    return { outcome, registered: new Map(), finishedStages, ...(problem && { problem }) };
+  }
+
+  async #look(): Promise<void> {
+    const { emit, node } = this.#options;
+    const facts: Record<string, string> = {};
+    const budget = new NodeBudget(node.name, () => 0);
+    const { look, run = "" } = this.#how;
+    const { name, stateDir } = node;
+    const isUnlock = look === "holder" || look === "unlock";
+    const what = isUnlock ? ({ kind: "unlock", stateDir, run, isLook: look === "holder" } as const) : { kind: look };
+    let holder = "";
+    let isFreed = false;
+    await this.#ask(what, ({ type, rest }) => {
+      if (type === "fact") setFact(facts, rest.slice(rest.indexOf(" ") + 1), budget);
+      if (type === "holder") holder = rest;
+      isFreed ||= type === "freed";
+    });
+    if (look === "facts") emit({ type: "node.facts", node: name, facts: shapeFacts(facts) });
+    if (!isUnlock) return;
+    const held = holderOf(holder);
+    const by = holder === "" ? "nobody" : `run ${held.run} of ${held.who}`;
+    emit({ type: "node.milestone", node: name, milestone: isFreed ? `let go by ${by}` : `held by ${by}` });
+    if (look === "unlock" && holder !== "" && !isFreed && (run === "" || run === held.run))
+      throw new KcoreError(nodeLocked(name, holder, ""), { exitCode: exitCodes.failed });
+  }
+
+  /** Runs the step's command, which is all that there is to it; gives why it failed. */
+  async #command(stage: string, draft: StepDraft): Promise<Problem | undefined> {
+    const { emit, node } = this.#options;
+    const rendered = draft.render({ steps: new Map() });
+    if (rendered.kind !== "step") throw new Error(`“${draft.title}” is no command`);
+    const text = rendered.plan.step.apply?.render({ secret: String, blob: String }) ?? "";
+    const step = { node: node.name, stage, step: draft.id, title: draft.title, module: draft.module };
+    const streams = { out: newStream(), err: newStream() };
+    const print = (stream: "out" | "err", bytes: Uint8Array): void => {
+      for (const made of tell(streams[stream], bytes))
+        emit({ type: "step.output", node: node.name, step: draft.id, stream, text: made.text, ...exactly(made) });
+    };
+    let began: number | undefined;
+    /** Stderr may be faster than what tells on stdout that the command has begun. */
+    const early: Uint8Array[] = [];
+    const complain = (bytes: Uint8Array): void => void (began === undefined ? early.push(bytes) : print("err", bytes));
+    const hear = ({ type, rest, bytes }: Frame, link: Promise<Link>): void => {
+      if (type !== "raw") return;
+      if (bytes) return print("out", bytes);
+      began = Date.now();
+      emit({ type: "step.started", ...step });
+      for (const one of early.splice(0)) print("err", one);
+      void link.then((opened) => {
+        this.#end = () => this.#endGroup(rest, opened);
+        if (this.#isStopped) void this.#end();
+        void this.#feed(opened);
+      });
+    };
+    const { exit, said } = await this.#ask({ kind: "exec", text }, hear, complain);
+    this.#end = undefined;
+    const code = exit.code ?? (exit.signal && 128 + (constants.signals[`SIG${exit.signal}` as NodeJS.Signals] ?? 0));
+    const duration = Date.now() - (began ?? Date.now());
+    const finished = { type: "step.finished", ...step, position: draft.at, duration } as const;
+    if (began !== undefined && code === 0 && !this.#isStopped) {
+      emit({ ...finished, outcome: "changed", always: true });
+      return undefined;
+    }
+    if (began !== undefined && typeof code === "number" && !this.#isStopped) {
+      const message = `“${draft.title}” failed with exit code ${code}`;
+      const problem: Problem = { code: "STEP_FAILED", message };
+      emit({ ...finished, outcome: "failed", problem, exitStatus: code });
+      return problem;
+    }
+    if (began !== undefined) emit({ ...finished, outcome: "interrupted" });
+    if (this.#isStopped) return undefined;
+    throw await this.#cut(said, began !== undefined);
+  }
+
+  /** Gives the shell what it is to do, and resolves when it is through. @throws KcoreError */
+  async #ask(
+    what: Looking,
+    hear: (frame: Frame, link: Promise<Link>) => void,
+    onStderr?: (bytes: Uint8Array) => void,
+  ): Promise<Shell> {
+    const { promise: opened, resolve } = Promise.withResolvers<Link>();
+    const run = runVariables(this.#options);
+    let isHeard = false;
+    let problem: Problem | undefined;
+    const limit = (error: KcoreError): void => void (problem ??= error.problems[0]);
+    const mine = behind(`${run.nonce}\n`, () => undefined);
+    const link = await dial({
+      session: this.#options,
+      run,
+      attempt: 1,
+      stopping: this.#stopping.signal,
+      mayStop: true,
+      text: lookingText(run, what),
+      sudoPassword: this.#options.sudoPassword,
+      onHost: (host) => (this.#host = host),
+      onFrame: (frame) => {
+        isHeard = true;
+        if (frame.type === "fatal") problem ??= followerFailed(run.node, frame.rest);
+        hear(frame, opened);
+      },
+      onLimit: limit,
+      settled: () => Promise.resolve(),
+      onStderr: (bytes) => onStderr?.(mine(bytes)),
+    });
+    resolve(link);
+    const end = (): void => link.end();
+    // Nothing of ours runs there that somebody else would have to end.
+    if (what.kind !== "exec") this.#stopping.signal.addEventListener("abort", end);
+    const said = await link.closed;
+    const exit = await link.exit;
+    if (problem) throw new KcoreError(problem, { exitCode: exitCodes.failed });
+    if (!isHeard || (what.kind !== "exec" && exit.code === undefined)) throw await this.#cut(said, isHeard);
+    return { exit, said };
+  }
+
+  /** Why it ended without its end. */
+  async #cut(said: string, isHeard: boolean): Promise<KcoreError> {
+    const { node } = this.#options;
+    const isGone = await Promise.race([
+      this.#host?.closed.then(() => true) ?? true,
+      sleep(judgement, false, { ref: false }),
+    ]);
+    const lost = connectionLost(node.name, isHeard ? "" : said);
+    if (!isGone && !isHeard) return new KcoreError(shellUnusable(node.name, lost), { exitCode: exitCodes.failed });
+    const hint = "whether it came to its end is not known; what reads and writes nothing goes on there";
+    return new KcoreError({ ...lost, ...(isHeard && { hint }) }, { exitCode: exitCodes.unreachable });
+  }
+
+  async #feed(link: Link): Promise<void> {
+    try {
+      for await (const bytes of this.#how.stdin()) await link.send(bytes);
+    } catch {
+      // What cannot be read has ended.
+    }
+    link.endInput();
+  }
+
+  /** Over a channel of its own: the command has its stdin for itself. */
+  async #endGroup(pid: string, command: Link): Promise<void> {
+    const run = { ...runVariables(this.#options), nonce: randomBytes(16).toString("hex") };
+    try {
+      const text = lookingText(run, { kind: "end", pid });
+      const { sudoPassword } = this.#options;
+      const nothing = { onFrame: () => undefined, onLimit: () => undefined, settled: () => Promise.resolve() };
+      const link = await openLink({ host: this.#host as Host, run, text, sudoPassword, ...nothing });
+      await link.closed;
+      await Promise.race([command.exit, sleep(judgement, undefined, { ref: false })]);
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+    }
+    command.end();
+  }
+
+  host(): Host | undefined {
+    return this.#host;
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  abort(): void {
+    this.#stopping.abort();
+    void this.#end?.();
+  }
+
+  async rest(): Promise<void> {
+    await this.#host?.close();
+    this.#host = undefined;
+  }
+
+  async finish(outcome: NodeOutcome, problem?: Problem): Promise<void> {
+    await this.rest();
+    this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });
+  }
+}

@@ -1,0 +1,54 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { listRunIds } from "#engine/run/run-folder.ts";
+import { TestProject } from "#support/kcore.ts";
+
+describe("a node that a run holds whose process is dead", () => {
+  let project: TestProject;
+  let run: string;
+  beforeEach(async () => {
+    project = new TestProject({
+      "states/slow.yaml": 'steps:\n  - id: slow\n    command.run: { cmd: "while :; do sleep 0.1; done" }\n',
+    });
+    const { ended } = project.start(["state", "apply", "slow", "--on", "here"]);
+    const pid = await project.driver();
+    const isBegun = () =>
+      globSync(join(project.path, "state/runs/*/current")).some((file) => readFileSync(file, "utf8") !== "");
+    while (!isBegun()) await sleep(20);
+    process.kill(pid, "SIGKILL");
+    await ended;
+    [run = ""] = await listRunIds(project.project);
+  });
+  afterEach(() => project.remove());
+  const locked = async () => (await project.kcore("exec", "--lock", "--on", "here", "--", "true")).stderr;
+
+  it("O2: is freed by kcore runs abort, which the refusal names, and of which the trail tells", async () => {
+    expect(await locked())
+      .to.contain("[NODE_LOCKED]")
+      .and.to.contain(`kcore runs abort ${run}`);
+    const other = await project.kcore("runs", "abort", "last");
+    expect([other.code, other.stdout]).to.deep.equal([0, `here  held by run ${run} of ${await who()}\n`]);
+    const { code, stdout } = await project.kcore("runs", "abort", run);
+    expect([code, stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await who()}\n`]);
+    expect(await locked()).to.equal("");
+    const trail = JSON.parse((await project.kcore("audit", "show", "--runs", "-o", "json")).stdout) as object[];
+    expect(JSON.stringify(trail)).to.contain(`"command":"kcore runs abort ${run}"`);
+  });
+
+  it("O2: is freed by kcore node unlock, which says whose run it is and asks", async () => {
+    const asked = await project.kcore("node", "unlock", "here");
+    expect([asked.code, asked.stdout]).to.deep.equal([2, `here  held by run ${run} of ${await who()}\n`]);
+    expect(asked.stderr).to.contain("[QUESTION_UNANSWERED]");
+    const freed = await project.kcore("node", "unlock", "here", "--yes");
+    expect([freed.code, freed.stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await who()}\n`]);
+    expect((await project.kcore("node", "unlock", "here")).stdout).to.equal("here  held by nobody\n");
+    expect(await locked()).to.equal("");
+  });
+
+  async function who(): Promise<string> {
+    const shown = await project.kcore("runs", "show", run, "-o", "json");
+    return (JSON.parse(shown.stdout) as { who: string }).who;
+  }
+});

@@ -1,0 +1,31 @@
+import { EventEmitter } from "node:events";
+import { expect } from "chai";
+import { promptLine } from "#cli/terminal/prompt.ts";
+
+describe("a question in lines", () => {
+  const before = { stdin: Object.getOwnPropertyDescriptor(process, "stdin"), write: process.stderr.write };
+  afterEach(() => {
+    Object.defineProperty(process, "stdin", before.stdin as PropertyDescriptor);
+    process.stderr.write = before.write;
+  });
+
+  it("V1: is shown when nothing is echoed any more, and leaves nothing that was typed for it", async () => {
+    const log: string[] = [];
+    const input = Object.assign(new EventEmitter(), {
+      setRawMode: (isRaw: boolean) => log.push(`raw ${isRaw}`),
+      setEncoding: () => undefined,
+      resume: () => undefined,
+      pause: () => log.push("pause"),
+    });
+    Object.defineProperty(process, "stdin", { configurable: true, value: input });
+    process.stderr.write = ((text: string) => log.push(JSON.stringify(text)) > 0) as typeof process.stderr.write;
+    const stop = new AbortController();
+    const answer = promptLine({ text: "Passphrase", secret: true, signal: stop.signal, onInterrupt: () => undefined });
+    input.emit("data", "hunt");
+    // Somebody else answered while the rest was on its way.
+    stop.abort();
+    setImmediate(() => log.push(`heard ${input.emit("data", "er2\n")}`));
+    expect(await answer).to.equal(undefined);
+    expect(log).to.deep.equal(["raw true", '"Passphrase: "', "heard true", "raw false", "pause", '"\\n"']);
+  });
+});
