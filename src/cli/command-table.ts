@@ -4,7 +4,7 @@ import type { Command } from "commander";
 export interface CommandEntry {
   readonly name: string;
   readonly summary: string;
-  readonly load: () => Promise<Command>;
+  readonly load: (words?: readonly string[]) => Promise<Command>;
 }
 
 /** Every command that works, in the order of the help. */
@@ -72,7 +72,7 @@ export const commandTable: readonly CommandEntry[] = [
   {
     name: "orchestrate",
     summary: "Run an orchestration over nodes",
-    load: async () => (await import("./orchestrate/orchestrate-command.ts")).orchestrateCommand(),
+    load: async (words) => (await import("./orchestrate/orchestrate-command.ts")).orchestrateCommand(words),
   },
   {
     name: "runs",

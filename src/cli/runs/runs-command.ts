@@ -25,13 +25,13 @@ export function runsCommand(): Command {
   const runs = new Command("runs").description("Recorded and living runs of this project").addHelpText(
     "after",
     `
-An ID is that of “runs list”, or “last” for the newest run.
+An ID is that of “runs list”, its last four digits, or “last” for the newest run.
 
 Examples:
   kcore runs list --failed --since 7d
   kcore runs show last                      who, when, what changed, what failed and why, what to do
   kcore runs attach last                    watch it live; q leaves, and the run goes on
-  kcore runs resume 20261121-061500-a1b2    go on where it stopped
+  kcore runs resume a1b2                    go on where it stopped
   kcore runs replay last --speed 4          see it again; Space pauses
   kcore runs diff 20261121-061500-a1b2 last
   kcore runs export last --file run.xml     JUnit; also .ndjson .json .txt .md .html .cast .tar.gz

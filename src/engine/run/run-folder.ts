@@ -41,9 +41,14 @@ export interface RunHeader {
 
 const idPattern = /^\d{8}-\d{6}-[0-9a-f]{4}$/;
 
+/** Whether a name is that of a run: date, time and four digits. */
+export function isRunId(name: string): boolean {
+  return idPattern.test(name);
+}
+
 /** Names the files of a run. @throws KcoreError RUN_UNKNOWN for what is no run id */
 export function runFolder(project: string, id: string): RunFolder {
-  if (!idPattern.test(id)) throw unknownRun(id);
+  if (!isRunId(id)) throw unknownRun(id);
   const path = join(project, ".kcore", "runs", id);
   return {
     id,
@@ -149,7 +154,7 @@ export function writeHeader(folder: Pick<RunFolder, "header">, header: RunHeader
 /** The ids of all recorded runs, the oldest first. */
 export async function listRunIds(project: string): Promise<string[]> {
   const names = await readdir(join(project, ".kcore", "runs")).catch(() => []);
-  return names.filter((name) => idPattern.test(name)).sort();
+  return names.filter(isRunId).sort();
 }
 
 /**
