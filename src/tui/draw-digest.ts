@@ -2,7 +2,7 @@ import { cleanLine, cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./digest.ts";
-import { tellNodes, type Foreseen, type Foresight } from "./foreseen.ts";
+import { sumOfDryRun, tellNodes, type Foreseen, type Foresight } from "./foreseen.ts";
 import { foldNames, type Fold } from "./fold-names.ts";
 import { fit } from "./ink/text.ts";
 import { wrapPainted } from "./wrap-painted.ts";
@@ -91,23 +91,30 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
   );
   const changedOnes = done.filter(({ changed, wouldChange }) => changed + wouldChange > 0);
   const areAll = changedOnes.length === done.length;
-  const how = areAll && done.length > 0 ? (dryRun ? " that would change" : " and changed") : "";
-  if (done.length > 0) told.push(`${done.length} done${how}${nodes.length > 3 ? "" : who(done)}`);
-  if (!areAll && changedOnes.length > 0)
-    told.push(`${changedOnes.length} of them ${dryRun ? "would change" : "changed"}${who(changedOnes)}`);
+  const areAlike = dryRun && changedOnes.length === nodes.length;
+  const would = areAlike ? "would change" : `${changedOnes.length} would change`;
+  if (dryRun && changedOnes.length > 0) told.push(`${would}${who(changedOnes)}`);
+  const rest = dryRun ? done.length - changedOnes.length : done.length;
+  const how = areAll && !dryRun ? " and changed" : "";
+  if (rest > 0) told.push(`${rest} ${dryRun ? "would not change" : `done${how}${nodes.length > 3 ? "" : who(done)}`}`);
+  if (!areAll && !dryRun && changedOnes.length > 0)
+    told.push(`${changedOnes.length} of them changed${who(changedOnes)}`);
   const { succeeded, changed, wouldChange, failed, unreachable, unknown, skipped, interrupted, unfinished } = tally;
+  const differing = nodes.filter((node) => node.wouldChange > 0).length;
   const counts = [
-    `${succeeded} succeeded (${dryRun ? `would change=${wouldChange}` : `changed=${changed}`})`,
+    ...(dryRun
+      ? [sumOfDryRun(tally, differing), `${succeeded - wouldChange} in order`]
+      : [`${succeeded} succeeded (changed=${changed})`]),
     `${failed} failed`,
     ...(unreachable > 0 ? [`${unreachable} unreachable`] : []),
-    ...(unknown > 0 ? [`${unknown} unknown`] : []),
+    ...(unknown > 0 && !dryRun ? [`${unknown} unknown`] : []),
     ...(interrupted > 0 ? [`${interrupted} interrupted`] : []),
     ...(unfinished > 0 ? [`${unfinished} not finished`] : []),
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
     ...(tally.notStarted > 0 ? [`${tally.notStarted} not started`] : []),
   ];
   return [
-    cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}: ${told.join(", ")}`),
+    cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}${areAlike ? "" : ":"} ${told.join(", ")}`),
     `Steps: ${counts.join(", ")}`,
   ];
 }

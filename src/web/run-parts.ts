@@ -4,6 +4,7 @@ import { fitBars, GrowingBars, type Span } from "#tui/html/bars.ts";
 import { Budget } from "#tui/html/budget.ts";
 import { drawFailures } from "#tui/html/failures.ts";
 import { drawFigures, drawSlowest } from "#tui/html/figures.ts";
+import { drawForesight } from "#tui/html/foresight.ts";
 import { drawHead } from "#tui/html/head.ts";
 import { html, Html, type Part } from "#tui/html/html.ts";
 import { drawLane } from "#tui/html/lane.ts";
@@ -60,6 +61,7 @@ export class RunParts {
       part("head", drawHead(model, isLive)),
       part("figures-part", drawFigures(model, sumTallies(model, tallies))),
       part("failures-part", drawFailures(model, rows, this.#options.sourceLine)),
+      part("foresight-part", model.state === "finished" && drawForesight(model)),
       part("warnings-part", drawWarnings(model)),
       part("stages", drawStages(model, span, isLive)),
       ...[...kindCounts(rows)].map(
@@ -89,8 +91,8 @@ export class RunParts {
     });
     return html`${whole("head")}
       <main>
-        ${whole("figures-part")} ${whole("failures-part")} ${whole("warnings-part")} ${lanes.length > 0 && timeline}
-        ${whole("slowest-part")}
+        ${whole("figures-part")} ${whole("failures-part")} ${whole("foresight-part")} ${whole("warnings-part")}
+        ${lanes.length > 0 && timeline} ${whole("slowest-part")}
       </main>`;
   }
 

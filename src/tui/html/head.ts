@@ -1,4 +1,5 @@
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
+import { foreseenSum } from "../foreseen.ts";
 import { formatDuration } from "../line.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";
@@ -77,6 +78,7 @@ function leadOf(model: RunModel, isGoing: boolean): string {
       ? `${count(done, "node")} done`
       : `${done.toLocaleString("en")} of ${count(all.length, "node")} done`;
   return [
+    ...(model.dryRun ? [foreseenSum(model)] : []),
     head,
     ...rest.flatMap(([number, word]) => (number > 0 ? [`${number.toLocaleString("en")} ${word}`] : [])),
     ...(isGoing ? [] : [`in ${formatDuration(runTime(model))}`]),

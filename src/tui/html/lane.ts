@@ -36,9 +36,13 @@ export function hasKind({ node, tally }: Lane): Readonly<Record<(typeof kinds)[n
 /** A row of the timeline: name, end, counts, bars and time; it opens to `body`. */
 export function drawLane(lane: Lane, { bars, dryRun, open = false, body, packed, news }: LaneDrawing): Html {
   const { id, name, node, tally, since } = lane;
-  const told = node
-    ? tellEnd(node.outcome)
-    : tellStep(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
+  const isForeseen = tally.wouldChange > 0 && tally.failed === 0;
+  const told =
+    isForeseen && (!node || node.outcome === "done")
+      ? tellStep("would-change")
+      : node
+        ? tellEnd(node.outcome)
+        : tellStep(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
   const differs = dryRun ? tally.wouldChange : tally.changed;
   const counts = [
     count(tally.run, "step"),

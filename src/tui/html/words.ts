@@ -13,7 +13,7 @@ interface Telling {
 const steps: Readonly<Record<Outcome | "running", Telling>> = {
   ok: { mark: "✔", word: "in order", look: "ok" },
   changed: { mark: "●", word: "changed", look: "changed" },
-  "would-change": { mark: "◐", word: "would change", look: "would" },
+  "would-change": { mark: "◇", word: "would change", look: "would" },
   failed: { mark: "✖", word: "failed", look: "failed" },
   skipped: { mark: "↓", word: "skipped", look: "skipped" },
   unknown: { mark: "?", word: "unknown", look: "unknown" },

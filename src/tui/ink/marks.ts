@@ -83,7 +83,11 @@ export function stateWord({ state }: Pick<NodeRow, "state">): string {
   return state === "lost" ? "reconnecting" : state.replace("-", " ");
 }
 
-export function stateMark({ state, changed }: Pick<NodeRow, "state" | "changed">, glyphs: Glyphs, now: number): Span {
+export function stateMark(
+  { state, changed, isForeseen }: Pick<NodeRow, "state" | "changed" | "isForeseen">,
+  glyphs: Glyphs,
+  now: number,
+): Span {
   const role = stateRole(state);
   switch (state) {
     case "failed":
@@ -105,6 +109,6 @@ export function stateMark({ state, changed }: Pick<NodeRow, "state" | "changed">
     case "pending":
       return span(glyphs.pending, role);
     case "done":
-      return changed > 0 ? span(glyphs.changed, "changed") : span(glyphs.ok, role);
+      return changed > 0 ? span(isForeseen ? glyphs.wouldChange : glyphs.changed, "changed") : span(glyphs.ok, role);
   }
 }

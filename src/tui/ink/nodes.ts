@@ -106,6 +106,17 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
       drop: 3,
       cell: (row) => [span(stepsOf(row), "muted")],
     },
+    ...(rows.some(({ unknown }) => unknown > 0)
+      ? [
+          {
+            title: "UNKN",
+            width: 4,
+            align: "right",
+            drop: 2,
+            cell: ({ unknown }: NodeRow) => [span(String(unknown), unknown === 0 ? "muted" : "warning")],
+          } as const,
+        ]
+      : []),
     { title: "CHG", width: 3, align: "right", drop: 2, cell: ({ changed }) => countCell(changed, "changed") },
     { title: "FAIL", width: 4, align: "right", drop: 2, cell: ({ failed }) => countCell(failed, "failed") },
     { title: "TIME", width: 6, align: "right", drop: 4, cell: (row) => [span(timeOf(row, now), "muted")] },
