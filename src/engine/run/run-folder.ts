@@ -113,7 +113,7 @@ function newRunId(created: number): string {
 }
 
 /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
-export async function readHeader(folder: RunFolder): Promise<RunHeader> {
+export async function readHeader(folder: Pick<RunFolder, "id" | "header">): Promise<RunHeader> {
   return readNow(folder);
 }
 
@@ -122,7 +122,7 @@ export function changeHeader(folder: RunFolder, more: Partial<RunHeader>): void 
   writeHeader(folder, { ...readNow(folder), ...more });
 }
 
-function readNow(folder: RunFolder): RunHeader {
+function readNow(folder: Pick<RunFolder, "id" | "header">): RunHeader {
   let text: string;
   try {
     text = readFileSync(folder.header, "utf8");
