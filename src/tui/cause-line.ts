@@ -2,7 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import type { WorkItem } from "./work-item.ts";
 
 /** What these say is that something failed; why, its own errors say. */
-const tellLittle: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED"]);
+const tellLittle: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED", "LOCAL_COMMAND_FAILED"]);
 
 /**
  * Why a step failed, in one line: “checksum mismatch (exit 3)”. It is the last line of the errors that the problem
@@ -13,6 +13,13 @@ export function causeLine({ problem, exitStatus }: Pick<WorkItem, "problem" | "e
   const said = problem.detail?.split("\n").findLast((line) => /[\p{L}\p{N}]/u.test(line));
   if (said === undefined) return problem.message;
   return exitStatus === undefined ? said.trim() : `${said.trim()} (${ended(exitStatus)})`;
+}
+
+/** The problem with its cause first, as views draw it: “no space left on device (exit 28)”. */
+export function causeFirst<One extends Problem | undefined>(problem: One, exitStatus?: number): One {
+  const cause = causeLine({ problem, ...(exitStatus !== undefined && { exitStatus }) });
+  if (!problem || cause === undefined || cause === problem.message) return problem;
+  return { ...problem, message: exitStatus === undefined ? `${cause}: ${problem.message}` : cause };
 }
 
 function ended(status: number): string {

@@ -3,6 +3,7 @@ import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { defined } from "#optional/defined.ts";
+import { causeFirst } from "./cause-line.ts";
 import { foresee, type Foresight } from "./foreseen.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { ownProblems } from "./own-problems.ts";
@@ -73,6 +74,8 @@ export interface FailureDigest {
   readonly title: string;
   readonly module?: string;
   readonly problem: Problem;
+  /** Why, in one line: “no space left on device (exit 28)”. */
+  readonly cause: string;
   /** Where the step stands: file, line, column. */
   readonly at?: SourcePosition;
   /** The last lines that the step printed. */
@@ -107,7 +110,13 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     ...own
       .filter(({ outcome }) => outcome === "failed")
       .map((item) => ({ ...failureOf(item, "bastion"), ...defined({ log: logOf() }) })),
-    ...ownProblems(model).map((problem) => ({ nodes: [], title: "the run itself", problem, output: [] })),
+    ...ownProblems(model).map((problem) => ({
+      nodes: [],
+      title: "the run itself",
+      problem,
+      cause: problem.message,
+      output: [],
+    })),
   ];
   return {
     id,
@@ -178,7 +187,9 @@ function causeOf(node: NodeModel, items: readonly WorkItem[], logOf: DigestFacts
   const more = defined({ log: logOf(name) });
   const item = causeIn(items);
   if (item) return [{ ...failureOf(item, name), ...more }];
-  return problem ? [{ nodes: [name], title: outcome ?? "not finished", problem, output: [], ...more }] : [];
+  return problem
+    ? [{ nodes: [name], title: outcome ?? "not finished", problem, cause: problem.message, output: [], ...more }]
+    : [];
 }
 
 function failureOf(item: WorkItem, node: string): FailureDigest {
@@ -193,6 +204,7 @@ function failureOf(item: WorkItem, node: string): FailureDigest {
     title,
     module,
     problem: at === undefined ? found : { ...found, at },
+    cause: causeFirst(found, item.exitStatus).message,
     ...defined({ at }),
     output: text === "" ? [] : text.split("\n").slice(-LINES),
   };

@@ -175,12 +175,12 @@ function failureLines(
   room: number,
 ): readonly string[] {
   const shown = failures.slice(0, FAILURES).flatMap((failure) => {
-    const { nodes, title, module, stage, problem, output, log, repeat } = failure;
+    const { nodes, title, module, stage, problem, cause, output, log, repeat } = failure;
     const who = nodes.length === 0 ? "" : `${names(nodes, columns / 2)}  `;
     const what = stage === undefined || stage === title ? title : `${stage}: ${title}`;
     return [
       fit(`  ${who}${what}${module === undefined || module === title ? "" : `  (${module})`}`, room, ellipsis),
-      ...indent(drawProblem(narrow(endOfDetail(problem, LINES), room - 8), options)),
+      ...indent(drawProblem(narrow({ ...endOfDetail(problem, LINES), message: cause }, room - 8), options)),
       // What the problem tells in detail is what was printed.
       ...(problem.detail ? [] : output.slice(-LINES).map((line) => fit(`    | ${line}`, room, ellipsis))),
       ...(log === undefined ? [] : [`    log: ${log}`]),

@@ -45,6 +45,7 @@ interface KnownLane {
 export class RunParts {
   readonly #options: RunPartsOptions;
   readonly #known = new Map<string, KnownLane>();
+  #isLive = false;
 
   constructor(options: RunPartsOptions = {}) {
     this.#options = options;
@@ -52,6 +53,7 @@ export class RunParts {
 
   /** Every part that may change, by its element's id; `rows` is the order of the rows, as JSON. `isLive`: a process goes on with it. */
   draw(model: RunModel, isLive: boolean): readonly (readonly [id: string, html: string])[] {
+    this.#isLive = isLive;
     const span = spanOf(model);
     const lanes = this.#lanes(model);
     const rows = byUrgency(lanes.map(({ lane }) => lane));
@@ -59,7 +61,7 @@ export class RunParts {
     const part = (id: string, content: Part) => [id, html`<div id="${id}">${content}</div>`.source] as const;
     return [
       part("head", drawHead(model, isLive)),
-      part("figures-part", drawFigures(model, sumTallies(model, tallies))),
+      part("figures-part", drawFigures(model, sumTallies(model, tallies), isLive)),
       part("failures-part", drawFailures(model, rows, this.#options.sourceLine)),
       part("foresight-part", model.state === "finished" && drawForesight(model)),
       part("warnings-part", drawWarnings(model)),
@@ -91,7 +93,7 @@ export class RunParts {
     });
     return html`${whole("head")}
       <main>
-        ${whole("figures-part")} ${whole("failures-part")} ${whole("foresight-part")} ${whole("warnings-part")}
+        ${whole("failures-part")} ${whole("figures-part")} ${whole("foresight-part")} ${whole("warnings-part")}
         ${lanes.length > 0 && timeline} ${whole("slowest-part")}
       </main>`;
   }
@@ -128,7 +130,7 @@ export class RunParts {
     );
     const own = ownLane(model, endOf(model)).map((lane) => ({
       lane,
-      drawn: drawRow(lane, model, { news: model.lastSeq }),
+      drawn: drawRow(lane, model, { news: model.lastSeq, isLive: this.#isLive }),
     }));
     return [...own, ...nodes];
   }
@@ -138,7 +140,7 @@ export class RunParts {
     { node, index, actions }: { node: NodeModel; index: number; actions: readonly ActionModel[] },
   ): KnownLane {
     const known = this.#known.get(node.name);
-    const isOver = model.state === "finished";
+    const isOver = model.state === "finished" || !this.#isLive;
     const isSame =
       known?.node === node &&
       known.actions.length === actions.length &&
@@ -148,7 +150,15 @@ export class RunParts {
     const lane = laneOf(model, { node, index, actions, end: endOf(model), before: known?.lane });
     const news = (known?.news ?? 0) + 1;
     const bars = known?.bars ?? new GrowingBars();
-    const next = { node, actions, lane, news, isOver, bars, drawn: drawRow(lane, model, { news, bars }) };
+    const next = {
+      node,
+      actions,
+      lane,
+      news,
+      isOver,
+      bars,
+      drawn: drawRow(lane, model, { news, bars, isLive: this.#isLive }),
+    };
     this.#known.set(node.name, next);
     return next;
   }
@@ -158,16 +168,20 @@ const none: readonly ActionModel[] = [];
 
 /** Nothing in it goes on, so that the run's end changes nothing. */
 function isClosed({ lane, node }: KnownLane): boolean {
-  const hasEnded = node.startedAt === undefined || node.endedAt !== undefined;
+  const hasEnded = node.outcome !== undefined;
   return hasEnded && lane.pieces.every(({ outcome }) => outcome !== undefined);
 }
 
 function drawRow(
   lane: Lane,
   { startedAt, dryRun }: RunModel,
-  { news, bars = new GrowingBars() }: { readonly news: number; readonly bars?: GrowingBars },
+  {
+    news,
+    bars = new GrowingBars(),
+    isLive,
+  }: { readonly news: number; readonly bars?: GrowingBars; readonly isLive: boolean },
 ): string {
-  return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, news }).source;
+  return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, isLive, news }).source;
 }
 
 /** What still runs goes on beyond the axis; the page hides what lies after now. */

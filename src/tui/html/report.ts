@@ -43,7 +43,7 @@ export function drawReport(model: RunModel, { sourceLine, logOf, version }: Repo
         <a class="skip" href="#timeline">Skip to the timeline</a>
         ${drawHead(model)}
         <main>
-          ${drawFigures(model)} ${drawFailures(model, lanes, sourceLine)} ${drawForesight(model)} ${drawWarnings(model)}
+          ${drawFailures(model, lanes, sourceLine)} ${drawFigures(model)} ${drawForesight(model)} ${drawWarnings(model)}
           ${lanes.length > 0 && drawLanes({ model, lanes, ...(logOf && { logOf }) })} ${drawSlowest(model, lanes)}
         </main>
         <footer>

@@ -1,4 +1,5 @@
 import type { NodeOutcome, Outcome } from "#engine/events/event.ts";
+import type { NodeModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { html, type Html } from "./html.ts";
 
@@ -34,8 +35,10 @@ export function tellStep(outcome: Outcome | undefined): Telling {
   return steps[outcome ?? "running"];
 }
 
-export function tellEnd(outcome: NodeOutcome | undefined): Telling {
-  return ends[outcome ?? "running"];
+/** `isLive`: a process goes on with it, so that a node without an end runs, or waits for its turn. */
+export function tellEnd(node: Pick<NodeModel, "outcome" | "startedAt">, isLive = false): Telling {
+  if (node.outcome !== undefined || !isLive) return ends[node.outcome ?? "running"];
+  return node.startedAt === undefined ? { mark: "·", word: "waiting", look: "skipped" } : steps.running;
 }
 
 /** Mark and word, coloured. */

@@ -21,17 +21,19 @@ export interface NodesProps {
   readonly usual?: ReadonlyMap<string, number>;
   /** By a role or a datacenter: then it has a column. */
   readonly sort: Sort;
+  /** What a row waits for that does nothing now. */
+  readonly waits?: (name: string) => string | undefined;
 }
 
 /** The heading and the rows of the window, never a line for a node beyond it; and what the names begin with that are cut. */
-export function nodeLines({ rows, window, selected, theme, width, now, usual, sort }: NodesProps): {
+export function nodeLines({ rows, window, selected, theme, width, now, usual, sort, waits }: NodesProps): {
   readonly lines: readonly Line[];
   readonly common: string;
 } {
   const { glyphs } = theme;
   const shown = rows.slice(window.top, window.end);
   const place = (milestones: "column" | "step") =>
-    placeColumns(columnsFor({ rows, shown, glyphs, now, usual, sort, milestones }), width - 4);
+    placeColumns(columnsFor({ rows, shown, glyphs, now, usual, sort, waits, milestones }), width - 4);
   const wide = place("column");
   const placed = wide.some(({ title }) => title === "MILESTONE") ? wide : place("step");
   const [names] = placed;
@@ -60,6 +62,7 @@ interface ColumnOptions {
   readonly now: number;
   readonly usual: ReadonlyMap<string, number> | undefined;
   readonly sort: Sort;
+  readonly waits: NodesProps["waits"];
   /** Whether milestones have a column, or stand where a step would. */
   readonly milestones: "column" | "step";
 }
@@ -150,7 +153,7 @@ function timeOf({ time, state }: NodeRow, now: number): string {
 }
 
 /** What it does now, or why it does not; the marker of a quiet step is never cut off. */
-function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones }: ColumnOptions): Line {
+function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones, waits }: ColumnOptions): Line {
   const { item, reason, state, sending } = row;
   if (sending !== undefined && state === "running") return [span(sending)];
   if (item?.outcome === undefined && item !== undefined && state === "running") {
@@ -171,6 +174,8 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones 
     return [...(room >= 6 ? [span(fit(item.title, room, glyphs), "failed"), span(": ")] : []), cause];
   }
   if (reason !== undefined) return [span(reason, row.rank === 0 ? "plain" : "muted")];
+  const waiting = state === "pending" || state === "idle" ? waits?.(row.name) : undefined;
+  if (waiting !== undefined) return [span(waiting, "muted")];
   if (state === "pending" || state === "done" || state === "idle") {
     const { milestone } = row;
     return milestone === undefined || milestones === "column" ? [] : [span(`milestone ${milestone}`, "muted")];

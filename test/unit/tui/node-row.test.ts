@@ -64,6 +64,8 @@ describe("the order of rows", () => {
     planned: 0,
     isOpen: false,
     changed: 0,
+    unknown: 0,
+    isForeseen: false,
     failed: 0,
     progress: 0,
     time: () => undefined,
