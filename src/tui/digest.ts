@@ -3,6 +3,7 @@ import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { defined } from "#optional/defined.ts";
+import { askedOf, type Asked } from "./asked.ts";
 import { causeFirst } from "./cause-line.ts";
 import { foresee, type Foresight } from "./foreseen.ts";
 import { repeatCommand } from "./repeat-command.ts";
@@ -43,6 +44,8 @@ export interface RunDigest {
   readonly resumed: boolean;
   readonly tally: Tally;
   readonly nodes: readonly NodeDigest[];
+  /** What it waits for somebody to answer. */
+  readonly questions: readonly Asked[];
   readonly changes: readonly ChangeDigest[];
   /** Of a dry run: each step that would change with its diff, and those that cannot be told. */
   readonly foresight?: Foresight;
@@ -125,7 +128,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     ...defined({ exitCode }),
     who,
     command,
-    started: new Date(created).toISOString(),
+    started: new Date(model.startedAt || created).toISOString(),
     milliseconds: runTime(model),
     ...defined({ revision }),
     dirty,
@@ -134,10 +137,11 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     tally: tallyOfRun(model),
     nodes: lanes.map(({ node }) => ({
       name: node.name,
-      outcome: node.outcome ?? (isOver(state) ? "not finished" : "running"),
+      outcome: node.outcome ?? openState(model, node, state),
       ...tallyOfNode(model, node),
       ...defined({ log: logOf(node.name) }),
     })),
+    questions: isOver(state) ? [] : model.questions.map((question) => askedOf(question, id)),
     changes: changesOf(lanes, own),
     ...(dryRun && { foresight: foresee(model) }),
     failures,
@@ -147,7 +151,14 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
 }
 
 function isOver(state: string): boolean {
-  return state !== "starting" && state !== "running" && state !== "stopping";
+  return !["starting", "running", "waiting", "stopping"].includes(state);
+}
+
+/** Of a node without an end. */
+function openState({ questions }: RunModel, { name, startedAt }: NodeModel, state: string): string {
+  if (isOver(state)) return "not finished";
+  if (questions.some(({ node }) => node === name)) return "waiting for you";
+  return startedAt === undefined ? "waiting" : "running";
 }
 
 interface Lane {
@@ -227,7 +238,8 @@ function nextOf(
   { dryRun, runId }: RunModel,
   failures: readonly FailureDigest[],
 ): readonly NextCommand[] {
-  if (!isOver(state)) return [{ command: `kcore runs attach ${id}`, why: "watch it" }];
+  if (!isOver(state))
+    return [{ command: `kcore runs attach ${id}`, why: state === "waiting" ? "answer it" : "watch it" }];
   if (state === "done")
     return dryRun ? [{ command: command.replaceAll(/ --(dry-run|fail-on-change)(?= |$)/g, ""), why: "do it" }] : [];
   if (runId === "") return [{ command, why: "try again, when that is mended" }];

@@ -38,6 +38,10 @@ export function drawDigest(digest: RunDigest, options: DigestOptions = {}): stri
       : headLines(digest).map((line, index) => (index === 0 ? strong(line) : line))),
     ...(isEnd || digest.nodes.length === 0 ? [] : [""]),
     ...countLines(digest, columns),
+    ...block(
+      strong("Waiting for you:"),
+      digest.questions.map(({ node, text }) => cleanText(`  ${node === undefined ? "" : `${node}  `}${text}`)),
+    ),
     ...(digest.foresight && !isEnd
       ? foresightLines(digest.foresight, strong)
       : block(strong(digest.dryRun ? "Would change:" : "Changed:"), changeLines(changes, columns, room))),
@@ -54,9 +58,12 @@ function block(title: string, lines: readonly string[]): readonly string[] {
 
 /** What ran, how it ended and how long it took. */
 export function headLine({ title, state, milliseconds, dryRun, resumed }: RunDigest): string {
-  const took = state === "running" ? `for ${formatDuration(milliseconds)}` : `after ${formatDuration(milliseconds)}`;
+  const took =
+    state === "running" || state === "waiting"
+      ? `for ${formatDuration(milliseconds)}`
+      : `after ${formatDuration(milliseconds)}`;
   const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
-  return cleanLine(`${title}  ${state} ${took}${kind}`);
+  return cleanLine(`${title}  ${state === "waiting" ? "waiting for you" : state} ${took}${kind}`);
 }
 
 function endLine(digest: RunDigest): string {

@@ -14,6 +14,7 @@ export type RowState =
   | "running"
   | "connecting"
   | "waiting"
+  | "asking"
   | "lost"
   | "rebooting"
   | "idle"
@@ -82,11 +83,12 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   return all;
 }
 
-/** A node waits for the answer to its question, whatever else is known of it. */
+/** A node, or the bastion, waits for the answer to its question, whatever else is known of it. */
 function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
-  const question = state === "finished" ? undefined : questions.find(({ node }) => node === row.name);
+  const asker = row.isBastion ? undefined : row.name;
+  const question = state === "finished" ? undefined : questions.find(({ node }) => node === asker);
   if (!question || row.rank === 0) return row;
-  return { ...row, state: "waiting", rank: 1, reason: `asks: ${question.text}` };
+  return { ...row, state: "asking", rank: 1, reason: `asks: ${question.text}` };
 }
 
 const none: readonly ActionModel[] = [];
@@ -222,6 +224,7 @@ function rankOf(state: RowState): Rank {
     case "running":
     case "connecting":
     case "waiting":
+    case "asking":
     case "lost":
     case "rebooting":
       return 1;

@@ -36,6 +36,7 @@ interface KnownLane {
   readonly drawn: string;
   /** The run had ended when this was drawn: nothing goes on any more. */
   readonly isOver: boolean;
+  readonly asks: boolean;
 }
 
 /**
@@ -141,8 +142,10 @@ export class RunParts {
   ): KnownLane {
     const known = this.#known.get(node.name);
     const isOver = model.state === "finished" || !this.#isLive;
+    const asks = model.questions.some((question) => question.node === node.name);
     const isSame =
       known?.node === node &&
+      known.asks === asks &&
       known.actions.length === actions.length &&
       known.actions.every((one, at) => one === actions[at]) &&
       (known.isOver === isOver || isClosed(known));
@@ -156,8 +159,9 @@ export class RunParts {
       lane,
       news,
       isOver,
+      asks,
       bars,
-      drawn: drawRow(lane, model, { news, bars, isLive: this.#isLive }),
+      drawn: drawRow(lane, model, { news, bars, asks, isLive: this.#isLive }),
     };
     this.#known.set(node.name, next);
     return next;
@@ -178,10 +182,10 @@ function drawRow(
   {
     news,
     bars = new GrowingBars(),
-    isLive,
-  }: { readonly news: number; readonly bars?: GrowingBars; readonly isLive: boolean },
+    ...more
+  }: { readonly news: number; readonly bars?: GrowingBars; readonly isLive: boolean; readonly asks?: boolean },
 ): string {
-  return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, isLive, news }).source;
+  return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, news, ...more }).source;
 }
 
 /** What still runs goes on beyond the axis; the page hides what lies after now. */

@@ -35,8 +35,9 @@ export async function readRun(project: string, id: string): Promise<KnownRun> {
   return { folder, header, events, model: reduceEvents(events), alive };
 }
 
-/** `running`, `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
+/** `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
 export function stateOf({ model, alive }: Pick<KnownRun, "model" | "alive">): string {
+  if (alive && model.state === "running" && model.questions.length > 0) return "waiting";
   if (alive && model.state !== "finished") return model.state;
   if (model.outcome === undefined) return "died";
   return model.runId === "" ? "refused" : model.outcome;

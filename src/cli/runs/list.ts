@@ -1,5 +1,7 @@
 import { since } from "#tui/age.ts";
 import { detectTheme, type Role } from "#tui/ink/theme.ts";
+import { askedOf, tellAsked } from "#tui/asked.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { formatDuration } from "#tui/line.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
@@ -28,6 +30,7 @@ export async function listRuns({ project, output, ...filter }: ListFlags): Promi
 const roles: Readonly<Record<string, Role>> = {
   done: "ok",
   running: "running",
+  waiting: "warning",
   failed: "failed",
   died: "failed",
   unreachable: "failed",
@@ -37,10 +40,10 @@ const roles: Readonly<Record<string, Role>> = {
 
 /** The table of runs; a dry run is marked as one, whatever its command is called. */
 export function drawRuns(found: readonly RunGlance[], now: number, isColoured = wantsColor(process.stdout)): string {
-  const rows = found.map(({ folder, header, nodes, milliseconds, state: is }) => [
+  const rows = found.map(({ folder, header, nodes, started, milliseconds, state: is }) => [
     folder.id,
     header.request.dryRun ? `${is} (dry run)` : is,
-    since(new Date(header.created).toISOString(), now),
+    since(new Date(started).toISOString(), now),
     formatDuration(milliseconds),
     String(nodes.length),
     header.who.replace(/@.*/, ""),
@@ -49,18 +52,22 @@ export function drawRuns(found: readonly RunGlance[], now: number, isColoured = 
   const { paint } = detectTheme(process.env, process.stdout.isTTY ? process.stdout : undefined);
   const painted = (text: string, column: number) =>
     column === 1 ? paint(roles[/^\w*/.exec(text)?.[0] ?? ""] ?? "plain", text) : text;
-  return formatTable(
+  const asked = found.flatMap(({ folder: { id }, question }) =>
+    question ? [`${cleanLine(`${id} ${tellAsked(askedOf(question, id))}`)}\n`] : [],
+  );
+  const table = formatTable(
     ["ID", "STATE", "AGE", "TIME", "NODES", "WHO", "COMMAND"],
     rows,
     isColoured ? { paint: painted } : {},
   );
+  return [table, ...asked].join("");
 }
 
-function plainOf({ folder, header, state, milliseconds, nodes, exitCode }: RunGlance): object {
+function plainOf({ folder, header, state, started, milliseconds, question, nodes, exitCode }: RunGlance): object {
   return {
     id: folder.id,
     state,
-    started: new Date(header.created).toISOString(),
+    started: new Date(started).toISOString(),
     milliseconds,
     who: header.who,
     command: header.request.command,
@@ -69,5 +76,6 @@ function plainOf({ folder, header, state, milliseconds, nodes, exitCode }: RunGl
     dirty: header.dirty,
     nodes,
     exitCode,
+    ...(question && { question: askedOf(question, folder.id) }),
   };
 }

@@ -1,4 +1,5 @@
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
+import { askedOf } from "../asked.ts";
 import { causeLine } from "../cause-line.ts";
 import { foreseenSum } from "../foreseen.ts";
 import { formatDuration } from "../line.ts";
@@ -23,12 +24,14 @@ export function titleOf(model: RunModel): string {
 /** The page's head: what ran, how it ended, who ran it when, and of what revision. `isLive`: its process goes on with it. */
 export function drawHead(model: RunModel, isLive = false): Html {
   const { outcome, dryRun, startedAt, partAt, ranBefore, revision, dirty, who, command, runId, resumed } = model;
+  const [question] = isLive && outcome === undefined ? model.questions : [];
+  const waiting = { mark: "?", word: "waiting for you", look: "unknown" };
   const open = {
     mark: "▸",
     word: isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished",
     look: "running",
   };
-  const { mark, word, look } = outcome ? told[outcome] : open;
+  const { mark, word, look } = outcome ? told[outcome] : question ? waiting : open;
   const isGoing = isLive && outcome === undefined;
   const cause = headCause(model);
   const facts: readonly Fact[] = [
@@ -43,6 +46,8 @@ export function drawHead(model: RunModel, isLive = false): Html {
           >${dirty && html` <span class="badge changed">${"●"} with uncommitted changes</span>`}`,
     ],
     ["Command", command && html`<code class="command">${command}</code>`],
+    ["Asks", question && (question.node === undefined ? question.text : `${question.node}: ${question.text}`)],
+    ["Answer with", question && html`<code>${askedOf(question, runId).command}</code>`],
     ["Exit code", model.exitCode !== undefined && String(model.exitCode)],
     [
       "Resume with",

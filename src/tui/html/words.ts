@@ -35,9 +35,10 @@ export function tellStep(outcome: Outcome | undefined): Telling {
   return steps[outcome ?? "running"];
 }
 
-/** `isLive`: a process goes on with it, so that a node without an end runs, or waits for its turn. */
-export function tellEnd(node: Pick<NodeModel, "outcome" | "startedAt">, isLive = false): Telling {
+/** `isLive`: a process goes on with it, so that a node without an end runs, or waits for its turn or, if it `asks`, for an answer. */
+export function tellEnd(node: Pick<NodeModel, "outcome" | "startedAt">, isLive = false, asks = false): Telling {
   if (node.outcome !== undefined || !isLive) return ends[node.outcome ?? "running"];
+  if (asks) return { mark: "?", word: "waiting for you", look: "unknown" };
   return node.startedAt === undefined ? { mark: "·", word: "waiting", look: "skipped" } : steps.running;
 }
 

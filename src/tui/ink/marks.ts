@@ -66,6 +66,7 @@ export function stateRole(state: RowState): Role {
     case "lost":
     case "rebooting":
     case "waiting":
+    case "asking":
     case "interrupted":
     case "unfinished":
       return "warning";
@@ -80,6 +81,7 @@ export function stateRole(state: RowState): Role {
 
 export function stateWord({ state }: Pick<NodeRow, "state">): string {
   if (state === "unfinished") return "not finished";
+  if (state === "asking") return "waiting for you";
   return state === "lost" ? "reconnecting" : state.replace("-", " ");
 }
 
@@ -97,6 +99,8 @@ export function stateMark(
     case "connecting":
     case "rebooting":
       return span(runningMark(glyphs, now), role);
+    case "asking":
+      return span(glyphs.unknown, role);
     case "lost":
     case "waiting":
       return span(glyphs.warning, role);

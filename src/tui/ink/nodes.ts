@@ -87,7 +87,12 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
       },
     },
     ...kindColumn(rows, sort),
-    { title: "STATE", width: 12, drop: 5, cell: (row) => [span(stateWord(row), stateRole(row.state))] },
+    {
+      title: "STATE",
+      width: rows.some(({ state }) => state === "asking") ? 15 : 12,
+      drop: 5,
+      cell: (row) => [span(stateWord(row), stateRole(row.state))],
+    },
     { title: "STEP", width: 24, grow: 5, max: 76, drop: 0, cell: (row, width) => stepCell(row, width, options) },
     ...(hasMilestones
       ? [

@@ -34,6 +34,8 @@ describe("runs as they are listed and named", () => {
       folder: runFolder(project.path, ids[0] ?? ""),
       header: headerOf(ids[0] ?? "", dryRun),
       state,
+      started: 0,
+      since: 0,
       milliseconds: 5000,
       nodes: ["n1"],
     });
@@ -43,6 +45,24 @@ describe("runs as they are listed and named", () => {
     expect(table[2]).to.match(/ failed +2h +5\.0 s/);
     const painted = drawRuns([glance("done", false), glance("failed", false)], 0, true);
     expect(new Set(painted.match(/\u001B\[[\d;]+m(?=done|failed)/g))).to.have.property("size", 2);
+  });
+
+  it("V2: a run that waits for an answer is told with the question and the command that answers", () => {
+    const question = { id: "q1", kind: "passphrase", text: "Passphrase of the CA", secret: true } as const;
+    const folder = runFolder(project.path, ids[0] ?? "");
+    const one = {
+      folder,
+      header: headerOf(ids[0] ?? ""),
+      started: 0,
+      since: 0,
+      milliseconds: 5,
+      nodes: [],
+      state: "waiting",
+      question,
+    };
+    expect(drawRuns([one], 0, false))
+      .to.match(/ waiting +0s /)
+      .and.to.contain(`${ids[0]} waits for you: Passphrase of the CA  Answer with kcore runs attach ${ids[0]}`);
   });
 
   it("V6: the last four digits name a run, where they name one only", async () => {
