@@ -12,7 +12,7 @@ import { rotateBastionSubCa } from "#pki/rotate-bastion.ts";
 import { issueSubCa, type Root } from "#pki/sub-ca.ts";
 import { allControllers, askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
 import { rotateController } from "./rotate-controller.ts";
-import { caPassphrase } from "../cluster/ca-passphrase.ts";
+import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 
@@ -81,7 +81,7 @@ function withPassphrase(command: Command): Command {
 
 async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
-  const authority = await openAuthority(cluster.folder, await caPassphrase(passphraseFile));
+  const authority = await withCaPassphrase(passphraseFile, (passphrase) => openAuthority(cluster.folder, passphrase));
   const chain = await reissueOperator(cluster.folder, authority, Date.now());
   const entry = inventoryEntry(chain);
   // Known everywhere before it is used.
@@ -101,7 +101,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
 
 async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void> {
   const { folder } = await openCluster(flags);
-  const root = await openRoot(folder, await caPassphrase(passphraseFile));
+  const root = await withCaPassphrase(passphraseFile, (passphrase) => openRoot(folder, passphrase));
   const { certificate, formerKey } = await replaceOperatorKey(folder, root, Date.now());
   const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
   process.stdout.write(`operator: new key and certificate in ${join(folder, "kctl.crt")}, until ${until}\n`);
@@ -122,8 +122,10 @@ async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void
 
 async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
-  const passphrase = await caPassphrase(passphraseFile);
-  const root = await openRoot(cluster.folder, passphrase);
+  const { root, passphrase } = await withCaPassphrase(passphraseFile, async (passphrase) => ({
+    root: await openRoot(cluster.folder, passphrase),
+    passphrase,
+  }));
   const missed = await rotateEach(cluster, "sub-CA", (one) => renewSubCa(one, cluster, root));
   await rotateBastionSubCa(cluster.folder, { root, passphrase, now: Date.now() });
   process.stdout.write(`this machine: new sub-CA in ${cluster.folder}\n`);

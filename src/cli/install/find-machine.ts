@@ -106,8 +106,8 @@ export function wayTo({ entry, roster }: Pick<Machine, "entry" | "roster">): End
 }
 
 /** The passphrase of a key on the way. */
-async function askKeyPassphrase(file: string): Promise<string | undefined> {
+async function askKeyPassphrase(file: string, _: unknown, again = false): Promise<string | undefined> {
   if (!canPrompt()) return undefined;
   const signal = new AbortController().signal;
-  return promptLine({ text: `Passphrase of ${file}`, secret: true, signal, onInterrupt: leave });
+  return promptLine({ text: askedAgain(`Passphrase of ${file}`, again), secret: true, signal, onInterrupt: leave });
 }

@@ -128,6 +128,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
           isResumed: io.earlier.some(({ type }) => type === "run.started"),
         },
       }),
+      opensCa: async (passphrase) => (await import("./opens-ca.ts")).opensCa(passphrase, header.request.context),
       openFiles: openFileLimit(),
       now: Date.now,
       ...given,

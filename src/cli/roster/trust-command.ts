@@ -137,8 +137,8 @@ async function isWanted({ fingerprint: found }: HostKey, { yes = false, fingerpr
 }
 
 /** The passphrase of a key on the way through jump hosts. */
-function askKeyPassphrase(file: string): Promise<string | undefined> {
+function askKeyPassphrase(file: string, _: unknown, again = false): Promise<string | undefined> {
   if (!canPrompt()) return Promise.resolve(undefined);
   const signal = new AbortController().signal;
-  return promptLine({ text: `Passphrase of ${file}`, secret: true, signal, onInterrupt: leave });
+  return promptLine({ text: askedAgain(`Passphrase of ${file}`, again), secret: true, signal, onInterrupt: leave });
 }

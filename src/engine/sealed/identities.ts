@@ -1,6 +1,7 @@
 import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { KcoreError, type Problem } from "#errors/problem.ts";
+import { askedAgain } from "#errors/three-tries.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";

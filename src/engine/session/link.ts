@@ -1,3 +1,4 @@
+import { threeTries } from "#errors/three-tries.ts";
 import { setImmediate } from "node:timers/promises";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { entryCommand, sudoLine, sudoMark, sudoPasswordLine, type RunVariables } from "#engine/program/bootstrap.ts";
@@ -12,7 +13,8 @@ export interface LinkOptions {
   readonly text: string;
   /** Bytes of the journal that are known already; none unless told otherwise. */
   readonly offset?: number;
-  readonly sudoPassword: () => Promise<string | undefined>;
+  /** `again`: the one before was wrong; undefined then: there is no other. */
+  readonly sudoPassword: (again?: boolean) => Promise<string | undefined>;
   /** With each frame, the bytes of the journal up to its end. */
   readonly onFrame: (frame: Frame, offset: number) => void;
   /** The node sent what no runner sends; nothing more is heard of it over this link. */
@@ -56,17 +58,28 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       `${host.name}: ${run.login} is not root, and there is no sudo`,
       "install sudo there, or set user: root in the roster",
     );
-  const password = await options.sudoPassword();
-  if (password === undefined)
-    throw failure(
-      "SUDO_PASSWORD_NEEDED",
-      `${host.name}: sudo wants a password for ${run.login}`,
-      "give it in the roster as sudo: { password: { command: … } }, or allow NOPASSWD",
-    );
-  return withPassword(
-    await host.exec(entryCommand, { input: `${sudoPasswordLine(run.nonce)}${password}\n` }),
-    options,
-    text,
+  let wrong: unknown;
+  return threeTries(
+    async (again) => {
+      const password = await options.sudoPassword(again);
+      if (password === undefined) throw again ? wrong : passwordNeeded(options);
+      const input = `${sudoPasswordLine(run.nonce)}${password}\n`;
+      try {
+        return await withPassword(await host.exec(entryCommand, { input }), options, text);
+      } catch (error) {
+        wrong = error;
+        throw error;
+      }
+    },
+    ["SUDO_PASSWORD_WRONG"],
+  );
+}
+
+function passwordNeeded({ host, run }: LinkOptions): KcoreError {
+  return failure(
+    "SUDO_PASSWORD_NEEDED",
+    `${host.name}: sudo wants a password for ${run.login}`,
+    "give it in the roster as sudo: { password: { command: … } }, or allow NOPASSWD",
   );
 }
 
@@ -84,7 +97,7 @@ async function withPassword(channel: Channel, options: LinkOptions, text: string
     throw failure(
       "SUDO_PASSWORD_WRONG",
       `${host.name}: sudo refused the password of ${run.login}`,
-      "one try was made; check the reference in the roster",
+      "check what sudo: { password: … } in the roster refers to, or type it again",
     );
   const said = (await link.closed).replaceAll(`${sudoMark(run.nonce)}?`, "").trim();
   throw new KcoreError(

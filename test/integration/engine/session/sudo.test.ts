@@ -27,12 +27,13 @@ describe("becoming root by sudo", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  async function runWith(password: string, nonce: string) {
+  async function runWith(password: string | readonly string[], nonce: string) {
+    const typed = [password].flat();
     const transport = createTransport({ home: folder });
     const run = sessionOn(join(folder, "state"), {
       nonce,
       endpoint: { name: "n1", transport: "ssh", address: "n1", port: 22, user: "ops", hostKeys: [], jump: [] },
-      sudoPassword: () => Promise.resolve(password),
+      sudoPassword: () => Promise.resolve(typed.shift()),
       connect: async (endpoint, options) => {
         const host = await transport.connect({ ...endpoint, transport: "local" }, options);
         const found = `PATH=${folder}:$PATH; export PATH;`;
@@ -52,7 +53,14 @@ describe("becoming root by sudo", () => {
     expect(log).to.contain("-S -p").and.not.contain(nonce).and.not.contain("secret");
   });
 
-  it("S-8: knows a wrong password after one try", async () => {
+  it("V4: takes a sudo password at the third try, and gives up after it", async () => {
+    const done = { outcome: "done", code: undefined };
+    expect(await runWith(["tpyo", "tpyo", "secret"], "e".repeat(32))).to.deep.equal(done);
+    const { code } = await runWith(["a", "b", "c", "secret"], "d".repeat(32));
+    expect(code).to.equal("SUDO_PASSWORD_WRONG");
+  });
+
+  it("S-8: knows a wrong password after one try, where there is no other", async () => {
     expect(await runWith("guess", "f".repeat(32))).to.deep.equal({ outcome: "failed", code: "SUDO_PASSWORD_WRONG" });
   });
 });
