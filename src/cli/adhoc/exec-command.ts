@@ -6,6 +6,7 @@ import { showAnswers, type AnswerStream } from "./answers.ts";
 import { drawFailures, drawGroups } from "./draw-answers.ts";
 import { collectSteps } from "./step-results.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { quoteWord } from "#tui/repeat-command.ts";
 import { printJson } from "../terminal/print-json.ts";
 
 interface ExecFlags extends RunFlags {
@@ -85,6 +86,17 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   const results = steps.results(model);
   answers.flush();
   if (left) return exitCode;
+  const { what } = request;
+  if (
+    what.kind === "exec" &&
+    needsShell(
+      what,
+      results.map((one) => one.exitCode),
+    )
+  )
+    err.write(
+      `hint: no shell reads the words; with --shell one does: kcore exec --on TARGET --shell ${quoteWord(what.argv.join(" "))}\n`,
+    );
   const [only] = results.length === 1 ? results : [];
   if (group && !verbose) {
     const drawn = drawGroups(results);
@@ -94,6 +106,15 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   if (!only || model.outcome === "interrupted") return exitCode;
   // Whoever reads a part must not take it for the whole.
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
+}
+
+/** Whether one word that only a shell can make a command of was looked for as a program, and found nowhere. */
+export function needsShell(
+  { argv, shell }: { readonly argv: readonly string[]; readonly shell: boolean },
+  exitCodes: readonly (number | undefined)[],
+): boolean {
+  const [program = ""] = argv;
+  return !shell && /[\s;|&<>$`*]/.test(program) && exitCodes.includes(127);
 }
 
 function streamOf(stream: NodeJS.WriteStream): AnswerStream {

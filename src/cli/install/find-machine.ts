@@ -6,6 +6,7 @@ import { rosterFileNames } from "#engine/roster/roster-files.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
+import { askedAgain } from "#errors/three-tries.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";

@@ -1,3 +1,4 @@
+import { askedAgain } from "#errors/three-tries.ts";
 import { homedir } from "node:os";
 import { Command } from "commander";
 import { setHostKeys } from "#engine/roster/edit.ts";

@@ -7,7 +7,7 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { refuseSyntax } from "#engine/expressions/shell-values.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
-import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
+import { conditionText, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
@@ -113,6 +113,7 @@ export async function bindStage(
     ...(conditions.length > 0 && {
       when: (late: StageScope) =>
         conditions.every(({ node, scope: seen }) => evaluateBoolean(node, scopeWith(seen, late))),
+      condition: conditions.map(({ node }) => conditionText(node)).join(" and "),
     }),
     task,
     onFailure,

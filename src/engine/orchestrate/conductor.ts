@@ -9,7 +9,7 @@ import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { walkLane, type LaneEnd } from "./lane.ts";
 import { LiveRun } from "./live-run.ts";
 import { arrange, lastParts, type Pace, type Part, type PlannedStage, type RunPlan } from "./plan.ts";
-import { runAction } from "./run-action.ts";
+import { isDenied, runAction } from "./run-action.ts";
 import type { RunNode } from "./run-node.ts";
 import { forEachLimited } from "./slots.ts";
 
@@ -84,7 +84,8 @@ export class Conductor {
   async #followFailure(nodes: ReadonlySet<string>): Promise<void> {
     const { plan, request } = this.#run;
     const hasFailed =
-      this.#halt !== undefined || [...this.#run.nodes.values()].some(({ outcome }) => outcome === "failed");
+      this.#halt !== undefined ||
+      [...this.#run.nodes.values()].some(({ outcome, problem }) => outcome === "failed" || isDenied(problem));
     if (!plan.onFailure || !hasFailed || this.#run.isStopping || request.dryRun) return;
     const halt = this.#halt;
     this.#halt = undefined;
@@ -155,7 +156,7 @@ export class Conductor {
     }
     await this.#cleanUpNode(node, stage, outcome === "unreachable");
     const end: NodeEnd = {
-      outcome: outcome === "unreachable" ? "unreachable" : "failed",
+      outcome: outcome === "unreachable" ? "unreachable" : isDenied(problem) ? "interrupted" : "failed",
       ...defined({ problem, stage: stage?.id }),
     };
     await this.#endNode(node, end);
@@ -190,7 +191,7 @@ export class Conductor {
       ? ({ outcome: "failed", problem: against } as const)
       : await runAction(this.#run, stage);
     if (outcome === "failed") {
-      this.#run.tracker.leave(stage.id, "", "failed", problem?.message);
+      this.#run.tracker.leave(stage.id, "", isDenied(problem) ? "interrupted" : "failed", problem?.message);
       await this.#cleanUp(stage);
       this.#halt = problem ? { problem } : {};
       return;
@@ -260,6 +261,9 @@ export class Conductor {
     const ends = new Set([...this.#run.nodes.values()].map((node) => node.outcome));
     const wasCut = this.#wasCut || ends.has("interrupted") || ends.has("not-started");
     if (this.#run.hasBug) return { outcome: "failed", exitCode: exitCodes.bug };
+    const wasDenied =
+      isDenied(this.#halt?.problem) || [...this.#run.nodes.values()].some((node) => isDenied(node.problem));
+    if (wasDenied && !ends.has("failed")) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
     if (this.#run.isStopping && wasCut) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
     if (ends.has("failed") || this.#haltIsFailure(ends)) return { outcome: "failed", exitCode: exitCodes.failed };
     if (ends.has("unreachable")) return { outcome: "unreachable", exitCode: exitCodes.unreachable };
