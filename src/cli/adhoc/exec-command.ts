@@ -23,11 +23,11 @@ const NO_ANSWER = 255;
 export function execCommand(): Command {
   const command = new Command("exec")
     .description("Run one command on nodes: the answer of one node as it is, of several with their names")
-    .argument("<command...>", "the command and its arguments, as they are: no shell reads them unless --shell")
+    .argument("<command...>", "the command and its arguments, run without a shell; use --shell for pipes and ;")
     .passThroughOptions();
   addRunOptions(command, { full: false })
-    .option("--shell", "give the words to sh -c, joined by blanks")
-    .option("--group", "tell alike answers once, with the nodes that gave them, when all are there")
+    .option("--shell", "run the words with sh -c, joined by blanks")
+    .option("--group", "wait for all nodes; print identical answers once, with their nodes")
     .option("--verbose", "show the run too: when it began, each step, its summary")
     .addOption(
       new Option("-o, --output <format>", "plain, json (one array at the end), events (one event a line)")

@@ -20,7 +20,7 @@ type Flags = ClusterFlags & { readonly passphraseFile?: string };
 
 /** `kcore rotate sub-ca|certs|operator`. */
 export function rotateCommand(): Command {
-  const rotate = new Command("rotate").description("New keys and certificates while the cluster runs").addHelpText(
+  const rotate = new Command("rotate").description("Renew keys and certificates while the cluster runs").addHelpText(
     "after",
     `
 Examples:

@@ -88,7 +88,7 @@ Examples:
     ),
   )
     .addOption(
-      new Option("--speed <factor>", "so many times as fast; max draws all at once").argParser(speedOf).default(1),
+      new Option("--speed <factor>", "speed factor; max draws everything at once").argParser(speedOf).default(1),
     )
     .action(async (id: string, flags: ReplayFlags) => (await import("./replay.ts")).replayRun(id, flags));
   add(
@@ -120,7 +120,7 @@ Examples:
     "prune --keep 20 --older-than 30d",
   )
     .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
-    .addOption(new Option("--older-than <age>", "remove only what is older: 36h, 30d, 8w").argParser(ageOf))
+    .addOption(new Option("--older-than <age>", "remove only runs older than this: 36h, 30d, 8w").argParser(ageOf))
     .option("--dry-run", "say what would be removed; remove nothing")
     .action(async (flags: PruneFlags) => (await import("./prune.ts")).pruneRuns(flags));
   return runs;

@@ -2,6 +2,7 @@ import { causeLine } from "../cause-line.ts";
 import type { NodeRow } from "../node-row.ts";
 import { quietOf, type Quiet } from "../quiet.ts";
 import type { Filter, Sort } from "../row-order.ts";
+import { formatDuration } from "../line.ts";
 import { shortDuration } from "../short-duration.ts";
 import { stateMark, stateRole, stateWord } from "./marks.ts";
 import type { Window } from "./scroll.ts";
@@ -200,7 +201,7 @@ export function quietSpans(quiet: Quiet | undefined, glyphs: Glyphs, now: number
   const text =
     quiet.kind === "slow"
       ? `slow, usually ${shortDuration(quiet.usual)}`
-      : `silent for ${shortDuration(now - quiet.since)}`;
+      : `no output for ${formatDuration(now - quiet.since)}`;
   return [span(`  ${glyphs.warning} ${text}`, "warning")];
 }
 
