@@ -4,7 +4,8 @@ import type { RunModel } from "#engine/events/run-model.ts";
 export function waitsFor(model: RunModel, name: string): string | undefined {
   const node = model.nodes.get(name);
   if (!node || node.outcome !== undefined || model.state === "finished") return undefined;
-  if (model.questions.length > 0) return "waits for your answer";
+  if (model.questions.some((question) => question.node === undefined || question.node === name))
+    return "waits for your answer";
   const { stages } = model;
   const begun = new Set(node.steps.map(({ stage }) => stage));
   const last = stages.findLastIndex(({ id }) => begun.has(id));

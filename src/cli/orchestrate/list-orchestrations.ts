@@ -6,6 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags, ResultFormat } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatResult, printRows } from "../terminal/format-result.ts";
+import { firstSentence, wrapToScreen } from "../terminal/format-table.ts";
 import { drawParams, plainParams } from "../watch/param-options.ts";
 
 /** Where orchestrations are looked for: the project, then what kcore ships. Without a project only the latter. */
@@ -29,7 +30,12 @@ export function projectIfAny(given: string | undefined): string | undefined {
 export function listOrchestrations({ project, output }: CommonFlags & { readonly output: ResultFormat }): void {
   const folders = orchestrationFolders(project);
   const found = [...namesOf(folders)].map(([name, origin]) => ({ name, origin, ...describe(name, folders) }));
-  const rows = found.map(({ name, origin, params, description }) => [name, origin, params.join(","), description]);
+  const rows = found.map(({ name, origin, params, description }) => [
+    name,
+    origin,
+    params.join(", "),
+    firstSentence(description),
+  ]);
   printRows(found, output, ["NAME", "FROM", "PARAMETERS", "DESCRIPTION"], rows);
 }
 
@@ -41,7 +47,7 @@ export function showOrchestration(
   const { description = "", params, stages } = loadOrchestration(name, orchestrationFolders(project));
   const titles = stages.map(({ title }) => title);
   const value = { name, description, params: plainParams(params), stages: titles };
-  const draw = () => `${name}\n${description}\n${drawParams(params)}\nStages: ${titles.join(", ")}\n`;
+  const draw = () => `${name}\n${wrapToScreen(description)}\n${drawParams(params)}\nStages: ${titles.join(", ")}\n`;
   process.stdout.write(formatResult(value, output, draw));
 }
 

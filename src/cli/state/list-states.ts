@@ -4,7 +4,7 @@ import { statesOf, type States } from "#engine/states/open-states.ts";
 import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { formatTable } from "../terminal/format-table.ts";
+import { firstSentence, formatTable, wrapToScreen } from "../terminal/format-table.ts";
 import { drawParams, plainParams } from "../watch/param-options.ts";
 import { printJson } from "../terminal/print-json.ts";
 
@@ -19,7 +19,7 @@ function open(project: string | undefined): States {
 /** Prints every state: those of the project, then the shipped ones that it does not replace. */
 export function listStates({ project, output }: ListFlags): void {
   const states = open(project).list();
-  const rows = states.map(({ name, origin, description = "" }) => [name, origin, description]);
+  const rows = states.map(({ name, origin, description = "" }) => [name, origin, firstSentence(description)]);
   printRows(states, output, ["NAME", "FROM", "DESCRIPTION"], rows);
 }
 
@@ -36,7 +36,9 @@ export function showState(name: string, { project, output }: ListFlags): void {
     );
     return;
   }
-  process.stdout.write(`${name}  (${shown}, ${origin})\n${description === undefined ? "" : `${description}\n`}`);
+  process.stdout.write(
+    `${name}  (${shown}, ${origin})\n${description === undefined ? "" : `${wrapToScreen(description)}\n`}`,
+  );
   process.stdout.write(drawParams(params));
   process.stdout.write(
     `\n${formatTable(

@@ -65,3 +65,13 @@ export function formatTable(
   const note = rest === "" ? [] : wrapWords(`(no room for ${rest}: a wider terminal or -o json shows them)`, columns);
   return [...drawn, ...note].map((line) => `${line}\n`).join("");
 }
+
+/** A text broken between words where the terminal ends. */
+export function wrapToScreen(text: string): string {
+  return wrapWords(text, screenColumns(process.stdout)).join("\n");
+}
+
+/** What a list tells of a text. */
+export function firstSentence(text: string): string {
+  return /^.*?[.!?](?=\s)/.exec(text)?.[0] ?? text;
+}

@@ -17,13 +17,13 @@ export function plainParams(params: ParamDeclarations) {
 
 /** Declared parameters as a table after an empty line; empty where there are none. */
 export function drawParams(params: ParamDeclarations): string {
-  const rows = plainParams(params).map(({ name, type, required, oneOf = [], description }) => [
+  const rows = [...params.values()].map(({ name, type, required, oneOf = [], default: standard, description = "" }) => [
     name,
-    oneOf.length > 0 ? oneOf.join("|") : type,
-    required ? "required" : "",
+    oneOf.length > 0 ? oneOf.join(" | ") : type,
+    required ? "required" : standard?.kind === "scalar" && standard.value !== "" ? String(standard.value) : "",
     description,
   ]);
-  return rows.length === 0 ? "" : `\n${formatTable(["PARAMETER", "TYPE", "", "MEANING"], rows)}`;
+  return rows.length === 0 ? "" : `\n${formatTable(["PARAMETER", "TYPE", "DEFAULT", "MEANING"], rows)}`;
 }
 
 /** `--set a=b`: always text, the orchestration's declared type decides. */

@@ -16,8 +16,9 @@ const told = {
 } as const;
 
 /** What the page is called. */
-export function titleOf(model: RunModel): string {
-  const outcome = model.outcome === undefined ? "not finished" : told[model.outcome].word;
+export function titleOf(model: RunModel, isLive = false): string {
+  const open = !isLive ? "not finished" : model.questions.length > 0 ? "waiting for you" : "running";
+  const outcome = model.outcome === undefined ? open : told[model.outcome].word;
   return `${nameOf(model)}: ${outcome} · kcore run ${model.runId}`;
 }
 
