@@ -1,24 +1,44 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { openAuthority } from "#pki/cluster.ts";
+import { issuedFile } from "#pki/issued.ts";
 import { openContext } from "./cluster-place.ts";
 
 /**
  * Tries the passphrase that was given at the start of the run, so that a wrong one is found before anything was changed.
- * One that was not given is not asked for here: it may not be needed at all.
+ * One that was not given is asked for here, if a node of the run has no certificate yet and somebody is there to answer.
  */
 export const pkiCheckPassphrase = defineAction({
   name: "pki.checkPassphrase",
   outputs: ["cluster", "controllers", "root"],
   summary:
-    "Tries the passphrase of the cluster CA's keys, if it was given, and tells the cluster, its root and its controllers.",
+    "Tries the passphrase of the cluster CA's keys, asks for it where a node needs a certificate, and tells the cluster, its root and its controllers.",
   args: z.strictObject({}),
-  run: (_, context) => check(context),
+  run: async (_, context) => {
+    if (context.givenPassphrase === undefined && (await needsCertificates(context)))
+      // Nobody is there: it may be given beforehand, and is missed where it is needed.
+      await context.passphrase().catch(unlessUnanswered);
+    return check(context);
+  },
   plan: (_, context) => check(context),
 });
+
+/** Whether no certificate was issued yet for one of the run's nodes, by a CA that is there. */
+async function needsCertificates(context: ActionContext): Promise<boolean> {
+  const cluster = await openContext(context).catch(() => undefined);
+  if (!cluster) return false;
+  const ids = context.targets.flatMap((name) => context.nodes.get(name)?.id ?? []);
+  return ids.some((id) => !existsSync(issuedFile(cluster.folder, id, "node")));
+}
+
+function unlessUnanswered(error: unknown): void {
+  if (!(error instanceof KcoreError && error.problems.some(({ code }) => code === "QUESTION_UNANSWERED"))) throw error;
+}
 
 async function check(context: ActionContext): Promise<ActionResult> {
   const { givenPassphrase } = context;

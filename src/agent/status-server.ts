@@ -1,7 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { createServer as createSocketServer, type Socket } from "node:net";
-import { once } from "node:events";
 import type { TLSSocket } from "node:tls";
 import type { LoadedCredentials } from "#api/credentials.ts";
 import { formatEndpoint, type Endpoint } from "#api/endpoint.ts";

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 export interface CommandEntry {
   readonly name: string;
   readonly summary: string;
-  readonly load: () => Promise<Command>;
+  readonly load: (words?: readonly string[]) => Promise<Command>;
 }
 
 /** Every command that works, in the order of the help. */
@@ -16,12 +16,12 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: "lab",
-    summary: "Throwaway real machines on this one",
+    summary: "Throwaway test machines on this computer",
     load: async () => (await import("./lab/lab-command.ts")).labCommand(),
   },
   {
     name: "modules",
-    summary: "The catalogue of what a step can keep in order",
+    summary: "List the modules a step can use",
     load: async () => (await import("./modules/modules-command.ts")).modulesCommand(),
   },
   {
@@ -41,22 +41,22 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: "secrets",
-    summary: "Secrets that stand encrypted in git",
+    summary: "Secrets, kept encrypted in git",
     load: async () => (await import("./secrets/secrets-command.ts")).secretsCommand(),
   },
   {
     name: "check",
-    summary: "Find what is wrong with a project, without a connection",
+    summary: "Check a project for mistakes, without a connection",
     load: async () => (await import("./check/check-command.ts")).checkCommand(),
   },
   {
     name: "ping",
-    summary: "Connect to nodes and tell how long it took",
+    summary: "Connect to nodes and show how long it takes",
     load: async () => (await import("./adhoc/ping-command.ts")).pingCommand(),
   },
   {
     name: "facts",
-    summary: "Gather what nodes say about themselves",
+    summary: "Gather facts about nodes: hardware, system, addresses",
     load: async () => (await import("./adhoc/facts-command.ts")).factsCommand(),
   },
   {
@@ -72,7 +72,7 @@ export const commandTable: readonly CommandEntry[] = [
   {
     name: "orchestrate",
     summary: "Run an orchestration over nodes",
-    load: async () => (await import("./orchestrate/orchestrate-command.ts")).orchestrateCommand(),
+    load: async (words) => (await import("./orchestrate/orchestrate-command.ts")).orchestrateCommand(words),
   },
   {
     name: "runs",
@@ -91,7 +91,7 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: "audit",
-    summary: "Who changed what, in a record that cannot be changed unseen",
+    summary: "The tamper-evident audit log: who changed what",
     load: async () => (await import("./audit/audit-command.ts")).auditCommand(),
   },
   {
@@ -106,7 +106,7 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: "get",
-    summary: "What the cluster knows",
+    summary: "List nodes, controllers, certificates and conflicts of the cluster",
     load: async () => (await import("./get/get-command.ts")).getCommand(),
   },
   {
@@ -116,22 +116,22 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: "health",
-    summary: "Ask the controllers whether they are well",
+    summary: "Check the controllers' health",
     load: async () => (await import("./cluster/health-command.ts")).healthCommand(),
   },
   {
     name: "apply",
-    summary: "Make it so, as manifests say",
+    summary: "Apply manifests: create or update what they describe",
     load: async () => (await import("./apply/apply-command.ts")).applyCommand(),
   },
   {
     name: "diff",
-    summary: "What kcore apply would change",
+    summary: "Show what kcore apply would change",
     load: async () => (await import("./apply/apply-command.ts")).diffCommand(),
   },
   {
     name: "describe",
-    summary: "One thing of the cluster in all its detail",
+    summary: "Show everything about one node, controller …",
     load: async () => (await import("./get/describe-command.ts")).describeCommand(),
   },
   {
@@ -141,7 +141,7 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: "conflict",
-    summary: "Settle edits that did not know of each other",
+    summary: "Resolve concurrent edits of the same thing",
     load: async () => (await import("./cluster/conflict-command.ts")).conflictCommand(),
   },
   {
@@ -151,27 +151,27 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: "rotate",
-    summary: "New keys and certificates while the cluster runs",
+    summary: "Renew keys and certificates while the cluster runs",
     load: async () => (await import("./certificates/rotate-command.ts")).rotateCommand(),
   },
   {
     name: "revoke",
-    summary: "Make certificates worthless",
+    summary: "Revoke certificates",
     load: async () => (await import("./certificates/revoke-command.ts")).revokeCommand(),
   },
   {
     name: "controller",
-    summary: "The cluster's controller, on a node",
+    summary: "The controller's commands, to run on a node itself",
     load: async () => (await import("./controller/daemon-commands.ts")).controllerCommand(),
   },
   {
     name: "agent",
-    summary: "The agent of a deployed node",
+    summary: "The agent's commands, to run on a node itself",
     load: async () => (await import("./controller/daemon-commands.ts")).agentCommand(),
   },
   {
     name: "explain",
-    summary: "What an error's code means, and what to do",
+    summary: "Explain an error code, and what to do",
     load: async () => (await import("./explain/explain-command.ts")).explainCommand(),
   },
   {

@@ -46,10 +46,7 @@ export function addMachineOptions(command: Command): Command {
     .option("-k, --insecure", "show the host key of a new machine, ask, and pin it; nothing goes unverified")
     .option("--identity-file <file>", "the private key to log in with: ~/…, or relative to the project")
     .option("--host-key <sha256>", "pin the key of a new machine if it has this fingerprint, without asking")
-    .option(
-      "--ask-password",
-      "where our key is not let in yet: ask for the user's password and leave the key there by it",
-    )
+    .option("--ask-password", "if the node does not accept our key yet, ask for the password and install the key")
     .option("--password-file <file>", "the same, with the first line of a file that only its owner may read");
 }
 
@@ -68,10 +65,10 @@ export function addFactOptions(command: Command): Command {
       ),
     )
     .addOption(
-      new Option(
-        "--unknown-facts <how>",
-        "nodes of which facts decide that are not known: fail (usual), or skip",
-      ).choices(["fail", "skip"]),
+      new Option("--unknown-facts <how>", "nodes whose facts are needed but unknown: fail (default) or skip").choices([
+        "fail",
+        "skip",
+      ]),
     );
 }
 
@@ -92,13 +89,13 @@ export function addViewOptions(command: Command): Command {
     .addOption(
       new Option(
         "-o, --output <view>",
-        "how to show the run: ink (live; usual at a terminal), plain (lines), json (one event a line)",
+        "how to show the run: ink (live; the default at a terminal), plain (lines), json (one event a line)",
       ).choices(["ink", "plain", "json"]),
     )
-    .addOption(new Option("--quiet", "lines: only what goes wrong; nothing where all goes well").conflicts("verbose"))
-    .option("--verbose", "lines: each step, also what is in order")
+    .addOption(new Option("--quiet", "lines: only failures; nothing when all goes well").conflicts("verbose"))
+    .option("--verbose", "lines: every step, also those in order")
     .option("--times", "lines: each with its time (UTC)")
-    .option("--no-stay", "the live view goes at the end, also if something failed or keys were used");
+    .option("--no-stay", "close the live view when the run ends, even after a failure");
 }
 
 /** Collects a repeatable option. */

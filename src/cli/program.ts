@@ -26,7 +26,9 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
   const wanted = wantedCommand(words, program);
   for (const { name, summary, load } of commandTable)
     program.addCommand(
-      name === wanted || wanted === "man" ? (await load()).summary(summary) : new Command(name).description(summary),
+      name === wanted || wanted === "man"
+        ? (await load(words)).summary(summary)
+        : new Command(name).description(summary),
     );
   program.helpCommand("help [command]", "show help for a command");
   program.action(() => {

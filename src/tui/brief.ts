@@ -20,7 +20,7 @@ type Ended = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
 
 const nothing: Told = { lines: [] };
 /** Milliseconds from which on something is told of what is in order: somebody waits for it. */
-const LONG = 5000;
+export const LONG = 5000;
 /** So many lines of output are not worth folding. */
 const FEW = 5;
 
@@ -32,6 +32,8 @@ export class BriefLines {
   /** Steps and actions of which it was told that they run. */
   readonly #begun = new Set<string>();
   readonly #kept = new Map<string, PlainLine[]>();
+  /** The last note of what began a moment ago, and when it is told if that still goes on. */
+  readonly #early = new Map<string, { readonly due: number; readonly lines: readonly PlainLine[] }>();
   /** Stages of nodes that were told to be in order. */
   readonly #left = new Set<string>();
   /** Nodes that were told to be out of reach: that they are back is news. */
@@ -43,6 +45,22 @@ export class BriefLines {
   }
 
   tell(before: RunModel, event: RunEvent): Told {
+    const told = this.#tell(before, event);
+    const late = this.overdue(event.at);
+    return late.length === 0 ? told : { ...told, lines: [...late, ...told.lines] };
+  }
+
+  /** What was noted too early to be told, of what still goes on by `now`. */
+  overdue(now: number): readonly PlainLine[] {
+    const due = [...this.#early].filter(([, early]) => early.due <= now);
+    for (const [key] of due) {
+      this.#early.delete(key);
+      this.#begun.add(key);
+    }
+    return due.flatMap(([, { lines }]) => lines);
+  }
+
+  #tell(before: RunModel, event: RunEvent): Told {
     switch (event.type) {
       case "stage.finished":
       case "node.milestone":
@@ -58,7 +76,7 @@ export class BriefLines {
         return { lines: this.#leave(before, event) };
       case "run.started":
         // A resumed run comes to its stages again.
-        for (const known of [this.#begun, this.#kept, this.#left, this.#away]) known.clear();
+        for (const known of [this.#begun, this.#kept, this.#early, this.#left, this.#away]) known.clear();
         return this.#quiet ? nothing : { lines: describeEvent(before, event) };
       case "node.disconnected":
       case "node.waiting":
@@ -94,9 +112,13 @@ export class BriefLines {
     const key = keyOf(event);
     const one = workIn(before, event);
     const isNote = event.type === "step.note" || event.type === "action.note";
-    if (isNote && !before.dryRun && (!one || event.at - one.startedAt < LONG)) return [];
     const said = describeEvent(before, event).filter(({ mark }) => mark !== "started");
     const begin = this.#begun.has(key) || this.#quiet ? [] : [nameOf(event, one)];
+    if (isNote && !before.dryRun && (!one || event.at - one.startedAt < LONG)) {
+      if (one && !this.#quiet) this.#early.set(key, { due: one.startedAt + LONG, lines: [...begin, ...said] });
+      return [];
+    }
+    this.#early.delete(key);
     this.#begun.add(key);
     if (!this.#keeps || isNote) return this.#quiet ? [] : [...begin, ...said];
     const kept = this.#kept.get(key) ?? [];
@@ -110,6 +132,7 @@ export class BriefLines {
     const { outcome, duration = 0 } = event;
     const kept = this.#kept.get(key) ?? [];
     this.#kept.delete(key);
+    this.#early.delete(key);
     const wasNamed = this.#begun.delete(key);
     const left = outcome === "skipped" ? [] : this.#leave(before, event);
     if (outcome === "failed") return { lines: [...left, ...kept, ...describeEvent(before, event)] };

@@ -41,8 +41,8 @@ export function escapeForCi(ci: Ci | undefined, text: string): string {
  */
 export function drawCiErrors({ failures }: RunDigest, fileOf: (at: SourcePosition) => string | undefined): string {
   return failures
-    .map(({ nodes, stage, title, problem, at = problem.at }) => {
-      const { message, code, hint } = problem;
+    .map(({ nodes, stage, title, problem, cause, at = problem.at }) => {
+      const { code, hint } = problem;
       const more = nodes.length > 1 ? ` and ${nodes.length - 1} more` : "";
       const what = stage === undefined || stage === title ? title : `${stage}: ${title}`;
       const file = at && fileOf(at);
@@ -51,7 +51,7 @@ export function drawCiErrors({ failures }: RunDigest, fileOf: (at: SourcePositio
         ...(at && file !== undefined && { file, line: String(at.line), col: String(at.column) }),
       };
       const drawn = Object.entries(properties).map(([name, value]) => `${name}=${escapeProperty(value)}`);
-      return `::error ${drawn.join(",")}::${escapeData(`${message} [${code}]${hint === undefined ? "" : `\n${hint}`}`)}`;
+      return `::error ${drawn.join(",")}::${escapeData(`${cause} [${code}]${hint === undefined ? "" : `\n${hint}`}`)}`;
     })
     .join("\n");
 }

@@ -2,7 +2,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import { formatBytes, formatSending } from "#engine/events/bytes.ts";
 import type { Change, RunEvent, Sending } from "#engine/events/event.ts";
 import type { NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
-import { causeLine } from "./cause-line.ts";
+import { causeFirst, causeLine } from "./cause-line.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatDuration, type PlainLine } from "./line.ts";
 
@@ -227,7 +227,7 @@ function describeActionEnd(event: Of<"action.finished">): readonly PlainLine[] {
     failed: ["failed", "failed"],
   } as const;
   const [mark, word] = words[outcome];
-  const why = problem ? `: ${shortProblem(problem)}` : "";
+  const why = problem ? `: ${shortProblem(causeFirst(problem))}` : "";
   return [line(mark, item, `${stage}: ${action}  ${word}${why}${because(reason)}${time}`)];
 }
 

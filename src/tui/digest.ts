@@ -3,6 +3,8 @@ import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { defined } from "#optional/defined.ts";
+import { askedOf, type Asked } from "./asked.ts";
+import { causeFirst } from "./cause-line.ts";
 import { foresee, type Foresight } from "./foreseen.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { ownProblems } from "./own-problems.ts";
@@ -42,6 +44,8 @@ export interface RunDigest {
   readonly resumed: boolean;
   readonly tally: Tally;
   readonly nodes: readonly NodeDigest[];
+  /** What it waits for somebody to answer. */
+  readonly questions: readonly Asked[];
   readonly changes: readonly ChangeDigest[];
   /** Of a dry run: each step that would change with its diff, and those that cannot be told. */
   readonly foresight?: Foresight;
@@ -73,6 +77,8 @@ export interface FailureDigest {
   readonly title: string;
   readonly module?: string;
   readonly problem: Problem;
+  /** Why, in one line: “no space left on device (exit 28)”. */
+  readonly cause: string;
   /** Where the step stands: file, line, column. */
   readonly at?: SourcePosition;
   /** The last lines that the step printed. */
@@ -107,7 +113,13 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     ...own
       .filter(({ outcome, startedAt }) => outcome === "failed" && startedAt >= partAt)
       .map((item) => ({ ...failureOf(item, "bastion"), ...defined({ log: logOf() }) })),
-    ...ownProblems(model).map((problem) => ({ nodes: [], title: "the run itself", problem, output: [] })),
+    ...ownProblems(model).map((problem) => ({
+      nodes: [],
+      title: "the run itself",
+      problem,
+      cause: problem.message,
+      output: [],
+    })),
   ];
   return {
     id,
@@ -116,7 +128,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     ...defined({ exitCode }),
     who,
     command,
-    started: new Date(created).toISOString(),
+    started: new Date(model.startedAt || created).toISOString(),
     milliseconds: runTime(model),
     ...defined({ revision }),
     dirty,
@@ -125,10 +137,11 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     tally: tallyOfRun(model),
     nodes: lanes.map(({ node }) => ({
       name: node.name,
-      outcome: node.outcome ?? (isOver(state) ? "not finished" : "running"),
+      outcome: node.outcome ?? openState(model, node, state),
       ...tallyOfNode(model, node),
       ...defined({ log: logOf(node.name) }),
     })),
+    questions: isOver(state) ? [] : model.questions.map((question) => askedOf(question, id)),
     changes: changesOf(lanes, own),
     ...(dryRun && { foresight: foresee(model) }),
     failures,
@@ -138,7 +151,14 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
 }
 
 function isOver(state: string): boolean {
-  return state !== "starting" && state !== "running" && state !== "stopping";
+  return !["starting", "running", "waiting", "stopping"].includes(state);
+}
+
+/** Of a node without an end. */
+function openState({ questions }: RunModel, { name, startedAt }: NodeModel, state: string): string {
+  if (isOver(state)) return "not finished";
+  if (questions.some(({ node }) => node === name)) return "waiting for you";
+  return startedAt === undefined ? "waiting" : "running";
 }
 
 interface Lane {
@@ -183,7 +203,9 @@ function causeOf(
   const more = defined({ log: logOf(name) });
   const item = causeIn(items.filter(({ startedAt }) => startedAt >= partAt)) ?? (problem ? undefined : causeIn(items));
   if (item) return [{ ...failureOf(item, name), ...more }];
-  return problem ? [{ nodes: [name], title: outcome ?? "not finished", problem, output: [], ...more }] : [];
+  return problem
+    ? [{ nodes: [name], title: outcome ?? "not finished", problem, cause: problem.message, output: [], ...more }]
+    : [];
 }
 
 function failureOf(item: WorkItem, node: string): FailureDigest {
@@ -198,6 +220,7 @@ function failureOf(item: WorkItem, node: string): FailureDigest {
     title,
     module,
     problem: at === undefined ? found : { ...found, at },
+    cause: causeFirst(found, item.exitStatus).message,
     ...defined({ at }),
     output: text === "" ? [] : text.split("\n").slice(-LINES),
   };
@@ -220,7 +243,8 @@ function nextOf(
   { dryRun, runId }: RunModel,
   failures: readonly FailureDigest[],
 ): readonly NextCommand[] {
-  if (!isOver(state)) return [{ command: `kcore runs attach ${id}`, why: "watch it" }];
+  if (!isOver(state))
+    return [{ command: `kcore runs attach ${id}`, why: state === "waiting" ? "answer it" : "watch it" }];
   if (state === "done")
     return dryRun ? [{ command: command.replaceAll(/ --(dry-run|fail-on-change)(?= |$)/g, ""), why: "do it" }] : [];
   if (runId === "") return [{ command, why: "try again, when that is mended" }];

@@ -2,7 +2,7 @@ import { cleanLine, cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./digest.ts";
-import { tellNodes, type Foreseen, type Foresight } from "./foreseen.ts";
+import { sumOfDryRun, tellNodes, type Foreseen, type Foresight } from "./foreseen.ts";
 import { foldNames, type Fold } from "./fold-names.ts";
 import { fit } from "./ink/text.ts";
 import { wrapPainted } from "./wrap-painted.ts";
@@ -38,6 +38,10 @@ export function drawDigest(digest: RunDigest, options: DigestOptions = {}): stri
       : headLines(digest).map((line, index) => (index === 0 ? strong(line) : line))),
     ...(isEnd || digest.nodes.length === 0 ? [] : [""]),
     ...countLines(digest, columns),
+    ...block(
+      strong("Waiting for you:"),
+      digest.questions.map(({ node, text }) => cleanText(`  ${node === undefined ? "" : `${node}  `}${text}`)),
+    ),
     ...(digest.foresight && !isEnd
       ? foresightLines(digest.foresight, strong)
       : block(strong(digest.dryRun ? "Would change:" : "Changed:"), changeLines(changes, columns, room))),
@@ -53,10 +57,18 @@ function block(title: string, lines: readonly string[]): readonly string[] {
 }
 
 /** What ran, how it ended and how long it took. */
-export function headLine({ title, state, milliseconds, dryRun, resumed }: RunDigest): string {
-  const took = state === "running" ? `for ${formatDuration(milliseconds)}` : `after ${formatDuration(milliseconds)}`;
+export function headLine({ title, state, milliseconds, dryRun, resumed, nodes }: RunDigest): string {
+  const took =
+    state === "running" || state === "waiting"
+      ? `for ${formatDuration(milliseconds)}`
+      : `after ${formatDuration(milliseconds)}`;
   const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
-  return cleanLine(`${title}  ${state} ${took}${kind}`);
+  const gone = nodes.filter(({ outcome }) => outcome === "unreachable").length;
+  if (state === "unreachable" && gone > 0)
+    return cleanLine(
+      `${title}  ended ${took}: ${gone} of ${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`} unreachable${kind}`,
+    );
+  return cleanLine(`${title}  ${state === "waiting" ? "waiting for you" : state} ${took}${kind}`);
 }
 
 function endLine(digest: RunDigest): string {
@@ -91,23 +103,30 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
   );
   const changedOnes = done.filter(({ changed, wouldChange }) => changed + wouldChange > 0);
   const areAll = changedOnes.length === done.length;
-  const how = areAll && done.length > 0 ? (dryRun ? " that would change" : " and changed") : "";
-  if (done.length > 0) told.push(`${done.length} done${how}${nodes.length > 3 ? "" : who(done)}`);
-  if (!areAll && changedOnes.length > 0)
-    told.push(`${changedOnes.length} of them ${dryRun ? "would change" : "changed"}${who(changedOnes)}`);
+  const areAlike = dryRun && changedOnes.length === nodes.length;
+  const would = areAlike ? "would change" : `${changedOnes.length} would change`;
+  if (dryRun && changedOnes.length > 0) told.push(`${would}${who(changedOnes)}`);
+  const rest = dryRun ? done.length - changedOnes.length : done.length;
+  const how = areAll && !dryRun ? " and changed" : "";
+  if (rest > 0) told.push(`${rest} ${dryRun ? "would not change" : `done${how}${nodes.length > 3 ? "" : who(done)}`}`);
+  if (!areAll && !dryRun && changedOnes.length > 0)
+    told.push(`${changedOnes.length} of them changed${who(changedOnes)}`);
   const { succeeded, changed, wouldChange, failed, unreachable, unknown, skipped, interrupted, unfinished } = tally;
+  const differing = nodes.filter((node) => node.wouldChange > 0).length;
   const counts = [
-    `${succeeded} succeeded (${dryRun ? `would change=${wouldChange}` : `changed=${changed}`})`,
+    ...(dryRun
+      ? [sumOfDryRun(tally, differing), `${succeeded - wouldChange} in order`]
+      : [`${succeeded} succeeded (changed=${changed})`]),
     `${failed} failed`,
     ...(unreachable > 0 ? [`${unreachable} unreachable`] : []),
-    ...(unknown > 0 ? [`${unknown} unknown`] : []),
+    ...(unknown > 0 && !dryRun ? [`${unknown} unknown`] : []),
     ...(interrupted > 0 ? [`${interrupted} interrupted`] : []),
     ...(unfinished > 0 ? [`${unfinished} not finished`] : []),
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
     ...(tally.notStarted > 0 ? [`${tally.notStarted} not started`] : []),
   ];
   return [
-    cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}: ${told.join(", ")}`),
+    cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}${areAlike ? "" : ":"} ${told.join(", ")}`),
     `Steps: ${counts.join(", ")}`,
   ];
 }
@@ -168,12 +187,12 @@ function failureLines(
   room: number,
 ): readonly string[] {
   const shown = failures.slice(0, FAILURES).flatMap((failure) => {
-    const { nodes, title, module, stage, problem, output, log, repeat } = failure;
+    const { nodes, title, module, stage, problem, cause, output, log, repeat } = failure;
     const who = nodes.length === 0 ? "" : `${names(nodes, columns / 2)}  `;
     const what = stage === undefined || stage === title ? title : `${stage}: ${title}`;
     return [
       fit(`  ${who}${what}${module === undefined || module === title ? "" : `  (${module})`}`, room, ellipsis),
-      ...indent(drawProblem(narrow(endOfDetail(problem, LINES), room - 8), options)),
+      ...indent(drawProblem(narrow({ ...endOfDetail(problem, LINES), message: cause }, room - 8), options)),
       // What the problem tells in detail is what was printed.
       ...(problem.detail ? [] : output.slice(-LINES).map((line) => fit(`    | ${line}`, room, ellipsis))),
       ...(log === undefined ? [] : [`    log: ${log}`]),

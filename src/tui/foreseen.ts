@@ -1,7 +1,7 @@
 import type { Change } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { defined } from "#optional/defined.ts";
-import { bastionActions } from "./tally.ts";
+import { bastionActions, tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
 import { withoutWave } from "./wave.ts";
 import { actionsByNode, itemOfAction, itemsOf, type WorkItem } from "./work-item.ts";
 
@@ -47,6 +47,18 @@ function foreseenOf({ stage: id, title, module, changes, diff, reason }: WorkIte
   const stage = withoutWave(id);
   const told = diff === undefined ? changes : changes.filter(({ name }) => name !== "content");
   return { stage, title: title === id ? stage : title, module, nodes: [], changes: told, ...defined({ diff, reason }) };
+}
+
+/** A dry run in one line: “3 to change on 2 nodes, 38 unknown”. `nodes`: on how many something would change. */
+export function sumOfDryRun({ wouldChange, unknown }: Pick<Tally, "wouldChange" | "unknown">, nodes: number): string {
+  const on = nodes === 0 ? "" : ` on ${nodes === 1 ? "1 node" : `${nodes} nodes`}`;
+  return `${wouldChange === 0 ? "nothing" : wouldChange} to change${on}${unknown === 0 ? "" : `, ${unknown} unknown`}`;
+}
+
+/** The same of a model. */
+export function foreseenSum(model: RunModel): string {
+  const nodes = [...model.nodes.values()].filter((node) => tallyOfNode(model, node).wouldChange > 0);
+  return sumOfDryRun(tallyOfRun(model), nodes.length);
 }
 
 /** `n1, n2`; of many the first and the last: `n1…n40 (40): the same`. */

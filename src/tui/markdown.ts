@@ -87,12 +87,12 @@ function factLine({ name, have, want }: Change): string {
   return `  - ${code(name)}: ${have === undefined ? "(absent)" : code(have)} → ${code(want)}`;
 }
 
-function failureBlock({ nodes, stage, title, module, problem, at, output }: FailureDigest): string {
+function failureBlock({ nodes, stage, title, module, problem, cause, at, output }: FailureDigest): string {
   const what = whatOf({ stage: stage ?? title, title, module: module ?? title });
-  const { message, code: kind, hint, detail } = problem;
+  const { code: kind, hint, detail } = problem;
   const place = at ? ` at ${code(`${at.file}:${at.line}:${at.column}`)}` : "";
   const printed = detail ?? output.join("\n");
-  const told = `${message}  [${kind}]${hint === undefined ? "" : `\nhint: ${hint}`}`;
+  const told = `${cause}  [${kind}]${hint === undefined ? "" : `\nhint: ${hint}`}`;
   return [
     `- ${code(what)}${nodes.length === 0 ? "" : ` on ${code(namesOf(nodes))}`}${place}`,
     indent(fence("text", told, OUTPUT)),

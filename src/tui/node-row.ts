@@ -14,6 +14,7 @@ export type RowState =
   | "running"
   | "connecting"
   | "waiting"
+  | "asking"
   | "lost"
   | "rebooting"
   | "idle"
@@ -51,6 +52,10 @@ export interface NodeRow {
   readonly isOpen: boolean;
   /** Changed, or in a dry run what would change. */
   readonly changed: number;
+  /** Of a dry run: what cannot be told before earlier steps are applied. */
+  readonly unknown: number;
+  /** What `changed` counts was not done: it would be. */
+  readonly isForeseen: boolean;
   readonly failed: number;
   /** 0 to 1: how much of the run's stages lies behind it. */
   readonly progress: number;
@@ -78,11 +83,12 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   return all;
 }
 
-/** A node waits for the answer to its question, whatever else is known of it. */
+/** A node, or the bastion, waits for the answer to its question, whatever else is known of it. */
 function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
-  const question = state === "finished" ? undefined : questions.find(({ node }) => node === row.name);
+  const asker = row.isBastion ? undefined : row.name;
+  const question = state === "finished" ? undefined : questions.find(({ node }) => node === asker);
   if (!question || row.rank === 0) return row;
-  return { ...row, state: "waiting", rank: 1, reason: `asks: ${question.text}` };
+  return { ...row, state: "asking", rank: 1, reason: `asks: ${question.text}` };
 }
 
 const none: readonly ActionModel[] = [];
@@ -100,7 +106,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
   const { ended, planned, isOpen, share } = progressOf(plan, work, node.planned);
   const running = work.filter(({ outcome }) => outcome === undefined).length;
   const end = ownEnd(node, work);
-  const { changed, wouldChange, failed } = tallyOf(work, 0, end ? [end] : []);
+  const { changed, wouldChange, unknown, failed } = tallyOf(work, 0, end ? [end] : []);
   // Told by a step, which says why.
   const hasFailed = failed > 0 && end !== "failed";
   const state = stateOf(node, running, failed, work.length, over);
@@ -133,6 +139,8 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
     planned: isDone ? ended : planned,
     isOpen: isOpen && !isDone,
     changed: changed + wouldChange,
+    unknown,
+    isForeseen: wouldChange > 0,
     failed,
     progress: isDone ? 1 : share,
     time: (now) => timeOfNode(node, work, now),
@@ -145,7 +153,7 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
   const items = actions.map(itemOf);
   const item = telling(items);
   const ended = items.filter(({ outcome }) => outcome !== undefined).length;
-  const { changed, wouldChange, failed } = tallyOf(actions, 0);
+  const { changed, wouldChange, unknown, failed } = tallyOf(actions, 0);
   const planned = Math.max(
     items.length,
     model.stages.filter(({ action, nodes }) => action && nodes.length === 0).length,
@@ -174,6 +182,8 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
     planned: state === "done" ? ended : planned,
     isOpen: false,
     changed: changed + wouldChange,
+    unknown,
+    isForeseen: wouldChange > 0,
     failed,
     progress: state === "done" || planned === 0 ? 1 : ended / planned,
     time: (now) => busyTime(items, now),
@@ -214,6 +224,7 @@ function rankOf(state: RowState): Rank {
     case "running":
     case "connecting":
     case "waiting":
+    case "asking":
     case "lost":
     case "rebooting":
       return 1;

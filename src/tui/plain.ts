@@ -2,7 +2,7 @@ import { ListrLogger, ListrLogLevels, ProcessOutput, SimpleRenderer } from "list
 import type { RunEvent } from "#engine/events/event.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { BriefLines, type Detail, type Told } from "./brief.ts";
+import { BriefLines, LONG, type Detail, type Told } from "./brief.ts";
 import { escapeForCi, foldOf, type Ci } from "./ci.ts";
 import { describeEvent } from "./describe-event.ts";
 import type { RunDrawing } from "./drawing.ts";
@@ -21,6 +21,8 @@ export interface PlainOptions {
   readonly since?: number;
   /** The run before each event that is drawn, when somebody else keeps it; else the view keeps its own. */
   readonly run?: Pick<RunFold, "fleeting">;
+  /** The clock, for tests. */
+  readonly timers?: { readonly now: () => number; readonly after: (milliseconds: number, call: () => void) => unknown };
 }
 
 const levels: Readonly<Record<PlainLine["mark"], ListrLogLevels>> = {
@@ -39,6 +41,7 @@ const levels: Readonly<Record<PlainLine["mark"], ListrLogLevels>> = {
  */
 export function createPlainView(options: PlainOptions): RunDrawing {
   const { out, color, since = 0, run, detail = "verbose", times = false, ci } = options;
+  const { now, after } = options.timers ?? realTimers;
   const logger = new ListrLogger<ListrLogLevels>({
     useIcons: true,
     toStderr: [],
@@ -47,7 +50,7 @@ export function createPlainView(options: PlainOptions): RunDrawing {
   // The renderer gives the logger its icons and colours.
   new SimpleRenderer([], { logger, ...(color ? {} : { color: plainColors }) });
   const own = new RunFold();
-  const tell = tellerOf(detail, ci);
+  const { tell, overdue } = tellerOf(detail, ci);
   return {
     draw: (event) => {
       const { lines, folded } = tell((run ?? own).fleeting, event);
@@ -59,6 +62,12 @@ export function createPlainView(options: PlainOptions): RunDrawing {
         for (const { mark, text } of some) logger.log(levels[mark], when + escapeForCi(ci, text));
       };
       write(lines);
+      // Nothing else may happen until somebody has read it.
+      if (event.type.endsWith(".note") && now() - event.at < LONG)
+        after(LONG, () => {
+          const when = times ? `${new Date(now()).toISOString().slice(11, 19)}  ` : "";
+          for (const { mark, text } of overdue(now())) logger.log(levels[mark], when + escapeForCi(ci, text));
+        });
       if (!folded || ci === undefined) return;
       const title = escapeForCi(ci, folded.title);
       const [open, close] = foldOf(ci, { title, id: `kcore_${event.seq}`, since: folded.since, until: event.at });
@@ -69,11 +78,20 @@ export function createPlainView(options: PlainOptions): RunDrawing {
   };
 }
 
-function tellerOf(detail: Detail, ci: Ci | undefined): (before: RunModel, event: RunEvent) => Told {
-  if (detail === "verbose") return (before, event) => ({ lines: describeEvent(before, event) });
+function tellerOf(
+  detail: Detail,
+  ci: Ci | undefined,
+): { tell: (before: RunModel, event: RunEvent) => Told; overdue: (now: number) => readonly PlainLine[] } {
+  if (detail === "verbose")
+    return { tell: (before, event) => ({ lines: describeEvent(before, event) }), overdue: () => [] };
   const brief = new BriefLines({ detail, folds: ci !== undefined });
-  return (before, event) => brief.tell(before, event);
+  return { tell: (before, event) => brief.tell(before, event), overdue: (now) => brief.overdue(now) };
 }
+
+const realTimers = {
+  now: Date.now,
+  after: (milliseconds: number, call: () => void) => setTimeout(call, milliseconds).unref(),
+};
 
 const plainColors = Object.fromEntries(
   Object.values(ListrLogLevels).map((level) => [level, (text?: string) => text ?? ""]),

@@ -32,7 +32,7 @@ function drawHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink): Ht
   return html`<div id="fleet-head">
     <h1>${context}</h1>
     <p class="lead">
-      ${ready} of ${nodes.length} nodes ready, told by
+      ${ready} of ${nodes.length} nodes ready, as reported by
       ${asked}${
         link.state === "lost" &&
         html` <span class="failed"

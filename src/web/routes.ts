@@ -146,7 +146,7 @@ export class Routes {
       if (what === undefined) {
         const { body, version } = feed.page(base);
         const news = { path: `${base}/news`, version };
-        this.#send(response, { title: titleOf(model), body, place: "runs", news });
+        this.#send(response, { title: titleOf(model, feed.isLive), body, place: "runs", news });
         return;
       }
       if (what === "find")

@@ -28,7 +28,6 @@ export class RunFeed {
   readonly #fold: RunFold;
   readonly #stop = new AbortController();
   #isDrawing = false;
-  /** Its process goes on with it, as far as is known. */
   #isLive: boolean;
   /** Counts what a picture may show. */
   #changes = 0;
@@ -51,6 +50,11 @@ export class RunFeed {
 
   get model(): RunModel {
     return this.#fold.model;
+  }
+
+  /** Its process goes on with it, as far as is known. */
+  get isLive(): boolean {
+    return this.#isLive;
   }
 
   close(): void {

@@ -4,6 +4,7 @@ import { fitBars, GrowingBars, type Span } from "#tui/html/bars.ts";
 import { Budget } from "#tui/html/budget.ts";
 import { drawFailures } from "#tui/html/failures.ts";
 import { drawFigures, drawSlowest } from "#tui/html/figures.ts";
+import { drawForesight } from "#tui/html/foresight.ts";
 import { drawHead } from "#tui/html/head.ts";
 import { html, Html, type Part } from "#tui/html/html.ts";
 import { drawLane } from "#tui/html/lane.ts";
@@ -35,6 +36,7 @@ interface KnownLane {
   readonly drawn: string;
   /** The run had ended when this was drawn: nothing goes on any more. */
   readonly isOver: boolean;
+  readonly asks: boolean;
 }
 
 /**
@@ -44,6 +46,7 @@ interface KnownLane {
 export class RunParts {
   readonly #options: RunPartsOptions;
   readonly #known = new Map<string, KnownLane>();
+  #isLive = false;
 
   constructor(options: RunPartsOptions = {}) {
     this.#options = options;
@@ -51,6 +54,7 @@ export class RunParts {
 
   /** Every part that may change, by its element's id; `rows` is the order of the rows, as JSON. `isLive`: a process goes on with it. */
   draw(model: RunModel, isLive: boolean): readonly (readonly [id: string, html: string])[] {
+    this.#isLive = isLive;
     const span = spanOf(model);
     const lanes = this.#lanes(model);
     const rows = byUrgency(lanes.map(({ lane }) => lane));
@@ -58,8 +62,9 @@ export class RunParts {
     const part = (id: string, content: Part) => [id, html`<div id="${id}">${content}</div>`.source] as const;
     return [
       part("head", drawHead(model, isLive)),
-      part("figures-part", drawFigures(model, sumTallies(model, tallies))),
+      part("figures-part", drawFigures(model, sumTallies(model, tallies), isLive)),
       part("failures-part", drawFailures(model, rows, this.#options.sourceLine)),
+      part("foresight-part", model.state === "finished" && drawForesight(model)),
       part("warnings-part", drawWarnings(model)),
       part("stages", drawStages(model, span, isLive)),
       ...[...kindCounts(rows)].map(
@@ -89,8 +94,8 @@ export class RunParts {
     });
     return html`${whole("head")}
       <main>
-        ${whole("figures-part")} ${whole("failures-part")} ${whole("warnings-part")} ${lanes.length > 0 && timeline}
-        ${whole("slowest-part")}
+        ${whole("failures-part")} ${whole("figures-part")} ${whole("foresight-part")} ${whole("warnings-part")}
+        ${lanes.length > 0 && timeline} ${whole("slowest-part")}
       </main>`;
   }
 
@@ -126,7 +131,7 @@ export class RunParts {
     );
     const own = ownLane(model, endOf(model)).map((lane) => ({
       lane,
-      drawn: drawRow(lane, model, { news: model.lastSeq }),
+      drawn: drawRow(lane, model, { news: model.lastSeq, isLive: this.#isLive }),
     }));
     return [...own, ...nodes];
   }
@@ -136,9 +141,11 @@ export class RunParts {
     { node, index, actions }: { node: NodeModel; index: number; actions: readonly ActionModel[] },
   ): KnownLane {
     const known = this.#known.get(node.name);
-    const isOver = model.state === "finished";
+    const isOver = model.state === "finished" || !this.#isLive;
+    const asks = model.questions.some((question) => question.node === node.name);
     const isSame =
       known?.node === node &&
+      known.asks === asks &&
       known.actions.length === actions.length &&
       known.actions.every((one, at) => one === actions[at]) &&
       (known.isOver === isOver || isClosed(known));
@@ -146,7 +153,16 @@ export class RunParts {
     const lane = laneOf(model, { node, index, actions, end: endOf(model), before: known?.lane });
     const news = (known?.news ?? 0) + 1;
     const bars = known?.bars ?? new GrowingBars();
-    const next = { node, actions, lane, news, isOver, bars, drawn: drawRow(lane, model, { news, bars }) };
+    const next = {
+      node,
+      actions,
+      lane,
+      news,
+      isOver,
+      asks,
+      bars,
+      drawn: drawRow(lane, model, { news, bars, asks, isLive: this.#isLive }),
+    };
     this.#known.set(node.name, next);
     return next;
   }
@@ -156,16 +172,20 @@ const none: readonly ActionModel[] = [];
 
 /** Nothing in it goes on, so that the run's end changes nothing. */
 function isClosed({ lane, node }: KnownLane): boolean {
-  const hasEnded = node.startedAt === undefined || node.endedAt !== undefined;
+  const hasEnded = node.outcome !== undefined;
   return hasEnded && lane.pieces.every(({ outcome }) => outcome !== undefined);
 }
 
 function drawRow(
   lane: Lane,
   { startedAt, dryRun }: RunModel,
-  { news, bars = new GrowingBars() }: { readonly news: number; readonly bars?: GrowingBars },
+  {
+    news,
+    bars = new GrowingBars(),
+    ...more
+  }: { readonly news: number; readonly bars?: GrowingBars; readonly isLive: boolean; readonly asks?: boolean },
 ): string {
-  return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, news }).source;
+  return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, news, ...more }).source;
 }
 
 /** What still runs goes on beyond the axis; the page hides what lies after now. */

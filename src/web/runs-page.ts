@@ -1,5 +1,6 @@
 import { html, type Html, type Part } from "#tui/html/html.ts";
 import { count, moment } from "#tui/html/words.ts";
+import type { Asked } from "#tui/asked.ts";
 import { formatDuration } from "#tui/line.ts";
 
 /** A run as the list tells it. */
@@ -9,10 +10,14 @@ export interface ListedRun {
   /** Milliseconds since the epoch; how long it took, or has taken. */
   readonly created: number;
   readonly milliseconds: number;
+  /** From when on its time counts, of one that goes on. */
+  readonly since: number;
   readonly who: string;
   readonly command: string;
   readonly dryRun: boolean;
   readonly nodes: readonly string[];
+  /** What it waits for somebody to answer, and the command for that. */
+  readonly asked?: Asked;
 }
 
 /** Which runs are wanted; the newest first. */
@@ -28,6 +33,7 @@ export interface RunsQuery {
 const looks: Readonly<Record<string, readonly [mark: string, look: string]>> = {
   starting: ["▸", "running"],
   running: ["▸", "running"],
+  waiting: ["?", "unknown"],
   stopping: ["▸", "running"],
   done: ["✔", "ok"],
   failed: ["✖", "failed"],
@@ -109,18 +115,24 @@ function drawTable(runs: readonly ListedRun[], root: string): Html {
   </table>`;
 }
 
-function drawRow({ id, state, created, milliseconds, who, command, dryRun, nodes }: ListedRun, root: string): Html {
+function drawRow(
+  { id, state, created, milliseconds, who, command, dryRun, nodes, asked, since }: ListedRun,
+  root: string,
+): Html {
   const [mark, look] = looks[state] ?? ["?", "unknown"];
   return html`<tr>
-    <td class="badge ${look}"><span aria-hidden="true">${mark}</span> ${state}</td>
+    <td class="badge ${look}">
+      <span aria-hidden="true">${mark}</span> ${state === "waiting" ? "waiting for you" : state}
+    </td>
     <th scope="row">
       <a href="${root}/runs/${id}">${command.replace(/^kcore /, "")}</a>
-      <small>${id}${dryRun && ", dry run"}</small>
+      <small>${id}${dryRun && ", dry run"}</small
+      >${asked && html`<small>${asked.text} <code>${asked.command}</code></small>`}
     </th>
     <td>${moment(created)}</td>
     ${
-      look === "running"
-        ? html`<td class="time" data-since="${created}"></td>`
+      look === "running" || state === "waiting"
+        ? html`<td class="time" data-since="${since}"></td>`
         : html`<td class="time">${formatDuration(milliseconds)}</td>`
     }
     <td>${nodesOf(nodes)}</td>

@@ -8,6 +8,7 @@ import { runHere } from "./run-here.ts";
 import { collectSteps } from "./step-results.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { openLines, type Watched } from "../watch/watch-run.ts";
+import { quoteWord } from "#tui/repeat-command.ts";
 import { printJson } from "../terminal/print-json.ts";
 
 interface ExecFlags extends RunFlags {
@@ -25,12 +26,12 @@ const NO_ANSWER = 255;
 export function execCommand(): Command {
   const command = new Command("exec")
     .description("Run one command on nodes: the answer of one node as it is, of several with their names")
-    .argument("<command...>", "the command and its arguments, as they are: no shell reads them unless --shell")
+    .argument("<command...>", "the command and its arguments, run without a shell; use --shell for pipes and ;")
     .passThroughOptions();
   addRunOptions(command, { full: false })
-    .option("--shell", "give the words to sh -c, joined by blanks")
-    .option("--group", "tell alike answers once, with the nodes that gave them, when all are there")
-    .option("--verbose", "show more than the answers: when it began, each node, how it ended")
+    .option("--shell", "run the words with sh -c, joined by blanks")
+    .option("--group", "wait for all nodes; print identical answers once, with their nodes")
+    .option("--verbose", "show the run too: when it began, each step, its summary")
     .option("--lock", "as a run: hold the nodes' locks, survive a lost connection, and keep a record")
     .addOption(
       new Option("-o, --output <format>", "plain, json (one array at the end), events (one event a line)")
@@ -104,6 +105,17 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   const results = steps.results(model);
   answers.flush();
   if (left) return exitCode;
+  const { what } = request;
+  if (
+    what.kind === "exec" &&
+    needsShell(
+      what,
+      results.map((one) => one.exitCode),
+    )
+  )
+    err.write(
+      `hint: no shell reads the words; with --shell one does: kcore exec --on TARGET --shell ${quoteWord(what.argv.join(" "))}\n`,
+    );
   const [only] = results.length === 1 ? results : [];
   if (group && !verbose) {
     const drawn = drawGroups(results);
@@ -113,6 +125,15 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   if (!only || exitCode === exitCodes.interrupted) return exitCode;
   // Whoever reads a part must not take it for the whole.
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
+}
+
+/** Whether one word that only a shell can make a command of was looked for as a program, and found nowhere. */
+export function needsShell(
+  { argv, shell }: { readonly argv: readonly string[]; readonly shell: boolean },
+  exitCodes: readonly (number | undefined)[],
+): boolean {
+  const [program = ""] = argv;
+  return !shell && /[\s;|&<>$`*]/.test(program) && exitCodes.includes(127);
 }
 
 function streamOf(stream: NodeJS.WriteStream): AnswerStream {

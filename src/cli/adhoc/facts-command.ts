@@ -23,7 +23,7 @@ interface FactsFlags extends RunFlags {
 /** `kcore facts [TARGET] [PATH…]`. */
 export function factsCommand(): Command {
   const command = new Command("facts")
-    .description("Gather what nodes say about themselves: the names that expressions see under facts")
+    .description("Gather facts about nodes: the values that expressions see under facts")
     .argument("[target]", "nodes, as --on has them; with --on it is a path already")
     .argument("[path...]", "only these: os.id, memory, disks.0.bytes (docs/facts.md lists them)");
   addRunOptions(command, { full: false })
@@ -115,7 +115,7 @@ function differ(nodes: readonly Gathered[], paths: readonly string[], { output }
   if (nodes.length < 2)
     throw new KcoreError({
       code: "USAGE",
-      message: "one node alone differs from nothing",
+      message: "--diff needs at least two nodes",
       hint: "kcore facts --diff n1 n2",
     });
   const there = nodes.filter(({ facts: told }) => told !== undefined);

@@ -27,7 +27,7 @@ documents are separated by ---.`;
 /** `kcore apply -f FILE`. */
 export function applyCommand(): Command {
   return withFiles(new Command("apply"))
-    .description("Make it so, as manifests say: created, updated or unchanged")
+    .description("Apply manifests: create or update what they describe")
     .option("--dry-run", "only say what would be done")
     .option("--skip-health", "for NodeInstall: do not look at the cluster's health first; this is recorded")
     .option("--yes", "answer every confirmation with yes")
@@ -48,7 +48,7 @@ ${kinds}`,
 /** `kcore diff -f FILE`. */
 export function diffCommand(): Command {
   return withFiles(new Command("diff"))
-    .description("Tell what kcore apply would change; exits 1 if that is anything")
+    .description("Show what kcore apply would change; exits 1 if anything would")
     .addHelpText("after", `\nExamples:\n  kcore diff -f nodes.yaml\n  kcore diff -f disks.yaml -o json\n${kinds}`)
     .action(diff);
 }

@@ -6,18 +6,16 @@ import type { VerifyFlags } from "./verify.ts";
 
 /** `kcore audit show|verify`. */
 export function auditCommand(): Command {
-  const audit = new Command("audit")
-    .description("Who changed what, in a record that cannot be changed unseen")
-    .addHelpText(
-      "after",
-      `
+  const audit = new Command("audit").description("The tamper-evident audit log: who changed what").addHelpText(
+    "after",
+    `
 Every run of this project, and every change that a controller was asked for, is an entry that carries the SHA-256 of the one before it.
 
 Examples:
   kcore audit show --since 1d
   kcore audit show --controllers -o json | jq 'map(select(.method == "rejectNode"))'
   kcore audit verify`,
-    );
+  );
   const add = (name: string, description: string, ...examples: string[]) =>
     addResultOption(addClusterOptions(audit.command(name)), allFormats)
       .description(description)
@@ -25,7 +23,7 @@ Examples:
       .option("--controllers", "the cluster's controllers only")
       .addHelpText("after", `\nExamples:\n${examples.map((example) => `  kcore audit ${example}`).join("\n")}`);
   add("show", "Show who did what, the newest last", "show --since 36h", "show --runs --limit 5 -o json")
-    .addOption(new Option("--since <age>", "only what is younger: 90m, 36h, 30d, 8w").argParser(ageOf))
+    .addOption(new Option("--since <age>", "only entries newer than this: 90m, 36h, 30d, 8w").argParser(ageOf))
     .addOption(new Option("--limit <n>", "at most so many").argParser(countOf).default(50))
     .action(async (flags: ShowFlags) => (await import("./show.ts")).showTrails(flags));
   add(

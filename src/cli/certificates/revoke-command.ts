@@ -19,7 +19,7 @@ interface RevokeFlags extends ClusterFlags {
 
 /** `kcore revoke cert`. */
 export function revokeCommand(): Command {
-  const revoke = new Command("revoke").description("Make certificates worthless");
+  const revoke = new Command("revoke").description("Revoke certificates");
   addClusterOptions(revoke.command("cert [serial]"))
     .description("Revoke certificates by serial number, by node, or by public key; it cannot be taken back")
     .option("--serial <hex>", "the certificate with this serial number, and all others of its key")

@@ -12,7 +12,7 @@ import { openIssuer, rotateBastionSubCa } from "#pki/rotate-bastion.ts";
 import { issueSubCa, type Root } from "#pki/sub-ca.ts";
 import { allControllers, askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
 import { readPresent, rotateController } from "./rotate-controller.ts";
-import { caPassphrase } from "../cluster/ca-passphrase.ts";
+import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 
@@ -20,7 +20,7 @@ type Flags = ClusterFlags & { readonly passphraseFile?: string };
 
 /** `kcore rotate sub-ca|certs|operator`. */
 export function rotateCommand(): Command {
-  const rotate = new Command("rotate").description("New keys and certificates while the cluster runs").addHelpText(
+  const rotate = new Command("rotate").description("Renew keys and certificates while the cluster runs").addHelpText(
     "after",
     `
 Examples:
@@ -81,8 +81,10 @@ function withPassphrase(command: Command): Command {
 
 async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const { folder } = await openCluster(flags);
-  const passphrase = await caPassphrase(passphraseFile);
-  const authority = await openIssuer(folder, passphrase);
+  const { authority, passphrase } = await withCaPassphrase(passphraseFile, async (passphrase) => ({
+    authority: await openIssuer(folder, passphrase),
+    passphrase,
+  }));
   // An expired one opens no controller, and a renewed one of the same key does.
   await reviveOperator(folder, { authority, passphrase, now: Date.now() });
   const cluster = await openCluster(flags);
@@ -105,7 +107,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
 
 async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void> {
   const { folder } = await openCluster(flags);
-  const root = await openRoot(folder, await caPassphrase(passphraseFile));
+  const root = await withCaPassphrase(passphraseFile, (passphrase) => openRoot(folder, passphrase));
   const { certificate, formerKey } = await replaceOperatorKey(folder, root, Date.now());
   const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
   process.stdout.write(`operator: new key and certificate in ${join(folder, "kctl.crt")}, until ${until}\n`);
@@ -126,8 +128,10 @@ async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void
 
 async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
-  const passphrase = await caPassphrase(passphraseFile);
-  const root = await openRoot(cluster.folder, passphrase);
+  const { root, passphrase } = await withCaPassphrase(passphraseFile, async (passphrase) => ({
+    root: await openRoot(cluster.folder, passphrase),
+    passphrase,
+  }));
   // First, for it needs no controller: a cluster whose sub-CAs have all expired is brought back from here.
   await rotateBastionSubCa(cluster.folder, { root, passphrase, now: Date.now() });
   process.stdout.write(`this machine: new sub-CA in ${cluster.folder}\n`);

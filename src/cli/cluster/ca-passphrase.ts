@@ -1,14 +1,23 @@
 import { KcoreError } from "#errors/problem.ts";
+import { askedAgain, threeTries } from "#errors/three-tries.ts";
 import { leave } from "../terminal/confirm.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
 /**
- * The passphrase of the CA's keys: given beforehand, else asked for, once.
- * @throws KcoreError QUESTION_UNANSWERED
+ * Opens the CA's keys: by the passphrase that was given beforehand, else by one that is asked for, tried at once, three times in all.
+ * @throws KcoreError QUESTION_UNANSWERED, and what `open` throws
  */
-export async function caPassphrase(file: string | undefined): Promise<string> {
-  return (await givenPassphrase(file)) ?? (await ask("Passphrase of the CA's keys"));
+export async function withCaPassphrase<T>(
+  file: string | undefined,
+  open: (passphrase: string) => Promise<T>,
+): Promise<T> {
+  const given = await givenPassphrase(file);
+  if (given !== undefined) return open(given);
+  return threeTries(
+    async (again) => open(await ask(askedAgain("Passphrase of the CA's keys", again))),
+    ["PKI_PASSPHRASE_WRONG"],
+  );
 }
 
 /** A passphrase for keys that are to be made: given beforehand, else asked for, twice. @throws KcoreError QUESTION_UNANSWERED, USAGE */

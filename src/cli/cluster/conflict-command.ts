@@ -7,7 +7,7 @@ import { printJson } from "../terminal/print-json.ts";
 
 /** `kcore conflict ack|take-loser`. */
 export function conflictCommand(): Command {
-  const conflict = new Command("conflict").description("Settle edits that did not know of each other").addHelpText(
+  const conflict = new Command("conflict").description("Resolve concurrent edits of the same thing").addHelpText(
     "after",
     `
 Examples:
@@ -18,11 +18,11 @@ Examples:
 An id may be shortened to its first four characters or more.`,
   );
   addClusterOptions(conflict.command("ack <id...>"))
-    .description("Keep what won, and take the conflict off the list")
+    .description("Keep the value that won and close the conflict")
     .addHelpText("after", "\nExamples:\n  kcore conflict ack 3f9a1c2e")
     .action((ids: readonly string[], flags: ClusterFlags) => settle(ids, flags, "ackConflict"));
   addClusterOptions(conflict.command("take-loser <id...>"))
-    .description("Write the value that lost anew, and take the conflict off the list")
+    .description("Take the value that lost instead and close the conflict")
     .addHelpText("after", "\nExamples:\n  kcore conflict take-loser 3f9a1c2e")
     .action((ids: readonly string[], flags: ClusterFlags) => settle(ids, flags, "takeLoser"));
   return conflict;

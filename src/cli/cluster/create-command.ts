@@ -22,7 +22,7 @@ Examples:
   kcore create cluster --context lab --controller 192.0.2.11:9090 --passphrase-file ~/ca-passphrase`,
   );
   addProjectOption(create.command("cluster"))
-    .description("Make root and sub CA and the operator's certificate on this machine, and a context for them")
+    .description("Make the root CA, a sub-CA and the operator's certificate on this machine, with a context")
     .option(
       "--controller <host:port>",
       "a controller that is known already (repeatable); deploy_node adds its own",

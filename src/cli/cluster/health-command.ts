@@ -20,7 +20,7 @@ interface Finding {
 /** `kcore health`: asks every controller of the context; exits 1 when one is not healthy. */
 export function healthCommand(): Command {
   return addResultOption(addClusterOptions(new Command("health")), ["table", "json", "yaml"])
-    .description("Ask every controller of the context whether it answers and is in step with the others")
+    .description("Check that every controller of the context answers and has replicated the others' changes")
     .addHelpText(
       "after",
       `

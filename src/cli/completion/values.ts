@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { registry } from "#engine/modules/registry.ts";
@@ -8,6 +8,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { factCatalogue } from "#engine/facts/catalogue.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { scalarsOf } from "#engine/sealed/places.ts";
+import { isRunId } from "#engine/run/run-folder.ts";
 import { RECIPIENTS } from "#engine/sealed/recipients.ts";
 import { isSealed } from "#engine/step/sealed.ts";
 import { readSource } from "#engine/yaml/read.ts";
@@ -42,6 +43,8 @@ const sources: readonly (readonly [RegExp, Source | "files"])[] = [
   [/^--on |^orchestrate target$| target$/, targets],
   [/^orchestrate name$/, orchestrations],
   [/^state (show name|apply names)$/, states],
+  [/^runs .* (id|a|b)$/, runIds],
+  [/^orchestrate show name$/, orchestrations],
   [/^modules name$/, () => [...registry.keys()].map(plain)],
   [/^--dc/, () => unique(rosterNodes().map(({ dc }) => dc))],
   [/^--role /, () => unique(rosterNodes().flatMap(({ roles }) => roles))],
@@ -93,6 +96,14 @@ function targets({ current }: Asked): readonly Candidate[] {
     return [...nodes.map(nodeCandidate), ...["role:", "dc:", "group:", "label:", "fact:"].map((value) => plain(value))];
   const words = { role: (n: NodeEntry) => n.roles, dc: (n: NodeEntry) => [n.dc], group: (n: NodeEntry) => n.groups };
   return unique(nodes.flatMap(words[prefix as keyof typeof words]).map((value) => `${prefix}:${value}`));
+}
+
+/** The newest runs by the last four digits of their ids; the whole ids once one is begun. */
+function runIds({ current }: Asked): readonly Candidate[] {
+  const runs = join(projectIfAny(undefined) ?? "", ".kcore", "runs");
+  const ids = readdirSync(runs).filter(isRunId).sort().reverse().slice(0, 30);
+  const short = ids.map((id) => ({ value: id.slice(-4), description: id }));
+  return [plain("last"), ...short, ...(current === "" ? [] : ids.map(plain))];
 }
 
 function orchestrations(): readonly Candidate[] {

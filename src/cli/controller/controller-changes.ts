@@ -34,12 +34,12 @@ export function addControllerChanges(controller: Command): void {
     )
     .action(backup);
   addClusterOptions(controller.command("leave <controller>"))
-    .description("Let a running controller leave: it hands over what only it has, then takes itself off the list")
+    .description("Remove a running controller: it hands over what only it holds, then leaves")
     .option("--yes", "do not ask")
     .addHelpText("after", "\nExamples:\n  kcore controller leave 192.0.2.12:9090")
     .action(leaveCluster);
   addClusterOptions(controller.command("remove <controller>"))
-    .description("Take a controller that is gone off the list; its key is revoked")
+    .description("Remove a dead controller from the list and revoke its key")
     .option("--reason <text>", "kept with the removal")
     .option("--yes", "do not ask")
     .addHelpText(
@@ -48,7 +48,7 @@ export function addControllerChanges(controller: Command): void {
     )
     .action(remove);
   onMachine(controller.command("join [endpoint...]"))
-    .description("On its machine, while it is stopped: begin with nothing and get the state from these controllers")
+    .description("On its machine, while it is stopped: start empty and copy the state from these controllers")
     .option("--fresh", "put its state and its keys aside first: after it was removed, or copied")
     .addHelpText("after", "\nExamples:\n  kcore controller join --fresh 192.0.2.11:9090")
     .action(
@@ -70,14 +70,16 @@ export function addControllerChanges(controller: Command): void {
       say(await foundHere(here(config)));
     });
   putsBack(controller.command("repair"))
-    .description("On its machine, while it is stopped: keep what is whole of a damaged state, and list what is lost")
+    .description(
+      "On its machine, while it is stopped: recover what is intact of a damaged state, and list what is lost",
+    )
     .addHelpText("after", "\nExamples:\n  kcore controller repair\n  kcore controller repair -o json")
     .action(async ({ config, ...flags }: PutBackFlags) => {
       const { repairHere } = await import("#controller/maintain.ts");
       say(await repairHere({ alone: false, ...flags, ...here(config) }));
     });
   putsBack(controller.command("restore <file>"))
-    .description("On its machine, while it is stopped: put a backup in the place of its state")
+    .description("On its machine, while it is stopped: replace its state with a backup")
     .addHelpText(
       "after",
       "\nExamples:\n  kcore controller restore prod-backup\n  kcore controller restore prod-backup --alone --cluster prod",

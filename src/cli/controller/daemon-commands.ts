@@ -13,7 +13,7 @@ interface DaemonFlags {
 
 /** `kcore controller serve`, as the unit kcore-controller does it on a node. */
 export function controllerCommand(): Command {
-  const controller = new Command("controller").description("The cluster's controller");
+  const controller = new Command("controller").description("The controller's commands, to run on a node itself");
   addProjectOption(controller.command("serve"))
     .description("Serve the cluster's API until stopped")
     .option("--config <file>", "its configuration", "/etc/kcore/controller.yaml")
@@ -25,9 +25,9 @@ export function controllerCommand(): Command {
 
 /** `kcore agent run`, as the unit kcore-node-agent does it on a node. */
 export function agentCommand(): Command {
-  const agent = new Command("agent").description("The agent of a deployed node");
+  const agent = new Command("agent").description("The agent's commands, to run on a node itself");
   addProjectOption(agent.command("run"))
-    .description("Register this machine at the controllers and keep telling that it lives")
+    .description("Register this machine with the controllers and send heartbeats")
     .option("--config <file>", "its configuration", "/etc/kcore/node-agent.yaml")
     .addHelpText("after", "\nExamples:\n  kcore agent run\n  kcore agent run --config ./node-agent.yaml")
     .action((flags: DaemonFlags) => runAgent(daemonOf("kcore-node-agent", flags)));

@@ -6,7 +6,7 @@ import type { RestoreFlags } from "./restore-table.ts";
 
 /** `kcore disk recovery-key|unlock|restore-table`. */
 export function diskCommand(): Command {
-  const disk = new Command("disk").description("What this machine keeps of nodes' disks").addHelpText(
+  const disk = new Command("disk").description("Recovery keys and saved partition tables of nodes' disks").addHelpText(
     "after",
     `
 Examples:

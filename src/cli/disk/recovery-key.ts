@@ -4,7 +4,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail, openEscrowKey, readEscrows, unseal, type Escrow, type Sealed } from "#pki/escrow.ts";
 import { shortAge } from "#tui/age.ts";
-import { caPassphrase } from "../cluster/ca-passphrase.ts";
+import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../cluster/context-home.ts";
 import { whoAmI } from "../process/who.ts";
 import { formatResult } from "../terminal/format-result.ts";
@@ -34,7 +34,7 @@ export async function showRecoveryKey(node: string, disk: string | undefined, fl
     return;
   }
   const found = pick(newest, disk, escrow.node);
-  const key = await openEscrowKey(folder, await caPassphrase(flags.passphraseFile));
+  const key = await withCaPassphrase(flags.passphraseFile, (passphrase) => openEscrowKey(folder, passphrase));
   const recoveryKey = unseal(found, key);
   const target = `${escrow.node} ${found.uuid}`;
   // Recorded first: what is shown and not recorded has never been.

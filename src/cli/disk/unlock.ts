@@ -3,8 +3,8 @@ import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
-import { escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
-import { caPassphrase } from "../cluster/ca-passphrase.ts";
+import { openEscrowKey, escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
+import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../cluster/context-home.ts";
 import { wayTo, withTransport } from "../install/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
@@ -40,7 +40,11 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
       endpoint: wayTo({ entry, roster }),
       connect,
       folder,
-      passphrase: () => caPassphrase(flags.passphraseFile),
+      passphrase: () =>
+        withCaPassphrase(flags.passphraseFile, async (passphrase) => {
+          await openEscrowKey(folder, passphrase);
+          return passphrase;
+        }),
       record: (target) => void appendEntry(escrowTrail(folder), Date.now(), recoveryKeySent(whoAmI(), target)),
       signal: new AbortController().signal,
     }),

@@ -10,7 +10,7 @@ import { addClusterOptions, type ClusterFlags } from "../options.ts";
 /** `kcore describe node`. */
 export function describeCommand(): Command {
   const describe = new Command("describe")
-    .description("One thing of the cluster in all its detail, for reading")
+    .description("Show everything about one node, controller or other thing of the cluster")
     .addHelpText(
       "after",
       "\nExamples:\n  kcore describe node n1\n  kcore get node n1 -o yaml     the same for programs",

@@ -26,9 +26,11 @@ type ListFlags = ClusterFlags & { readonly output: ResultFormat; readonly watch?
 
 /** `kcore get …`. */
 export function getCommand(): Command {
-  const get = new Command("get").description("What the cluster knows").addHelpText(
-    "after",
-    `
+  const get = new Command("get")
+    .description("List nodes, controllers, certificates and conflicts of the cluster")
+    .addHelpText(
+      "after",
+      `
 Examples:
   kcore get nodes
   kcore get nodes -l tier=ssd,!old --dc DC2 -o wide
@@ -41,7 +43,7 @@ Examples:
   kcore get replication-status --require-healthy  exits 1 when it is not
 
 Names: a node's id, its host name, or the beginning of its id (four characters at least).`,
-  );
+    );
   listed(get.command("nodes [node...]"), "get nodes -l tier=ssd -o wide")
     .description("List nodes: all of them, or those named")
     .option("-l, --selector <labels>", "only nodes with these labels: k=v, k!=v, k, !k (commas, repeatable)", collect)
@@ -63,7 +65,7 @@ Names: a node's id, its host name, or the beginning of its id (four characters a
     .addOption(new Option("--expiring-within-days <days>", "only active ones that expire soon").argParser(daysOf))
     .action((flags: ListFlags & CertificateFlags) => list(certificateListing(flags), flags));
   addResultOption(addClusterOptions(get.command("replication-status")), ["table", "json", "yaml"])
-    .description("How far the controllers are in step, as each of them sees it")
+    .description("Show how far the controllers have replicated, as each of them sees it")
     .option("--require-healthy", "exit 1 unless all of them are")
     .addHelpText("after", exampleOf("get replication-status --require-healthy"))
     .action(showReplicationStatus);

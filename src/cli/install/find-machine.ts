@@ -6,6 +6,7 @@ import { rosterFileNames } from "#engine/roster/roster-files.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
+import { askedAgain } from "#errors/three-tries.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
@@ -108,8 +109,8 @@ export function wayTo({ entry, roster }: Pick<Machine, "entry" | "roster">): End
 }
 
 /** The passphrase of a key on the way. */
-async function askKeyPassphrase(file: string): Promise<string | undefined> {
+async function askKeyPassphrase(file: string, _: unknown, again = false): Promise<string | undefined> {
   if (!canPrompt()) return undefined;
   const signal = new AbortController().signal;
-  return promptLine({ text: `Passphrase of ${file}`, secret: true, signal, onInterrupt: leave });
+  return promptLine({ text: askedAgain(`Passphrase of ${file}`, again), secret: true, signal, onInterrupt: leave });
 }

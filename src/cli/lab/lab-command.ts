@@ -35,7 +35,7 @@ type Output = "table" | "json";
 export function labCommand(): Command {
   const lab = new Command("lab")
     .description(
-      "Throwaway real machines on this one, containers and virtual ones: to try kcore on, and to test it with",
+      "Throwaway test machines on this computer, containers and virtual ones: to try kcore on, and to test it with",
     )
     .enablePositionalOptions()
     .addHelpText(

@@ -20,7 +20,7 @@ type Flags = CommonFlags & {
 /** `kcore modules [NAME]`: the catalogue. */
 export function modulesCommand(): Command {
   return addResultOption(addProjectOption(new Command("modules")))
-    .description("The catalogue of what a step can keep in order; with a name, its arguments, refusals and an example")
+    .description("List the modules a step can use; with a name, its arguments, refusals and an example")
     .argument("[name]", "a module, as states name it: service.running; or an action of orchestrations: kubernetes.node")
     .option(
       "--search <word...>",

@@ -13,7 +13,7 @@ type DecisionFlags = ClusterFlags & { readonly reason?: string };
 /** `kcore node approve|reject|label|taint|remove`. */
 export function addNodeChanges(node: Command): void {
   addClusterOptions(node.command("approve <node...>"))
-    .description("Let nodes into the cluster")
+    .description("Approve nodes: let them into the cluster")
     .option("--reason <text>", "kept with the approval")
     .addHelpText(
       "after",
@@ -21,7 +21,7 @@ export function addNodeChanges(node: Command): void {
     )
     .action((words: readonly string[], flags: DecisionFlags) => changeNodes(words, flags, decide("approve", flags)));
   addClusterOptions(node.command("reject <node...>"))
-    .description("Shut nodes out: controllers answer them nothing from then on")
+    .description("Reject nodes: controllers refuse their requests from then on")
     .option("--reason <text>", "kept with the rejection")
     .addHelpText(
       "after",
@@ -40,7 +40,7 @@ export function addNodeChanges(node: Command): void {
     )
     .action(taint);
   addClusterOptions(node.command("remove <node...>"))
-    .description("Take nodes out of the cluster for ever: their ids are never accepted again")
+    .description("Remove nodes for good: their ids are never accepted again")
     .option("--reason <text>", "kept with the removal")
     .option("--yes", "do not ask")
     .addHelpText(

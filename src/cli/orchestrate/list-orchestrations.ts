@@ -5,7 +5,9 @@ import { listOrchestrations as namesOf, loadOrchestration } from "#engine/orches
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags, ResultFormat } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { printRows } from "../terminal/format-result.ts";
+import { formatResult, printRows } from "../terminal/format-result.ts";
+import { firstSentence, wrapToScreen } from "../terminal/format-table.ts";
+import { drawParams, plainParams } from "../watch/param-options.ts";
 
 /** Where orchestrations are looked for: the project, then what kcore ships. Without a project only the latter. */
 export function orchestrationFolders(given: string | undefined): readonly Folder[] {
@@ -28,8 +30,38 @@ export function projectIfAny(given: string | undefined): string | undefined {
 export function listOrchestrations({ project, output }: CommonFlags & { readonly output: ResultFormat }): void {
   const folders = orchestrationFolders(project);
   const found = [...namesOf(folders)].map(([name, origin]) => ({ name, origin, ...describe(name, folders) }));
-  const rows = found.map(({ name, origin, params, description }) => [name, origin, params.join(","), description]);
+  const rows = found.map(({ name, origin, params, description }) => [
+    name,
+    origin,
+    params.join(", "),
+    firstSentence(description),
+  ]);
   printRows(found, output, ["NAME", "FROM", "PARAMETERS", "DESCRIPTION"], rows);
+}
+
+/** Prints what an orchestration does, its parameters, and its stages. @throws KcoreError ORCHESTRATION_UNKNOWN */
+export function showOrchestration(
+  name: string,
+  { project, output }: CommonFlags & { readonly output: ResultFormat },
+): void {
+  const { description = "", params, stages } = loadOrchestration(name, orchestrationFolders(project));
+  const titles = stages.map(({ title }) => title);
+  const value = { name, description, params: plainParams(params), stages: titles };
+  const draw = () => `${name}\n${wrapToScreen(description)}\n${drawParams(params)}\nStages: ${titles.join(", ")}\n`;
+  process.stdout.write(formatResult(value, output, draw));
+}
+
+/** The parameters of an orchestration for its help; nothing where there is no such orchestration. */
+export function paramsForHelp(name: string | undefined): string {
+  if (name === undefined) return "";
+  try {
+    const { params } = loadOrchestration(name, orchestrationFolders(undefined));
+    return params.size === 0
+      ? `\n${name} takes no parameters.`
+      : `\nParameters of ${name}, given with --set:${drawParams(params)}`;
+  } catch {
+    return "";
+  }
 }
 
 function describe(

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { KcoreError } from "#errors/problem.ts";
-import { addViewOptions, collect } from "../options.ts";
+import { addProjectOption, addResultOption, addViewOptions, collect, type CommonFlags } from "../options.ts";
 import { readParams, readSets } from "../watch/param-options.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
@@ -13,8 +13,10 @@ interface OrchestrateFlags extends RunFlags, ViewFlags {
   readonly params?: string;
 }
 
-/** `kcore orchestrate NAME [TARGET]`; without a name it lists what there is. */
-export function orchestrateCommand(): Command {
+/** `kcore orchestrate NAME [TARGET]`; without a name it lists what there is. Only help needs the orchestrations at once. */
+export async function orchestrateCommand(words: readonly string[] = []): Promise<Command> {
+  const isHelp = words.some((word) => word === "--help" || word === "-h");
+  const helped = isHelp ? (await import("./list-orchestrations.ts")).paramsForHelp : () => "";
   const command = new Command("orchestrate")
     .description("Run an orchestration over nodes; without a name, list what there is")
     .argument("[name]", "the orchestration: deploy_node, …")
@@ -40,7 +42,17 @@ Examples:
 
 update carries a ClusterUpdate out over SSH, for clusters whose controllers are down or not there; kcore update cluster asks controllers.`,
     )
+    .addHelpText("after", () => helped(command.args[0]))
     .action(orchestrate);
+  addResultOption(addProjectOption(command.command("show <name>")))
+    .description("Show what an orchestration does, its parameters and its stages")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore orchestrate show deploy_node\n  kcore orchestrate show deploy_node -o json",
+    )
+    .action(async (name: string, flags: CommonFlags & { readonly output: "table" | "json" }) =>
+      (await import("./list-orchestrations.ts")).showOrchestration(name, flags),
+    );
   return command;
 }
 

@@ -80,6 +80,7 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
           },
         }),
       }),
+      opensCa: async (passphrase) => (await import("./opens-ca.ts")).opensCa(passphrase, header.request.context),
       openFiles: openFileLimit(),
       now: Date.now,
       ...given,

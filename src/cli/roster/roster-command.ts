@@ -64,7 +64,7 @@ Examples:
     .option("--refresh", "ask the programs and addresses in roster/ now, however fresh what they said is")
     .action(list);
   addProjectOption(roster.command("check"))
-    .description("Read every roster file and tell all that is wrong")
+    .description("Check every roster file and report all mistakes")
     .addHelpText("after", "\nExamples:\n  kcore roster check")
     .action(check);
   addProjectOption(roster.command("add <name> [address]"))

@@ -1,3 +1,4 @@
+import { askedAgain } from "#errors/three-tries.ts";
 import { homedir } from "node:os";
 import { Command } from "commander";
 import { setHostKeys } from "#engine/roster/edit.ts";
@@ -137,8 +138,8 @@ async function isWanted({ fingerprint: found }: HostKey, { yes = false, fingerpr
 }
 
 /** The passphrase of a key on the way through jump hosts. */
-function askKeyPassphrase(file: string): Promise<string | undefined> {
+function askKeyPassphrase(file: string, _: unknown, again = false): Promise<string | undefined> {
   if (!canPrompt()) return Promise.resolve(undefined);
   const signal = new AbortController().signal;
-  return promptLine({ text: `Passphrase of ${file}`, secret: true, signal, onInterrupt: leave });
+  return promptLine({ text: askedAgain(`Passphrase of ${file}`, again), secret: true, signal, onInterrupt: leave });
 }

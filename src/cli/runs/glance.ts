@@ -1,7 +1,8 @@
 import { open, type FileHandle } from "node:fs/promises";
-import type { RunEvent } from "#engine/events/event.ts";
+import type { Question, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
+import { defined } from "#optional/defined.ts";
 import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
 /** Bytes read from either end of a record: a list of runs must not take longer the more happened in them. */
@@ -12,7 +13,13 @@ export interface RunGlance {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   readonly state: string;
+  /** When it began, in milliseconds since the epoch; the same in every view. */
+  readonly started: number;
   readonly milliseconds: number;
+  /** From when on its time counts, of one that goes on. */
+  readonly since: number;
+  /** What it waits for somebody to answer. */
+  readonly question?: Question;
   readonly nodes: readonly string[];
   readonly exitCode?: number;
 }
@@ -21,22 +28,28 @@ export interface RunGlance {
 export async function glanceAtRun(folder: RunFolder): Promise<RunGlance> {
   const header = await readHeader(folder);
   const alive = isAlive(header.process);
-  const { first, last, stopping } = await readEnds(folder);
-  const milliseconds = timeOf(header, first, last);
-  const common = { folder, header, milliseconds, nodes: first?.nodes ?? [] };
+  const { first, last, stopping, question } = await readEnds(folder);
+  const isOver = last?.type === "run.finished" || !alive;
+  const time = timeOf(header, first, isOver ? last?.at : Date.now());
+  const common = { folder, header, started: first?.at ?? header.created, ...time, nodes: first?.nodes ?? [] };
   if (last?.type === "run.finished") {
     const { exitCode, outcome } = last;
     return { ...common, state: first ? outcome : "refused", exitCode };
   }
-  const going = first ? (stopping ? "stopping" : "running") : "starting";
-  return { ...common, state: alive ? going : "died" };
+  if (!alive) return { ...common, state: "died" };
+  if (first && !stopping && question) return { ...common, state: "waiting", question };
+  return { ...common, state: first ? (stopping ? "stopping" : "running") : "starting" };
 }
 
 /** As `runTime` has it, which knows every event. */
-function timeOf({ part }: RunHeader, first: Started | undefined, last: RunEvent | undefined): number {
-  if (!first || !last) return 0;
+function timeOf(
+  { part, created }: RunHeader,
+  first: Started | undefined,
+  end: number | undefined,
+): Pick<RunGlance, "since" | "milliseconds"> {
+  if (!first || end === undefined) return { since: created, milliseconds: 0 };
   const { at, ranBefore } = part ?? { at: first.at, ranBefore: 0 };
-  return ranBefore + Math.max(0, last.at - at);
+  return { since: at - ranBefore, milliseconds: ranBefore + Math.max(0, end - at) };
 }
 
 type Started = Extract<RunEvent, { type: "run.started" }>;
@@ -45,6 +58,7 @@ interface Ends {
   readonly first?: Started;
   readonly last?: RunEvent;
   readonly stopping?: boolean;
+  readonly question?: Question;
 }
 
 async function readEnds(folder: RunFolder): Promise<Ends> {
@@ -58,7 +72,9 @@ async function readEnds(folder: RunFolder): Promise<Ends> {
     const first = head.find((event): event is Started => event.type === "run.started");
     const last = tail.at(-1);
     const stopping = tail.some(({ type }) => type === "run.stopping");
-    return { stopping, ...(first && { first }), ...(last && { last }) };
+    const answered = new Set(tail.flatMap((event) => (event.type === "question.answered" ? [event.id] : [])));
+    const question = tail.flatMap((event) => (event.type === "question.asked" ? [event.question] : []));
+    return { stopping, ...defined({ first, last, question: question.find(({ id }) => !answered.has(id)) }) };
   } finally {
     await record.close();
   }

@@ -20,7 +20,7 @@ export interface KnownRun {
 /** A recorded run without its events: whoever follows it reads them himself. */
 export type FoundRun = Pick<KnownRun, "folder" | "header">;
 
-/** Finds a run by its id; `last` is the newest. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
+/** Finds a run by its id, or the last four digits of it; `last` is the newest. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
 export async function findRun(project: string, id: string): Promise<FoundRun> {
   const folder = runFolder(project, await resolveId(project, id));
   return { folder, header: await readHeader(folder) };
@@ -35,17 +35,28 @@ export async function readRun(project: string, id: string): Promise<KnownRun> {
   return { folder, header, events, model: reduceEvents(events), alive };
 }
 
-/** `running`, `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
+/** `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
 export function stateOf({ model, alive }: Pick<KnownRun, "model" | "alive">): string {
+  if (alive && model.state === "running" && model.questions.length > 0) return "waiting";
   if (alive && model.state !== "finished") return model.state;
   if (model.outcome === undefined) return "died";
   return model.runId === "" ? "refused" : model.outcome;
 }
 
-/** `last` is the newest run. */
+/** The whole id. @throws KcoreError RUN_UNKNOWN */
 async function resolveId(project: string, id: string): Promise<string> {
-  if (id !== "last") return id;
-  const newest = (await listRunIds(project)).at(-1);
+  if (id !== "last" && !/^[0-9a-f]{4}$/.test(id)) return id;
+  const ids = await listRunIds(project);
+  if (id !== "last") {
+    const [one, other] = ids.filter((whole) => whole.endsWith(id)).toReversed();
+    if (other === undefined) return one ?? id;
+    throw new KcoreError({
+      code: "RUN_UNKNOWN",
+      message: `the ids of several runs end with ${id}`,
+      hint: `name the run whole: ${one} or ${other}`,
+    });
+  }
+  const newest = ids.at(-1);
   if (newest !== undefined) return newest;
   throw new KcoreError({
     code: "RUN_UNKNOWN",

@@ -1,8 +1,13 @@
+import { since } from "#tui/age.ts";
+import { detectTheme, type Role } from "#tui/ink/theme.ts";
+import { askedOf, tellAsked } from "#tui/asked.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { formatDuration } from "#tui/line.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
+import { wantsColor } from "../terminal/report-failure.ts";
 import { findRuns } from "./find-runs.ts";
 import type { RunGlance } from "./glance.ts";
 import type { RunFilter } from "./run-filter.ts";
@@ -11,32 +16,58 @@ export interface ListFlags extends CommonFlags, RunFilter {
   readonly output: "table" | "json";
 }
 
-/** `kcore runs list`: the newest last, and what does not fit into the terminal's width is cut. */
+/** `kcore runs list`: the newest last. */
 export async function listRuns({ project, output, ...filter }: ListFlags): Promise<void> {
   const { state, failed, node, since } = filter;
   const found = await findRuns(findProject(project), filter);
   const none = (state ?? failed ?? node ?? since) ? "no such run\n" : "no runs yet\n";
-  process.stdout.write(formatResult(found.map(plainOf), output, () => (found.length === 0 ? none : draw(found))));
+  process.stdout.write(
+    formatResult(found.map(plainOf), output, () => (found.length === 0 ? none : drawRuns(found, Date.now()))),
+  );
 }
 
-function draw(found: readonly RunGlance[]): string {
-  const rows = found.map(({ folder, header, nodes, milliseconds, state: is }) => [
+/** The colours of the outcomes that somebody has to know of. */
+const roles: Readonly<Record<string, Role>> = {
+  done: "ok",
+  running: "running",
+  waiting: "warning",
+  failed: "failed",
+  died: "failed",
+  unreachable: "failed",
+  refused: "warning",
+  interrupted: "warning",
+};
+
+/** The table of runs; a dry run is marked as one, whatever its command is called. */
+export function drawRuns(found: readonly RunGlance[], now: number, isColoured = wantsColor(process.stdout)): string {
+  const rows = found.map(({ folder, header, nodes, started, milliseconds, state: is }) => [
     folder.id,
-    is,
+    header.request.dryRun ? `${is} (dry run)` : is,
+    since(new Date(started).toISOString(), now),
     formatDuration(milliseconds),
     String(nodes.length),
     header.who.replace(/@.*/, ""),
     header.request.command.replace(/^kcore /, ""),
   ]);
-  const table = formatTable(["ID", "STATE", "TIME", "NODES", "WHO", "COMMAND"], rows);
-  return process.stdout.isTTY ? cut(table, process.stdout.columns || 80) : table;
+  const { paint } = detectTheme(process.env, process.stdout.isTTY ? process.stdout : undefined);
+  const painted = (text: string, column: number) =>
+    column === 1 ? paint(roles[/^\w*/.exec(text)?.[0] ?? ""] ?? "plain", text) : text;
+  const asked = found.flatMap(({ folder: { id }, question }) =>
+    question ? [`${cleanLine(`${id} ${tellAsked(askedOf(question, id))}`)}\n`] : [],
+  );
+  const table = formatTable(
+    ["ID", "STATE", "AGE", "TIME", "NODES", "WHO", "COMMAND"],
+    rows,
+    isColoured ? { paint: painted } : {},
+  );
+  return [table, ...asked].join("");
 }
 
-function plainOf({ folder, header, state, milliseconds, nodes, exitCode }: RunGlance): object {
+function plainOf({ folder, header, state, started, milliseconds, question, nodes, exitCode }: RunGlance): object {
   return {
     id: folder.id,
     state,
-    started: new Date(header.created).toISOString(),
+    started: new Date(started).toISOString(),
     milliseconds,
     who: header.who,
     command: header.request.command,
@@ -45,9 +76,6 @@ function plainOf({ folder, header, state, milliseconds, nodes, exitCode }: RunGl
     dirty: header.dirty,
     nodes,
     exitCode,
+    ...(question && { question: askedOf(question, folder.id) }),
   };
-}
-
-function cut(table: string, columns: number): string {
-  return table.replaceAll(/^.*$/gm, (line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line));
 }

@@ -1,6 +1,7 @@
 /** What `--state` takes. */
 export const runStates: readonly string[] = [
   "running",
+  "waiting",
   "stopping",
   "done",
   "failed",

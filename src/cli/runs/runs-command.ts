@@ -27,13 +27,13 @@ export function runsCommand(): Command {
   const runs = new Command("runs").description("Recorded and living runs of this project").addHelpText(
     "after",
     `
-An ID is that of “runs list”, or “last” for the newest run.
+An ID is that of “runs list”, its last four digits, or “last” for the newest run.
 
 Examples:
   kcore runs list --failed --since 7d
   kcore runs show last                      who, when, what changed, what failed and why, what to do
   kcore runs attach last                    watch it live; q leaves, and the run goes on
-  kcore runs resume 20261121-061500-a1b2    go on where it stopped
+  kcore runs resume a1b2                    go on where it stopped
   kcore runs replay last --speed 4          see it again; Space pauses
   kcore runs diff 20261121-061500-a1b2 last
   kcore runs export last --file run.xml     JUnit; also .ndjson .json .txt .md .html .cast .tar.gz
@@ -96,7 +96,7 @@ Examples:
     ),
   )
     .addOption(
-      new Option("--speed <factor>", "so many times as fast; max draws all at once").argParser(speedOf).default(1),
+      new Option("--speed <factor>", "speed factor; max draws everything at once").argParser(speedOf).default(1),
     )
     .action(async (id: string, flags: ReplayFlags) => (await import("./replay.ts")).replayRun(id, flags));
   add(
@@ -129,7 +129,7 @@ Examples:
     "prune --max-size 300M --resumable",
   )
     .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
-    .addOption(new Option("--older-than <age>", "remove only what is older: 36h, 30d, 8w").argParser(ageOf))
+    .addOption(new Option("--older-than <age>", "remove only runs older than this: 36h, 30d, 8w").argParser(ageOf))
     .addOption(new Option("--max-size <size>", "keep the newest that are no more together: 300M, 2G").argParser(sizeOf))
     .option("--resumable", "remove also what can still be resumed")
     .option("--dry-run", "say what would be removed; remove nothing")

@@ -11,7 +11,7 @@ import { showSecret } from "./show.ts";
 /** `kcore secrets set|show|edit|list|check|rotate|recipients|keygen`. */
 export function secretsCommand(): Command {
   const secrets = new Command("secrets")
-    .description("Secrets that stand encrypted in git: of rosters, states and parameters")
+    .description("Secrets, kept encrypted in git: of rosters, states and parameters")
     .addHelpText(
       "after",
       `
@@ -54,15 +54,15 @@ Examples:
     )
     .action(editSecrets);
   addResultOption(addProjectOption(secrets.command("list")))
-    .description("Every value that is sealed, and to whom; needs no identity")
+    .description("List every sealed value and its recipients; needs no identity")
     .addHelpText("after", "\nExamples:\n  kcore secrets list\n  kcore secrets list -o json")
     .action(listSecrets);
   addResultOption(addProjectOption(secrets.command("check")))
-    .description("Tell what is sealed to others than recipients.yaml names, stands at a wrong place or is not whole")
+    .description("Check sealed values: recipients other than recipients.yaml names, wrong places, damage")
     .addHelpText("after", "\nExamples:\n  kcore secrets check")
     .action(checkSecrets);
   addResultOption(addProjectOption(secrets.command("rotate")))
-    .description("Seal every value of the project anew, to the present recipients")
+    .description("Re-encrypt every value of the project for the present recipients")
     .addHelpText(
       "after",
       "\nExamples:\n  kcore secrets rotate\n  kcore secrets rotate --moved     after a file or a node was renamed",
@@ -85,21 +85,21 @@ Examples:
 
 function recipientsCommand(): Command {
   const recipients = new Command("recipients")
-    .description("Whose keys the project's secrets are sealed to: recipients.yaml")
+    .description("Manage who can decrypt the project's secrets: recipients.yaml")
     .addHelpText("after", "\nExamples:\n  kcore secrets recipients list\n  kcore secrets recipients add ci age1…");
   addResultOption(addProjectOption(recipients.command("list")))
-    .description("Who can open what is sealed from now on")
+    .description("List who can decrypt what is sealed from now on")
     .addHelpText("after", "\nExamples:\n  kcore secrets recipients list")
     .action(listRecipients);
   addProjectOption(recipients.command("add <name> [recipient]"))
-    .description("Let somebody open them; kcore secrets rotate does it for what is sealed already")
+    .description("Add a recipient; kcore secrets rotate re-encrypts what is sealed already")
     .addHelpText(
       "after",
       "\nWithout a recipient it is that of your own identity.\n\nExamples:\n  kcore secrets recipients add alice age1…\n  kcore secrets recipients add me",
     )
     .action(addRecipient);
   addProjectOption(recipients.command("remove <name>"))
-    .description("Seal to somebody no longer; what they could open so far they know")
+    .description("Remove a recipient; assume that they know what they could open so far")
     .addHelpText("after", "\nExamples:\n  kcore secrets recipients remove alice")
     .action(removeRecipient);
   return recipients;

@@ -4,7 +4,8 @@ import { statesOf, type States } from "#engine/states/open-states.ts";
 import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { formatTable } from "../terminal/format-table.ts";
+import { firstSentence, formatTable, wrapToScreen } from "../terminal/format-table.ts";
+import { drawParams, plainParams } from "../watch/param-options.ts";
 import { printJson } from "../terminal/print-json.ts";
 
 export interface ListFlags extends CommonFlags {
@@ -18,37 +19,27 @@ function open(project: string | undefined): States {
 /** Prints every state: those of the project, then the shipped ones that it does not replace. */
 export function listStates({ project, output }: ListFlags): void {
   const states = open(project).list();
-  const rows = states.map(({ name, origin, description = "" }) => [name, origin, description]);
+  const rows = states.map(({ name, origin, description = "" }) => [name, origin, firstSentence(description)]);
   printRows(states, output, ["NAME", "FROM", "DESCRIPTION"], rows);
 }
 
 /** Prints a state's parameters and steps, and where it comes from. */
 export function showState(name: string, { project, output }: ListFlags): void {
   const { shown, origin, description, params, steps } = open(project).load(name);
-  const declared = [...params.values()].map(({ name: param, type, required, description: meaning = "" }) => ({
-    name: param,
-    type,
-    required,
-    description: meaning,
-  }));
   const listed = steps.map((step) => ({
     id: step.id ?? "",
     does: step.kind === "include" ? `include ${step.include}` : step.module,
   }));
   if (output === "json") {
     process.stdout.write(
-      `${printJson({ name, file: shown, origin, description, params: declared, steps: listed }, 2)}\n`,
+      `${printJson({ name, file: shown, origin, description, params: plainParams(params), steps: listed }, 2)}\n`,
     );
     return;
   }
-  process.stdout.write(`${name}  (${shown}, ${origin})\n${description === undefined ? "" : `${description}\n`}`);
-  if (declared.length > 0)
-    process.stdout.write(
-      `\n${formatTable(
-        ["PARAMETER", "TYPE", "", "MEANING"],
-        declared.map((param) => [param.name, param.type, param.required ? "required" : "", param.description]),
-      )}`,
-    );
+  process.stdout.write(
+    `${name}  (${shown}, ${origin})\n${description === undefined ? "" : `${wrapToScreen(description)}\n`}`,
+  );
+  process.stdout.write(drawParams(params));
   process.stdout.write(
     `\n${formatTable(
       ["STEP", "DOES"],

@@ -9,7 +9,7 @@ export interface Column<Item> {
   readonly wide?: true;
 }
 
-/** The table of some items; an empty cell is shown as `-`, so that columns can be cut out by blanks. */
+/** The table of some items; an empty cell is shown as `-`, so that columns can be cut out by blanks. `wide`: all of them, however wide. */
 export function drawTable<Item>(
   columns: readonly Column<Item>[],
   items: readonly Item[],
@@ -19,5 +19,6 @@ export function drawTable<Item>(
   return formatTable(
     shown.map(({ title }) => title),
     items.map((item) => shown.map(({ cell }) => cell(item, now) || "-")),
+    wide ? { columns: Infinity } : {},
   );
 }

@@ -1,16 +1,77 @@
 import { cleanLine } from "#engine/events/clean.ts";
+import { widthOf, wrapWords } from "#tui/ink/text.ts";
 
-/** Rows under a heading, columns aligned, two blanks between; ends with a line break. Cells hold no line breaks. */
-export function formatTable(heading: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [heading, ...rows].map((row) => row.map((cell) => cleanLine(cell)));
-  const widths = heading.map((_, column) => Math.max(...lines.map((row) => row[column]?.length ?? 0)));
-  return lines
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join("  ")
-          .trimEnd()}\n`,
-    )
-    .join("");
+/** How a table is drawn. */
+export interface TableStyle {
+  /** Columns of the terminal; what goes to a file or a pipe stays as wide as it is. */
+  readonly columns?: number;
+  /** Colours a cell: its text, and the number of its column. */
+  readonly paint?: (text: string, column: number) => string;
+}
+
+const gap = "  ";
+/** Columns that a cell gets where it needs them: ids, hashes and addresses stay in one piece. */
+const piece = 40;
+
+/** Columns of the terminal at a stream; endless where it is none. */
+export function screenColumns({ isTTY, columns }: { readonly isTTY?: boolean; readonly columns?: number }): number {
+  return isTTY ? columns || 80 : Infinity;
+}
+
+/**
+ * Rows under a heading, columns aligned, two blanks between; ends with a line break. Where the terminal is too narrow, columns without a
+ * value go, then long cells go on below themselves, then the last columns go, and a last line names them.
+ */
+export function formatTable(
+  heading: readonly string[],
+  rows: readonly (readonly string[])[],
+  { columns = screenColumns(process.stdout), paint = (text) => text }: TableStyle = {},
+): string {
+  const lines = [heading, ...rows].map((row) => heading.map((_, column) => cleanLine(row[column] ?? "")));
+  const most = (measure: (cell: string) => number) =>
+    heading.map((_, column) => lines.reduce((width, row) => Math.max(width, measure(row[column] ?? "")), 0));
+  const widths = most(widthOf);
+  const least = most((cell) =>
+    cell.split(" ").reduce((width, word) => Math.max(width, Math.min(piece, widthOf(word))), 0),
+  );
+  let shown = [...heading.keys()];
+  const needs = (of: readonly number[]) =>
+    shown.reduce((sum, column) => sum + (of[column] ?? 0), gap.length * (shown.length - 1));
+  if (needs(widths) > columns)
+    shown = shown.filter((column) => column === 0 || rows.some((row) => !["", "-"].includes(row[column] ?? "")));
+  const gone: string[] = [];
+  while (shown.length > 1 && needs(least) > columns) gone.unshift(heading[shown.pop() ?? 0] ?? "");
+  while (needs(widths) > columns) {
+    const widest = shown.filter((column) => (widths[column] ?? 0) > (least[column] ?? 0));
+    const column = widest.toSorted((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0))[0] ?? shown[0] ?? 0;
+    widths[column] = Math.max(1, (widths[column] ?? 0) - 1);
+    if (widths[column] === 1) break;
+  }
+  const drawn = lines.flatMap((row) => {
+    const cells = shown.map((column) => wrapWords(row[column] ?? "", widths[column] ?? 0));
+    const height = Math.max(...cells.map(({ length }) => length));
+    return Array.from({ length: height }, (_, line) =>
+      cells
+        .map((cell, at) => {
+          const text = cell[line] ?? "";
+          const blanks = " ".repeat(Math.max(0, (widths[shown[at] ?? 0] ?? 0) - widthOf(text)));
+          return (row === lines[0] ? text : paint(text, shown[at] ?? 0)) + blanks;
+        })
+        .join(gap)
+        .trimEnd(),
+    );
+  });
+  const rest = gone.filter((title) => title.trim() !== "").join(", ");
+  const note = rest === "" ? [] : wrapWords(`(no room for ${rest}: a wider terminal or -o json shows them)`, columns);
+  return [...drawn, ...note].map((line) => `${line}\n`).join("");
+}
+
+/** A text broken between words where the terminal ends. */
+export function wrapToScreen(text: string): string {
+  return wrapWords(text, screenColumns(process.stdout)).join("\n");
+}
+
+/** What a list tells of a text. */
+export function firstSentence(text: string): string {
+  return /^.*?[.!?](?=\s)/.exec(text)?.[0] ?? text;
 }

@@ -1,4 +1,5 @@
 import { cleanText } from "#engine/events/clean.ts";
+import { takeColumns } from "#tui/ink/text.ts";
 
 /**
  * Draws lines on the terminal anew, in the place of those before; what does not fit on the screen is counted. `above` is printed over them,
@@ -10,7 +11,7 @@ export function redrawing(
   let shown = 0;
   return (texts, above) => {
     const { columns, rows } = stream;
-    const all = texts.map((line) => line.slice(0, columns - 1));
+    const all = texts.map((line) => takeColumns(line, columns));
     const lines = all.length < rows ? all : [...all.slice(0, rows - 2), `… and ${all.length - rows + 2} more`];
     stream.write(
       `${shown > 0 ? `\u001B[${shown}A\u001B[J` : ""}${above === undefined ? "" : `${cleanText(above)}\n`}${lines.map((line) => `${line}\n`).join("")}`,

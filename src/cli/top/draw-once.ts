@@ -13,5 +13,5 @@ export function drawOnce(snapshot: FleetSnapshot): string {
     const texts = rows.map(({ cells }) => wordsOf(cells).map((cell) => cell.map(({ text }) => text).join("") || "-"));
     return `\n${title}: ${rows.length}\n${rows.length === 0 ? `${none}\n` : formatTable(wordsOf(headings), texts)}`;
   });
-  return `context ${context}, told by ${asked} at ${new Date(at).toISOString()}\n${sections.join("")}`;
+  return `context ${context}, as reported by ${asked} at ${new Date(at).toISOString()}\n${sections.join("")}`;
 }

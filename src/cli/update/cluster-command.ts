@@ -36,7 +36,7 @@ An update is named by its name, or by -f FILE with its manifest. kcore update os
 
 function addLooks(cluster: Command): void {
   command(cluster, "plan", ["name", "file", "bundle", "again", "output"])
-    .description("Tell what an update would do with each node, and what keeps it from being done; changes nothing")
+    .description("Show what an update would do to each node, and what blocks it; changes nothing")
     .addHelpText(
       "after",
       examples(
@@ -87,7 +87,7 @@ among those that were built here, unless --bundle gives it; it is brought to one
     )
     .action(async (flags: ApplyFlags) => (await import("./apply-command.ts")).applyUpdates(flags));
   command(cluster, "approve", ["name", "file", "yes", "watch", "passphrase", "output"])
-    .description("Let an update begin, as it is now: this generation, this manifest, these nodes")
+    .description("Approve an update as it is now: this generation, this manifest, these nodes")
     .option("--hash <hash>", "only if this is what would be approved: eight characters of it at least")
     .addHelpText(
       "after",
@@ -101,19 +101,19 @@ among those that were built here, unless --bundle gives it; it is brought to one
       (await import("./change-commands.ts")).approveUpdate(name, flags),
     );
   command(cluster, "promote", ["name", "file", "watch", "passphrase", "output"])
-    .description("Let the rest of the nodes follow the canaries")
+    .description("Continue with the other nodes after the canaries")
     .addHelpText("after", examples(["promote release-0-4-0", "promote release-0-4-0 -w"]))
     .action(async (name: string | undefined, flags: ChangeFlags) =>
       (await import("./change-commands.ts")).promoteUpdate(name, flags),
     );
   command(cluster, "cancel", ["name", "file", "watch", "passphrase", "output"])
-    .description("Begin no more nodes; an activation is never interrupted")
+    .description("Start no further node; an activation is never interrupted")
     .addHelpText("after", examples(["cancel release-0-4-0", "cancel release-0-4-0 -w"]))
     .action(async (name: string | undefined, flags: ChangeFlags) =>
       (await import("./change-commands.ts")).cancelUpdate(name, flags),
     );
   command(cluster, "rollback", ["name", "file", "yes", "watch", "passphrase", "output"])
-    .description("Take nodes back to what they ran before, in the reverse order")
+    .description("Roll nodes back to what they ran before, in reverse order")
     .option("--now", "go on though more nodes are down than may be")
     .addHelpText(
       "after",
@@ -126,7 +126,7 @@ among those that were built here, unless --bundle gives it; it is brought to one
 
 function addOwnership(cluster: Command): void {
   command(cluster, "takeover", ["name", "file", "yes", "watch", "passphrase", "output"])
-    .description("Let another controller carry an update out, since its owner is gone")
+    .description("Hand an update to another controller when its owner is gone")
     .option("--force", "without the word of a majority of the controllers; needs --old-owner-is-dead")
     .option("--old-owner-is-dead", "you have seen to it that the old owner does not come back as it was")
     .addHelpText(
@@ -144,7 +144,7 @@ function addOwnership(cluster: Command): void {
       (await import("./takeover-command.ts")).takeOverUpdate(name, flags),
     );
   command(cluster, "attend", ["name", "file", "passphrase", "output"])
-    .description("Do what a rollout asks of the bastion: states and commands of its drain and its gates")
+    .description("Run what a rollout needs from the bastion: the states and commands of its drains and gates")
     .addHelpText(
       "after",
       examples(

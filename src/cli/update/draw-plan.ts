@@ -10,19 +10,19 @@ const columns: readonly Column<PlannedNode>[] = [
   { title: "DC", cell: ({ dc }) => dc },
   { title: "WAVE", cell: ({ wave }) => String(wave ?? "") },
   { title: "CHANGE", cell: ({ change }) => change },
-  { title: "CURRENT", cell: ({ currentVersion }) => currentVersion },
-  { title: "GENERATION", cell: ({ currentGeneration }) => String(currentGeneration ?? "") },
   {
     title: "REBOOT",
     cell: ({ reboots, rebootReasons }) =>
       rebootReasons.length === 0 ? reboots : `${reboots}: ${rebootReasons.join(", ")}`,
   },
-  { title: "ROOM", cell: roomOf },
+  { title: "BLOCKED", cell: ({ blockers }) => (blockers.length > 0 ? "yes" : "no") },
   { title: "READY", cell: ({ ready }) => (ready ? "yes" : "no") },
   { title: "APPROVAL", cell: ({ approval }) => approval },
+  { title: "CURRENT", cell: ({ currentVersion }) => currentVersion },
+  { title: "GENERATION", cell: ({ currentGeneration }) => String(currentGeneration ?? "") },
+  { title: "ROOM", cell: roomOf },
   { title: "SEEN", cell: ({ lastSeen }, now) => since(lastSeen, now) },
   { title: "REPLICATION", cell: ({ replication = "" }) => replication },
-  { title: "BLOCKED", cell: ({ blockers }) => (blockers.length > 0 ? "yes" : "no") },
   { title: "ROLES", wide: true, cell: ({ roles }) => roles.join(",") },
   { title: "ID", wide: true, cell: ({ id }) => id },
 ];

@@ -4,7 +4,7 @@ import { openAuthority } from "#pki/cluster.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import { signStatement } from "#pki/statement.ts";
 import type { SignedStatement, Statement } from "#rollout/spec.ts";
-import { caPassphrase } from "../cluster/ca-passphrase.ts";
+import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { signAndHandOver, type AppliedUpdate } from "./hand-over.ts";
 import type { PreparedUpdate } from "./prepare-update.ts";
@@ -35,7 +35,7 @@ async function sign(
   { draft }: PreparedUpdate,
   passphraseFile: string | undefined,
 ): Promise<SignedStatement> {
-  const authority = await openAuthority(folder, await caPassphrase(passphraseFile));
+  const authority = await withCaPassphrase(passphraseFile, (passphrase) => openAuthority(folder, passphrase));
   const statement: Statement = {
     kind: "ClusterUpdate",
     cluster: authority.cluster,

@@ -38,7 +38,7 @@ Examples:
     )
     .action(async (flags: BuildFlags) => (await import("./bundle-commands.ts")).buildBundle(flags));
   addResultOption(addProjectOption(bundle.command("show <file>")))
-    .description("Read a bundle's file as a whole, and tell what it is")
+    .description("Verify a bundle file and show what it holds")
     .addHelpText(
       "after",
       `

@@ -10,9 +10,10 @@ import type { Foretold } from "#tui/what-follows.ts";
 const HEADERS = 100;
 
 /** What the newest dry run of the same request said, if one is recorded; unreadable ones are passed over. Never rejects. */
-export async function lastDryRun({ project, id, ...folder }: RunFolder): Promise<Foretold | undefined> {
+export async function lastDryRun(folder: RunFolder): Promise<Foretold | undefined> {
+  const { project, id } = folder;
   try {
-    const own = await readHeader({ project, id, ...folder });
+    const own = await readHeader(folder);
     if (own.request.dryRun) return undefined;
     for (const earlier of (await listRunIds(project))
       .filter((one) => one < id)

@@ -1,6 +1,30 @@
 import { readFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
+import type { ParamDeclarations } from "#engine/params/declare-params.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { formatTable } from "../terminal/format-table.ts";
+
+/** Declared parameters as data. */
+export function plainParams(params: ParamDeclarations) {
+  return [...params.values()].map(({ name, type, required, oneOf, description = "" }) => ({
+    name,
+    type,
+    required,
+    ...(oneOf && { oneOf }),
+    description,
+  }));
+}
+
+/** Declared parameters as a table after an empty line; empty where there are none. */
+export function drawParams(params: ParamDeclarations): string {
+  const rows = [...params.values()].map(({ name, type, required, oneOf = [], default: standard, description = "" }) => [
+    name,
+    oneOf.length > 0 ? oneOf.join(" | ") : type,
+    required ? "required" : standard?.kind === "scalar" && standard.value !== "" ? String(standard.value) : "",
+    description,
+  ]);
+  return rows.length === 0 ? "" : `\n${formatTable(["PARAMETER", "TYPE", "DEFAULT", "MEANING"], rows)}`;
+}
 
 /** `--set a=b`: always text, the orchestration's declared type decides. */
 export function readSets(pairs: readonly string[]): Record<string, string> {

@@ -1,5 +1,6 @@
 import type { Question } from "#engine/events/event.ts";
-import { promptLine } from "../terminal/prompt.ts";
+import { calling, knowsTitles } from "#tui/attention.ts";
+import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
 /** Asks one open question after the other; takes the prompt away when another view answered. */
 export class Prompts {
@@ -9,6 +10,7 @@ export class Prompts {
   #current: { readonly id: string; readonly stop: AbortController } | undefined;
   #open: readonly Question[] = [];
   #follows = "";
+  readonly #call = calling((text) => process.stderr.write(text), knowsTitles(process.env));
 
   constructor(answer: (id: string, value: string) => void, onInterrupt: () => void) {
     this.#answer = answer;
@@ -18,6 +20,7 @@ export class Prompts {
   /** `follows`: what comes when a confirmation is answered by yes. */
   follow(open: readonly Question[], follows = ""): void {
     this.#open = open;
+    if (canPrompt()) this.#call(open.length);
     this.#follows = follows;
     if (this.#current && !open.some(({ id }) => id === this.#current?.id)) this.#current.stop.abort();
     if (!this.#current) void this.#next();

@@ -41,7 +41,7 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
       "nodes: names, globs, role:R, dc:D, label:k=v, group:G, fact:NAME=V, /regex/, and, or, not (repeatable)",
       collect,
     )
-    .option("--refresh-facts", "gather anew the facts that --on asks for, first")
+    .option("--refresh-facts", "re-gather the facts used in --on first")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(countOf));
   addFactOptions(command);
@@ -55,7 +55,7 @@ function addPlanOptions(command: Command): Command {
     .addOption(
       new Option(
         "--plan <file>",
-        "do just what this plan says: the --report FILE.json of a dry run of this at this commit; else nothing",
+        "refuse to do anything that this plan (the --report FILE.json of a dry run at this commit) does not list",
       ).conflicts(["dryRun", "failOnChange"]),
     );
 }

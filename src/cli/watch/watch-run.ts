@@ -66,21 +66,40 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
   const { folder, relaunch, header: _, ...rest } = options;
   let next = await watchOnce(options);
   while (next.isResumed && relaunch) {
-    await untilFree(folder);
+    const isOurs = await isFree(folder, next.endedWith);
     const since = next.model.lastSeq;
-    next = await watchOnce({ ...rest, folder, relaunch, launched: await relaunch(), since, isUsed: true });
+    if (!isOurs) toStderr(`Run ${folder.id} was resumed elsewhere meanwhile: this shows what became of it.`);
+    next = await watchOnce({
+      ...rest,
+      folder,
+      relaunch,
+      since,
+      isUsed: true,
+      ...(isOurs && { launched: await relaunch() }),
+    });
   }
   return next;
 }
 
-/** A run that has ended has a process still, for views that have not got it all. */
-async function untilFree(folder: RunFolder): Promise<void> {
-  while (isAlive((await readHeader(folder)).process)) await new Promise((resolve) => setTimeout(resolve, 20));
+/**
+ * Whether the run rests as its end was seen: resolves when the process that ended it is gone, which stays for views that have not got
+ * it all; with false as soon as another process has gone on with the run.
+ */
+export async function isFree(
+  folder: Pick<RunFolder, "id" | "header">,
+  endedWith: RunHeader["process"],
+): Promise<boolean> {
+  for (;;) {
+    const { process: mark } = await readHeader(folder);
+    if (JSON.stringify(mark) !== JSON.stringify(endedWith)) return false;
+    if (!isAlive(mark)) return true;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
 }
 
 async function watchOnce(
   options: WatchOptions & { readonly isUsed?: boolean },
-): Promise<Watched & { readonly isResumed?: boolean }> {
+): Promise<Watched & { readonly isResumed?: boolean; readonly endedWith?: RunHeader["process"] }> {
   const { folder, launched, header, detach = false, replayOnly = false, since = 0, style = {}, onEvent } = options;
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
   // The live view asks on the terminal that it draws on, wherever stderr goes.
@@ -105,6 +124,7 @@ async function watchOnce(
   const talk = replayOnly || output === "ink" ? undefined : talkAtTheTerminal(controls, run, answers);
   let view: OpenView | undefined;
   let after: "leave" | "resume" | undefined;
+  let endedWith: RunHeader["process"];
   try {
     // It is there before the run's process is.
     view = await openView(output, {
@@ -126,6 +146,7 @@ async function watchOnce(
     }
     // What is wrong with the input is told below the prompt.
     const isOver = run.fleeting.state === "finished" && run.fleeting.exitCode !== exitCodes.usage;
+    ({ process: endedWith } = await readHeader(folder));
     if (left === undefined && isOver && options.noStay !== true) after = await view.rest?.();
   } finally {
     await view?.close?.();
@@ -133,7 +154,7 @@ async function watchOnce(
     process.stdout.off("error", onGone);
   }
   const { model } = run;
-  if (after === "resume") return { exitCode: exitCodes.failed, model, left: false, isResumed: true };
+  if (after === "resume") return { exitCode: exitCodes.failed, model, left: false, isResumed: true, endedWith };
   if (left !== undefined && model.state !== "finished") {
     if (output !== "json") process.stderr.write(`${leavingText({ ...model, runId: folder.id }, asked)}\n`);
     return { exitCode: left === "left" ? exitCodes.interrupted : exitCodes.done, model, left: true };

@@ -12,7 +12,7 @@ import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { readText } from "#pki/private-files.ts";
 import { tokenGuard } from "#web/guard.ts";
 import { serveWeb, type WebOptions, type WebServer } from "#web/serve-web.ts";
-import { caPassphrase } from "../cluster/ca-passphrase.ts";
+import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { operatorGuard, type ToldKeys } from "./operator-guard.ts";
 
@@ -104,7 +104,7 @@ async function certificateFor(
     return { cert: await readText(tlsCert), key: await readText(tlsKey) };
   const [host = "", ...addresses] = names.filter((name) => name !== "0.0.0.0" && name !== "::");
   const hosts = namesOf({ host, addresses });
-  const authority = await openAuthority(folder, await caPassphrase(passphraseFile));
+  const authority = await withCaPassphrase(passphraseFile, (passphrase) => openAuthority(folder, passphrase));
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const now = Date.now();
   // No identity stands in it: it can be used for nothing in the cluster.

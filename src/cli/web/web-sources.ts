@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
+import { defined } from "#optional/defined.ts";
+import { askedOf } from "#tui/asked.ts";
 import type { FleetLink } from "#tui/ink/fleet/snapshot.ts";
 import type { FleetFeed, WebSources } from "#web/routes.ts";
 import { RunFeed } from "#web/run-feed.ts";
@@ -64,9 +66,21 @@ class Glances {
   }
 }
 
-function listed({ folder, header, state, milliseconds, nodes }: RunGlance): ListedRun {
-  const { created, who, request } = header;
-  return { id: folder.id, state, created, milliseconds, who, command: request.command, dryRun: request.dryRun, nodes };
+function listed({ folder, header, state, started, since, milliseconds, nodes, question }: RunGlance): ListedRun {
+  const { who, request } = header;
+  const asked = question && askedOf(question, folder.id);
+  return {
+    id: folder.id,
+    state,
+    created: started,
+    ...defined({ asked }),
+    since,
+    milliseconds,
+    who,
+    command: request.command,
+    dryRun: request.dryRun,
+    nodes,
+  };
 }
 
 async function openFleet(cluster: Cluster): Promise<FleetFeed> {

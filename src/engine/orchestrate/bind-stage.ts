@@ -10,7 +10,7 @@ import { templateOfScalar, wholeExpression } from "#engine/expressions/expressio
 import { referencesOf } from "#engine/expressions/references.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
-import { nodeAt, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import { conditionText, nodeAt, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
@@ -120,6 +120,7 @@ export async function bindStage(
     ...(conditions.length > 0 && {
       when: (late: StageScope) =>
         conditions.every(({ node, scope: seen }) => evaluateBoolean(node, scopeWith(seen, see(late)))),
+      condition: conditions.map(({ node }) => conditionText(node)).join(" and "),
     }),
     task,
     onFailure,

@@ -11,7 +11,7 @@ import { isBug, problemOf } from "./problem-of.ts";
  */
 export function conditionAgainst(run: LiveRun, stage: PlannedStage, node?: RunNode): string | Problem | undefined {
   try {
-    if (stage.when?.(run.scopeOf(node)) === false) return "its “when” is false";
+    if (stage.when?.(run.scopeOf(node)) === false) return whenFalse(stage);
     return missingFor(run, stage, node);
   } catch (error) {
     if (error instanceof UnknownValue) {
@@ -21,6 +21,10 @@ export function conditionAgainst(run: LiveRun, stage: PlannedStage, node?: RunNo
     if (isBug(error)) run.noteBug();
     return problemOf(error);
   }
+}
+
+function whenFalse({ condition }: PlannedStage): string {
+  return condition === undefined ? "its “when” is false" : `not needed: ${condition} is false`;
 }
 
 /** Steps drafted over unknown values are for dry runs; here they would go to the node as steps that never come. */

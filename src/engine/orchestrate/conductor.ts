@@ -9,7 +9,7 @@ import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { walkLane, type LaneEnd } from "./lane.ts";
 import { LiveRun } from "./live-run.ts";
 import { arrange, lastParts, type Pace, type Part, type PlannedStage, type RunPlan } from "./plan.ts";
-import { runAction } from "./run-action.ts";
+import { isDenied, runAction } from "./run-action.ts";
 import type { RunNode } from "./run-node.ts";
 import { forEachLimited } from "./slots.ts";
 
@@ -91,7 +91,7 @@ export class Conductor {
     const hasFailed =
       this.#halt !== undefined ||
       !this.#hasNodeLeft() ||
-      [...this.#run.nodes.values()].some(({ outcome }) => outcome === "failed");
+      [...this.#run.nodes.values()].some(({ outcome, problem }) => outcome === "failed" || isDenied(problem));
     if (!plan.onFailure || !hasFailed || this.#run.isStopping || request.dryRun) return;
     const halt = this.#halt;
     this.#halt = undefined;
@@ -162,7 +162,7 @@ export class Conductor {
     }
     await this.#cleanUpNode(node, stage, outcome === "unreachable");
     const end: NodeEnd = {
-      outcome: outcome === "unreachable" ? "unreachable" : "failed",
+      outcome: outcome === "unreachable" ? "unreachable" : isDenied(problem) ? "interrupted" : "failed",
       ...defined({ problem, stage: stage?.id }),
     };
     await this.#endNode(node, end);
@@ -202,7 +202,7 @@ export class Conductor {
       ? ({ outcome: "failed", problem: against } as const)
       : await runAction(this.#run, stage);
     if (outcome === "failed") {
-      this.#run.tracker.leave(stage.id, "", "failed", problem?.message);
+      this.#run.tracker.leave(stage.id, "", isDenied(problem) ? "interrupted" : "failed", problem?.message);
       await this.#cleanUp(stage);
       // The first cause stays the cause, and what else closes the run has its turn.
       if (isLost) return this.#warnOfCleanUp(problem);
@@ -274,6 +274,9 @@ export class Conductor {
     const ends = new Set([...this.#run.nodes.values()].map((node) => node.outcome));
     const wasCut = this.#wasCut || ends.has("interrupted") || ends.has("not-started");
     if (this.#run.hasBug) return { outcome: "failed", exitCode: exitCodes.bug };
+    const wasDenied =
+      isDenied(this.#halt?.problem) || [...this.#run.nodes.values()].some((node) => isDenied(node.problem));
+    if (wasDenied && !ends.has("failed")) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
     if (this.#run.isStopping && wasCut) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
     if (ends.has("failed") || this.#haltIsFailure(ends)) return { outcome: "failed", exitCode: exitCodes.failed };
     if (ends.has("unreachable")) return { outcome: "unreachable", exitCode: exitCodes.unreachable };

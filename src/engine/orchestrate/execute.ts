@@ -84,6 +84,8 @@ export interface RunDependencies {
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string>;
   /** The CA passphrase given at start (file or environment), if any; else it is asked once. */
   readonly passphrase?: string;
+  /** Whether a passphrase opens the CA of the run's context; true where there is none yet. */
+  readonly opensCa?: (passphrase: string) => Promise<boolean>;
   /** What is known of the nodes' facts, for targets that ask for them; absent: nothing. */
   readonly facts?: TargetFacts;
   /** Events of the run's record so far, when it is resumed. */

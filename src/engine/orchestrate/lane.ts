@@ -3,7 +3,7 @@ import { Unknown } from "#engine/expressions/unknown.ts";
 import type { StageWork, WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { followStages } from "./follow-stages.ts";
-import { runAction } from "./run-action.ts";
+import { isDenied, runAction } from "./run-action.ts";
 import { conditionAgainst } from "./condition.ts";
 import { LastWord } from "./last-word.ts";
 import type { LiveRun } from "./live-run.ts";
@@ -73,7 +73,7 @@ async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<
 }
 
 function fail(run: LiveRun, node: RunNode, stage: PlannedStage, problem: Problem): LaneEnd {
-  run.tracker.leave(stage.id, node.name, "failed");
+  run.tracker.leave(stage.id, node.name, isDenied(problem) ? "interrupted" : "failed");
   return { outcome: "failed", problem, stage };
 }
 

@@ -97,7 +97,7 @@ export class LiveRun {
     const entry = plan.roster.nodes.get(name) as NodeEntry;
     const connect: Connect = (to, options) => this.#connect(to, options);
     return new RunNode(entry, recorded, deps.emit, (emit) => {
-      const endpoint = endpointOf(entry, plan.roster, (file, reference) => this.secrets.keyPassphrase(file, reference));
+      const endpoint = endpointOf(entry, plan.roster, (...asked) => this.secrets.keyPassphrase(...asked));
       const { unlock } = deps;
       const { context } = request;
       const passphrase = (): Promise<string> => this.secrets.clusterPassphrase();
@@ -115,7 +115,7 @@ export class LiveRun {
         grants: grantsOf(name, request.grants),
         tables: deps.tables,
         emit,
-        sudoPassword: () => this.secrets.sudoPassword(entry),
+        sudoPassword: (again) => this.secrets.sudoPassword(entry, again),
         recorded,
         ...defined({ feed: this.feed }),
         resumed: deps.earlier.length > 0,

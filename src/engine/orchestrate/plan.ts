@@ -64,6 +64,8 @@ export interface PlannedStage {
   readonly others?: ReadonlyMap<string, ReadonlySet<string>>;
   /** @throws UnknownValue when it rests on what is not known yet; KcoreError when it is no boolean. */
   readonly when?: (scope: StageScope) => boolean;
+  /** The same as it was written, for people. */
+  readonly condition?: string;
   readonly task: StageTask;
   /** What follows when this stage failed: for the failed node, or once if this stage concerns no single node. */
   readonly onFailure: readonly PlannedStage[];

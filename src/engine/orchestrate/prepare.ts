@@ -141,7 +141,8 @@ async function renderAll(
     }
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
-      const made = await renderStage(stage, outputs.seenBy(node), problems, read);
+      const scope = outputs.seenBy(node);
+      const made = await renderStage(stage, scope, problems, read);
       outputs.expect(stage.register, name, namesGiven(stage, made));
       if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
       counts.add(made);

@@ -35,11 +35,17 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
   run.deps.emit({
     type: "action.finished",
     ...named,
-    outcome,
+    // Somebody decided it: nothing is broken.
+    outcome: isDenied(problem) ? "interrupted" : outcome,
     ...defined({ reason, problem, position: stage.at }),
     duration: run.deps.now() - started,
   });
   return { outcome, ...defined({ problem }) };
+}
+
+/** Whether it ended because a question was answered with no. */
+export function isDenied(problem: Problem | undefined): boolean {
+  return problem?.code === "CONFIRM_DENIED";
 }
 
 async function attempt(

@@ -1,22 +1,23 @@
 import { KcoreError } from "#errors/problem.ts";
+import { askedAgain } from "#errors/three-tries.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { RunDependencies } from "./execute.ts";
 
 /** The secrets that a run needs on the bastion: each is read or asked for when first needed, once, and kept in memory only. */
 export class RunSecrets {
-  readonly #deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret">;
+  readonly #deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret" | "opensCa">;
   readonly #known = new Map<string, Promise<string | undefined>>();
 
-  constructor(deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret">) {
+  constructor(deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret" | "opensCa">) {
     this.#deps = deps;
   }
 
-  /** Of the cluster CA's keys. @throws KcoreError INTERRUPTED when nobody answers. */
+  /** Of the cluster CA's keys; one that is typed is tried at once, three times in all. @throws KcoreError INTERRUPTED when nobody answers. */
   async clusterPassphrase(): Promise<string> {
     const given = await this.#once("cluster", () => {
       if (this.#deps.passphrase !== undefined) return Promise.resolve(this.#deps.passphrase);
-      return this.#deps.ask({ kind: "passphrase", text: "Passphrase of the cluster CA’s keys", secret: true });
+      return this.#askForCa();
     });
     if (given !== undefined) return given;
     throw new KcoreError({
@@ -27,21 +28,38 @@ export class RunSecrets {
   }
 
   /** From the roster, else asked for; undefined when nobody answers. @throws KcoreError when the reference is bad. */
-  sudoPassword({ name, user, sudo }: NodeEntry): Promise<string | undefined> {
-    return this.#once(`sudo ${name}`, () =>
-      sudo.password
-        ? this.#deps.readSecret(sudo.password)
-        : this.#asked({ kind: "password", text: `sudo password of ${user} on ${name}`, node: name, secret: true }),
+  sudoPassword({ name, user, sudo }: NodeEntry, again = false): Promise<string | undefined> {
+    const text = askedAgain(`sudo password of ${user} on ${name}`, again);
+    // What the roster names stays wrong, and sudo counts tries.
+    if (again && sudo.password) return Promise.resolve(undefined);
+    return this.#once(
+      `sudo ${name}`,
+      () =>
+        sudo.password
+          ? this.#deps.readSecret(sudo.password)
+          : this.#asked({ kind: "password", text, node: name, secret: true }),
+      again,
     );
   }
 
   /** Of an encrypted key file: from the roster, else asked for once for each file; undefined when nobody answers. */
-  keyPassphrase(file: string, reference?: SecretReference): Promise<string | undefined> {
-    return this.#once(`key ${file}`, () =>
-      reference
-        ? this.#deps.readSecret(reference)
-        : this.#asked({ kind: "passphrase", text: `Passphrase of the key ${file}`, secret: true }),
+  keyPassphrase(file: string, reference?: SecretReference, again = false): Promise<string | undefined> {
+    const text = askedAgain(`Passphrase of the key ${file}`, again);
+    return this.#once(
+      `key ${file}`,
+      () => (reference ? this.#deps.readSecret(reference) : this.#asked({ kind: "passphrase", text, secret: true })),
+      again,
     );
+  }
+
+  async #askForCa(): Promise<string> {
+    const { ask, opensCa } = this.#deps;
+    for (let tries = 1; ; tries++) {
+      const text = askedAgain("Passphrase of the cluster CA’s keys", tries > 1);
+      const answer = await ask({ kind: "passphrase", text, secret: true });
+      // The third wrong one fails where it is used, with the error of that.
+      if (tries === 3 || opensCa === undefined || (await opensCa(answer))) return answer;
+    }
   }
 
   #asked(question: Parameters<RunDependencies["ask"]>[0]): Promise<string | undefined> {
@@ -49,8 +67,8 @@ export class RunSecrets {
     return this.#deps.ask(question).catch(() => undefined);
   }
 
-  #once(key: string, read: () => Promise<string | undefined>): Promise<string | undefined> {
-    const known = this.#known.get(key) ?? read();
+  #once(key: string, read: () => Promise<string | undefined>, again = false): Promise<string | undefined> {
+    const known = (again ? undefined : this.#known.get(key)) ?? read();
     this.#known.set(key, known);
     return known;
   }

@@ -54,7 +54,11 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
     const format = nodeAt(value, ["format"]);
     return format?.kind === "scalar" && format.value === "shell";
   });
-  return { schema: inTime(z.strictObject(shape)), names: Object.keys(shape), code: new Set(code.map(({ key }) => key)) };
+  return {
+    schema: inTime(z.strictObject(shape)),
+    names: Object.keys(shape),
+    code: new Set(code.map(({ key }) => key)),
+  };
 }
 
 /** Patterns and references can have a check go on for ever: it ends, and is a problem of what was given. */

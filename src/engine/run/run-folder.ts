@@ -45,9 +45,14 @@ export interface RunHeader {
 
 const idPattern = /^\d{8}-\d{6}-[0-9a-f]{4}$/;
 
+/** Whether a name is that of a run: date, time and four digits. */
+export function isRunId(name: string): boolean {
+  return idPattern.test(name);
+}
+
 /** Names the files of a run. @throws KcoreError RUN_UNKNOWN for what is no run id */
 export function runFolder(project: string, id: string): RunFolder {
-  if (!idPattern.test(id)) throw unknownRun(id);
+  if (!isRunId(id)) throw unknownRun(id);
   const path = join(project, ".kcore", "runs", id);
   return {
     id,
@@ -117,7 +122,7 @@ export function newRunId(created: number): string {
 }
 
 /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
-export async function readHeader(folder: RunFolder): Promise<RunHeader> {
+export async function readHeader(folder: Pick<RunFolder, "id" | "header">): Promise<RunHeader> {
   return readNow(folder);
 }
 
@@ -126,7 +131,7 @@ export function changeHeader(folder: RunFolder, more: Partial<RunHeader>): void 
   writeHeader(folder, { ...readNow(folder), ...more });
 }
 
-function readNow(folder: RunFolder): RunHeader {
+function readNow(folder: Pick<RunFolder, "id" | "header">): RunHeader {
   let text: string;
   try {
     text = readFileSync(folder.header, "utf8");
@@ -158,7 +163,7 @@ export function writeHeader(folder: Pick<RunFolder, "header">, header: RunHeader
 /** The ids of all recorded runs, the oldest first. */
 export async function listRunIds(project: string): Promise<string[]> {
   const names = await readdir(join(project, ".kcore", "runs")).catch(() => []);
-  return names.filter((name) => idPattern.test(name)).sort();
+  return names.filter(isRunId).sort();
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { KcoreError, type Problem } from "#errors/problem.ts";
+import { askedAgain } from "#errors/three-tries.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
@@ -69,13 +70,15 @@ async function unlockFile(
   bytes: Buffer,
   ask: (text: string) => Promise<string | undefined>,
 ): Promise<string> {
-  const passphrase = await ask(`Passphrase of the identity ${file}`);
-  if (passphrase === undefined || passphrase === "")
-    throw refused(`nobody gave the passphrase of the identity file ${file}`, "kcore asks for it at a terminal");
   const { unlock } = await import("./age.ts");
-  const text = await unlock(bytes, passphrase);
-  if (text === undefined) throw refused(`the passphrase does not open the identity file ${file}`);
-  return text;
+  for (let tries = 1; tries <= 3; tries++) {
+    const passphrase = await ask(askedAgain(`Passphrase of the identity ${file}`, tries > 1));
+    if (passphrase === undefined || passphrase === "")
+      throw refused(`nobody gave the passphrase of the identity file ${file}`, "kcore asks for it at a terminal");
+    const text = await unlock(bytes, passphrase);
+    if (text !== undefined) return text;
+  }
+  throw refused(`the passphrase does not open the identity file ${file}`);
 }
 
 function refused(message: string, hint?: string, cause?: unknown): KcoreError {

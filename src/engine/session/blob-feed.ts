@@ -9,7 +9,7 @@ export interface FedNode {
   readonly endpoint: Endpoint;
   readonly host: Host;
   readonly run: RunVariables;
-  readonly sudoPassword: () => Promise<string | undefined>;
+  readonly sudoPassword: (again?: boolean) => Promise<string | undefined>;
   readonly emit: Emit;
 }
 

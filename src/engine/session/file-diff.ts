@@ -8,6 +8,11 @@ const longest = 400;
  */
 const mostEdits = 300;
 
+/** POSIX: of an empty range the line before it, so that a new file begins with `-0,0`. */
+function startOf(start: number, lines: number): number {
+  return lines === 0 ? start - 1 : start;
+}
+
 /**
  * A unified diff (POSIX diff -u) of a file's text, without a header; undefined when the texts are equal or more
  * than 300 lines differ. Others get their turn before it.
@@ -18,7 +23,7 @@ export async function unifiedDiff(before: string, after: string): Promise<string
   const patch = structuredPatch("have", "want", before, after, "", "", { context: 3, maxEditLength: mostEdits });
   if (!patch || patch.hunks.length === 0) return undefined;
   const lines = patch.hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines: text }) => [
-    `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`,
+    `@@ -${startOf(oldStart, oldLines)},${oldLines} +${startOf(newStart, newLines)},${newLines} @@`,
     ...text,
   ]);
   const more = lines.length - longest;

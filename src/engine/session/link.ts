@@ -1,3 +1,4 @@
+import { threeTries } from "#errors/three-tries.ts";
 import { setImmediate } from "node:timers/promises";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { entryCommand, sudoLine, sudoMark, sudoPasswordLine, type RunVariables } from "#engine/program/bootstrap.ts";
@@ -13,7 +14,8 @@ export interface LinkOptions {
   readonly text: string;
   /** Bytes of the journal that are known already; none unless told otherwise. */
   readonly offset?: number;
-  readonly sudoPassword: () => Promise<string | undefined>;
+  /** `again`: the one before was wrong; undefined then: there is no other. */
+  readonly sudoPassword: (again?: boolean) => Promise<string | undefined>;
   /** With each frame, the bytes of the journal up to its end. */
   readonly onFrame: (frame: Frame, offset: number) => void;
   /** The node sent what no runner sends; nothing more is heard of it over this link. */
@@ -63,19 +65,31 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       `${host.name}: ${run.login} is not root, and there is no sudo`,
       "install sudo there, or set user: root in the roster",
     );
-  const password = await options.sudoPassword();
-  if (password === undefined) {
-    const said = (await link.closed).trim();
-    throw failure(
-      "SUDO_PASSWORD_NEEDED",
-      `${host.name}: sudo wants a password for ${run.login}`,
-      /expired/i.test(said)
-        ? `log in as ${run.login} there once and set a new password, or lift its age: chage -M -1 ${run.login}`
-        : "give it in the roster as sudo: { password: { command: … } }, or allow NOPASSWD",
-      said,
-    );
-  }
-  return withPassword(await begin(options, `${sudoPasswordLine(run.nonce)}${password}\n`), options);
+  let wrong: unknown;
+  return threeTries(
+    async (again) => {
+      const password = await options.sudoPassword(again);
+      if (password === undefined) throw again ? wrong : passwordNeeded(options, (await link.closed).trim());
+      try {
+        return await withPassword(await begin(options, `${sudoPasswordLine(run.nonce)}${password}\n`), options);
+      } catch (error) {
+        wrong = error;
+        throw error;
+      }
+    },
+    ["SUDO_PASSWORD_WRONG"],
+  );
+}
+
+function passwordNeeded({ host, run }: LinkOptions, said: string): KcoreError {
+  return failure(
+    "SUDO_PASSWORD_NEEDED",
+    `${host.name}: sudo wants a password for ${run.login}`,
+    /expired/i.test(said)
+      ? `log in as ${run.login} there once and set a new password, or lift its age: chage -M -1 ${run.login}`
+      : "give it in the roster as sudo: { password: { command: … } }, or allow NOPASSWD",
+    said,
+  );
 }
 
 async function begin(options: LinkOptions, input: string): Promise<Begun> {
@@ -109,7 +123,7 @@ async function withPassword(link: Begun, { host, run, text }: LinkOptions): Prom
     throw failure(
       "SUDO_PASSWORD_WRONG",
       `${host.name}: sudo refused the password of ${run.login}`,
-      "one try was made; check the reference in the roster",
+      "check what sudo: { password: … } in the roster refers to, or type it again",
     );
   const said = (await link.closed).replaceAll(`${sudoMark(run.nonce)}?`, "").trim();
   throw new KcoreError(

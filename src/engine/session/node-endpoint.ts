@@ -4,8 +4,8 @@ import type { JumpEntry, NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 
-/** Gives the passphrase of a key file; undefined: nobody knows it. */
-export type KeyPassphrase = (file: string, reference?: SecretReference) => Promise<string | undefined>;
+/** Gives the passphrase of a key file; undefined: nobody knows it. `again`: the one before was wrong. */
+export type KeyPassphrase = (file: string, reference?: SecretReference, again?: boolean) => Promise<string | undefined>;
 
 /**
  * How to reach a node: its own entry and its jump hosts, first hop first. A jump host that is reached through others
@@ -66,7 +66,10 @@ function hop(entry: JumpEntry, passphrase: KeyPassphrase): Endpoint {
     address,
     port,
     user,
-    ...(identityFile !== undefined && { identityFile, passphrase: () => passphrase(identityFile, identityPassphrase) }),
+    ...(identityFile !== undefined && {
+      identityFile,
+      passphrase: (again) => passphrase(identityFile, identityPassphrase, again),
+    }),
     hostKeys,
     jump: [],
   };

@@ -16,7 +16,7 @@ interface SaveOptions {
   readonly names: readonly string[];
   readonly store: TableStore;
   readonly occasion: (name: string) => SaveOccasion;
-  readonly sudoPassword: () => Promise<string | undefined>;
+  readonly sudoPassword: (again?: boolean) => Promise<string | undefined>;
   /** Ends it. */
   readonly signal: AbortSignal;
 }

@@ -38,7 +38,7 @@ export interface SessionOptions {
   readonly tables: TableStore;
   readonly emit: Emit;
   /** Asks for the node's sudo password when sudo demands one and the roster has none; undefined: give up. */
-  readonly sudoPassword: () => Promise<string | undefined>;
+  readonly sudoPassword: (again?: boolean) => Promise<string | undefined>;
   /** How steps of this node, by id, ended in the run's record so far (a resumed run): told again, they are not news. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
   /**

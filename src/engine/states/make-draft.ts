@@ -10,7 +10,7 @@ import { restsOn } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
 import { refuseToldName } from "#engine/expressions/told-names.ts";
-import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
+import { conditionText, nodeAt, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { mergeReferences, referencesOf, type References } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
@@ -96,7 +96,8 @@ function render(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): Render
   const { id, title, conditions, skip, late } = parts;
   if (skip !== undefined) return { kind: "skipped", id, title, reason: skip };
   for (const { node, scope } of conditions)
-    if (!evaluateBoolean(node, scopeOf(scope))) return { kind: "skipped", id, title, reason: "when is false" };
+    if (!evaluateBoolean(node, scopeOf(scope)))
+      return { kind: "skipped", id, title, reason: `not needed: ${conditionText(node)} is false` };
   if (late !== undefined) throw new UnknownValue(late);
   return { kind: "step", plan: plan(parts, scopeOf(parts.scope)) };
 }

@@ -11,7 +11,7 @@ export function checkRequisites(steps: readonly StepSource[], problems: Problems
     if (first !== undefined)
       problems.add({
         code: "STATE_ID_DUPLICATE",
-        message: `a step “${step.id}” stands above already, in line ${first.at.line}`,
+        message: `a step “${step.id}” is there already, in line ${first.at.line}`,
         at: step.at,
         hint: "give it an id of its own",
       });
@@ -44,9 +44,9 @@ export function unknownRequisite({ name, at }: Requisite, earlier: readonly stri
   const hint = suggestHint(
     name,
     earlier,
-    earlier.length === 0 ? "no step stands above" : `above stand ${earlier.slice(0, 12).join(", ")}`,
+    earlier.length === 0 ? "no step comes before it" : `earlier steps: ${earlier.slice(0, 12).join(", ")}`,
   );
-  return unknown(`no step “${name}” stands above`, at, hint);
+  return unknown(`no earlier step is called “${name}”`, at, hint);
 }
 
 function unknown(message: string, at: Requisite["at"], hint?: string): Problem {

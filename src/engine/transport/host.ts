@@ -66,8 +66,8 @@ export interface Endpoint {
   readonly port: number;
   readonly user: string;
   readonly identityFile?: string;
-  /** Asked once per key file and run, only if the key is encrypted. */
-  readonly passphrase?: () => Promise<string | undefined>;
+  /** Asked once per key file and run, only if the key is encrypted; `again`: what was given was wrong. */
+  readonly passphrase?: (again?: boolean) => Promise<string | undefined>;
   /** `TYPE BASE64` each; empty: only ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts are believed. */
   readonly hostKeys: readonly string[];
   /** Hosts to go through, first hop first. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import ssh2 from "ssh2";
 import type { ParsedKey } from "ssh2";
 import type { KcoreError } from "#errors/problem.ts";
+import { threeTries } from "#errors/three-tries.ts";
 import { openAgent, type AgentKey } from "./ssh-agent.ts";
 import { hostFailure, textOf } from "./unreachable.ts";
 import { inspectKeyFile, type KeyFileFormat } from "./key-file.ts";
@@ -34,7 +35,7 @@ export interface Identities {
 }
 
 const usualFiles = ["id_ed25519", "id_ecdsa", "id_rsa"];
-type AskPassphrase = () => Promise<string | undefined>;
+type AskPassphrase = NonNullable<Endpoint["passphrase"]>;
 
 /** A finder whose keys live as long as it does: one for each run. */
 export function createIdentities({ home, agentSocket }: IdentityOptions): Identities {
@@ -120,14 +121,19 @@ async function loadKeyFile(
     ({ key }) => format.publicBlob !== undefined && key.getPublicSSH().equals(format.publicBlob),
   );
   if (inAgent) return { ...inAgent, label: `${path} (by the agent)` };
-  const passphrase = await ask?.();
-  if (passphrase === undefined)
-    throw hostFailure({
-      code: "KEY_PASSPHRASE",
-      message: `${path} is encrypted, and there is no passphrase for it`,
-      hint: `add it to an agent (ssh-add ${path}), or give identityPassphrase: in the roster`,
-    });
-  return { label: path, key: parse(path, text, passphrase) };
+  const key = await threeTries(
+    async (again) => {
+      const passphrase = await ask?.(again);
+      return passphrase === undefined ? undefined : parse(path, text, passphrase);
+    },
+    ["KEY_PASSPHRASE"],
+  );
+  if (key) return { label: path, key };
+  throw hostFailure({
+    code: "KEY_PASSPHRASE",
+    message: `${path} is encrypted, and there is no passphrase for it`,
+    hint: `add it to an agent (ssh-add ${path}), or give identityPassphrase: in the roster`,
+  });
 }
 
 /** The key of a public half, as ssh(1) takes one with IdentitiesOnly: the agent signs with it, and no other key is offered. */

@@ -144,3 +144,8 @@ export function describeValue(value: unknown): string {
       return /^(Secret|Sealed)$/.test(value.constructor?.name ?? "") ? "a secret" : "a map";
   }
 }
+
+/** A condition as it was written, for people. */
+export function conditionText(node: SourceNode): string {
+  return node.kind === "scalar" ? String(node.value) : "“when”";
+}

@@ -1,5 +1,6 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import type { RunModel, StepModel } from "#engine/events/run-model.ts";
+import { causeFirst } from "../cause-line.ts";
 import { ownProblems } from "../own-problems.ts";
 import { Budget } from "./budget.ts";
 import { drawOutput, drawProblem } from "./details.ts";
@@ -55,7 +56,7 @@ function drawCause(cause: Cause, budget: Budget, sourceLine?: (at: SourcePositio
     <ul class="nodes" aria-label="Nodes">
       ${named}${lanes.length > NAMES && html`<li>and ${lanes.length - NAMES} more</li>`}
     </ul>
-    ${lanes.length > 1 && html`<p class="gone">${count(lanes.length, "node")} failed alike; shown as ${first?.name} tells it.</p>`}
+    ${lanes.length > 1 && html`<p class="gone">${count(lanes.length, "node")} failed the same way; ${first?.name} is shown.</p>`}
     ${drawProblem(problem, sourceLine)}${drawOutput(cause, budget, !problem.detail)}
   </article>`;
 }
@@ -82,8 +83,9 @@ function causesIn({ name, node, pieces, tally }: Lane): readonly Omit<Cause, "la
     return [{ title: node.outcome ?? "not finished", kind: "", problem: node.problem, tail: "", above: 0 }];
   }
   return told.map(({ title, kind, step, action }) => {
-    const problem: Problem = (step ?? action)?.problem ??
+    const found: Problem = (step ?? action)?.problem ??
       node?.problem ?? { code: "INTERNAL", message: `${title} failed on ${name} without saying why` };
+    const problem = causeFirst(found, step?.exitStatus);
     const { position: at, tail = "", above = 0 }: Partial<StepModel> = step ?? action ?? {};
     return {
       title,

@@ -5,7 +5,7 @@ import { html, type Html, type Part } from "./html.ts";
 import type { Lane } from "./work.ts";
 
 /** The figures of the run, and a bar of their shares. */
-export function drawFigures(model: RunModel, tally = tallyOfRun(model)): Part {
+export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive = false): Part {
   if (model.runId === "") return undefined;
   const differs = tally.changed + tally.wouldChange;
   const figures = [
@@ -15,7 +15,7 @@ export function drawFigures(model: RunModel, tally = tallyOfRun(model)): Part {
     ["failed", tally.unreachable, "unreachable"],
     ["unknown", tally.unknown, "unknown"],
     ["cut", tally.interrupted, "interrupted"],
-    ["running", tally.unfinished, "not finished"],
+    ["running", tally.unfinished, isLive ? "running" : "not finished"],
     ["skipped", tally.skipped, "skipped"],
     ["skipped", tally.notStarted, "not started"],
   ] as const;

@@ -1,5 +1,9 @@
-import { runTime, type RunModel } from "#engine/events/run-model.ts";
+import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
+import { askedOf } from "../asked.ts";
+import { causeLine } from "../cause-line.ts";
+import { foreseenSum } from "../foreseen.ts";
 import { formatDuration } from "../line.ts";
+import { actionsByNode, causeIn, itemOf, workOn } from "../work-item.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";
 import { count, goingOn, moment } from "./words.ts";
@@ -12,21 +16,25 @@ const told = {
 } as const;
 
 /** What the page is called. */
-export function titleOf(model: RunModel): string {
-  const outcome = model.outcome === undefined ? "not finished" : told[model.outcome].word;
+export function titleOf(model: RunModel, isLive = false): string {
+  const open = !isLive ? "not finished" : model.questions.length > 0 ? "waiting for you" : "running";
+  const outcome = model.outcome === undefined ? open : told[model.outcome].word;
   return `${nameOf(model)}: ${outcome} · kcore run ${model.runId}`;
 }
 
 /** The page's head: what ran, how it ended, who ran it when, and of what revision. `isLive`: its process goes on with it. */
 export function drawHead(model: RunModel, isLive = false): Html {
   const { outcome, dryRun, startedAt, partAt, ranBefore, revision, dirty, who, command, runId, resumed } = model;
+  const [question] = isLive && outcome === undefined ? model.questions : [];
+  const waiting = { mark: "?", word: "waiting for you", look: "unknown" };
   const open = {
     mark: "▸",
     word: isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished",
     look: "running",
   };
-  const { mark, word, look } = outcome ? told[outcome] : open;
+  const { mark, word, look } = outcome ? told[outcome] : question ? waiting : open;
   const isGoing = isLive && outcome === undefined;
+  const cause = headCause(model);
   const facts: readonly Fact[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
     ["Started", startedAt > 0 && moment(startedAt)],
@@ -39,9 +47,11 @@ export function drawHead(model: RunModel, isLive = false): Html {
           >${dirty && html` <span class="badge changed">${"●"} with uncommitted changes</span>`}`,
     ],
     ["Command", command && html`<code class="command">${command}</code>`],
+    ["Asks", question && (question.node === undefined ? question.text : `${question.node}: ${question.text}`)],
+    ["Answer with", question && html`<code>${askedOf(question, runId).command}</code>`],
     ["Exit code", model.exitCode !== undefined && String(model.exitCode)],
     [
-      "To go on",
+      "Resume with",
       outcome !== "done" && !dryRun && !isLive && runId !== "" && html`<code>kcore runs resume ${runId}</code>`,
     ],
   ];
@@ -50,10 +60,22 @@ export function drawHead(model: RunModel, isLive = false): Html {
     <h1>
       ${nameOf(model)} <span class="verdict ${look}"><span aria-hidden="true">${mark}</span> ${word}</span>
     </h1>
+    ${cause && html`<p class="cause">${cause}</p>`}
     <p class="lead">${leadOf(model, isGoing)}</p>
     ${dryRun && html`<p class="banner"><b>Dry run.</b> Nothing was changed: this is what would change.</p>`}
     <dl class="facts">${drawFactRows(facts)}</dl>
   </header>`;
+}
+
+/** What the first node that failed says, or else the run itself. */
+function headCause(model: RunModel): string | undefined {
+  const actions = actionsByNode(model);
+  const isFailed = ({ outcome }: NodeModel) => outcome === "failed" || outcome === "unreachable";
+  const node = [...model.nodes.values()].find(isFailed);
+  const work = node ? workOn(node, actions.get(node.name) ?? []) : (actions.get("") ?? []);
+  const item = causeIn(work);
+  const found = item && causeLine(itemOf(item));
+  return found ?? node?.problem?.message ?? (model.outcome === "done" ? undefined : model.problems[0]?.message);
 }
 
 function nameOf({ title }: RunModel): string {
@@ -64,12 +86,19 @@ function nameOf({ title }: RunModel): string {
 function leadOf(model: RunModel, isGoing: boolean): string {
   const all = [...model.nodes.values()];
   const tell = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;
+  const open = all.filter(({ outcome }) => outcome === undefined);
+  const waiting = open.filter(({ startedAt }) => startedAt === undefined).length;
   const rest = [
     [tell("failed"), "failed"],
     [tell("unreachable"), "unreachable"],
     [tell("interrupted"), "interrupted"],
     [tell("not-started"), "not started"],
-    [tell(undefined), "not finished"],
+    ...(isGoing
+      ? ([
+          [open.length - waiting, "running"],
+          [waiting, "waiting"],
+        ] as const)
+      : ([[open.length, "not finished"]] as const)),
   ] as const;
   const done = tell("done");
   const head =
@@ -77,6 +106,7 @@ function leadOf(model: RunModel, isGoing: boolean): string {
       ? `${count(done, "node")} done`
       : `${done.toLocaleString("en")} of ${count(all.length, "node")} done`;
   return [
+    ...(model.dryRun ? [foreseenSum(model)] : []),
     head,
     ...rest.flatMap(([number, word]) => (number > 0 ? [`${number.toLocaleString("en")} ${word}`] : [])),
     ...(isGoing ? [] : [`in ${formatDuration(runTime(model))}`]),

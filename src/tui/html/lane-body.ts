@@ -1,6 +1,8 @@
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
+import { causeFirst } from "../cause-line.ts";
 import { savedText, sendingText, sentText } from "../describe-event.ts";
 import { formatDuration } from "../line.ts";
+import { waitsFor } from "../waits-for.ts";
 import { drawBars, type Span } from "./bars.ts";
 import type { Budget } from "./budget.ts";
 import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Fact } from "./details.ts";
@@ -35,7 +37,7 @@ export function drawLaneBody(
   }
   const several =
     groups.length > 1 || groups.some(({ pieces: [first] }) => first?.title !== titles.get(first?.stage ?? ""));
-  return html`${drawFacts(node, log)}${
+  return html`${drawFacts(node, log, node && waitsFor(model, node.name))}${
     pieces.length === 0
       ? html`<p class="gone">No step was begun here.</p>`
       : html`<table class="steps">
@@ -65,7 +67,7 @@ export function drawLaneBody(
   }`;
 }
 
-function drawFacts(node: Lane["node"], log: string | undefined): Part {
+function drawFacts(node: Lane["node"], log: string | undefined, waits: string | undefined): Part {
   const {
     milestone,
     fingerprint,
@@ -84,12 +86,17 @@ function drawFacts(node: Lane["node"], log: string | undefined): Part {
     ["Round trips", exchanges > 0 && String(exchanges)],
     ["Saved", saved.map(savedText).join("; ")],
     ["Sent", sent.map(sentText).join("; ")],
-    ["State", reason ?? (sending && sendingText(sending))],
+    ["State", reason ?? (sending ? sendingText(sending) : pieceless(steps, waits))],
     ["Log", log !== undefined && html`<code>${log}</code>`],
   ];
   if (rows.every(([, value]) => !value)) return undefined;
   return html`${problem && !told && drawProblem(problem)}
     <dl class="about">${drawFactRows(rows)}</dl>`;
+}
+
+/** Of what runs a step tells more. */
+function pieceless(steps: NodeModel["steps"], waits: string | undefined): string | undefined {
+  return steps.some(({ outcome }) => outcome === undefined) ? undefined : waits;
 }
 
 interface PieceOptions extends Pick<BodyOptions, "span" | "budget" | "keyed"> {
@@ -98,7 +105,8 @@ interface PieceOptions extends Pick<BodyOptions, "span" | "budget" | "keyed"> {
 
 function drawPiece(piece: Piece, { span, budget, startedAt, keyed = false }: PieceOptions): Html {
   const { title, kind, outcome, from, to, step, action } = piece;
-  const { reason, problem } = step ?? action ?? {};
+  const { reason } = step ?? action ?? {};
+  const problem = causeFirst((step ?? action)?.problem, step?.exitStatus);
   const always = step?.always === true && (outcome === "changed" || outcome === "would-change");
   const note = outcome === undefined ? (step ?? action)?.note : undefined;
   const work = step ?? action;

@@ -6,6 +6,10 @@ import { badge, count, tellEnd, tellStep } from "./words.ts";
 export interface LaneDrawing {
   readonly bars: Html;
   readonly dryRun: boolean;
+  /** A process goes on with the run. */
+  readonly isLive?: boolean;
+  /** It waits for the answer to a question of its own. */
+  readonly asks?: boolean;
   /** Shown opened from the start. */
   readonly open?: boolean;
   /** What it opens to; else the page's script knows where it is. */
@@ -34,11 +38,18 @@ export function hasKind({ node, tally }: Lane): Readonly<Record<(typeof kinds)[n
 }
 
 /** A row of the timeline: name, end, counts, bars and time; it opens to `body`. */
-export function drawLane(lane: Lane, { bars, dryRun, open = false, body, packed, news }: LaneDrawing): Html {
+export function drawLane(
+  lane: Lane,
+  { bars, dryRun, isLive = false, asks = false, open = false, body, packed, news }: LaneDrawing,
+): Html {
   const { id, name, node, tally, since } = lane;
-  const told = node
-    ? tellEnd(node.outcome)
-    : tellStep(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
+  const isForeseen = tally.wouldChange > 0 && tally.failed === 0;
+  const told =
+    isForeseen && (!node || node.outcome === "done")
+      ? tellStep("would-change")
+      : node
+        ? tellEnd(node, isLive, asks)
+        : tellStep(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
   const differs = dryRun ? tally.wouldChange : tally.changed;
   const counts = [
     count(tally.run, "step"),

@@ -2,6 +2,7 @@ import type { SourcePosition } from "#errors/problem.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { drawFailures } from "./failures.ts";
 import { drawFigures, drawSlowest } from "./figures.ts";
+import { drawForesight } from "./foresight.ts";
 import { drawHead, titleOf } from "./head.ts";
 import { html } from "./html.ts";
 import { drawLanes } from "./lanes.ts";
@@ -42,7 +43,7 @@ export function drawReport(model: RunModel, { sourceLine, logOf, version }: Repo
         <a class="skip" href="#timeline">Skip to the timeline</a>
         ${drawHead(model)}
         <main>
-          ${drawFigures(model)} ${drawFailures(model, lanes, sourceLine)} ${drawWarnings(model)}
+          ${drawFailures(model, lanes, sourceLine)} ${drawFigures(model)} ${drawForesight(model)} ${drawWarnings(model)}
           ${lanes.length > 0 && drawLanes({ model, lanes, ...(logOf && { logOf }) })} ${drawSlowest(model, lanes)}
         </main>
         <footer>

@@ -98,9 +98,14 @@ function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean):
 
 /** The times at the quarters of the span. */
 function ticks({ from, to }: Span): readonly Html[] {
-  return [0, 1, 2, 3].map(
-    (index) => html`<span>${index === 0 ? "0" : formatDuration(((to - from) * index) / 4)}</span>`,
-  );
+  return [0, 1, 2, 3].map((index) => html`<span>${index === 0 ? "0" : tickText(((to - from) * index) / 4)}</span>`);
+}
+
+/** To a tenth of a second below a minute: what stands 1.5 s apart does not stand 2 s apart. */
+export function tickText(milliseconds: number): string {
+  return milliseconds < 60_000 && milliseconds >= 10_000
+    ? `${Number((milliseconds / 1000).toFixed(1))} s`
+    : formatDuration(milliseconds);
 }
 
 /** The stages as bars over time; nothing where one stage is all. `isLive`: the page's script lets those that run go on. */
@@ -135,7 +140,9 @@ export function drawStages(model: RunModel, span: Span, isLive = false): Part {
   if (rows.length <= FEW) return list;
   const failed = known.filter(({ state }) => state === "failed").length;
   return html`<details class="all-stages">
-    <summary>${count(rows.length, "stage")}${failed > 0 && `, ${failed} failed`}</summary>
+    <summary>
+      ${count(model.stages.length, "stage")}${rows.length < model.stages.length && `, ${rows.length} begun`}${failed > 0 && `, ${failed} failed`}
+    </summary>
     ${list}
   </details>`;
 }

@@ -1,4 +1,5 @@
 import type { NodeOutcome, Outcome } from "#engine/events/event.ts";
+import type { NodeModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { html, type Html } from "./html.ts";
 
@@ -13,7 +14,7 @@ interface Telling {
 const steps: Readonly<Record<Outcome | "running", Telling>> = {
   ok: { mark: "✔", word: "in order", look: "ok" },
   changed: { mark: "●", word: "changed", look: "changed" },
-  "would-change": { mark: "◐", word: "would change", look: "would" },
+  "would-change": { mark: "◇", word: "would change", look: "would" },
   failed: { mark: "✖", word: "failed", look: "failed" },
   skipped: { mark: "↓", word: "skipped", look: "skipped" },
   unknown: { mark: "?", word: "unknown", look: "unknown" },
@@ -34,8 +35,11 @@ export function tellStep(outcome: Outcome | undefined): Telling {
   return steps[outcome ?? "running"];
 }
 
-export function tellEnd(outcome: NodeOutcome | undefined): Telling {
-  return ends[outcome ?? "running"];
+/** `isLive`: a process goes on with it, so that a node without an end runs, or waits for its turn or, if it `asks`, for an answer. */
+export function tellEnd(node: Pick<NodeModel, "outcome" | "startedAt">, isLive = false, asks = false): Telling {
+  if (node.outcome !== undefined || !isLive) return ends[node.outcome ?? "running"];
+  if (asks) return { mark: "?", word: "waiting for you", look: "unknown" };
+  return node.startedAt === undefined ? { mark: "·", word: "waiting", look: "skipped" } : steps.running;
 }
 
 /** Mark and word, coloured. */

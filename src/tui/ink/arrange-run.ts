@@ -7,7 +7,7 @@ import { footerOf } from "./footer.ts";
 import { headerLines } from "./header.ts";
 import { warningLines } from "./overlay.ts";
 import { arrangeMain } from "./panes.ts";
-import { playerLine, questionLines, stopLines } from "./panels.ts";
+import { playerLine, questionLines, resumeLines, stopLines } from "./panels.ts";
 import type { Size } from "./screen.ts";
 import type { Scene, SceneProps } from "./scene.ts";
 import { windowAround } from "./scroll.ts";
@@ -71,6 +71,7 @@ function panelOf(
   open: number,
 ): readonly Line[] {
   if (ui.stopping) return stopLines(model, theme, size.columns);
+  if (ui.resuming) return resumeLines(model, theme, size.columns);
   if (!question) return [];
   const known = foretold?.();
   const follows = [whatFollows(model), ...(known ? [tellForetold(known, shortAge(real - known.at))] : [])].filter(

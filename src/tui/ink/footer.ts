@@ -15,6 +15,7 @@ export function footerOf(
   const { glyphs } = theme;
   if (ui.toast && real < ui.toast.until) return [span(` ${ui.toast.text}`, ui.toast.role)];
   if (ui.stopping) return footerLine([{ keys: glyphs.enter, short: "wait", long: "" }], width);
+  if (ui.resuming) return footerLine([{ keys: "y n", short: "decide", long: "" }], width);
   if (asked !== undefined)
     return footerLine(
       [
@@ -51,7 +52,7 @@ function restingLine(model: RunModel, { glyphs }: Theme, width: number): Line {
     ...(mayResume(model)
       ? [
           { keys: "c", short: "copies the resume command", long: "" },
-          { keys: "r", short: "resumes", long: "" },
+          { keys: "R", short: "resumes", long: "" },
         ]
       : []),
     { keys: glyphs.enter, short: "open", long: "" },

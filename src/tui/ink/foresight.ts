@@ -1,5 +1,5 @@
 import type { RunModel } from "#engine/events/run-model.ts";
-import { foresee, tellNodes, type Foreseen, type Foresight } from "../foreseen.ts";
+import { foresee, foreseenSum, tellNodes, type Foreseen, type Foresight } from "../foreseen.ts";
 import { changeLines, diffLines } from "./item-body.ts";
 import { justify, span, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
@@ -12,6 +12,8 @@ export function foresightLines(model: RunModel, theme: Theme, width: number): re
   const { changes, unknown } = known.get(model) ?? keep(model);
   if (changes.length + unknown.length === 0) return [[span("  nothing would change: all is in order", "ok")]];
   return [
+    [span(` ${foreseenSum(model)}`, "strong")],
+    [],
     ...changes.flatMap((one) => [
       headOf(one, theme.glyphs.wouldChange, theme, width),
       ...bodyOf(one, theme, width),

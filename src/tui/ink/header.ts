@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
+import { foreseenSum } from "../foreseen.ts";
 import type { PlayerState } from "../player.ts";
 import { shortDuration } from "../short-duration.ts";
 import type { Pace } from "../time-left.ts";
@@ -32,12 +33,15 @@ export function headerLines(props: HeaderProps): readonly Line[] {
   const state = [...(left === undefined ? [] : [span(`${left}  `, "muted")]), ...stateOf(props), span(" ")];
   const first = justify([span(" "), ...titleOf(props, lineWidth(state))], state, width, glyphs);
   if (compact) return [first];
-  const dryRun: Line = [span(bannerText(width), "banner")];
+  const dryRun: Line = [span(bannerText(model, width), "banner")];
   return [...(model.dryRun ? [dryRun] : []), first, idsOf(props)];
 }
 
-function bannerText(width: number): string {
-  return ` DRY RUN   nothing is changed: what follows is what would be`.padEnd(width).slice(0, width);
+function bannerText(model: RunModel, width: number): string {
+  const told = model.state === "finished" ? `: ${foreseenSum(model)}` : ". This is what would happen.";
+  return ` DRY RUN   Nothing ${model.state === "finished" ? "was" : "will be"} changed${told}`
+    .padEnd(width)
+    .slice(0, width);
 }
 
 function titleOf({ model, compact, width, theme }: HeaderProps, taken: number): readonly Span[] {

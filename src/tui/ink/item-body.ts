@@ -1,6 +1,7 @@
 import type { Change } from "#engine/events/event.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatDuration } from "../line.ts";
+import { causeFirst } from "../cause-line.ts";
 import { quietOf } from "../quiet.ts";
 import { endOfDetail } from "../end-of-detail.ts";
 import type { WorkItem } from "../work-item.ts";
@@ -66,7 +67,14 @@ export function itemStory({ item, theme, width, wrap, find }: BodyProps): Story 
   const { problem, changes, diff, tail, streams } = item;
   const parts = [
     // What it printed stands below, whole.
-    problem ? problemLines(tail.trim() === "" ? problem : endOfDetail(problem, LINES), item, theme, width) : [],
+    problem
+      ? problemLines(
+          causeFirst(tail.trim() === "" ? problem : endOfDetail(problem, LINES), item.exitStatus),
+          item,
+          theme,
+          width,
+        )
+      : [],
     changes.length > 0 ? changeLines(changes, theme, width) : [],
     diff ? diffLines(diff, wrap ? width : Infinity) : [],
   ].filter((part) => part.length > 0);

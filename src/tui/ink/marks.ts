@@ -66,6 +66,7 @@ export function stateRole(state: RowState): Role {
     case "lost":
     case "rebooting":
     case "waiting":
+    case "asking":
     case "interrupted":
     case "unfinished":
       return "warning";
@@ -80,10 +81,15 @@ export function stateRole(state: RowState): Role {
 
 export function stateWord({ state }: Pick<NodeRow, "state">): string {
   if (state === "unfinished") return "not finished";
+  if (state === "asking") return "waiting for you";
   return state === "lost" ? "reconnecting" : state.replace("-", " ");
 }
 
-export function stateMark({ state, changed }: Pick<NodeRow, "state" | "changed">, glyphs: Glyphs, now: number): Span {
+export function stateMark(
+  { state, changed, isForeseen }: Pick<NodeRow, "state" | "changed" | "isForeseen">,
+  glyphs: Glyphs,
+  now: number,
+): Span {
   const role = stateRole(state);
   switch (state) {
     case "failed":
@@ -93,6 +99,8 @@ export function stateMark({ state, changed }: Pick<NodeRow, "state" | "changed">
     case "connecting":
     case "rebooting":
       return span(runningMark(glyphs, now), role);
+    case "asking":
+      return span(glyphs.unknown, role);
     case "lost":
     case "waiting":
       return span(glyphs.warning, role);
@@ -105,6 +113,6 @@ export function stateMark({ state, changed }: Pick<NodeRow, "state" | "changed">
     case "pending":
       return span(glyphs.pending, role);
     case "done":
-      return changed > 0 ? span(glyphs.changed, "changed") : span(glyphs.ok, role);
+      return changed > 0 ? span(isForeseen ? glyphs.wouldChange : glyphs.changed, "changed") : span(glyphs.ok, role);
   }
 }

@@ -2,6 +2,7 @@ import { causeLine } from "../cause-line.ts";
 import type { NodeRow } from "../node-row.ts";
 import { quietOf, type Quiet } from "../quiet.ts";
 import type { Filter, Sort } from "../row-order.ts";
+import { formatDuration } from "../line.ts";
 import { shortDuration } from "../short-duration.ts";
 import { stateMark, stateRole, stateWord } from "./marks.ts";
 import type { Window } from "./scroll.ts";
@@ -21,17 +22,19 @@ export interface NodesProps {
   readonly usual?: ReadonlyMap<string, number>;
   /** By a role or a datacenter: then it has a column. */
   readonly sort: Sort;
+  /** What a row waits for that does nothing now. */
+  readonly waits?: (name: string) => string | undefined;
 }
 
 /** The heading and the rows of the window, never a line for a node beyond it; and what the names begin with that are cut. */
-export function nodeLines({ rows, window, selected, theme, width, now, usual, sort }: NodesProps): {
+export function nodeLines({ rows, window, selected, theme, width, now, usual, sort, waits }: NodesProps): {
   readonly lines: readonly Line[];
   readonly common: string;
 } {
   const { glyphs } = theme;
   const shown = rows.slice(window.top, window.end);
   const place = (milestones: "column" | "step") =>
-    placeColumns(columnsFor({ rows, shown, glyphs, now, usual, sort, milestones }), width - 4);
+    placeColumns(columnsFor({ rows, shown, glyphs, now, usual, sort, waits, milestones }), width - 4);
   const wide = place("column");
   const placed = wide.some(({ title }) => title === "MILESTONE") ? wide : place("step");
   const [names] = placed;
@@ -60,6 +63,7 @@ interface ColumnOptions {
   readonly now: number;
   readonly usual: ReadonlyMap<string, number> | undefined;
   readonly sort: Sort;
+  readonly waits: NodesProps["waits"];
   /** Whether milestones have a column, or stand where a step would. */
   readonly milestones: "column" | "step";
 }
@@ -84,7 +88,12 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
       },
     },
     ...kindColumn(rows, sort),
-    { title: "STATE", width: 12, drop: 5, cell: (row) => [span(stateWord(row), stateRole(row.state))] },
+    {
+      title: "STATE",
+      width: rows.some(({ state }) => state === "asking") ? 15 : 12,
+      drop: 5,
+      cell: (row) => [span(stateWord(row), stateRole(row.state))],
+    },
     { title: "STEP", width: 24, grow: 5, max: 76, drop: 0, cell: (row, width) => stepCell(row, width, options) },
     ...(hasMilestones
       ? [
@@ -106,6 +115,17 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
       drop: 3,
       cell: (row) => [span(stepsOf(row), "muted")],
     },
+    ...(rows.some(({ unknown }) => unknown > 0)
+      ? [
+          {
+            title: "UNKN",
+            width: 4,
+            align: "right",
+            drop: 2,
+            cell: ({ unknown }: NodeRow) => [span(String(unknown), unknown === 0 ? "muted" : "warning")],
+          } as const,
+        ]
+      : []),
     { title: "CHG", width: 3, align: "right", drop: 2, cell: ({ changed }) => countCell(changed, "changed") },
     { title: "FAIL", width: 4, align: "right", drop: 2, cell: ({ failed }) => countCell(failed, "failed") },
     { title: "TIME", width: 6, align: "right", drop: 4, cell: (row) => [span(timeOf(row, now), "muted")] },
@@ -139,7 +159,7 @@ function timeOf({ time, state }: NodeRow, now: number): string {
 }
 
 /** What it does now, or why it does not; the marker of a quiet step is never cut off. */
-function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones }: ColumnOptions): Line {
+function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones, waits }: ColumnOptions): Line {
   const { item, reason, state, sending } = row;
   if (sending !== undefined && state === "running") return [span(sending)];
   if (item?.outcome === undefined && item !== undefined && state === "running") {
@@ -160,6 +180,8 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones 
     return [...(room >= 6 ? [span(fit(item.title, room, glyphs), "failed"), span(": ")] : []), cause];
   }
   if (reason !== undefined) return [span(reason, row.rank === 0 ? "plain" : "muted")];
+  const waiting = state === "pending" || state === "idle" ? waits?.(row.name) : undefined;
+  if (waiting !== undefined) return [span(waiting, "muted")];
   if (state === "pending" || state === "done" || state === "idle") {
     const { milestone } = row;
     return milestone === undefined || milestones === "column" ? [] : [span(`milestone ${milestone}`, "muted")];
@@ -179,7 +201,7 @@ export function quietSpans(quiet: Quiet | undefined, glyphs: Glyphs, now: number
   const text =
     quiet.kind === "slow"
       ? `slow, usually ${shortDuration(quiet.usual)}`
-      : `silent for ${shortDuration(now - quiet.since)}`;
+      : `no output for ${formatDuration(now - quiet.since)}`;
   return [span(`  ${glyphs.warning} ${text}`, "warning")];
 }
 

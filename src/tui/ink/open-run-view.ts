@@ -4,6 +4,7 @@ import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { defined } from "#optional/defined.ts";
 import type { RunDrawing } from "../drawing.ts";
+import { calling, knowsTitles } from "../attention.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
 import type { Pace } from "../time-left.ts";
@@ -89,6 +90,7 @@ const hastyMs = 500;
 class InkRunView implements RunView {
   readonly #options: RunViewOptions;
   readonly #interrupts = new InterruptSteps();
+  readonly #call: (open: number) => void;
   #screen: Screen | undefined;
   #model: RunModel;
   #pending: RunEvent[] = [];
@@ -110,6 +112,7 @@ class InkRunView implements RunView {
 
   constructor(options: RunViewOptions) {
     this.#options = options;
+    this.#call = calling((text) => options.stdout.write(text), knowsTitles(process.env));
     this.#model = options.before ?? emptyRun;
     this.#isUsed = options.isUsed ?? false;
     this.#scene = this.#arrange({ columns: 80, rows: 24 });
@@ -159,6 +162,7 @@ class InkRunView implements RunView {
 
   async close(): Promise<void> {
     this.#unsubscribe?.();
+    this.#call(0);
     await this.#screen?.close();
   }
 
@@ -178,6 +182,7 @@ class InkRunView implements RunView {
       this.#askedAt = now();
     }
     this.#asked = model.questions.length;
+    if (!this.#options.player) this.#call(model.state === "finished" ? 0 : this.#asked);
     const replay = player?.state();
     const scene = arrange({
       model,

@@ -84,6 +84,18 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
   ];
 }
 
+/** Before a run goes on from here: what that does. */
+export function resumeLines({ runId, nodes }: RunModel, theme: Theme, width: number): readonly Line[] {
+  const left = [...nodes.values()].filter(({ outcome }) => outcome !== "done").map(({ name }) => name);
+  const names = left.slice(0, 4).join(", ") + (left.length > 4 ? ` and ${left.length - 4} more` : "");
+  const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${names}` : ""}.`;
+  return [
+    panelRule(`${theme.glyphs.unknown} resume`, theme, width),
+    ...wrapWords(text, width - 4).map((line): Line => [span("  "), span(line, "strong")]),
+    [span("  "), span("y", "strong"), span(" yes", "muted"), span("   "), span("n", "strong"), span(" no", "muted")],
+  ];
+}
+
 /** The rule above a panel. */
 export function panelRule(title: string, { glyphs }: Theme, width: number): Line {
   return titled([span(title, "warning")], width, glyphs, "warning");

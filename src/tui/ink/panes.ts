@@ -1,5 +1,6 @@
 import { nodeRows, type NodeRow } from "../node-row.ts";
 import { orderRows } from "../row-order.ts";
+import { waitsFor } from "../waits-for.ts";
 import { telling, type WorkItem } from "../work-item.ts";
 import { glanceLines } from "./at-a-glance.ts";
 import { besides, filled, ruled, titled } from "./blocks.ts";
@@ -145,7 +146,9 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
       ]
     : [];
   const story = [...head, ...body.lines];
-  const title = nodeTitle(row, theme, width, now);
+  const isResting = row.state === "pending" || row.state === "idle";
+  const reason = row.reason ?? (isResting ? waitsFor(props.model, row.name) : undefined);
+  const title = nodeTitle({ ...row, reason }, theme, width, now);
   return {
     lines: isWide
       ? [title, ...besides(list, listWidth - 2, story, theme, height - 1, false)]
@@ -181,7 +184,15 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   const room = Math.max(1, Math.min(Math.max(rows.length, 3), inner - preview));
   const window = windowAround(rows.length, room, ui.listTop, selected);
   const isCut = rows.length > room;
-  const table = nodeLines({ ...props, width, rows, window, selected, sort: ui.sort });
+  const table = nodeLines({
+    ...props,
+    width,
+    rows,
+    window,
+    selected,
+    sort: ui.sort,
+    waits: (name) => waitsFor(model, name),
+  });
   const counts = countsLine({
     all,
     shown: rows.length,

@@ -16,6 +16,7 @@ export function pressKey(scene: Scene, press: KeyPress): Pressed {
   const does = pressScreenKey(press);
   if (does) return { ui, does };
   if (ui.stopping) return chooseStop(scene, press);
+  if (ui.resuming) return decideResume(ui, press);
   if (scene.question) return typeAnswer(scene, press);
   if (ui.searching) return typeSearch(scene, press);
   if (ui.find.typed !== undefined) return { ui: typeFind(scene, press) };
@@ -43,6 +44,12 @@ function chooseStop({ ui }: Scene, { name }: KeyPress): Pressed {
     default:
       return { ui };
   }
+}
+
+/** The run goes on by a decision alone: every other key takes the question away. */
+function decideResume(ui: RunUi, { name }: KeyPress): Pressed {
+  const closed = { ...ui, resuming: false };
+  return name === "y" ? { ui: closed, does: { type: "resume" } } : { ui: closed };
 }
 
 function typeAnswer({ ui, question }: Scene, press: KeyPress): Pressed {
@@ -138,7 +145,7 @@ function inOverlay({ ui, page }: Scene, { name }: KeyPress): Pressed {
 /** A run that has ended and may go on: what comes next for it, where its nodes are listed. */
 function atRest({ ui, model }: Scene, { name }: KeyPress): Pressed | undefined {
   if (!ui.resting || ui.pane === "node" || !mayResume(model)) return undefined;
-  if (name === "r") return { ui, does: { type: "resume" } };
+  if (name === "R") return { ui: { ...ui, resuming: true } };
   if (name === "c") return { ui, does: { type: "copy", text: `kcore runs resume ${model.runId}` } };
   return undefined;
 }

@@ -38,6 +38,8 @@ export interface RunUi {
   readonly resting: boolean;
   /** The choice after a Ctrl-C is open. */
   readonly stopping: boolean;
+  /** Whether the run shall go on is asked. */
+  readonly resuming: boolean;
   /** A line for a moment; `until` on the real clock. */
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
 }
@@ -73,4 +75,5 @@ export const freshUi: RunUi = {
   aside: false,
   resting: false,
   stopping: false,
+  resuming: false,
 };

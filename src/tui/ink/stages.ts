@@ -1,3 +1,4 @@
+import { causeFirst } from "../cause-line.ts";
 import type { RunModel, StageModel } from "#engine/events/run-model.ts";
 import { shortDuration } from "../short-duration.ts";
 import { stageMark } from "./marks.ts";
@@ -76,7 +77,7 @@ export function stageList({ model, theme, width, now }: StagesProps): readonly L
       .slice(0, 3)
       .map(({ item, note, problem, action }) => [
         span(
-          `   ${item === undefined ? "" : `${item}: `}${problem?.message ?? note ?? action}`,
+          `   ${item === undefined ? "" : `${item}: `}${causeFirst(problem)?.message ?? note ?? action}`,
           problem ? "failed" : "muted",
         ),
       ]);

@@ -172,11 +172,13 @@ describe("the live view in a terminal", () => {
     await terminal.shows(/The run goes on/);
   });
 
-  it("stays when a step failed; r lets the run go on, and the next end is looked at as well", async () => {
+  it("V3: stays when a step failed; R and y let the run go on, and the next end is looked at as well", async () => {
     const terminal = await open();
     await terminal.enter("kcore state apply flaky --on here; echo ended-$?");
-    await terminal.shows(/failed +· +q leaves +c copies the resume command +r resumes/);
-    await terminal.press("r");
+    await terminal.shows(/failed +· +q leaves +c copies the resume command +R resumes/);
+    await terminal.press("R");
+    await terminal.shows(/Resume run/);
+    await terminal.press("y");
     await terminal.shows(/second try/);
     await terminal.shows(/done +· +q leaves/);
     await terminal.press("q");

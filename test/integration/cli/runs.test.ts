@@ -54,7 +54,7 @@ describe("kcore, from the command line to a node and back", () => {
 
   it("applies a state, then finds it in order, and records both", async () => {
     const dry = await project.kcore(...apply("greeting", "--dry-run"));
-    expect(dry.stdout).to.contain("(would change=1)");
+    expect(dry.stdout).to.contain("1 to change on 1 node");
     expect(existsSync(target)).to.equal(false);
     const first = await project.kcore(...apply("greeting"));
     expect(first.stderr).to.equal("");

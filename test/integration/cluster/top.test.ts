@@ -57,7 +57,7 @@ describe("kcore top against three real controllers", () => {
   it("--once prints what stands, as text and as JSON", async () => {
     const { code, stdout, stderr } = await kcore("top", "--once");
     expect([code, stderr]).to.deep.equal([0, ""]);
-    expect(stdout).to.match(/^context lab, told by 127\.0\.0\.11:\d+ at /);
+    expect(stdout).to.match(/^context lab, as reported by 127\.0\.0\.11:\d+ at /);
     expect(stdout).to.match(/^n1 +Ready +DC1 +worker /m);
     expect(stdout).to.match(/^DC2 +1 +1 +0 +0 +0 +1\/1$/m);
     expect(stdout).to.match(/^controllers: 3$/m);

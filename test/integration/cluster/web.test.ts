@@ -83,7 +83,7 @@ describe("kcore web with a cluster", () => {
     await page.goto(url);
     await page.getByRole("link", { name: "Fleet" }).click();
     await page.locator("#fleet-nodes").getByRole("link", { name: "n1" }).waitFor();
-    expect(await page.locator("#fleet-head").innerText()).to.include(`told by ${at(0).endpoint}`);
+    expect(await page.locator("#fleet-head").innerText()).to.include(`as reported by ${at(0).endpoint}`);
     const id = await register("n3");
     await page.locator("#fleet-nodes").getByRole("link", { name: "n3" }).click();
     expect(await page.locator("h1").innerText()).to.equal("n3");

@@ -17,6 +17,13 @@ describe("docs/errors.md", () => {
     expect(documented.filter((code) => !known.includes(code))).to.deep.equal([]);
   });
 
+  it("V11: no other page names a code that there is not in a table of its own", () => {
+    const page = readFileSync(join(root, "docs/troubleshooting.md"), "utf8");
+    const named = [...page.matchAll(/^\| ([A-Z][A-Z0-9]*_[A-Z0-9_]+) +\|/gm)].map(([, code = ""]) => code);
+    expect(named).not.to.have.length(0);
+    expect(named.filter((code) => !known.includes(code))).to.deep.equal([]);
+  });
+
   it("explains each once", () => {
     expect(documented.filter((code, index) => documented.indexOf(code) !== index)).to.deep.equal([]);
   });

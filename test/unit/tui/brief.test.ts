@@ -6,6 +6,7 @@ import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { parseRecording } from "#engine/events/recording.ts";
 import { createPlainView, type PlainOptions } from "#tui/plain.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
+import { FakeTimers } from "#support/fake-timers.ts";
 import { wideRun } from "#support/wide-run.ts";
 
 function draw(events: readonly RunEvent[], options: Partial<PlainOptions> = {}): readonly string[] {
@@ -69,6 +70,34 @@ describe("the brief view", () => {
       ).join("\n");
     expect(told(true)).to.contain("/dev/sda  64 MiB  serial S1: blank");
     expect(told(false)).not.to.contain("blank");
+  });
+
+  it("V9: tells a note of the first five seconds if what noted it still goes on then", () => {
+    const action = { stage: "join", action: "cluster.waitReady", item: "n1" } as const;
+    const note = "waiting for n1: it is pending until an operator says: kcore node approve 1";
+    const events = stamped(
+      started,
+      { type: "action.started", ...action },
+      { type: "action.note", ...action, text: note },
+    );
+    const lines: string[] = [];
+    const out = new Writable({
+      write: (chunk: Buffer, _, done) => {
+        lines.push(chunk.toString());
+        done();
+      },
+    }) as unknown as NodeJS.WriteStream;
+    const clock = new FakeTimers();
+    clock.spend(events[2]?.at ?? 0);
+    const view = createPlainView({ out, color: false, detail: "brief", timers: clock });
+    for (const event of events) view.draw(event);
+    expect(lines.join("")).not.to.contain("pending");
+    clock.pass(5000);
+    expect(lines.join("")).to.contain("kcore node approve 1");
+    const ended = { type: "action.finished", ...action, outcome: "ok", duration: 100 } as const;
+    expect(draw([...events, ...stamped(started, started, started, ended).slice(3)]).join("\n")).not.to.contain(
+      "pending",
+    );
   });
 
   it("tells that a node is connected when it was told to be out of reach, and then once", () => {

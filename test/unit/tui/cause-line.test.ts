@@ -2,11 +2,15 @@ import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import type { Problem } from "#errors/problem.ts";
-import { causeLine } from "#tui/cause-line.ts";
+import { causeFirst, causeLine } from "#tui/cause-line.ts";
+import { drawCiErrors } from "#tui/ci.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
+import { drawReport } from "#tui/html/report.ts";
+import { drawMarkdown } from "#tui/markdown.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
+import { RunParts } from "#web/run-parts.ts";
 
 const failed: Problem = {
   code: "STEP_FAILED",
@@ -48,6 +52,38 @@ describe("the cause of a failed step in one line", () => {
     }
     const facts = { id: "r1", state: "failed", who: "op", command: "x", created: 0, logOf: () => "log" };
     const end = drawDigest(digestRun(reduceEvents(events), facts));
-    expect(end).to.contain("| checksum mismatch\n").and.to.contain("exit code 3");
+    expect(end).to.contain("| checksum mismatch\n").and.to.contain("checksum mismatch (exit 3)  [STEP_FAILED]");
+  });
+
+  it("V9: stands first in the failed step's pane at 80x24, in ::error, in Markdown and on the pages", () => {
+    const full = {
+      ...failed,
+      detail: `${"reading the archive\n".repeat(9)}tar: write error: No space left on device\n`,
+    };
+    const cause = "tar: write error: No space left on device (exit 28)";
+    const events = runWith(full, 28);
+    const model = reduceEvents(events);
+    const pane = linesOf(sceneOf(events, { columns: 80, rows: 24 }), { columns: 80, rows: 24 });
+    expect(
+      pane.filter((line) => line.includes("✗ tar: write error: No space left on device (exit 28)")),
+    ).to.have.length(1);
+    const facts = { id: "r1", state: "failed", who: "op", command: "x", created: 0, logOf: () => "log" };
+    const digest = digestRun(model, facts);
+    expect(drawCiErrors(digest, () => undefined)).to.contain(`::${cause} [STEP_FAILED]`);
+    expect(drawMarkdown(digest)).to.contain(`${cause}  [STEP_FAILED]`);
+    for (const page of [drawReport(model), new RunParts().drawPage(model, { base: "/", isLive: false }).source]) {
+      expect(page).to.contain(`<p class="cause">${cause}</p>`);
+      const [before = ""] = page.split('<section class="figures"');
+      expect(before, "what went wrong comes before the figures").to.contain("What went wrong");
+    }
+  });
+
+  it("V9: is an action's too, with what its command was", () => {
+    const problem: Problem = {
+      code: "LOCAL_COMMAND_FAILED",
+      message: "“make image” ended with exit code 28",
+      detail: "making it\ncp: No space left on device",
+    };
+    expect(causeFirst(problem).message).to.equal("cp: No space left on device: “make image” ended with exit code 28");
   });
 });

@@ -36,7 +36,7 @@ describe("the rows of a run", () => {
     const events = recordedRun("done").slice(0, 15);
     const question = { id: "q", kind: "password", text: "sudo password", node: "n2", secret: true } as const;
     const asked = rowsOf([...events, { seq: 16, at: 1, type: "question.asked", question }]);
-    expect(asked.get("n2")).to.include({ state: "waiting", rank: 1, reason: "asks: sudo password" });
+    expect(asked.get("n2")).to.include({ state: "asking", rank: 1, reason: "asks: sudo password" });
     expect(asked.get("n1")).to.include({ state: "running" });
   });
 
@@ -64,6 +64,8 @@ describe("the order of rows", () => {
     planned: 0,
     isOpen: false,
     changed: 0,
+    unknown: 0,
+    isForeseen: false,
     failed: 0,
     progress: 0,
     time: () => undefined,

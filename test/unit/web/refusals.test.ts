@@ -19,7 +19,7 @@ describe("what the pages refuse", () => {
             ? Promise.resolve(feed)
             : Promise.reject(new KcoreError({ code, message: "nobody is there", hint: "deploy one" })),
       },
-      { project: "p", version: "1", hasFleet: true },
+      { project: "p", version: "1", hasFleet: true, root: "" },
     );
     const snapshot = {
       context: "lab",

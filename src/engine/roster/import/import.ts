@@ -77,8 +77,8 @@ export function importRoster(
   const answer = inventories.length > 0 ? beside.askAnsible(inventories.map(({ file }) => file)) : undefined;
   if (answer) correct(inventory, found, answer);
   takeInventory(found, inventory);
-  for (const { fields } of user === undefined ? [] : found.lostLogins) fields["user"] = user;
   if (user === undefined && found.lostLogins.length > 0) throw loginsLost(found.lostLogins);
+  if (user !== undefined) for (const { fields } of found.lostLogins) fields["user"] = user;
   const draft = settle(found, roster, groups);
   const heading = `From ${files
     .map(({ file }) => file)

@@ -88,7 +88,7 @@ export const controllersSection: Section<ControllerRow> = {
       title: "STATE",
       width: 10,
       drop: 0,
-      cell: ({ state }) => [span(state === "self" ? "asked" : state, stateRole(state))],
+      cell: ({ state }) => [span(state === "self" ? "answering" : state, stateRole(state))],
     },
     { title: "STEP", width: 4, drop: 1, cell: inStepCell },
     { title: "DC", width: 5, grow: 1, max: 14, drop: 4, cell: ({ dc }) => [span(dc)] },

@@ -27,7 +27,7 @@ export function fleetKeys({ isOpen }: Pick<FleetUi, "isOpen">, glyphs: Glyphs): 
     ...shared,
     { keys: "Tab", short: "section", long: "the next section; Shift-Tab the one before; 1 to 6 that one" },
     { keys: "/", short: "search", long: "only rows that hold these words" },
-    { keys: "f", short: "trouble", long: "only what wants an eye; again: all" },
+    { keys: "f", short: "trouble", long: "only what needs attention; again: all" },
     { keys: "s", short: "sort", long: "order by the next column; S turns the order round" },
     { keys: "a", long: "all rows again: no filter, no search (also Esc)" },
     { keys: "PgUp PgDn", long: "a page up or down" },

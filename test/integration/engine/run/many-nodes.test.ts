@@ -43,7 +43,7 @@ describe("A run over fifty simulated nodes", () => {
     expect(nodes.filter(({ outcome }) => outcome === "done")).to.have.length(48);
     expect(nodes.filter(({ outcome }) => outcome === "failed").map(({ name }) => name)).to.deep.equal(["n25", "n50"]);
     expect(outcomesOf(model, "n01")).to.deep.equal(Array<string>(12).fill("changed"));
-    expect(readFileSync(join(project.project, "fifty.html"), "utf8")).to.include("2 nodes failed alike");
+    expect(readFileSync(join(project.project, "fifty.html"), "utf8")).to.include("2 nodes failed the same way");
   });
 
   it("finds all of it in order the second time", async () => {

@@ -72,12 +72,17 @@ describe("becoming root by sudo", () => {
   }
   const step: Step = { want: { done: "1" }, probe: sh`fact done 1` };
 
-  async function runWith(password: string | undefined, nonce: string, { open, command = step }: How = {}) {
+  async function runWith(
+    password: string | undefined | readonly string[],
+    nonce: string,
+    { open, command = step }: How = {},
+  ) {
+    const typed = [password].flat();
     const transport = createTransport({ home: folder });
     const how = {
       nonce,
       endpoint: { name: "n1", transport: "ssh" as const, address: "n1", port: 22, user: "ops", hostKeys: [], jump: [] },
-      sudoPassword: () => Promise.resolve(password),
+      sudoPassword: () => Promise.resolve(typed.shift()),
       connect: async (endpoint: Endpoint, options?: ConnectOptions) => {
         const host = await transport.connect({ ...endpoint, transport: "local" }, options);
         const found = `PATH=${folder}:$PATH; export PATH;`;
@@ -97,6 +102,13 @@ describe("becoming root by sudo", () => {
     expect(await runWith("secret", nonce)).to.deep.include({ outcome: "done", code: undefined });
     const log = readFileSync(join(folder, "log"), "utf8");
     expect(log).to.contain("-S -p").and.not.contain(nonce).and.not.contain("secret");
+  });
+
+  it("V4: takes a sudo password at the third try, and gives up after it", async () => {
+    const done = { outcome: "done", code: undefined };
+    expect(await runWith(["tpyo", "tpyo", "secret"], "e".repeat(32))).to.include(done);
+    const { code } = await runWith(["a", "b", "c", "secret"], "d".repeat(32));
+    expect(code).to.equal("SUDO_PASSWORD_WRONG");
   });
 
   it("O1: a command without a runner has its stdin, its streams apart and its exit code behind a password too", async () => {

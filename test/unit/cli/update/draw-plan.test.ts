@@ -47,7 +47,7 @@ describe("a plan", () => {
         .to.contain("not viable")
         .and.to.match(/^warning: outside of the window$/m)
         .and.not.to.match(reasons);
-    expect(drawPlan(plan, { ...all, isRefused: true })).to.match(/^n1 .* yes$/m);
+    expect(drawPlan(plan, { ...all, isRefused: true })).to.match(/^n1 .* yes +yes +approved /m);
     const rebooting: PlannedNode = { ...node, reboots: "yes", rebootReasons: ["kernel: 6.12.1 -> 6.12.2"] };
     expect(drawPlan({ ...plan, nodes: [rebooting] }, all)).to.match(/^n1 .* yes: kernel: 6\.12\.1 -> 6\.12\.2 /m);
   });

@@ -507,6 +507,42 @@ describe("conducting a run", () => {
     expect([acted.exitCode, nodesOf(acted.events)]).to.deep.equal([130, ["n1 interrupted"]]);
   });
 
+  it("V11: no to a question interrupts the run, and what follows a failure is done all the same", async () => {
+    const ask = testAction("confirm", () => {
+      throw new KcoreError({ code: "CONFIRM_DENIED", message: "answered no" });
+    });
+    const back = testAction("back", () => ({ changed: true, outputs: {} }));
+    const alone = await conduct(
+      ["n1"],
+      [actionStage("ask", ask, { onFailure: [actionStage("back", back)] }), applyStage("a", ["n1"], ["s/a"])],
+    );
+    expect(alone.exitCode).to.equal(130);
+    expect(alone.said("run.finished")).to.deep.include.members([
+      {
+        type: "run.finished",
+        outcome: "interrupted",
+        exitCode: 130,
+        problem: { code: "CONFIRM_DENIED", message: "answered no" },
+      },
+    ]);
+    expect(stagesOf(alone.events)).to.include.members(["ask interrupted", "back ok"]);
+    expect(alone.said("action.finished")[0]).to.include({ outcome: "interrupted" });
+    const each = await conduct(
+      ["n1", "n2"],
+      [actionStage("ask", ask, { nodes: ["n1"] }), applyStage("a", ["n2"], ["s/a"])],
+      {
+        lessons: both,
+      },
+    );
+    expect([each.exitCode, nodesOf(each.events)]).to.deep.equal([130, ["n1 interrupted", "n2 done"]]);
+  });
+
+  it("G7: a stage that is left out tells the condition that was false", async () => {
+    const stage = applyStage("a", ["n1"], ["s/a"], { when: () => false, condition: "{{params.wipe}}" });
+    const { said } = await conduct(["n1"], [stage]);
+    expect(said("stage.finished")[0]).to.include({ reason: "not needed: {{params.wipe}} is false" });
+  });
+
   it("leaves a stage out whose `when` is false, and never connects for that alone", async () => {
     const { nodes, events, exitCode } = await conduct(
       ["n1"],

@@ -8,7 +8,9 @@ describe("what is told of a node that another run holds", () => {
   it("prints commands that run as they stand", () => {
     const { message, hint } = nodeLocked("n1", "12:345:boot:20261121-065724-2580:root@vm", "0");
     expect(message).to.equal("n1 is in use by run 20261121-065724-2580 of root@vm since 1970-01-01T00:00:00.000Z");
-    expect(hint).to.match(/: kcore runs attach 20261121-065724-2580; .*: kcore runs resume 20261121-065724-2580, or kcore runs abort 20261121-065724-2580$/);
+    expect(hint).to.match(
+      /: kcore runs attach 20261121-065724-2580; .*: kcore runs resume 20261121-065724-2580, or kcore runs abort 20261121-065724-2580$/,
+    );
   });
 });
 

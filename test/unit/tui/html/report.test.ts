@@ -59,7 +59,7 @@ describe("The HTML report", () => {
   it("puts nodes that failed alike together", () => {
     const page = draw(wideRun({ nodes: 6, steps: 6, failEvery: 2 }));
     expect(page.split("<article").length - 1).to.equal(1);
-    expect(page).to.include("3 nodes failed alike");
+    expect(page).to.include("3 nodes failed the same way");
   });
 
   it("allows its own style and script alone, by their hashes, and no network at all", () => {

@@ -275,23 +275,26 @@ describe("the live view", () => {
     it("stays where something failed, and leaves with q", async () => {
       const one = await open(failed);
       expect(await wanted(one)).to.equal(undefined);
-      expect(shown()).to.match(/failed +· +q leaves +c copies the resume command +r resumes/);
+      expect(shown()).to.match(/failed +· +q leaves +c copies the resume command +R resumes/);
       expect(await wanted(one, "q")).to.equal("leave");
     });
 
-    it("lets the run go on with r, copies the command with c", async () => {
+    it("V3: lets the run go on with R and a yes, never with the key of a filter; copies the command with c", async () => {
       const copied: string[] = [];
       const one = await open(failed, { copy: (text) => copied.push(text) });
       expect(await wanted(one, "c")).to.equal(undefined);
       expect(copied).to.deep.equal([`kcore runs resume ${failed[0]?.type === "run.started" && failed[0].runId}`]);
-      expect(await wanted(one, "r")).to.equal("resume");
+      for (const keys of ["r", "y", "Rn", "R\u001B", "Rr"]) expect(await wanted(one, keys), keys).to.equal(undefined);
+      await type("R");
+      expect(shown()).to.match(/Resume run \S+\? It goes on where it stopped/);
+      expect(await wanted(one, "y")).to.equal("resume");
     });
 
     it("stays where keys were used, with nothing to resume", async () => {
       const one = await open(done.slice(0, -1));
       await type("j");
       one.draw(done.at(-1) as RunEvent);
-      expect(await wanted(one, "r")).to.equal(undefined);
+      expect(await wanted(one, "Ry")).to.equal(undefined);
       expect(shown()).to.match(/done +· +q leaves/);
       expect(await wanted(one, "\u0003")).to.equal("leave");
     });

@@ -1,0 +1,15 @@
+import { openContext } from "#actions/cluster-place.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { openAuthority } from "#pki/cluster.ts";
+import { kcoreHome } from "./kcore-home.ts";
+
+/** Whether a passphrase opens the CA of a context; true where that cannot be told, as of a cluster that is still to be made. */
+export async function opensCa(passphrase: string, context: string | undefined): Promise<boolean> {
+  try {
+    const { folder } = await openContext({ home: kcoreHome(), ...(context !== undefined && { context }) });
+    await openAuthority(folder, passphrase);
+    return true;
+  } catch (error) {
+    return !(error instanceof KcoreError && error.problems.some(({ code }) => code === "PKI_PASSPHRASE_WRONG"));
+  }
+}

@@ -1,0 +1,55 @@
+import { dirname } from "node:path";
+import { mkdir, writeFile } from "node:fs/promises";
+import { expect } from "chai";
+import { placeOf } from "#actions/cluster-place.ts";
+import { pkiCheckPassphrase } from "#actions/pki-check-passphrase.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { createCluster } from "#pki/cluster.ts";
+import { issuedFile } from "#pki/issued.ts";
+import { actionContext } from "#support/action-context.ts";
+import { cheapCost, passphrase } from "#support/cluster.ts";
+import { codeOf } from "#support/rejection.ts";
+import { nodeEntry } from "#support/runs.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+describe("pki.checkPassphrase", () => {
+  let dir: TempDir;
+  const n1 = nodeEntry("n1");
+  let asked = 0;
+  const contextOf = (fields: Parameters<typeof actionContext>[0] = {}) =>
+    actionContext({
+      home: dir.path,
+      nodes: new Map([["n1", n1]]),
+      targets: ["n1"],
+      passphrase: () => {
+        asked += 1;
+        return Promise.resolve(passphrase);
+      },
+      ...fields,
+    });
+  before(async () => {
+    dir = await makeTempDir("check");
+  });
+  after(() => dir.remove());
+
+  it("V4: asks before the first connection where a node has no certificate yet, and where somebody is there", async () => {
+    await pkiCheckPassphrase.run({}, contextOf());
+    expect(asked, "no cluster is there").to.equal(0);
+    const plan = { ...placeOf({ home: dir.path }), context: "default", controllers: [], operator: "ops" };
+    const { folder } = await createCluster({ ...plan, passphrase, now: Date.now(), cost: cheapCost });
+    await pkiCheckPassphrase.run({}, contextOf());
+    expect(asked).to.equal(1);
+    const nobody = new KcoreError({ code: "QUESTION_UNANSWERED", message: "nobody is there" });
+    await pkiCheckPassphrase.run({}, contextOf({ passphrase: () => Promise.reject(nobody) }));
+    await pkiCheckPassphrase.plan({}, contextOf());
+    expect(asked, "a dry run issues nothing").to.equal(1);
+    expect(await codeOf(pkiCheckPassphrase.run({}, contextOf({ givenPassphrase: "tpyo" })))).to.equal(
+      "PKI_PASSPHRASE_WRONG",
+    );
+    const file = issuedFile(folder, n1.id, "node");
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, "");
+    await pkiCheckPassphrase.run({}, contextOf());
+    expect(asked, "all have theirs").to.equal(1);
+  });
+});

@@ -1,0 +1,26 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { isFree } from "#cli/watch/watch-run.ts";
+import { markProcess } from "#engine/run/process-mark.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+describe("a view that resumes a run", () => {
+  let folder: TempDir;
+  before(async () => {
+    folder = await makeTempDir("resume");
+  });
+  after(() => folder.remove());
+
+  it("V3: resumes what it saw end, and never queues behind a run that somebody else resumed", async () => {
+    const header = join(folder.path, "run.json");
+    const gone = { pid: 4_000_000, start: "1", boot: "0" };
+    const write = async (process: unknown) => writeFile(header, JSON.stringify({ process }));
+    const place = { id: "20261121-061500-a1b2", header };
+    await write(gone);
+    expect(await isFree(place, gone)).to.equal(true);
+    // Somebody else's process drives it: that lives, and is not waited for.
+    await write(markProcess(process.pid));
+    expect(await isFree(place, gone)).to.equal(false);
+  });
+});

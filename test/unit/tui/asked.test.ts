@@ -1,0 +1,71 @@
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { stateOf } from "#cli/runs/known-run.ts";
+import { calling } from "#tui/attention.ts";
+import { digestRun } from "#tui/digest.ts";
+import { drawDigest } from "#tui/draw-digest.ts";
+import { linesOf, sceneOf } from "#support/scenes.ts";
+import { RunParts } from "#web/run-parts.ts";
+
+const started: RunEventBody = {
+  type: "run.started",
+  runId: "20261121-061500-a1b2",
+  title: "deploy_node",
+  command: "kcore orchestrate deploy_node n1",
+  nodes: ["n1", "n2"],
+  stages: [{ id: "disks", title: "disks", nodes: ["n1", "n2"] }],
+  dryRun: false,
+  who: "op",
+};
+const question = { id: "q1", kind: "password", text: "sudo password of op", node: "n1", secret: true } as const;
+const bodies: readonly RunEventBody[] = [
+  started,
+  { type: "node.connecting", node: "n1", attempt: 1 },
+  { type: "question.asked", question },
+];
+const events = bodies.map((body, index) => ({ seq: index + 1, at: 1000 + index, ...body }));
+const model = reduceEvents(events);
+
+describe("a run that waits for an answer", () => {
+  it("V2: says so in the live view's row", () => {
+    const frame = linesOf(sceneOf(events, { columns: 120, rows: 30 }), { columns: 120, rows: 30 }).join("\n");
+    expect(frame).to.match(/\? n1 +waiting for you +asks: sudo password of op/);
+  });
+
+  it("V2: says so in runs show and -o json, with the question and the command that answers it", () => {
+    expect(stateOf({ model, alive: true })).to.equal("waiting");
+    expect(stateOf({ model, alive: false })).to.equal("died");
+    const facts = { id: "r1", state: "waiting", who: "op", command: "x", created: 0, logOf: () => undefined };
+    const digest = digestRun(model, facts);
+    const asked = { node: "n1", kind: "password", text: question.text, command: "kcore runs attach r1" };
+    expect(digest.questions).to.deep.equal([asked]);
+    expect(digest.nodes.map(({ outcome }) => outcome)).to.deep.equal(["waiting for you", "waiting"]);
+    expect(drawDigest(digest))
+      .to.match(/^deploy_node {2}waiting for you for /)
+      .and.to.contain("Waiting for you:\n  n1  sudo password of op")
+      .and.to.match(/kcore runs attach r1 +answer it/);
+    expect(digestRun(model, { ...facts, state: "died" }).questions, "nobody asks any more").to.deep.equal([]);
+  });
+
+  it("V2: says so on its page, and no longer when it was answered", () => {
+    const parts = new RunParts();
+    const page = (isLive: boolean) => new Map(parts.draw(model, isLive));
+    expect(page(true).get("head")).to.contain("waiting for you").and.to.contain("kcore runs attach");
+    expect(page(true).get("node-0")).to.contain("waiting for you");
+    expect(page(false).get("node-0")).to.contain("not finished").and.not.to.contain("waiting for you");
+    const answered = { seq: 4, at: 1010, type: "question.answered", id: "q1", by: "op" } as const;
+    expect(new Map(parts.draw(reduceEvents([...events, answered]), true)).get("node-0")).to.contain("running");
+  });
+
+  it("V2: rings the bell once a question, and gives the terminal's title back", () => {
+    let written = "";
+    const call = calling((text) => (written += text), true);
+    for (const open of [0, 1, 1, 2, 1, 0, 0]) call(open);
+    expect(written).to.equal("\u001B[22;2t\u001B]2;kcore: waiting for you\u0007\u0007\u0007\u001B[23;2t");
+    written = "";
+    const plain = calling((text) => (written += text), false);
+    for (const open of [1, 0]) plain(open);
+    expect(written).to.equal("\u0007");
+  });
+});
