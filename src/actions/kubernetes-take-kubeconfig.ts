@@ -27,6 +27,7 @@ const Args = z.strictObject({
  */
 export const kubernetesTakeKubeconfig = defineAction({
   name: "kubernetes.takeKubeconfig",
+  outputs: ["kubeconfig"],
   summary: "Keeps a kubeconfig on this machine with the CA and the credentials of one that a node told.",
   bastionNames: ["file", "server"],
   args: Args,

@@ -7,7 +7,7 @@ export interface Needs {
   readonly stages: readonly string[];
 }
 
-type Members = Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>;
+export type Members = Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>;
 
 /** Stands in a scope for a value that only the run will bring. */
 export class Unknown {

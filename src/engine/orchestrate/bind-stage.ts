@@ -9,7 +9,7 @@ import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { templateOfScalar, wholeExpression } from "#engine/expressions/expression.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
-import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { Unknown, UnknownValue, type Members } from "#engine/expressions/unknown.ts";
 import { conditionText, nodeAt, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
@@ -177,8 +177,14 @@ function withOthers(late: StageScope, others: NonNullable<PlannedStage["others"]
     const given = [...whose].filter(Boolean).map((node) => [node, late.on?.(name, node)] as const);
     if (!(own instanceof Unknown)) stages[name] = { ...Object.fromEntries(given), ...(own as object) };
     else if (!whose.has("")) stages[name] = Object.fromEntries(given);
+    else stages[name] = new Unknown(own.after, own.needs, own.members && withNames(own.members, whose));
   }
   return { ...late, stages };
+}
+
+function withNames(members: Members, names: ReadonlySet<string>): Members {
+  const known = members instanceof Map ? [...members] : Object.entries(members);
+  return new Map([...known, ...[...names].map((name) => [name, null] as const)]);
 }
 
 /** The scope of a stage's late expressions: with its node, and what stages gave. */

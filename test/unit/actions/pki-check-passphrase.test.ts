@@ -33,7 +33,7 @@ describe("pki.checkPassphrase", () => {
   after(() => dir.remove());
 
   it("V4: asks before the first connection where a node has no certificate yet, and where somebody is there", async () => {
-    await pkiCheckPassphrase.run({}, contextOf());
+    expect(await codeOf(pkiCheckPassphrase.run({}, contextOf()))).to.equal("PKI_CONTEXT_UNKNOWN");
     expect(asked, "no cluster is there").to.equal(0);
     const plan = { ...placeOf({ home: dir.path }), context: "default", controllers: [], operator: "ops" };
     const { folder } = await createCluster({ ...plan, passphrase, now: Date.now(), cost: cheapCost });
