@@ -13,6 +13,14 @@ export class FakeTimers implements Timers {
     return () => (this.#waiting = this.#waiting.filter((other) => other !== one));
   };
 
+  /** The same, as players of runs say it. */
+  readonly later = (callback: () => void, milliseconds: number): (() => void) => this.after(milliseconds, callback);
+
+  /** How many timers are set. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   /** What is done now takes so long; nothing else happens meanwhile. */
   spend(milliseconds: number): void {
     this.#now += milliseconds;

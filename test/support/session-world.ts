@@ -3,7 +3,6 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import { atFirst, machinesAfter } from "#engine/session/machines.ts";
 import type { Effect, Message, QueueEvent, Timer } from "#engine/session/messages.ts";
 import { messageOf } from "#engine/session/runner-frames.ts";
-import { holds, toldOnce } from "./session-claims.ts";
 import { StepReport } from "#engine/session/step-report.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
@@ -351,4 +350,19 @@ export class SessionWorld {
     // A runner that was given up may have done more than was heard of.
     if (!this.wasUnanswered) toldOnce(this.events, this.#options.recorded !== undefined);
   }
+}
+
+/** @throws when a claim does not hold */
+function holds(claim: boolean, what: string): void {
+  if (!claim) throw new Error(`this does not hold: ${what}`);
+}
+
+/** The outcome of every step is told once; a run that is resumed tries again what had failed, and tells of that too. */
+function toldOnce(events: readonly RunEventBody[], isResumed: boolean): void {
+  const told = events.flatMap((event) =>
+    event.type === "step.finished" && !(isResumed && ["failed", "interrupted"].includes(event.outcome))
+      ? [event.step]
+      : [],
+  );
+  holds(new Set(told).size === told.length, "the outcome of a step is told once");
 }

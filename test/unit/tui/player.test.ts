@@ -4,13 +4,13 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { Player } from "#tui/player.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
-import { FakeClock } from "#support/fake-clock.ts";
+import { FakeTimers } from "#support/fake-timers.ts";
 
 const events = recordedRun("failed");
 const start = events[0]?.at ?? 0;
 
 function play(speed: number, recording: readonly RunEvent[] = events) {
-  const clock = new FakeClock();
+  const clock = new FakeTimers();
   const drawn: number[] = [];
   const models: RunModel[] = [];
   const player = new Player({ events: recording, speed, clock });

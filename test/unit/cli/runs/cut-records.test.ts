@@ -8,7 +8,7 @@ import { drawDigest } from "#tui/draw-digest.ts";
 import { drawJunit } from "#tui/junit.ts";
 import { Player } from "#tui/player.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { FakeClock } from "#support/fake-clock.ts";
+import { FakeTimers } from "#support/fake-timers.ts";
 import { runRequest } from "#support/runs.ts";
 import { glanceAtRun } from "../../../../src/cli/runs/glance.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
@@ -49,7 +49,7 @@ describe("a record that a crash cut", () => {
         expect(drawDigest(await digestOf(run))).to.contain(id);
         expect(diffRuns(run.model, run.model).steps).to.deep.equal([]);
         expect(drawJunit(run.events)).to.contain("</testsuites>");
-        const player = new Player({ events: run.events, speed: Infinity, clock: new FakeClock() });
+        const player = new Player({ events: run.events, speed: Infinity, clock: new FakeTimers() });
         let drawn = 0;
         player.start({ draw: () => (drawn += 1), replace: () => undefined });
         expect(drawn).to.equal(run.events.length);
