@@ -1,4 +1,4 @@
-import { createPublicKey, randomUUID } from "node:crypto";
+import { createPrivateKey, createPublicKey, randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -365,6 +365,40 @@ describe("bastion actions against a real controller", () => {
     const node = await operator.call("getNode", {}, { id: nodeId });
     expect(node).to.deep.include({ dc: "DC2", status: "unknown", roles: ["worker"] });
     expect(node.certificates.map(({ role, id }) => [role, id])).to.deep.equal([["node", nodeId]]);
+  });
+
+  it("C1: a founder whose certificate and sub-CA have ended is deployed anew, with the state that it has", async () => {
+    const { id, folder, stop, start, credentials, operator } = await startController();
+    const context = contextFor(nodeEntry("n1", id, { address: "127.0.0.11", roles: ["controller"] }), {
+      targets: ["n1"],
+    });
+    // Seen once, so it is not founded again.
+    await clusterHealth.run({ timeout: 60, settle: 0 }, context);
+    await stop();
+    const ended = Date.now() - 2000 * 86_400_000;
+    const own = createPrivateKey(credentials.key);
+    const root = await openRoot(contextFolder(cluster.home, "lab"), passphrase);
+    const proof = { challenge: "test", signature: proveKey(own, "test") };
+    const request = { controllerId: id, spki: publicDer(own).toString("base64"), proof, hosts: ["127.0.0.11"] };
+    await writeFile(join(folder, "sub-ca.key"), credentials.key);
+    await writeFile(join(folder, "sub-ca.crt"), issueSubCa(request, { root, now: ended }));
+    const leaf = { host: "127.0.0.11", key: own, now: ended };
+    await writeFile(join(folder, "controller.crt"), issueTo(cluster.authority, "controller", id, leaf).cert);
+    await start().catch(() => undefined);
+    const health = await clusterHealth.run({ timeout: 60, settle: 0 }, context);
+    expect(health.outputs["controllers"]).to.deep.include({
+      endpoint: `127.0.0.11:${port}`,
+      host: "127.0.0.11",
+      port,
+      healthy: false,
+    });
+    const controllerCert = issueTo(cluster.authority, "controller", id, { ...leaf, now: Date.now() }).cert;
+    const begun = await clusterRegisterController.run({ issued: { controllerCert }, port }, context);
+    expect(begun.outputs).to.deep.include({ founds: true, join: [] }).and.not.to.have.property("found");
+    await stop();
+    await writeFile(join(folder, "controller.crt"), controllerCert);
+    await start();
+    expect((await operator.call("ready", {})).nodes).to.deep.equal({ total: 0, ready: 0 });
   });
 
   it("cluster.registerController lets the first found the cluster and the others join it, registered before they start", async () => {

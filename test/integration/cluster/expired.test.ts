@@ -132,7 +132,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
   it("V8: calls no cluster healthy that has nodes which are not ready, and shows no approval of a node that never came", async () => {
     const { id, client } = await site.register("n2");
     await client.call("goodbye", { nodeId: id });
-    const expected = { name: "n3", roles: [], dc: "DC1", address: "192.0.2.3", source: "roster" } as const;
+    const expected = { name: "n3", roles: [], dc: "DC1", address: "192.0.2.3", source: "roster" as const };
     const never = randomUUID();
     await site.at(0).operator.call("setExpected", expected, { id: never });
     const known = async (): Promise<boolean> =>
