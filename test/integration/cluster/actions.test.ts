@@ -154,12 +154,14 @@ describe("bastion actions against a real controller", () => {
     expect(publicDer(certificate.publicKey).toString("base64")).to.equal(other.facts.spki);
     const subCa = firstCertificate(String(outputs["subCaCert"]));
     expect(publicDer(subCa.publicKey).toString("base64")).to.equal(sub.facts.spki);
-    expect(subCa.subjectAltName).to.equal(`URI:kcore://lab/sub-ca/${nodeId}`);
+    // The names are those under which the controller renews its own certificate (C1).
+    expect(subCa.subjectAltName).to.equal(`DNS:n1, IP Address:127.0.0.1, URI:kcore://lab/sub-ca/${nodeId}`);
     const moved = contextFor({ ...entry, address: "127.0.0.2" });
     expect((await pkiIssueNode.run(args, moved)).changed).to.equal(true);
     expect((await pkiIssueNode.run(keyFor().args, moved)).changed).to.equal(true);
     expect(asked, "one for the root, one for the bastion's sub-CA; the run asks the operator once").to.equal(2);
     expect(notes.join("\n")).to.contain("its names changed").and.to.contain("the key changed");
+    expect(notes.join("\n")).to.contain("its controller's names changed");
   });
 
   it("pki.issueNode keeps what a controller renewed, as it lies on the node, and issues where that is worth nothing", async () => {
