@@ -14,7 +14,6 @@ export interface Frame {
   /** What the head calls the project. */
   readonly project: string;
   readonly version: string;
-  readonly hasFleet: boolean;
 }
 
 const style = pageStyle(new URL("./web-page.css", import.meta.url));
@@ -31,7 +30,7 @@ export const headers = {
 } as const;
 
 /** A whole page: head with the places to go, the body, and the one script. */
-export function drawPage({ title, body, place, news }: Page, { project, version, hasFleet }: Frame): string {
+export function drawPage({ title, body, place, news }: Page, { project, version }: Frame): string {
   const to = (name: "runs" | "fleet", path: string, word: string): Html =>
     html`<a href="${path}" ${place === name && html` aria-current="page"`}>${word}</a>`;
   return html`<!doctype html>
@@ -49,7 +48,7 @@ export function drawPage({ title, body, place, news }: Page, { project, version,
         <a class="skip" href="#main">Skip to the content</a>
         <nav class="places" aria-label="Places">
           <b>kcore</b> <span class="project">${project}</span>
-          ${to("runs", "/", "Runs")} ${hasFleet && to("fleet", "/fleet", "Fleet")}
+          ${to("runs", "/", "Runs")} ${to("fleet", "/fleet", "Fleet")}
           <span id="link" role="status">${news && "…"}</span>
         </nav>
         <div id="main">${body}</div>
