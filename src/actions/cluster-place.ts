@@ -3,7 +3,7 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { loadContext, type Context, type ContextHome } from "#pki/contexts.ts";
 
@@ -41,6 +41,13 @@ export function askingOf(
   endpoints: readonly string[],
 ): Asking {
   return { endpoints, credentials: { ca, cert, key }, clock: Date.now, signal, run: runId };
+}
+
+/** Whether no controller answered, or those that did showed certificates that have expired: as after a year off, which a deployment mends. */
+export function areAway(error: unknown): boolean {
+  const isAway = ({ code, message }: Problem): boolean =>
+    code === "API_UNREACHABLE" || (code === "API_UNTRUSTED" && message.includes("certificate has expired"));
+  return error instanceof KcoreError && error.problems.every(isAway);
 }
 
 /** The controllers that a node's roster entry names in `vars.joinControllers`, `host:port`. @throws KcoreError USAGE */

@@ -6,10 +6,9 @@ import { askFirst } from "#api/ask.ts";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { KcoreError } from "#errors/problem.ts";
 import { readText } from "#pki/private-files.ts";
 import { inventoryEntry, type CertificateEntry } from "#pki/inventory.ts";
-import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
+import { areAway, askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -106,5 +105,5 @@ function expectationOf({ name, roles, dc, address }: NodeEntry) {
 /** A controller that was started a moment ago. */
 function isNotUpYet(error: unknown): boolean {
   if (error instanceof ApiRefusal) return error.status === 503;
-  return error instanceof KcoreError && error.problems.every(({ code }) => code === "API_UNREACHABLE");
+  return areAway(error);
 }

@@ -11,7 +11,15 @@ import { identityOf } from "#pki/identity.ts";
 import { issuedControllerKeys } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { noteFounded, wasFounded } from "./founded.ts";
-import { askingOf, isController, isOwnEndpoint, joinControllersOf, nodeOf, openContext } from "./cluster-place.ts";
+import {
+  areAway,
+  askingOf,
+  isController,
+  isOwnEndpoint,
+  joinControllersOf,
+  nodeOf,
+  openContext,
+} from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -74,7 +82,7 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
     changed = result !== "unchanged";
     if (changed && write) context.note(`${node.name} is registered as a controller in ${node.dc}`);
   } catch (error) {
-    if (join.length > 0 || !isUnreachable(error)) throw error instanceof KcoreError ? sponsorless(node, error) : error;
+    if (join.length > 0 || !areAway(error)) throw error instanceof KcoreError ? sponsorless(node, error) : error;
     context.note(
       found
         ? `${node.name} founds the cluster ${cluster.name}`
@@ -172,10 +180,6 @@ async function answers(endpoint: string, cluster: Context, context: ActionContex
     if (error instanceof KcoreError) return false;
     throw error;
   }
-}
-
-function isUnreachable(error: unknown): boolean {
-  return error instanceof KcoreError && error.problems.every(({ code }) => code === "API_UNREACHABLE");
 }
 
 function sponsorless(node: NodeEntry, error: KcoreError): KcoreError {

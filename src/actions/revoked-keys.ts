@@ -1,8 +1,7 @@
 import { askFirst } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
-import { KcoreError } from "#errors/problem.ts";
-import { askingOf, openContext } from "./cluster-place.ts";
+import { areAway, askingOf, openContext } from "./cluster-place.ts";
 
 const asked = new Map<string, Promise<ReadonlySet<string> | undefined>>();
 
@@ -24,8 +23,7 @@ async function ask(context: ActionContext): Promise<ReadonlySet<string> | undefi
     );
     return new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki));
   } catch (error) {
-    const isNoAnswer = error instanceof KcoreError && error.problems.every(({ code }) => code === "API_UNREACHABLE");
-    if (isNoAnswer || error instanceof ApiRefusal) return undefined;
+    if (areAway(error) || error instanceof ApiRefusal) return undefined;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
-import { openAuthority } from "#pki/cluster.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
+import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
 import { Statement } from "#rollout/spec.ts";
 import { placeOf } from "./cluster-place.ts";
@@ -31,7 +31,7 @@ export const updateSign = defineAction({
     const { name: cluster } = await findContext(placeOf(context), context.context);
     const folder = contextFolder(context.home, cluster);
     const authority = await onceARun(`authority ${folder}`, context, async () =>
-      openAuthority(folder, await context.passphrase()),
+      openIssuer(folder, await context.passphrase()),
     );
     const said = { kind: "ClusterUpdate", cluster: authority.cluster, name, spec, bundle, signedAt: at };
     return { changed: false, outputs: { ...signStatement(JSON.stringify(Statement.parse(said)), authority) } };

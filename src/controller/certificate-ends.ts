@@ -29,9 +29,12 @@ export function watchCertificateEnds({
     const { notAfter, ca } = own.credentials();
     const problem = own.problem();
     const sub = subCa.published();
-    const why = problem === undefined ? "" : `it was not renewed (${problem}); `;
+    const way =
+      problem === undefined
+        ? "kcore rotate certs"
+        : `it was not renewed (${problem}); kcore rotate sub-ca lets it renew itself, kcore rotate certs renews it`;
     return new Map<"controller" | "sub-ca" | "root", Certified>([
-      ["controller", { what: "this controller's certificate", notAfter, way: `${why}kcore rotate certs` }],
+      ["controller", { what: "this controller's certificate", notAfter, way }],
       ...(sub
         ? [
             [

@@ -14,7 +14,6 @@ export interface Frame {
   /** What the head calls the project. */
   readonly project: string;
   readonly version: string;
-  readonly hasFleet: boolean;
   /** What all addresses begin with: where a browser's cookie goes, and no other port's server knows it. */
   readonly root: string;
 }
@@ -33,7 +32,7 @@ export const headers = {
 } as const;
 
 /** A whole page: head with the places to go, the body, and the one script. */
-export function drawPage({ title, body, place, news }: Page, { project, version, hasFleet, root }: Frame): string {
+export function drawPage({ title, body, place, news }: Page, { project, version, root }: Frame): string {
   const to = (name: "runs" | "fleet", path: string, word: string): Html =>
     html`<a href="${root + path}" ${place === name && html` aria-current="page"`}>${word}</a>`;
   return html`<!doctype html>
@@ -51,7 +50,7 @@ export function drawPage({ title, body, place, news }: Page, { project, version,
         <a class="skip" href="#main">Skip to the content</a>
         <nav class="places" aria-label="Places">
           <b>kcore</b> <span class="project">${project}</span>
-          ${to("runs", "/", "Runs")} ${hasFleet && to("fleet", "/fleet", "Fleet")}
+          ${to("runs", "/", "Runs")} ${to("fleet", "/fleet", "Fleet")}
           <span id="link" role="status">${news && "…"}</span>
         </nav>
         <div id="main">${body}</div>

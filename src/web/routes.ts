@@ -28,14 +28,15 @@ export interface WebSources {
   readonly openRun: (id: string) => Promise<RunFeed>;
   /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
   readonly report: (id: string) => Promise<string>;
-  /** Absent: no cluster is known here. */
-  readonly openFleet?: () => Promise<FleetFeed>;
+  /** @throws KcoreError PKI_CONTEXT_UNKNOWN, CLUSTER_UNKNOWN while no cluster is known here */
+  readonly openFleet: () => Promise<FleetFeed>;
 }
 
 /** What is no fault of the page: how it is answered. */
 const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly title?: string }>> = {
   RUN_UNKNOWN: { status: 404 },
   CLUSTER_UNKNOWN: { status: 503, title: "No cluster yet" },
+  PKI_CONTEXT_UNKNOWN: { status: 503, title: "No cluster yet" },
   API_UNREACHABLE: { status: 503, title: "No controller answers" },
 };
 
@@ -63,10 +64,7 @@ export class Routes {
     this.#frame = frame;
     this.#runs = new Keeper(sources.openRun, linger);
     this.#lists = new Keeper((query) => Promise.resolve(this.#list(query)), 0);
-    this.#fleet = new Keeper(
-      async () => watchFleet(await (sources.openFleet as () => Promise<FleetFeed>)(), frame.root),
-      linger,
-    );
+    this.#fleet = new Keeper(async () => watchFleet(await sources.openFleet(), frame.root), linger);
   }
 
   close(): void {
@@ -108,7 +106,7 @@ export class Routes {
     if (place === "news" && id === "")
       return this.#stream(this.#lists, url.searchParams.toString(), { response, known });
     if (place === "runs" && id !== "") return this.#answerRun(id, rest, { url, response, known });
-    if (place === "fleet" && this.#sources.openFleet) return this.#answerFleet([id, ...rest], { response, known });
+    if (place === "fleet") return this.#answerFleet([id, ...rest], { response, known });
     this.#refuse(response, 404, `there is nothing at ${url.pathname}`);
   }
 

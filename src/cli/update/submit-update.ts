@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { defined } from "#optional/defined.ts";
-import { openAuthority } from "#pki/cluster.ts";
+import { renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { replaceFile } from "#pki/private-files.ts";
+import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
 import type { SignedStatement, Statement } from "#rollout/spec.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
@@ -35,7 +36,8 @@ async function sign(
   { draft }: PreparedUpdate,
   passphraseFile: string | undefined,
 ): Promise<SignedStatement> {
-  const authority = await withCaPassphrase(passphraseFile, (passphrase) => openAuthority(folder, passphrase));
+  const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
+  await renewOperatorIfNeeded(folder, authority, Date.now());
   const statement: Statement = {
     kind: "ClusterUpdate",
     cluster: authority.cluster,

@@ -5,11 +5,11 @@ import { KcoreError } from "#errors/problem.ts";
 import { knowBastionCas } from "#pki/bastion-cas.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { openAuthority } from "#pki/cluster.ts";
 import { identityOf } from "#pki/identity.ts";
 import { backdateMs, endOfLeaf, namesOf } from "#pki/issue.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { readText } from "#pki/private-files.ts";
+import { openIssuer } from "#pki/rotate-bastion.ts";
 import { tokenGuard } from "#web/guard.ts";
 import { serveWeb, type WebOptions, type WebServer } from "#web/serve-web.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
@@ -104,7 +104,7 @@ async function certificateFor(
     return { cert: await readText(tlsCert), key: await readText(tlsKey) };
   const [host = "", ...addresses] = names.filter((name) => name !== "0.0.0.0" && name !== "::");
   const hosts = namesOf({ host, addresses });
-  const authority = await withCaPassphrase(passphraseFile, (passphrase) => openAuthority(folder, passphrase));
+  const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const now = Date.now();
   // No identity stands in it: it can be used for nothing in the cluster.

@@ -65,8 +65,8 @@ async function showWeb({ output, ...flags }: Flags): Promise<void> {
   const project = findProject(flags.project);
   const cluster = await clusterIfAny(flags);
   const { webSources } = await import("./web-sources.ts");
-  const frame = { project: basename(project), version: kcoreVersion(), hasFleet: cluster !== undefined };
-  const common = { sources: webSources(project, cluster && (() => openCluster(flags))), frame };
+  const frame = { project: basename(project), version: kcoreVersion() };
+  const common = { sources: webSources(project, () => openCluster(flags)), frame };
   const { listen } = flags;
   const { openHere, openWide } = await import("./open-web.ts");
   const { server, url, close } =

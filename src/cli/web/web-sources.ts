@@ -17,8 +17,8 @@ import { sourceLines } from "../terminal/report-failure.ts";
 import { FleetFollower } from "../top/follow-fleet.ts";
 import { readFleet, snapshotOf } from "../top/read-fleet.ts";
 
-/** All that the pages show: the project's records and living runs, and the cluster if there is one. */
-export function webSources(project: string, cluster: (() => Promise<Cluster>) | undefined): WebSources {
+/** All that the pages show: the project's records and living runs, and the cluster as soon as there is one. */
+export function webSources(project: string, cluster: () => Promise<Cluster>): WebSources {
   const glances = new Glances(project);
   return {
     runStates,
@@ -31,7 +31,7 @@ export function webSources(project: string, cluster: (() => Promise<Cluster>) | 
     },
     report: async (id) => drawReport("html", await readRun(project, id)),
     // Anew each time: the first controller, or another one, may have been deployed since.
-    ...(cluster && { openFleet: async () => openFleet(await cluster()) }),
+    openFleet: async () => openFleet(await cluster()),
   };
 }
 

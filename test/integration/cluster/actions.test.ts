@@ -1,4 +1,4 @@
-import { createPublicKey, randomUUID } from "node:crypto";
+import { createPrivateKey, createPublicKey, randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -154,12 +154,14 @@ describe("bastion actions against a real controller", () => {
     expect(publicDer(certificate.publicKey).toString("base64")).to.equal(other.facts.spki);
     const subCa = firstCertificate(String(outputs["subCaCert"]));
     expect(publicDer(subCa.publicKey).toString("base64")).to.equal(sub.facts.spki);
-    expect(subCa.subjectAltName).to.equal(`URI:kcore://lab/sub-ca/${nodeId}`);
+    // The names are those under which the controller renews its own certificate (C1).
+    expect(subCa.subjectAltName).to.equal(`DNS:n1, IP Address:127.0.0.1, URI:kcore://lab/sub-ca/${nodeId}`);
     const moved = contextFor({ ...entry, address: "127.0.0.2" });
     expect((await pkiIssueNode.run(args, moved)).changed).to.equal(true);
     expect((await pkiIssueNode.run(keyFor().args, moved)).changed).to.equal(true);
     expect(asked, "one for the root, one for the bastion's sub-CA; the run asks the operator once").to.equal(2);
     expect(notes.join("\n")).to.contain("its names changed").and.to.contain("the key changed");
+    expect(notes.join("\n")).to.contain("its controller's names changed");
   });
 
   it("pki.issueNode keeps what a controller renewed, as it lies on the node, and issues where that is worth nothing", async () => {
@@ -379,6 +381,40 @@ describe("bastion actions against a real controller", () => {
     const node = await operator.call("getNode", {}, { id: nodeId });
     expect(node).to.deep.include({ dc: "DC2", status: "unknown", roles: ["worker"] });
     expect(node.certificates.map(({ role, id }) => [role, id])).to.deep.equal([["node", nodeId]]);
+  });
+
+  it("C1: a founder whose certificate and sub-CA have ended is deployed anew, with the state that it has", async () => {
+    const { id, folder, stop, start, credentials, operator } = await startController();
+    const context = contextFor(nodeEntry("n1", id, { address: "127.0.0.11", roles: ["controller"] }), {
+      targets: ["n1"],
+    });
+    // Seen once, so it is not founded again.
+    await clusterHealth.run({ timeout: 60, settle: 0 }, context);
+    await stop();
+    const ended = Date.now() - 2000 * 86_400_000;
+    const own = createPrivateKey(credentials.key);
+    const root = await openRoot(contextFolder(cluster.home, "lab"), passphrase);
+    const proof = { challenge: "test", signature: proveKey(own, "test") };
+    const request = { controllerId: id, spki: publicDer(own).toString("base64"), proof, hosts: ["127.0.0.11"] };
+    await writeFile(join(folder, "sub-ca.key"), credentials.key);
+    await writeFile(join(folder, "sub-ca.crt"), issueSubCa(request, { root, now: ended }));
+    const leaf = { host: "127.0.0.11", key: own, now: ended };
+    await writeFile(join(folder, "controller.crt"), issueTo(cluster.authority, "controller", id, leaf).cert);
+    await start().catch(() => undefined);
+    const health = await clusterHealth.run({ timeout: 60, settle: 0 }, context);
+    expect(health.outputs["controllers"]).to.deep.include({
+      endpoint: `127.0.0.11:${port}`,
+      host: "127.0.0.11",
+      port,
+      healthy: false,
+    });
+    const controllerCert = issueTo(cluster.authority, "controller", id, { ...leaf, now: Date.now() }).cert;
+    const begun = await clusterRegisterController.run({ issued: { controllerCert }, port }, context);
+    expect(begun.outputs).to.deep.include({ founds: true, join: [] }).and.not.to.have.property("found");
+    await stop();
+    await writeFile(join(folder, "controller.crt"), controllerCert);
+    await start();
+    expect((await operator.call("ready", {})).nodes).to.deep.equal({ total: 0, ready: 0 });
   });
 
   it("cluster.registerController lets the first found the cluster and the others join it, registered before they start", async () => {

@@ -138,7 +138,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     const known = async (): Promise<boolean> =>
       (await site.call("health")).stdout.endsWith("controllers are healthy; 1 of 3 nodes is ready: kcore get nodes\n");
     await eventually(known);
-    expect((await site.call("describe", "node", never)).stdout).to.match(/^Approval +-$/m);
+    expect((await site.call("describe", "node", never)).stdout).to.match(/^Approval: +-$/m);
   });
 
   it("says why a controller has not renewed its own, ready no more at two days", async () => {

@@ -164,7 +164,8 @@ describe("kcore web", () => {
       ["/runs/%2e%2e/roster/nodes.yaml", 404],
       ["/roster/nodes.yaml", 404],
       ["/%", 400],
-      ["/fleet", 404],
+      // No cluster yet.
+      ["/fleet", 503],
       ["//evil.example/", 404],
     ] as const) {
       const answer = await get(path);

@@ -19,7 +19,7 @@ describe("what the pages refuse", () => {
             ? Promise.resolve(feed)
             : Promise.reject(new KcoreError({ code, message: "nobody is there", hint: "deploy one" })),
       },
-      { project: "p", version: "1", hasFleet: true, root: "" },
+      { project: "p", version: "1", root: "" },
     );
     const snapshot = {
       context: "lab",
@@ -47,6 +47,8 @@ describe("what the pages refuse", () => {
       return [status, /<h1>(.*?)<\/h1>/.exec(text)?.[1] ?? text];
     };
     code = "CLUSTER_UNKNOWN";
+    expect(await ask("/fleet")).to.deep.equal([503, "No cluster yet"]);
+    code = "PKI_CONTEXT_UNKNOWN";
     expect(await ask("/fleet")).to.deep.equal([503, "No cluster yet"]);
     code = "API_UNREACHABLE";
     expect(await ask("/fleet")).to.deep.equal([503, "No controller answers"]);
