@@ -35,7 +35,7 @@ describe("The router of kcore web", () => {
       host: "127.0.0.1",
       port: 0,
       isGiven: true,
-      frame: { project: "p", version: "1", hasFleet: true },
+      frame: { project: "p", version: "1", root: "" },
       sources: { ...webSources(folder.path, undefined), openFleet },
     });
     token = new URL(web.url).searchParams.get("token") as string;
