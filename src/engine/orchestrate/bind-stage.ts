@@ -7,6 +7,7 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import { refuseSyntax } from "#engine/expressions/shell-values.ts";
+import { withTold } from "#engine/expressions/told-names.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { nodeAt, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
@@ -179,8 +180,12 @@ function withOthers(late: StageScope, others: NonNullable<PlannedStage["others"]
 }
 
 /** The scope of a stage's late expressions: with its node, and what stages gave. */
-function scopeWith(scope: Scope, { node, stages }: StageScope): Scope {
-  return { ...scope, ...defined({ node, vars: node?.vars }), stages };
+function scopeWith(scope: Scope, { node, stages, told = new Set() }: StageScope): Scope {
+  const seen = { ...scope, ...defined({ node, vars: node?.vars }), stages };
+  return withTold(
+    seen,
+    [...told].map((name) => `stages.${name}`),
+  );
 }
 
 async function bindRun(
