@@ -8,10 +8,12 @@ import type { Scope } from "./scope.ts";
 
 /** In a scope: what nodes told besides facts and steps, `params.x` and `stages.x`; no expression can name it. */
 const told = Symbol("told");
+type ToldScope = Scope & { readonly [told]?: ReadonlySet<string> };
 
 /** The scope with what nodes told in it. */
 export function withTold(scope: Scope, paths: Iterable<string>): Scope {
-  return { ...scope, [told]: new Set(paths) };
+  const seen: ToldScope = { ...scope, [told]: new Set(paths) };
+  return seen;
 }
 
 /** Whether the value is what a node told, as it is. */
@@ -48,6 +50,6 @@ function tells(expression: Expression, scope: Scope): boolean {
   if (expression.type === "SubExpression") return isTold(expression, scope);
   if (expression.type !== "PathExpression") return false;
   const [root = "", name = ""] = expression.parts;
-  const more = (scope as { readonly [told]?: ReadonlySet<string> })[told];
+  const more = (scope as ToldScope)[told];
   return root === "facts" || root === "steps" || more?.has(`${root}.${name}`) === true;
 }
