@@ -14,7 +14,7 @@ export const clusterArgs = {
     .union([
       z.string().regex(/^(?!\s*\{)[^\n]+$/, "must be a path; a kubeconfig's text stands under content: { content: … }"),
       z.instanceof(Secret),
-      z.strictObject({ content: Text.describe("The kubeconfig itself.") }),
+      z.strictObject({ content: Text.describe("The text, which may come from a node.") }),
     ])
     .describe(
       "A kubeconfig on the bastion: its path (relative to the project, ~/ is your home). Its text: a secret, or { content: … }.",

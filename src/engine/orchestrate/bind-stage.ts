@@ -9,6 +9,7 @@ import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { templateOfScalar, wholeExpression } from "#engine/expressions/expression.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
+import { withTold } from "#engine/expressions/told-names.ts";
 import { Unknown, UnknownValue, type Members } from "#engine/expressions/unknown.ts";
 import { conditionText, nodeAt, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
@@ -188,8 +189,12 @@ function withNames(members: Members, names: ReadonlySet<string>): Members {
 }
 
 /** The scope of a stage's late expressions: with its node, and what stages gave. */
-function scopeWith(scope: Scope, { node, stages }: StageScope): Scope {
-  return { ...scope, ...defined({ node, vars: node?.vars }), stages };
+function scopeWith(scope: Scope, { node, stages, told = new Set() }: StageScope): Scope {
+  const seen = { ...scope, ...defined({ node, vars: node?.vars }), stages };
+  return withTold(
+    seen,
+    [...told].map((name) => `stages.${name}`),
+  );
 }
 
 async function bindRun(

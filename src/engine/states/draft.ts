@@ -7,6 +7,7 @@ import { evaluate } from "#engine/expressions/evaluate.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
+import { isToldValue } from "#engine/expressions/told-names.ts";
 import { type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
 import { itemsOf, labelsOf } from "./each.ts";
@@ -119,7 +120,10 @@ class Drafter {
       readSecret,
       ...defined({ at }),
     });
-    const inner = outer.forState(params, lateParams(state.params, given, params, outer));
+    const told = [...given].flatMap(([param, value]) =>
+      "node" in value && isToldValue(value.node, value.scope ?? {}) ? [param] : [],
+    );
+    const inner = outer.forState(params, lateParams(state.params, given, params, outer), told);
     const prefix = this.#prefix(state.name);
     const local: Ids = new Map();
     for (const step of state.steps) {

@@ -1,6 +1,7 @@
 import { factMembers } from "#engine/facts/paths.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
+import { withTold } from "#engine/expressions/told-names.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
 import type { LateScope } from "./planned-step.ts";
@@ -27,6 +28,8 @@ export class NodeScope {
   readonly #params: Readonly<Record<string, unknown>> | undefined;
   readonly #late: LateParams | undefined;
   readonly #item: { readonly value: unknown } | undefined;
+  /** Of the parameters those that nodes told. */
+  readonly #told: readonly string[];
 
   constructor(
     shared: Shared,
@@ -34,21 +37,27 @@ export class NodeScope {
     params?: Readonly<Record<string, unknown>>,
     late?: LateParams,
     item?: { readonly value: unknown },
+    told: readonly string[] = [],
   ) {
     this.#shared = shared;
     this.#registers = registers ?? new Map([...(shared.registered ?? [])].map((name) => [name, name]));
     this.#params = params;
     this.#late = late;
     this.#item = item;
+    this.#told = told;
   }
 
   /** Inside a state; the items of where it is included are not seen there. */
-  forState(params: Readonly<Record<string, unknown>>, late: LateParams | undefined): NodeScope {
-    return new NodeScope(this.#shared, this.#registers, params, late);
+  forState(
+    params: Readonly<Record<string, unknown>>,
+    late: LateParams | undefined,
+    told: readonly string[] = [],
+  ): NodeScope {
+    return new NodeScope(this.#shared, this.#registers, params, late, undefined, told);
   }
 
   withItem(value: unknown): NodeScope {
-    return new NodeScope(this.#shared, this.#registers, this.#params, this.#late, { value });
+    return new NodeScope(this.#shared, this.#registers, this.#params, this.#late, { value }, this.#told);
   }
 
   register(name: string, id: string): void {
@@ -81,7 +90,7 @@ export class NodeScope {
     steps: ReadonlyMap<string, unknown>,
   ): Scope {
     const { node, nodes, run } = this.#shared;
-    return {
+    const names = {
       node,
       nodes,
       vars: node instanceof Unknown ? node : node.vars,
@@ -90,5 +99,10 @@ export class NodeScope {
       steps,
       ...defined({ params, item: this.#item?.value }),
     };
+    if (this.#told.length === 0) return names;
+    return withTold(
+      names,
+      this.#told.map((name) => `params.${name}`),
+    );
   }
 }

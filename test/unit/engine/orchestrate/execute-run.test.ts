@@ -555,6 +555,27 @@ stages:
       }
   });
 
+  it("S2: what a node told names no file of the bastion by a state's parameter either", async () => {
+    const given = {
+      ...handOver(`  - { id: first, on: w1, apply: [key] }
+  - { id: second, on: w2, apply: [copy], with: { file: "{{stages.first.w1.spki.stdout}}", plain: "files/{{stages.first.w1.spki.stdout}}" } }
+`),
+    };
+    const states = (source: string) => ({
+      "states/copy.yaml": `params: { file: { type: string }, plain: { type: string } }
+steps:
+  - { id: copy, file.managed: { path: /x, source: "{{params.${source}}}" } }
+`,
+      "files/AAA": "of the project",
+    });
+    const refused = await execute({ ...given, files: { ...given.files, ...states("file") } });
+    expect(refused.exitCode).to.equal(1);
+    expect(JSON.stringify(refused.events)).to.include("a node told what names a file of the bastion here");
+    const lessons = { ...given.lessons, "copy/copy": {} };
+    const taken = await execute({ ...given, lessons, files: { ...given.files, ...states("plain") } });
+    expect(taken.exitCode).to.equal(0);
+  });
+
   it("a dry run of the whole says what is unknown, and after what; nothing runs", async () => {
     const issue = testAction("issue", () => expect.fail("run in a dry run"));
     const { exitCode, events } = await execute({

@@ -22,7 +22,9 @@ const files = {
 function make(step: string, told: string): Promise<unknown> {
   const find = "  - { id: find, file.managed: { path: /a, content: a }, register: find }\n";
   const state = `params: { files: { type: map, default: { debian: files/debian.conf } } }\nsteps:\n${find}  - id: a\n    ${step}\n`;
-  return inProject({ ...files, "states/s.yaml": state }, async (project) => {
+  const within =
+    "params: { x: { type: string } }\nsteps:\n  - { id: in, file.managed: { path: /b, source: '{{params.x}}' } }\n";
+  return inProject({ ...files, "states/s.yaml": state, "states/within.yaml": within }, async (project) => {
     const { nodes } = loadRoster(project);
     const drafts = await draftSteps(statesOf({ project, shipped: join(project, "shipped") }), {
       apply: [{ state: "s" }],
@@ -46,6 +48,7 @@ describe("a name of a file of the bastion", () => {
       'file.managed: { path: /b, source: "{{lower facts.os.id}}" }',
       'file.managed: { path: /b, source: "files/{{facts.os.id}}" }',
       'file.managed: { path: /b, template: "x/{{steps.find.stdout}}" }',
+      'include: within\n    with: { x: "{{facts.os.id}}" }',
       'script.run: { source: "files/{{trim steps.find.stdout}}" }',
     ])
       for (const told of ["../sa.key", "/etc/shadow", "./../sa.key"])
@@ -61,6 +64,7 @@ describe("a name of a file of the bastion", () => {
     for (const step of [
       'file.managed: { path: /b, source: "files/{{facts.os.id}}.conf" }',
       'file.managed: { path: /b, source: "{{lookup params.files facts.os.id}}" }',
+      'include: within\n    with: { x: "files/{{facts.os.id}}.conf" }',
       `file.managed: { path: /b, source: "{{#if (eq facts.os.id 'debian')}}files/debian.conf{{/if}}" }`,
       'file.managed: { path: /b, template: "{{steps.find.stdout}}.hbs" }',
       'file.managed: { path: "/{{facts.os.id}}", content: "{{steps.find.stdout}}" }',
