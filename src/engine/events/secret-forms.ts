@@ -20,7 +20,7 @@ export function formsOf(value: string): SecretForms {
       for (const one of [form, json(form), json(json(form)), inAscii(form), json(inAscii(form))]) plain.add(one);
     for (const form of inDigits(text)) wrapped.add(form);
   }
-  return { plain: [...plain.union(wrapped)], wrapped: [...wrapped] };
+  return { plain: [...new Set([...plain, ...wrapped])], wrapped: [...wrapped] };
 }
 
 function withLines(value: string): string[] {
