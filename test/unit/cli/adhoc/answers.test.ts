@@ -8,7 +8,7 @@ import { z } from "zod";
 
 /** What goes to this process's stdout meanwhile, with these variables. */
 async function said(env: Readonly<Record<string, string>>, work: () => Promise<void>): Promise<string> {
-  const [write, before] = [process.stdout.write, { ...process.env }];
+  const [write, before] = [process.stdout.write.bind(process.stdout), { ...process.env }];
   let text = "";
   process.stdout.write = (some: string | Uint8Array) => ((text += String(some)), true);
   Object.assign(process.env, env);
