@@ -16,16 +16,37 @@ export interface Advisory {
 }
 
 export interface Lock {
-  readonly packages: Readonly<Record<string, { readonly version?: string }>>;
+  readonly packages: Readonly<Record<string, Locked>>;
+}
+
+export interface Locked {
+  /** What an alias stands for (`npm:NAME@…`); absent: what its folder says. */
+  readonly name?: string;
+  readonly version?: string;
+  readonly resolved?: string;
+  readonly hasInstallScript?: boolean;
+}
+
+/** The name under which a package is published. */
+export function nameOf(path: string, { name }: Locked): string {
+  return name ?? path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
+}
+
+/** Whether a package comes from the registry, whose versions say what is in them; from git, a file or a URL any number can stand there. */
+export function isPublished({ version, resolved }: Locked): boolean {
+  const isRegistry = resolved === undefined || resolved.startsWith("https://registry.npmjs.org/");
+  return isRegistry && semver.valid(version) !== null;
 }
 
 /** A line for each version in the lock file that is affected and not accepted, `today` (YYYY-MM-DD) at least. */
 export function affected(lock: Lock, advisories: readonly Advisory[], today: string): readonly string[] {
-  return Object.entries(lock.packages).flatMap(([path, { version = "" }]) => {
-    const name = path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
+  return Object.entries(lock.packages).flatMap(([path, locked]) => {
     if (path === "") return [];
+    const { version = locked.resolved ?? "" } = locked;
+    const isMet = (range: string): boolean =>
+      !isPublished(locked) || semver.satisfies(version, range, { includePrerelease: true });
     return advisories
-      .filter((each) => each.package === name && semver.satisfies(version, each.affected, { includePrerelease: true }))
+      .filter((each) => each.package === nameOf(path, locked) && isMet(each.affected))
       .filter(({ accepted }) => accepted === undefined || accepted.until < today)
       .map(({ id, what, accepted }) => {
         const late = accepted ? ` (accepted until ${accepted.until}: ${accepted.reason})` : "";

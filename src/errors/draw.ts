@@ -69,7 +69,14 @@ export function visible(text: string): string {
 // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
 const unescaped = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
-/** The text of JSON or of double-quoted YAML with such characters as `\u009b`: it reads the same, and drives no terminal (S-4). */
+/**
+ * The text of JSON or of double-quoted YAML with such characters as `\u009b`: it reads the same, and drives no terminal (S-4). `##[` is a command
+ * of GitHub's runner wherever it stands.
+ */
 export function escapeControls(text: string): string {
-  return text.replace(unescaped, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(unescaped, escaped).replaceAll("##[", `#${escaped("#")}[`);
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

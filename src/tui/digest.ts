@@ -56,6 +56,8 @@ export interface RunDigest {
 
 export interface NodeDigest extends Tally {
   readonly name: string;
+  /** The way to it: user, address, port, jump hosts. */
+  readonly place?: string;
   readonly outcome: string;
   readonly log?: string;
 }
@@ -137,6 +139,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     tally: tallyOfRun(model),
     nodes: lanes.map(({ node }) => ({
       name: node.name,
+      ...defined({ place: node.place }),
       outcome: node.outcome ?? openState(model, node, state),
       ...tallyOfNode(model, node),
       ...defined({ log: logOf(node.name) }),

@@ -6,6 +6,8 @@ import type { RunDrawing } from "#tui/drawing.ts";
 /** Where an answer goes: bytes as they are, unless somebody sees them on a screen. */
 export interface AnswerStream {
   readonly write: (text: string | Uint8Array) => void;
+  /** Lines of ours that quote what nodes print. */
+  readonly tell: (text: string) => void;
   /** What a node prints must not drive the operator's terminal (S-4): there only its text is shown. */
   readonly isScreen: boolean;
 }
@@ -41,7 +43,7 @@ export function showAnswers({ out, err, group }: AnswerOptions): Answers {
   const torn = new Map<string, string>();
   let [width, isAlone, isCut] = [0, false, false];
   const streams = { out, err };
-  const say = (text: string) => err.write(`${text}\n`);
+  const say = (text: string) => err.tell(`${text}\n`);
   const lineOf = (node: string, line: string) => `${node.padEnd(width)}  ${line}\n`;
 
   const show = (event: Output) => {
@@ -55,12 +57,12 @@ export function showAnswers({ out, err, group }: AnswerOptions): Answers {
     const key = `${stream} ${node}`;
     const lines = ((torn.get(key) ?? "") + text).split("\n");
     torn.set(key, lines.pop() ?? "");
-    streams[stream].write(lines.map((line) => lineOf(node, line)).join(""));
+    streams[stream].tell(lines.map((line) => lineOf(node, line)).join(""));
   };
   const flush = () => {
     for (const [key, line] of torn) {
       const [, stream, node = ""] = /^(out|err) (.*)$/s.exec(key) ?? [];
-      if (line !== "") streams[stream as Output["stream"]].write(lineOf(node, line));
+      if (line !== "") streams[stream as Output["stream"]].tell(lineOf(node, line));
     }
     torn.clear();
   };

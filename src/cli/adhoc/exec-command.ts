@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { detectCi, escapeForCi } from "#tui/ci.ts";
 import { showAnswers, type AnswerStream } from "./answers.ts";
 import { drawFailures, drawGroups } from "./draw-answers.ts";
 import { runHere } from "./run-here.ts";
@@ -119,9 +120,9 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   const [only] = results.length === 1 ? results : [];
   if (group && !verbose) {
     const drawn = drawGroups(results);
-    out.write(drawn.out);
-    err.write(drawn.err);
-  } else if (!verbose && only?.exitCode === undefined) err.write(drawFailures(results));
+    out.write(forCi(drawn.out));
+    err.write(forCi(drawn.err));
+  } else if (!verbose && only?.exitCode === undefined) err.write(forCi(drawFailures(results)));
   if (!only || exitCode === exitCodes.interrupted) return exitCode;
   // Whoever reads a part must not take it for the whole.
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
@@ -137,7 +138,15 @@ export function needsShell(
 }
 
 function streamOf(stream: NodeJS.WriteStream): AnswerStream {
-  return { write: (text) => void stream.write(text), isScreen: stream.isTTY };
+  return {
+    write: (text) => void stream.write(text),
+    tell: (text) => void stream.write(forCi(text)),
+    isScreen: stream.isTTY,
+  };
+}
+
+function forCi(text: string): string {
+  return escapeForCi(detectCi(process.env), text);
 }
 
 /** Ad hoc commands never mean all nodes unless told so (S-25). */

@@ -5,6 +5,7 @@ import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { printJson } from "../terminal/print-json.ts";
+import { toStdout } from "../terminal/say.ts";
 import type { KnownModules } from "./known-modules.ts";
 import { collectedExamples } from "./module-example.ts";
 import { unknownModule } from "./show-module.ts";
@@ -36,5 +37,5 @@ export async function showExamples(known: KnownModules, name: string, output: "t
     const text = index === 0 ? own : printYaml({ [name]: args }).trimEnd();
     return refused === undefined ? text : `# refused with ${refused}\n${text}`;
   });
-  process.stdout.write(cleanText(`${texts.join("\n\n")}\n`));
+  toStdout(cleanText(`${texts.join("\n\n")}\n`));
 }

@@ -8,6 +8,7 @@ import type { KnownModules } from "./known-modules.ts";
 import { searchModules } from "./search.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { printJson } from "../terminal/print-json.ts";
+import { toStdout } from "../terminal/say.ts";
 
 /** Prints one module: its arguments as a tree, what it refuses with, and an example; or an action. @throws KcoreError USAGE */
 export async function showModule(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
@@ -27,7 +28,7 @@ export async function showModule(known: KnownModules, name: string, output: "tab
     example !== undefined && `\nExample:\n${example.replaceAll(/^/gm, "  ")}\n`,
   ];
   // A module of a project's own may say anything.
-  process.stdout.write(cleanText(parts.filter((part) => part !== false).join("")));
+  toStdout(cleanText(parts.filter((part) => part !== false).join("")));
 }
 
 /** What a stage does on the bastion, for who looks for it among the modules. */

@@ -32,7 +32,7 @@ const Plan = z.object({
     skipHealth: z.boolean(),
     context: z.string().optional(),
   }),
-  nodes: z.array(z.object({ name: z.string() })),
+  nodes: z.array(z.object({ name: z.string(), place: z.string().optional() })),
   foresight: z.object({ changes: z.array(foreseen), unknown: z.array(foreseen) }),
 });
 export type Plan = z.infer<typeof Plan>;
@@ -101,10 +101,22 @@ export function holdToPlan(plan: Plan, now: RecordedDigest): void {
   const heads = [
     ...(now.title === plan.title ? [] : [`it is a plan for “${plan.title}”, not for “${now.title}”`]),
     ...(names(now.nodes) === names(plan.nodes) ? [] : [`it is for ${names(plan.nodes)}, not for ${names(now.nodes)}`]),
+    ...movedNodes(plan.nodes, now.nodes),
     ...askedOtherwise(plan.asked, now.asked),
   ];
   const differences = heads.length > 0 ? heads : differencesOf(plan.foresight, now.foresight);
   if (differences.length > 0) throw outdated(differences);
+}
+
+/** A roster by URL or program, or another user's, may mean another machine by a name at the same commit. */
+function movedNodes(then: Plan["nodes"], now: RecordedDigest["nodes"]): readonly string[] {
+  const places = new Map(now.map(({ name, place }) => [name, place]));
+  return then.flatMap(({ name, place = "an unknown address" }) => {
+    const found = places.get(name);
+    return found === undefined || found === place
+      ? []
+      : [`${name} is ${found} now, and the plan was made for ${place}`];
+  });
 }
 
 /** What a command does with another value of a parameter is told alike: so the values are compared themselves. */

@@ -60,6 +60,8 @@ export type RunEventBody =
       readonly title: string;
       readonly command: string;
       readonly nodes: readonly string[];
+      /** The way to each of `nodes`, as the roster has it: a plan is of these machines, not of names. */
+      readonly places?: readonly string[];
       /** Of the roster: by role and by datacenter the places in `nodes` of those that are of it. */
       readonly roles?: Readonly<Record<string, readonly number[]>>;
       readonly dcs?: Readonly<Record<string, readonly number[]>>;

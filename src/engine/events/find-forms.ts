@@ -13,7 +13,9 @@ type Span = readonly [from: number, to: number];
 /** Finds texts of a list in others: each place is looked at once, however many texts there are. */
 export class FormFinder {
   /** By what {@link hashAt} makes of their first characters. */
-  readonly #forms = Array.from<string[] | undefined>({ length: 0x1_0000 });
+  readonly #forms = new Map<number, string[]>();
+  /** Which of them there are: one look into a table for each place of a text. */
+  readonly #known = new Uint8Array(0x1_0000);
   /** What is shorter than that and begins some form. */
   readonly #begins = new Set<string>();
   #longest = 0;
@@ -21,8 +23,11 @@ export class FormFinder {
   /** Forms of four characters and more. */
   add(forms: readonly string[]): void {
     for (const form of forms) {
-      const alike = (this.#forms[hashAt(form, 0)] ??= []);
+      const hash = hashAt(form, 0);
+      const alike = this.#forms.get(hash) ?? [];
       if (alike.includes(form)) continue;
+      this.#forms.set(hash, alike);
+      this.#known[hash] = 1;
       // The longest first, so that a secret which contains another is masked whole.
       alike.push(form);
       alike.sort((a, b) => b.length - a.length);
@@ -38,12 +43,17 @@ export class FormFinder {
   find(text: string): readonly Span[] {
     const found: Span[] = [];
     for (let at = 0; at + KEY <= text.length; at++) {
-      const form = this.#forms[hashAt(text, at)]?.find((one) => text.startsWith(one, at));
+      const form = this.#at(text, at)?.find((one) => text.startsWith(one, at));
       if (form === undefined) continue;
       found.push([at, at + form.length]);
       at += form.length - 1;
     }
     return found;
+  }
+
+  #at(text: string, at: number): readonly string[] | undefined {
+    const hash = hashAt(text, at);
+    return this.#known[hash] === 1 ? this.#forms.get(hash) : undefined;
   }
 
   /** Where the end of a text begins that is the start of some form; the text's length where none is. */
@@ -53,7 +63,7 @@ export class FormFinder {
       if (
         left < KEY
           ? this.#begins.has(text.slice(at))
-          : this.#forms[hashAt(text, at)]?.some((form) => form.length > left && form.startsWith(text.slice(at)))
+          : this.#at(text, at)?.some((form) => form.length > left && form.startsWith(text.slice(at)))
       )
         return at;
     }

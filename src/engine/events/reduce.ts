@@ -213,10 +213,18 @@ function startRun(model: RunModel, event: EventOf<"run.started">, own: Owner): R
   };
 }
 
-function kindsOf({ roles = {}, dcs = {} }: EventOf<"run.started">, place: number): Pick<NodeModel, "roles" | "dc"> {
+function kindsOf(
+  { roles = {}, dcs = {}, places = [] }: EventOf<"run.started">,
+  place: number,
+): Pick<NodeModel, "roles" | "dc" | "place"> {
+  const way = places[place];
   const own = Object.keys(roles).filter((role) => roles[role]?.includes(place));
   const dc = Object.keys(dcs).find((name) => dcs[name]?.includes(place));
-  return { ...(own.length > 0 && { roles: own }), ...(dc !== undefined && { dc }) };
+  return {
+    ...(own.length > 0 && { roles: own }),
+    ...(dc !== undefined && { dc }),
+    ...(way !== undefined && { place: way }),
+  };
 }
 
 function changeStage(model: RunModel, id: string, change: (stage: StageModel) => StageModel): RunModel {

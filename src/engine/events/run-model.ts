@@ -76,6 +76,8 @@ export interface NodeModel {
   /** As in the roster when the run began; absent in records of earlier versions. */
   readonly roles?: readonly string[];
   readonly dc?: string;
+  /** The way to it: user, address, port, jump hosts. */
+  readonly place?: string;
   readonly state: "pending" | "connecting" | "connected" | "disconnected" | "waiting" | "rebooting" | "finished";
   /** What it waits for, or why the connection went. */
   readonly reason?: string;

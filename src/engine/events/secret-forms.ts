@@ -63,6 +63,7 @@ const inUnits = (pattern: RegExp): readonly Encode[] => {
 const octal: Encode = (char) => [...Buffer.from(char)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
 
 const NO_ASCII = /[^\0-\x7f]/gu;
+// oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
 const CONTROL = /[\0-\x1f\x7f]/g;
 
 /** encodeURIComponent, jq's @uri and Python's quote without and with its `/`, and what encodes all but letters and digits. */
@@ -72,7 +73,12 @@ const uris = [/[^A-Za-z0-9_.!~*'()-]/gu, /[^A-Za-z0-9_.~-]/gu, /[^A-Za-z0-9_.~/-
 
 const entities = ["&#39;", "&#x27;", "&#039;", "&apos;", "'"].flatMap((apostrophe) =>
   ["&quot;", "&#34;", '"'].flatMap((quote): Encode[] => {
-    const names = new Map([...'&<>"'].map((char, at) => [char, ["&amp;", "&lt;", "&gt;", quote][at] ?? char]));
+    const names = new Map([
+      ["&", "&amp;"],
+      ["<", "&lt;"],
+      [">", "&gt;"],
+      ['"', quote],
+    ]);
     const named = replacing(/[&<>'"]/g, (char) => names.get(char) ?? apostrophe);
     const numbered = (pattern: RegExp): Encode => replacing(pattern, (char) => `&#${char.codePointAt(0)};`);
     return [named, inTurn(named, numbered(NO_ASCII)), inTurn(named, numbered(/[\t\n\r]/g))];

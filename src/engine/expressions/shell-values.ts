@@ -78,10 +78,9 @@ export function unquotedIn(scalar: SourceScalar): readonly Problem[] {
   const template = partlyExpressions(scalar);
   if (template === undefined) return [];
   const problems: Problem[] = [];
-  const look = (program: Program): void => {
-    for (const statement of program.body)
-      if (statement.type === "BlockStatement")
-        for (const inner of [statement.program, statement.inverse]) inner && look(inner);
+  const look = (program: Program | undefined): void => {
+    for (const statement of program?.body ?? [])
+      if (statement.type === "BlockStatement") [statement.program, statement.inverse].forEach(look);
       else if (statement.type === "MustacheStatement" && !isQuoted(statement)) {
         const { code, message, hint } = unquoted(statement);
         problems.push({ code, message, at: template.place(statement.loc), hint });

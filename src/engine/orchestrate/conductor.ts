@@ -2,6 +2,7 @@ import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeEnd } from "./action.ts";
 import { conditionAgainst } from "./condition.ts";
 import { widthOf } from "./connection-limit.ts";
@@ -253,6 +254,7 @@ export class Conductor {
       title: plan.title,
       command: request.command,
       nodes: plan.nodes,
+      places: plan.nodes.map((name) => wayTo(plan.roster.nodes.get(name))),
       ...kindsOf(plan),
       stages: plan.stages.map((stage) => ({ ...outlineOf(stage), ...plan.planned?.get(stage) })),
       dryRun: request.dryRun,
@@ -293,6 +295,14 @@ export class Conductor {
     const problem = this.#halt?.problem;
     return [...this.#run.nodes.values()].some((node) => node.outcome === "unreachable" && node.problem === problem);
   }
+}
+
+/** `root@192.0.2.1:22`, with the jump hosts before it. */
+function wayTo(node: NodeEntry | undefined): string {
+  if (node === undefined) return "";
+  if (node.transport === "local") return "this machine";
+  const host = node.address.includes(":") ? `[${node.address}]` : node.address;
+  return [...node.jump, `${node.user}@${host}:${node.port}`].join(" ");
 }
 
 /** By role and by datacenter the places of the nodes that are of it: names would be told over and over. */

@@ -130,7 +130,7 @@ function openingWith({ readSecret: read }: BindOptions, work: () => unknown): un
  * reference: a text that came from a node must never name a command to run here (S-4).
  */
 function secretOfText(value: string, node: SourceNode, scope: Scope, options: BindOptions): unknown {
-  const fromRoster = [...referencesOf(node).names].every((name) => ["node", "nodes", "vars"].includes(name));
+  const fromRoster = [...referencesOf(node).names].every((name) => ["node", "nodes", "vars", "shell"].includes(name));
   // A sealed value is one of a file, whose place was looked at: never a text that was put together.
   if (fromRoster && node.kind === "scalar" && value.startsWith("command:")) refuseSyntax(node, scope);
   if (fromRoster && !isSealed(value)) return readSecret(referenceOfLiteral(value), node.at, options);

@@ -53,15 +53,16 @@ export function keysIn(text: string): readonly string[] {
   return keys;
 }
 
-/** A value as a YAML 1.2 document, without a character that could drive a terminal (S-4). */
+/** A value as a YAML 1.2 document, without a character that could drive a terminal (S-4), and nothing that GitHub's runner would obey. */
 export function printYaml(value: unknown): string {
   const document = new Document(value, { version: "1.2" });
   visit(document, {
     Scalar(_, node) {
-      if (typeof node.value === "string" && visible(node.value) !== node.value) node.type = "QUOTE_DOUBLE";
+      if (typeof node.value !== "string") return;
+      if (visible(node.value) !== node.value || /##\[|^\s*::/m.test(node.value)) node.type = "QUOTE_DOUBLE";
     },
   });
-  return escapeControls(document.toString({ lineWidth: 0 }));
+  return escapeControls(document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Infinity }));
 }
 
 /** Bounds the nesting before the parser recurses: by brackets for flow style, by indentation for block style. */

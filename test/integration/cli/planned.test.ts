@@ -64,12 +64,16 @@ describe("a run that is held to its plan", () => {
     expect((await apply("--plan", "plan.json")).stderr).to.contain("would change issue on here: no longer");
   });
 
-  it("does nothing for other nodes or something else than the plan was made for", async () => {
+  it("does nothing for other nodes, another machine by the same name (S12) or something else than the plan was made for", async () => {
     const plan = JSON.parse(readFileSync(join(project.project, "plan.json"), "utf8")) as object;
     const put = (more: object): void =>
       writeFileSync(join(project.project, "plan.json"), JSON.stringify({ ...plan, ...more }));
     put({ nodes: [{ name: "elsewhere" }] });
     expect(await refused("--plan", "plan.json")).to.contain("it is for elsewhere, not for here");
+    put({ nodes: [{ name: "here", place: "root@192.0.2.1:22" }] });
+    expect(await refused("--plan", "plan.json"), "S12").to.contain(
+      "here is this machine now, and the plan was made for root@192.0.2.1:22",
+    );
     put({ asked: { params: {}, skipHealth: true, context: "lab" } });
     expect(await refused("--plan", "plan.json")).to.contain(
       "made for another --context; it was made with --skip-health",

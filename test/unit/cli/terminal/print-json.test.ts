@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { parse } from "yaml";
 import { formatOne, formatResult } from "#cli/terminal/format-result.ts";
 import { printJson } from "#cli/terminal/print-json.ts";
 
@@ -9,6 +10,21 @@ describe("results as JSON", () => {
     // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
     expect(text).not.to.match(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]/);
     expect(JSON.parse(text)).to.deep.equal(value);
+  });
+
+  it("S12: says nothing that GitHub's runner would obey, and the same to who reads it", () => {
+    const value = {
+      "a##[k": ["##[error]x", "###[", "a\n::set-env name=a::b", `${"long ".repeat(20)}\n\n  ::error::x\n`],
+    };
+    for (const text of [
+      printJson(value),
+      printJson(value, 2),
+      formatOne(value, "yaml"),
+      formatResult(value, "yaml", () => ""),
+    ]) {
+      expect(text).not.to.match(/##\[|^\s*::/m);
+      expect(parse(text)).to.deep.equal(value);
+    }
   });
 
   it("S-4: formats results of every kind so", () => {

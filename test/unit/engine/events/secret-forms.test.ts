@@ -3,20 +3,24 @@ import { expect } from "chai";
 import fc from "#support/properties.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 
-const signs = [..."aZ7'\"\\/+&<>%$`! \n\t=~#{*;:?-_.,|^()[]@ü€ß😀\x1b\r"];
+const signs = Array.from("aZ7'\"\\/+&<>%$`! \n\t=~#{*;:?-_.,|^()[]@ü€ß😀\x1b\r");
 const secretText = fc
   .array(fc.constantFrom(...signs), { minLength: 9, maxLength: 30 })
   .map((parts) => `k${parts.join("")}9`);
 
-/** Each tool prints a form of each of the texts, which come as a list of JSON, with a NUL behind each. */
-const tools: Readonly<Record<string, readonly string[]>> = {
-  ...Object.fromEntries(
-    ["@uri", "@html", "@sh", "@json", "@base64", "[.] | @csv", "tojson | tojson"].map((form) => [
-      `jq '${form}'`,
-      ["jq", "-j", `.[] | (${form}) + "\\u0000"`],
-    ]),
-  ),
-  ...Object.fromEntries(
+/** What each tool prints of each of the texts, a NUL behind each form: all forms of a tool by one process. */
+const tools: readonly (readonly [
+  tool: string,
+  forms: readonly string[],
+  program: (forms: readonly string[]) => readonly string[],
+])[] = [
+  [
+    "jq",
+    ["@uri", "@html", "@sh", "@json", "@base64", "[.] | @csv", "tojson | tojson"],
+    (forms) => ["jq", "-j", forms.map((form) => `(.[] | (${form}) + "\\u0000")`).join(", ")],
+  ],
+  [
+    "python3",
     [
       "json.dumps(t)",
       "json.dumps(json.dumps(t))",
@@ -40,17 +44,20 @@ const tools: Readonly<Record<string, readonly string[]>> = {
       "t.encode().hex()",
       "json.dumps(base64.encodebytes(t.encode()).decode())",
       "json.dumps(shlex.quote(t))",
-      "re.sub(r'\\\\u....', lambda m: '\\\\u' + m.group()[2:].upper(), json.dumps(t))",
-    ].map((form) => [
-      `python3 ${form}`,
+      String.raw`re.sub(r'\\u....', lambda m: '\\u' + m.group()[2:].upper(), json.dumps(t))`,
+    ],
+    (forms) => [
+      "python3",
+      "-c",
       [
-        "python3",
-        "-c",
-        `import sys, re, json, shlex, html, base64, urllib.parse, xml.sax.saxutils\nfor t in json.load(sys.stdin): sys.stdout.buffer.write((${form}).encode() + b"\\0")`,
-      ],
-    ]),
-  ),
-  ...Object.fromEntries(
+        "import sys, re, json, shlex, html, base64, urllib.parse, xml.sax.saxutils",
+        "texts = json.load(sys.stdin)",
+        ...forms.map((form) => String.raw`for t in texts: sys.stdout.buffer.write((${form}).encode() + b"\0")`),
+      ].join("\n"),
+    ],
+  ],
+  [
+    "bash",
     [
       `printf %q "$s"`,
       `LC_ALL=C; printf %q "$s"`,
@@ -60,35 +67,38 @@ const tools: Readonly<Record<string, readonly string[]>> = {
       `printf 'k=%s\\n' "$s" | base64 -w 76`,
       `printf %s "$s" | xxd -p -c 7`,
       `printf %s "$s" | openssl base64`,
-    ].map((form) => [
-      `bash ${form}`,
-      [
-        "bash",
-        "-c",
-        `export LC_ALL=C.UTF-8; jq -j '.[] + "\\u0000"' | while IFS= read -r -d '' s; do (${form}); printf '\\0'; done`,
-      ],
-    ]),
-  ),
-};
+    ],
+    (forms) => [
+      "bash",
+      "-c",
+      `export LC_ALL=C.UTF-8; mapfile -d '' -t all; ${forms.map((form) => `for s in "\${all[@]}"; do (${form}); printf '\\0'; done`).join("\n")}`,
+    ],
+  ],
+];
 
 describe("S10: the redactor knows a secret", () => {
   const texts = fc.sample(secretText, 25);
+  const redactors = texts.map((text) => createRedactor([text]));
 
-  for (const [name, [program = "", ...args]] of Object.entries(tools))
-    it(`as ${name} prints it`, function () {
-      const { stdout, status, error } = spawnSync(program, args, { input: JSON.stringify(texts), encoding: "utf8" });
+  for (const [tool, forms, program] of tools)
+    it(`as ${tool} prints it`, function () {
+      const [command = "", ...args] = program(forms);
+      const input = tool === "bash" ? texts.map((text) => `${text}\0`).join("") : JSON.stringify(texts);
+      const { stdout, status, error } = spawnSync(command, args, { input, encoding: "utf8" });
       if (error !== undefined) return this.skip();
       expect(status).to.equal(0);
-      const forms = stdout.split("\0").slice(0, -1);
-      expect(forms).to.have.lengthOf(texts.length);
-      for (const [at, form] of forms.entries()) {
-        const masked = createRedactor([texts[at] ?? ""]).text(`see ${form} end`);
+      const printed = stdout.split("\0").slice(0, -1);
+      expect(printed).to.have.lengthOf(texts.length * forms.length);
+      for (const [place, form] of printed.entries()) {
+        const text = texts[place % texts.length] ?? "";
+        const masked = redactors[place % texts.length]?.text(`see ${form} end`) ?? "";
         // Quotes, and characters of base64 that hold more than the secret alone, may be left.
         const left = masked
           .replace("***", "")
           .slice("see ".length, -" end".length)
           .replaceAll(/user: |\s/g, "");
-        expect(left.length, `${JSON.stringify(texts[at])}: ${masked}`).to.be.at.most(/^dXNl|\n/.test(form) ? 14 : 8);
+        const what = `${forms[Math.floor(place / texts.length)]} of ${JSON.stringify(text)}: ${masked}`;
+        expect(left.length, what).to.be.at.most(/^dXNl|\n/.test(form) ? 14 : 8);
       }
     });
 

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
+import { shellSources } from "#engine/expressions/shell-values.ts";
 import { parseShell } from "#engine/orchestrate/parse-shell.ts";
 import { readOwnModule } from "#engine/own-modules/own-module.ts";
 import { secret } from "#engine/step/secret.ts";
@@ -135,6 +136,16 @@ describe("a module of a project's own", () => {
         });
       });
     });
+
+  it("S4: declares an argument that another shell reads as code, so that a step's values in it are judged", () => {
+    const own = read(
+      "summary: x\nargs: { required: [cmd], properties: { cmd: { type: string, format: shell, description: Code. } } }\nwant: { a: b }\nprobe: sh -c {{args.cmd}}\n",
+    );
+    const args = parseSource("s.yaml", "cmd: echo {{params.x}}");
+    const found = shellSources(own.module.args, args, {});
+    expect(found.map(({ scalar }) => scalar.value)).to.deep.equal(["echo {{params.x}}"]);
+    expect(stepOf(own.module, { cmd: "echo a" }).probe.masked).to.equal("sh -c 'echo a'");
+  });
 
   it("O11: has texts that a shell can be asked to parse, those that only an apply would run, too", async () => {
     expect(await parseShell(read(greeting).shell)).to.deep.equal([]);

@@ -159,6 +159,16 @@ describe("a parameter of type secret", () => {
     expect((await problemsOfRejection(bind(typed(["token=hunter2"]), declarations)))[0]).not.to.include("hunter2");
   });
 
+  it("S4: runs no command into which a variable puts more than a word", async () => {
+    const path = 'token: "command:pass show {{vars.path}}"\n';
+    expect(await of(path, { vars: { path: "web/token" } })).to.equal('value of {"command":"pass show web/token"}');
+    const quoted = 'token: "command:pass show {{shell vars.path}}"\n';
+    expect(await of(quoted, { vars: { path: "a; id" } })).to.equal(`value of {"command":"pass show 'a; id'"}`);
+    expect(await problemsOfRejection(of(path, { vars: { path: "a; touch /tmp/owned" } }))).to.deep.equal([
+      "s.yaml:1:27+13 this value would stand unquoted in a shell text [EXPRESSION_UNQUOTED] | write {{shell vars.path}}",
+    ]);
+  });
+
   it("never runs a command that a node named (S-4)", async () => {
     const scope = {
       stages: { key: { stdout: "command:touch /tmp/owned" } },
