@@ -193,7 +193,7 @@ function contextOf(
 ): StepContext {
   return {
     node: node.name,
-    nodeId: node.id,
+    nodeId: node.formerId ?? node.id,
     stateDir: node.stateDir,
     ...step,
     readFile: (path) => files.blob(path),
