@@ -271,11 +271,9 @@ describe("bastion actions against a real controller", () => {
     const { args } = keyFor();
     const context = contextFor(nodeEntry("n1", nodeId));
     const issue = async () => ({
-      ...{
-        issued: { nodeCert: String((await pkiIssueNode.run(args, context)).outputs["nodeCert"]) },
-        timeout: 60,
-        port,
-      },
+      issued: { nodeCert: String((await pkiIssueNode.run(args, context)).outputs["nodeCert"]) },
+      timeout: 60,
+      port,
     });
     await clusterRecord.run(await issue(), context);
     await operator.call("removeNode", {}, { id: nodeId });
