@@ -134,6 +134,8 @@ async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionCon
   return findings;
 }
 
+const regardless = "--skip-health goes on regardless, and is recorded";
+
 /** What is wrong with one controller; nothing when it is healthy. Peers that this run deploys are not looked at. */
 async function look(
   endpoint: string,
@@ -145,7 +147,7 @@ async function look(
   const unhealthy = (reason: string): Problem => ({
     code: "CLUSTER_UNHEALTHY",
     message: `controller ${endpoint} is not healthy: ${reason}`,
-    hint: "its log says more: journalctl -u kcore-controller; --skip-health goes on regardless, and is recorded",
+    hint: `its log says more: journalctl -u kcore-controller; ${regardless}`,
   });
   const asking = { ...askingOf(cluster, context, [endpoint]), timeoutMs: timeout * 1000 };
   try {
@@ -158,7 +160,13 @@ async function look(
     );
     return { answers: true, problems };
   } catch (error) {
-    if (error instanceof KcoreError) return { answers: false, problems: error.problems };
+    if (error instanceof KcoreError) {
+      const problems = error.problems.map(({ hint, ...problem }) => ({
+        ...problem,
+        hint: hint === undefined ? regardless : `${hint}; ${regardless}`,
+      }));
+      return { answers: false, problems };
+    }
     context.signal.throwIfAborted();
     throw error;
   }

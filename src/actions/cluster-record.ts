@@ -89,6 +89,7 @@ const tell: Telling = async (client, node, entries) => {
 };
 
 const isNews: Telling = async (client, node, entries) => {
+  await refuseRemoved(client, node);
   const { certificates } = await client.call("listCertificates", {});
   const known = new Set(certificates.map(({ serial }) => serial));
   if (entries.some(({ serial }) => !known.has(serial))) return true;
@@ -97,6 +98,13 @@ const isNews: Telling = async (client, node, entries) => {
   const { expected } = await client.call("getNode", {}, { id: node.id });
   return !isDeepStrictEqual(expected, expectationOf(node));
 };
+
+/** @throws ApiRefusal NODE_REMOVED */
+async function refuseRemoved(client: ApiClient, { id }: NodeEntry): Promise<void> {
+  await client.call("getNode", {}, { id }).catch((error: unknown) => {
+    if (!(error instanceof ApiRefusal) || error.reason !== "NODE_UNKNOWN") throw error;
+  });
+}
 
 function expectationOf({ name, roles, dc, address }: NodeEntry) {
   return { name, roles: [...roles], dc, address, source: "roster" as const };

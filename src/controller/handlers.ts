@@ -6,7 +6,7 @@ import type { Certificates } from "./cluster/certificates.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import type { Controllers } from "./cluster/controllers.ts";
 import type { NodeNames } from "./cluster/node-names.ts";
-import type { Nodes } from "./cluster/nodes.ts";
+import { removed, type Nodes } from "./cluster/nodes.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { Objects } from "./cluster/objects.ts";
 import type { Records } from "./cluster/records.ts";
@@ -142,6 +142,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       const issued = new Date(parts.clock()).toISOString();
       const { role, id, spki } = record;
       const by = byOf(caller);
+      if (role === "node" && records.replica.stands(keys.node(id).removed)) throw removed(id);
       if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id });
       // Who gives a node a new key takes the former one away, at once: it may be in wrong hands.
       const former =

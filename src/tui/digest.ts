@@ -243,13 +243,17 @@ function group(failures: readonly FailureDigest[]): readonly FailureDigest[] {
 
 function nextOf(
   { id, state, command }: DigestFacts,
-  { dryRun, runId }: RunModel,
+  model: RunModel,
   failures: readonly FailureDigest[],
 ): readonly NextCommand[] {
+  const { dryRun, runId } = model;
   if (!isOver(state))
     return [{ command: `kcore runs attach ${id}`, why: state === "waiting" ? "answer it" : "watch it" }];
+  const { wouldChange, unknown } = tallyOfRun(model);
   if (state === "done")
-    return dryRun ? [{ command: command.replaceAll(/ --(dry-run|fail-on-change)(?= |$)/g, ""), why: "do it" }] : [];
+    return dryRun && wouldChange + unknown > 0
+      ? [{ command: command.replaceAll(/ --(dry-run|fail-on-change)(?= |$)/g, ""), why: "do it" }]
+      : [];
   if (runId === "") return [{ command, why: "try again, when that is mended" }];
   const replay = { command: `kcore runs replay ${id}`, why: "see how it came" };
   const repeat = failures[0]?.repeat;

@@ -59,7 +59,13 @@ describe("what is shipped", () => {
   it("G3: an agent's configuration names the roster's controllers, and where the roster tells of none those of the context", () => {
     const templates = openTemplates([{ path: join(shipped, "templates"), shown: "templates", origin: "shipped" }]);
     const node = (name: string, roles: readonly string[]) => ({
-      ...{ id: name, name, address: name, roles, dc: "DC1", labels: new Map(), stateDir: "/var/lib/kcore" },
+      id: name,
+      name,
+      address: name,
+      roles,
+      dc: "DC1",
+      labels: new Map(),
+      stateDir: "/var/lib/kcore",
     });
     const render = (given: readonly string[], known: readonly string[], ...nodes: ReturnType<typeof node>[]) => {
       const params = {

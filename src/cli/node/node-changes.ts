@@ -100,5 +100,7 @@ async function remove(words: readonly string[], { reason, yes = false, ...flags 
     await ask((client) => client.call("removeNode", reason === undefined ? {} : { reason }, { id: node.id }));
     process.stdout.write(`${nameOf(node)} removed\n`);
   }
-  process.stdout.write("next: take them out of the roster, or give them new ids there\n");
+  process.stdout.write(
+    "next: take them out of the roster, or let them come back with their data: kcore roster adopt NODE\n",
+  );
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { addNode } from "#engine/roster/edit.ts";
+import { addNode, setNodeFields } from "#engine/roster/edit.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
@@ -8,6 +8,7 @@ import { sourceOf, type SourceOptions } from "#engine/roster/sources.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { diskName } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
 import { defined } from "#optional/defined.ts";
 import {
   addFactOptions,
@@ -45,7 +46,7 @@ interface AddFlags extends CommonFlags {
   readonly file?: string;
 }
 
-/** `kcore roster list|check|add|trust|import`. */
+/** `kcore roster list|check|add|adopt|trust|import`. */
 export function rosterCommand(): Command {
   const roster = new Command("roster").description("The machines and how to reach them").addHelpText(
     "after",
@@ -86,6 +87,13 @@ Examples:
     .option("--identity-file <file>", "the private key to log in with")
     .option("--file <file>", "the file to add to; else the only one: roster/NAME.yaml")
     .action(add);
+  addProjectOption(roster.command("adopt <name> [former-id]"))
+    .description("Take a removed node's machine over with its data: a new id, and its disks known by the former one")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore roster adopt n2\n  kcore roster adopt n2 3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21",
+    )
+    .action(adopt);
   return roster.addCommand(trustCommand()).addCommand(importCommand());
 }
 
@@ -184,6 +192,30 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
   process.stdout.write(`added ${name} to ${file}\n`);
   if (added?.roles.length === 0) process.stdout.write(`${noRole([name])}\n`);
   process.stdout.write(`next: kcore roster trust ${name}\n`);
+}
+
+/** Its disks are known by the id that they were made with, however often the machine was removed since. */
+async function adopt(name: string, former: string | undefined, { project }: CommonFlags): Promise<void> {
+  const { root, roster } = read(project);
+  const node = roster.nodes.get(name);
+  const file = roster.positions.get(name)?.file;
+  if (!node || file === undefined)
+    throw new KcoreError({
+      code: "NODE_UNKNOWN",
+      message: `no node “${name}” in the roster`,
+      ...defined({ hint: suggestHint(name, [...roster.nodes.keys()]) }),
+    });
+  const fields =
+    former === undefined || former === node.id
+      ? { id: randomUUID(), formerId: node.formerId ?? node.id }
+      : { formerId: former };
+  await editRosterFile(root, file, (before) => {
+    const text = setNodeFields(before, name, fields);
+    ownRoster(root, { instead: { file, text } });
+    return text;
+  });
+  process.stdout.write(`${name} takes over what kcore made for ${fields.formerId} (${file})\n`);
+  process.stdout.write(`next: kcore orchestrate deploy_node ${name}\n`);
 }
 
 /** The problems of a text that was not written: their places in it are nowhere to be seen. */

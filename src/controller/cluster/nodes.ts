@@ -11,7 +11,7 @@ import {
 } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { defined } from "#optional/defined.ts";
-import { Refused } from "./refused.ts";
+import { comesBack, Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
 import { viewConflict } from "./conflicts.ts";
 import type { Liveness } from "./node-lives.ts";
@@ -272,10 +272,5 @@ function detailOf(parts: NodeParts, view: NodeView, { records, certificates }: N
 }
 
 export function removed(id: string): Refused {
-  return new Refused(
-    403,
-    "NODE_REMOVED",
-    `node ${id} was removed, and its id is never used again`,
-    "deploy it with a new id",
-  );
+  return new Refused(403, "NODE_REMOVED", `node ${id} was removed, and its id is never used again`, comesBack);
 }

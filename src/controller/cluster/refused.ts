@@ -23,10 +23,19 @@ export class Refused extends Error {
   }
 }
 
-/** A deployment keeps the key that it finds, so it is to be removed first. */
-export function revokedKey(status: 403 | 409, { role, id }: Readonly<Record<"role" | "id", string>>): Refused {
-  const hint =
-    role === "node" || role === "controller"
+/** How the machine of a removed node comes back. */
+export const comesBack =
+  "kcore roster adopt NODE gives its machine a new id and keeps the data on its disks; then deploy it";
+
+/** A deployment keeps the key that it finds, so it is to be removed first; `removed`: the node's id is gone with it. */
+export function revokedKey(
+  status: 403 | 409,
+  { role, id }: Readonly<Record<"role" | "id", string>>,
+  isRemoved = false,
+): Refused {
+  const hint = isRemoved
+    ? comesBack
+    : role === "node" || role === "controller"
       ? `remove /etc/kcore/certs/${role}.key on its machine and deploy it again: a new key is made there`
       : "make a new key";
   return new Refused(status, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);

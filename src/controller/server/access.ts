@@ -72,7 +72,10 @@ export function checkAccess({
     return approval(id) === "rejected" ? rejected(id) : undefined;
   };
   const refusalOf: Access["refusalOf"] = (caller) => {
-    if (certificates.isRevoked(caller.key)) return revokedKey(403, caller.identity);
+    if (certificates.isRevoked(caller.key)) {
+      const isRemoved = caller.identity.role === "node" && records.replica.stands(keys.node(caller.id).removed);
+      return revokedKey(403, caller.identity, isRemoved);
+    }
     switch (caller.identity.role) {
       case "operator":
         return isReady() ? ofOperator(caller) : undefined;

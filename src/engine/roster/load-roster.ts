@@ -146,6 +146,7 @@ class Loader {
     return {
       name: entry.key,
       id: id ?? idOfName(entry.key),
+      ...(written.formerId !== undefined && { formerId: written.formerId }),
       address: address ?? "localhost",
       port: port ?? 22,
       user: user ?? "root",

@@ -198,7 +198,7 @@ function contextOf(
 ): StepContext {
   return {
     node: node.name,
-    nodeId: node.id,
+    nodeId: node.formerId ?? node.id,
     stateDir: node.stateDir,
     ...step,
     readFile: (path) => {

@@ -70,6 +70,29 @@ describe("kcore's commands", () => {
     expect(readFileSync(file, "utf8")).to.equal(before);
   });
 
+  it("C12: roster adopt gives a removed machine a new id, and keeps the one that its disks were made with", async () => {
+    const former = "3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21";
+    await project.call(["roster", "add", "old1", "192.0.2.21", "--id", former]);
+    const idsOf = async (): Promise<{ id: string; formerId?: string }> => {
+      const { stdout } = await project.call(["roster", "list", "--on", "old1", "-o", "json"]);
+      const [{ id, formerId }] = JSON.parse(stdout) as [{ id: string; formerId?: string }];
+      return { id, ...(formerId !== undefined && { formerId }) };
+    };
+    expect((await project.call(["roster", "adopt", "old1"])).stdout).to.contain(
+      `takes over what kcore made for ${former}`,
+    );
+    const first = await idsOf();
+    expect(first).to.include({ formerId: former }).and.not.to.include({ id: former });
+    await project.call(["roster", "adopt", "old1"]);
+    const second = await idsOf();
+    expect(second).to.include({ formerId: former }).and.not.to.include({ id: first.id });
+    // One that was added anew: the refusal of preflight names the id that its machine had.
+    await project.call(["roster", "adopt", "old1", first.id]);
+    expect(await idsOf()).to.deep.equal({ id: second.id, formerId: first.id });
+    const unknown = await project.call(["roster", "adopt", "old"]);
+    expect([unknown.code, unknown.stderr.includes("old1")]).to.deep.equal([2, true]);
+  });
+
   it("begins a new file when told to", async () => {
     expect((await project.call(["roster", "add", "n8", "192.0.2.18", "--file", "more.yaml"])).code).to.equal(0);
     expect(readFileSync(join(project.project, "roster/more.yaml"), "utf8")).to.match(/^nodes:\n {2}n8:\n/);

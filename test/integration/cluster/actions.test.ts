@@ -27,6 +27,7 @@ import { codec, createTestCluster, eventually, issueTo, passphrase, writeCredent
 import type { TestCluster } from "#support/cluster.ts";
 import { registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
+import { rejectionOf } from "#support/rejection.ts";
 import { nodeEntry as rosterEntry } from "#support/runs.ts";
 
 const unsupervised = { ready: () => undefined, stopping: () => undefined };
@@ -268,6 +269,34 @@ describe("bastion actions against a real controller", () => {
     expect(asked).to.equal(0);
   });
 
+  it("C12: cluster.record refuses a removed id before anything is recorded, in a dry run too, and names what keeps the data", async () => {
+    const { operator } = await startController();
+    const { args } = keyFor();
+    const context = contextFor(nodeEntry("n1", nodeId));
+    const issue = async () => ({
+      issued: { nodeCert: String((await pkiIssueNode.run(args, context)).outputs["nodeCert"]) },
+      timeout: 60,
+      port,
+    });
+    await clusterRecord.run(await issue(), context);
+    await operator.call("removeNode", {}, { id: nodeId });
+    const again = keyFor();
+    const fresh = {
+      issued: { nodeCert: String((await pkiIssueNode.run(again.args, context)).outputs["nodeCert"]) },
+      timeout: 60,
+      port,
+    };
+    for (const work of [clusterRecord.plan(fresh, context), clusterRecord.run(fresh, context)]) {
+      const error = await rejectionOf(work);
+      expect(error.problems[0]?.hint).to.contain("kcore roster adopt NODE");
+      expect(error.message).to.contain("was removed");
+    }
+    const { certificates } = await operator.call("listCertificates", {});
+    expect(certificates.filter(({ role, id, revoked }) => role === "node" && id === nodeId && !revoked)).to.deep.equal(
+      [],
+    );
+  });
+
   it("C8: cluster.health stops a run whose founder failed, where no other controller answers, but no dry run", async () => {
     const founder = nodeEntry("n1", nodeId, { roles: ["controller"] });
     const args = { timeout: 5, settle: 0 };
@@ -289,6 +318,8 @@ describe("bastion actions against a real controller", () => {
     expect(await problemOf(clusterHealth.run({ timeout: 60, settle: 0 }, context))).to.match(
       /^API_UNREACHABLE: controller 127/,
     );
+    const { problems } = await rejectionOf(clusterHealth.run({ timeout: 60, settle: 0 }, context));
+    expect(problems[0]?.hint, "C17").to.contain("--skip-health");
     const deploying = contextFor(nodeEntry("n1", nodeId), { targets: ["n1"] });
     expect((await clusterHealth.plan({ timeout: 60, settle: 0 }, deploying)) === "unknown").to.equal(false);
     const { endpoint } = await startController();

@@ -97,6 +97,14 @@ describe("a run on one screen", () => {
     expect(text).to.match(/Next:\n {2}kcore orchestrate deploy_node n1 {3}do it$/);
   });
 
+  it("C17: says nothing of doing it where a dry run found all in order", () => {
+    const inOrder = recordedRun("dry-run").map((event) =>
+      event.type === "step.finished" || event.type === "action.finished" ? { ...event, outcome: "ok" as const } : event,
+    );
+    const text = drawDigest(digest(inOrder, "done"));
+    expect(text).to.contain("(dry run: nothing was changed)").and.not.to.contain("Next:");
+  });
+
   it("says how to watch a run that goes on", () => {
     expect(drawn("deploy-three", "running")).to.contain("kcore runs attach 20261121-061500-a1b2   watch it");
   });

@@ -93,6 +93,9 @@ export const Check = z
           .union([RootPrint, z.literal("")])
           .default("")
           .describe("The root of the cluster that it may be taken from."),
+        node: z.string().default("").describe("The node's name in the roster."),
+        id: z.string().optional().describe("The node's id; without it any will do."),
+        former: z.string().default("").describe("The id that it had before it was removed, if it is taken over."),
         folder: AbsolutePath.default("/etc/kcore/certs").describe("Where the node's certificates lie."),
       })
       .describe("The node is in no other cluster of kcore's.")
@@ -221,8 +224,8 @@ skew=$(($(date +%s) - now)) way=ahead
     test: sh`if have chronyc && ${saysSynchronized.chrony}; then :
 elif have systemd-detect-virt && systemd-detect-virt -q --container; then : # a container's clock is its host's
 elif have timedatectl; then
-  ${saysSynchronized.timesyncd} || problem "the clock is not synchronised (timedatectl)"
-else problem "cannot tell: neither chronyc nor timedatectl is there"; fi`,
+  ${saysSynchronized.timesyncd} || problem "the clock is not synchronised (timedatectl); if something else keeps it: --set time_sync=false"
+else problem "cannot tell: neither chronyc nor timedatectl is there; if something else keeps the clock: --set time_sync=false"; fi`,
   }),
   portFree: ({ port, unlessUnit = [], unlessOwner = [] }) => ({
     name: `port ${port} free`,
@@ -277,15 +280,18 @@ have systemctl && for one in ${units}; do
 done
 [ -z "$found" ] || problem "active or enabled:$found"`,
   }),
-  memberOf: ({ cluster, root, leaves, folder }) => ({
+  memberOf: ({ cluster, root, leaves, node, id = "", former, folder }) => ({
     name: "cluster",
-    test: sh`has= name=
+    test: sh`has= name= was=
 [ ! -f ${folder}/ca.crt ] || has=$(sed -e '/^-----END/,$d' -e '/^-----/d' ${folder}/ca.crt | tr -d '\n' | sha256sum | head -c 16)
 [ ! -f ${folder}/node.crt ] || ! have openssl ||
-  name=$(openssl x509 -in ${folder}/node.crt -noout -ext subjectAltName 2>/dev/null | sed -n 's#.*URI:kcore://\([a-z0-9-]*\)/.*#\1#p')
+  was=$(openssl x509 -in ${folder}/node.crt -noout -ext subjectAltName 2>/dev/null | sed -n 's#.*URI:kcore://\([a-z0-9-]*/node/[A-Za-z0-9._@-]*\).*#\1#p')
+name=\${was%%/*} was=\${was##*/}
 if [ "\${has:-"${root}"}" != ${root} ] || [ "\${name:-"${cluster}"}" != ${cluster} ]; then
   [ -n "$has" ] && [ "$has" = ${leaves} ] ||
     problem "the machine belongs to the cluster \${name:-of another root} (root \${has:-unknown}), not to "${cluster}"; to take it out of that one: --set move_from=$has"
+elif [ -n ${id} ] && [ -n "$was" ] && [ "$was" != ${id} ] && [ "$was" != ${former} ]; then
+  problem "the machine was the node $was of this cluster, not "${id}"; to take it over with its data: kcore roster adopt "${node}" $was"
 fi`,
   }),
 };

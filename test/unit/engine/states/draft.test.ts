@@ -35,7 +35,16 @@ const note = defineModule({
     };
   },
 });
-const modules = new Map<string, ModuleDefinition>([[note.name, note]]);
+const owner = defineModule({
+  name: "test.owner",
+  summary: "Wants whose its disks are.",
+  args: z.strictObject({}),
+  step: (_, { nodeId = "" }) => ({ want: { owner: nodeId }, probe: sh`fact owner x` }),
+});
+const modules = new Map<string, ModuleDefinition>([
+  [note.name, note],
+  [owner.name, owner],
+]);
 
 const ROSTER = `nodes:
   n1: { address: h1, roles: [controller], vars: { x: vx } }
@@ -189,6 +198,20 @@ steps:
       sensitive: false,
     });
     expect([second?.watches, second?.answers]).to.deep.equal([["s/one"], []]);
+  });
+
+  it("C12: disks are those of the former id, where the machine was taken over", async () => {
+    const former = "3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21";
+    const ownerOf = async (more: string): Promise<unknown> => {
+      const roster = `nodes:\n  n1: { address: h1, id: 11111111-2222-4333-8444-555555555555${more} }\n`;
+      const [draft] = await drafts({
+        "roster/r.yaml": roster,
+        "states/s.yaml": "steps:\n  - id: a\n    test.owner: {}\n",
+      });
+      return planOf(draft?.render(nothing)).step.want["owner"];
+    };
+    expect(await ownerOf("")).to.equal("11111111-2222-4333-8444-555555555555");
+    expect(await ownerOf(`, formerId: ${former}`)).to.equal(former);
   });
 
   it("repeats a step for each item, and names them", async () => {
