@@ -152,6 +152,7 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
     case "node.rebooted":
     case "node.segment":
     case "node.saved":
+    case "node.unsaved":
     case "node.sending":
     case "node.sent":
     case "node.milestone":
@@ -268,6 +269,11 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
     case "node.saved": {
       const { device, save, before } = event;
       return { ...node, saved: [...(node.saved ?? []), { device, save, before }] };
+    }
+    case "node.unsaved": {
+      const saved = node.saved?.filter(({ save }) => save !== event.save) ?? [];
+      const { saved: _, ...rest } = node;
+      return saved.length > 0 ? { ...rest, saved } : rest;
     }
     case "node.sending": {
       const { name, sent, total, rate, from } = event;

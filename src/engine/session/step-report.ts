@@ -40,6 +40,8 @@ export class StepReport {
   readonly #output: StepOutput;
   readonly #order = new InOrder();
   readonly facts: Record<string, string> = {};
+  /** Grants that were put to use, or their fingerprints. */
+  readonly wiping = new Set<string>();
   readonly budget: NodeBudget;
   /** The last step that would change in a dry run: what `unknown` is unknown after. */
   #lastChange: string | undefined;
@@ -158,6 +160,9 @@ export class StepReport {
         this.#say(key, draft.id, { type: "step.note", ...names, text: note });
         break;
       }
+      case "wiping":
+        this.wiping.add(cut(text, told.word));
+        break;
       case "retry":
         this.#say(key, draft.id, {
           type: "step.note",
