@@ -279,7 +279,9 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
       const { name, sent, total, rate, from } = event;
       const { name: before, since } = node.sending ?? {};
       const begun = since !== undefined && before === name ? since : event.at;
-      return { ...goingOn(node), sending: { name, sent, total, since: begun, ...defined({ rate, from }) } };
+      // The step that waits for it is not silent meanwhile.
+      const steps = node.steps.map((step) => (step.outcome === undefined ? { ...step, heardAt: event.at } : step));
+      return { ...goingOn(node), steps, sending: { name, sent, total, since: begun, ...defined({ rate, from }) } };
     }
     case "node.sent": {
       const { sending: __, ...arrived } = goingOn(node);
