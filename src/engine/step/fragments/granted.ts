@@ -31,9 +31,9 @@ is_granted() {
   sum=$(contents_sum "$5")
   contents=$(printf '%s\n' "$4" "$sum" | sed -e "s#\${device:-none}#device#g" -e "s#\${disk:-none}#disk#g" | sha256sum | head -c 16)
   ids=$(disk_ids | sed -n "s/^$1 [a-z]* //p" | tr ' ' '?')
+  judged=$sum:$contents
   for id in "$2" $ids; do
     grant=$(echo "$id" | tr '?' ' '):$contents
-    judged=$sum:$contents
     ! granted "$grant" || return 0
   done
   { read -r grant <"$3"; } 2>/dev/null && granted "$grant" && judged=$sum:\${grant##*:} && return 0
