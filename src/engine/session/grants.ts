@@ -100,13 +100,12 @@ export async function forgetUnused(
 ): Promise<void> {
   const used = grants.filter((grant) => wiping.has(grant) || wiping.has(grant.slice(nameOfGrant(grant).length + 1)));
   const names = new Set(used.map(nameOfGrant));
-  for (const [name, { id, forget }] of kept)
-    if (
-      !names.has(name) &&
-      (await forget().then(
-        () => true,
-        () => false,
-      ))
-    )
-      emit({ type: "node.unsaved", node: node.name, device: name, save: id });
+  for (const [name, save] of kept) {
+    if (names.has(name)) continue;
+    const isGone = await save.forget().then(
+      () => true,
+      () => false,
+    );
+    if (isGone) emit({ type: "node.unsaved", node: node.name, device: name, save: save.id });
+  }
 }

@@ -40,7 +40,7 @@ export interface KeptTable {
   /** Bytes that it takes. */
   readonly bytes: number;
   /** Nothing came of the occasion: it is struck off, and a save without any is removed. */
-  forget(): Promise<void>;
+  readonly forget: () => Promise<void>;
 }
 
 /** One save on its way to the bastion's disk; nothing of it counts before it was kept. */
