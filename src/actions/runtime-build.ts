@@ -17,6 +17,7 @@ export const runtimeBuild = defineAction({
   run: (_args, context) => build(context),
   // It only fills the cache, and a plan must name the store path to be able to say that nothing changes.
   plan: (_args, context) => build(context),
+  endsAtStop: true,
 });
 
 async function build({ home, note }: ActionContext): Promise<ActionResult> {

@@ -1,7 +1,7 @@
 import { isAbsolute, join, resolve } from "node:path";
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
-import { debianImage, givenImage } from "#system/debian-image.ts";
+import { debianImage, givenImage, keptImage } from "#system/debian-image.ts";
 
 const PackageName = z.string().regex(/^[a-z0-9][a-z0-9.+-]*$/, "must be a package's name");
 
@@ -34,20 +34,30 @@ export const systemImage = defineAction({
   bastionNames: ["file", "mirror"],
   args,
   run: build,
-  // It only fills the cache, and a plan must name the image to be able to say that nothing changes.
-  plan: build,
+  plan: async (given, context) => {
+    if (given.file !== "" || (await keptImage(debianOf(given), cacheOf(context)))) return build(given, context);
+    context.note(`would make an image of Debian ${given.suite} (some minutes, once)`);
+    return "unknown";
+  },
+  endsAtStop: true,
 });
 
-async function build(
-  { file, encrypted, packages, ...wanted }: z.output<typeof args>,
-  { project, home, note, signal }: ActionContext,
-): Promise<ActionResult> {
+type Given = z.output<typeof args>;
+
+function cacheOf({ home }: ActionContext): string {
+  return join(home, "cache", "system");
+}
+
+function debianOf({ suite, mirror, kernel, packages, encrypted }: Given) {
+  return { suite, mirror, kernel, packages: encrypted ? [...packages, ...unlocking] : packages };
+}
+
+async function build(given: Given, context: ActionContext): Promise<ActionResult> {
+  const { project, note, signal } = context;
+  const { file } = given;
   const image =
     file === ""
-      ? await debianImage(
-          { ...wanted, packages: encrypted ? [...packages, ...unlocking] : packages },
-          { cache: join(home, "cache", "system"), note, signal },
-        )
+      ? await debianImage(debianOf(given), { cache: cacheOf(context), note, signal })
       : await givenImage(isAbsolute(file) ? file : resolve(project, file));
   return { changed: false, outputs: { image } };
 }

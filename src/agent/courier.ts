@@ -1,12 +1,12 @@
-import { mkdir, readdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { access, mkdir, readdir, rm, stat, statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Controllers } from "#api/ask.ts";
 import { fetchBundle } from "#api/bundle-transfer.ts";
 import { describeError, type Log } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Order } from "#rollout/order.ts";
-import type { Bundle, SignedStatement, Statement } from "#rollout/spec.ts";
+import { unpackedSize, type Bundle, type SignedStatement, type Statement } from "#rollout/spec.ts";
 import { bundleFile, bundlesFolder, writeOrder } from "#updater/files.ts";
 import { carryOrders, type Courier } from "./carry-orders.ts";
 
@@ -18,6 +18,13 @@ export interface CourierParts {
   readonly verify: (signed: SignedStatement) => Promise<Statement>;
   readonly signal: AbortSignal;
   readonly log: Log;
+  /** What is free where a path lies, and on which file system that is; undefined where there is no such path. */
+  readonly room?: (path: string) => Promise<Room | undefined>;
+}
+
+interface Room {
+  readonly free: number;
+  readonly dev: number;
 }
 
 const pauseMs = { shortest: 500, longest: 15_000 } as const;
@@ -51,19 +58,54 @@ async function bundleOf(
 }
 
 /** Of another bundle, which was called off, nothing stays: there is room for one. */
-async function dropOthers(folder: string, target: string): Promise<void> {
-  const others = (await readdir(folder)).map((name) => join(folder, name)).filter((path) => !path.startsWith(target));
+async function dropOthers(folder: string, target?: string): Promise<void> {
+  const paths = (await readdir(folder)).map((name) => join(folder, name));
+  const others = paths.filter((path) => target === undefined || !path.startsWith(target));
   await Promise.all(others.map((path) => rm(path, { recursive: true, force: true })));
 }
 
-/** Fetches a bundle from whichever controller has it. Gives why it could not. */
+async function roomAt(path: string): Promise<Room | undefined> {
+  const [disk, entry] = await Promise.all([statfs(path), stat(path)]).catch(() => []);
+  return disk && entry && { free: disk.bavail * disk.bsize, dev: entry.dev };
+}
+
+/** Why there is no room for a bundle in the folder, or for what it becomes in the store; undefined: there is. */
+async function shortOfRoom(
+  bundle: Bundle,
+  target: string,
+  room: NonNullable<CourierParts["room"]>,
+): Promise<string | undefined> {
+  const sizeOf = (path: string): Promise<number> =>
+    stat(path).then(
+      ({ size }) => size,
+      () => 0,
+    );
+  const isThere = await access(bundle.storePath).then(
+    () => true,
+    () => false,
+  );
+  const held = Math.max(await sizeOf(target), await sizeOf(`${target}.part`));
+  const [here, store] = await Promise.all([room(dirname(target)), room("/nix/store")]);
+  const toFetch = Math.max(bundle.size - held, 0);
+  const toUnpack = isThere ? 0 : unpackedSize(bundle);
+  const tell = (path: string, { free }: Room, needed: number): string =>
+    `${path} has ${Math.floor(free / 2 ** 20)} MiB free, and the bundle needs ${Math.ceil(needed / 2 ** 20)} MiB`;
+  const inStore = store?.dev === here?.dev ? toFetch + toUnpack : toUnpack;
+  if (store && store.free < inStore) return tell("/nix/store", store, inStore);
+  return here && here.free < toFetch ? tell(dirname(target), here, toFetch) : undefined;
+}
+
+/** Fetches a bundle from whichever controller has it. Gives why it could not: of one that finds no room nothing stays. */
 async function fetchFor(
   bundle: Bundle & { readonly seconds: number },
-  { folder, controllers, log, signal }: Omit<CourierParts, "verify">,
+  { folder, controllers, log, signal, room = roomAt }: Omit<CourierParts, "verify">,
 ): Promise<string | undefined> {
   const target = bundleFile(folder, bundle.sha256);
   await mkdir(bundlesFolder(folder), { recursive: true, mode: 0o700 });
   await dropOthers(bundlesFolder(folder), target);
+  const drop = (): Promise<void> => dropOthers(bundlesFolder(folder));
+  const short = await shortOfRoom(bundle, target, room);
+  if (short !== undefined) return drop().then(() => short);
   const until = performance.now() + bundle.seconds * 1000;
   for (let pause: number = pauseMs.shortest; ; pause = Math.min(2 * pause, pauseMs.longest)) {
     try {
@@ -72,6 +114,7 @@ async function fetchFor(
     } catch (error) {
       signal.throwIfAborted();
       const isFull = error instanceof KcoreError && error.problems[0]?.code === "UPDATE_BUNDLE_NO_ROOM";
+      if (isFull) await drop();
       if (isFull || performance.now() > until) return (error as Error).message;
       log.warn("the bundle of an update cannot be fetched yet", { retryInMs: pause, ...describeError(error) });
       await sleep(pause, undefined, { signal });

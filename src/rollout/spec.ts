@@ -164,6 +164,11 @@ export const Bundle = z.strictObject({
 });
 export type Bundle = z.output<typeof Bundle>;
 
+/** Bytes that a bundle becomes in the store: three times its size, measured (docs/updates.md). */
+export function unpackedSize({ size }: Pick<Bundle, "size">): number {
+  return 3 * size;
+}
+
 /** What the bastion's CA signs: nodes carry out nothing else, whoever hands it to them. */
 export const Statement = z.strictObject({
   kind: z.literal("ClusterUpdate"),

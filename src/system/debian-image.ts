@@ -72,6 +72,9 @@ const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /** Milliseconds after which an image is made anew: security updates come as packages. */
 const longestAge = 30 * 24 * 3_600_000;
 
+/** Milliseconds between two lines of what debootstrap is at. */
+const tellEvery = 15_000;
+
 const building = new Map<string, Promise<SystemImage>>();
 
 /**
@@ -80,11 +83,7 @@ const building = new Map<string, Promise<SystemImage>>();
  */
 export function debianImage(wanted: DebianWanted, options: BuildOptions): Promise<SystemImage> {
   const script = fileURLToPath(new URL("./make-debian", import.meta.url));
-  const key = createHash("sha256")
-    .update(JSON.stringify([wanted, base, "signed"]))
-    .digest("hex")
-    .slice(0, 16);
-  const file = join(options.cache, `debian-${wanted.suite}-${key}.tar.gz`);
+  const file = placeOf(wanted, options.cache);
   const known = building.get(file);
   if (known) return known;
   const made = find(file)
@@ -92,6 +91,19 @@ export function debianImage(wanted: DebianWanted, options: BuildOptions): Promis
     .finally(() => building.delete(file));
   building.set(file, made);
   return made;
+}
+
+/** The same if it is in the cache already. */
+export function keptImage(wanted: DebianWanted, cache: string): Promise<SystemImage | undefined> {
+  return find(placeOf(wanted, cache));
+}
+
+function placeOf(wanted: DebianWanted, cache: string): string {
+  const key = createHash("sha256")
+    .update(JSON.stringify([wanted, base, "signed"]))
+    .digest("hex")
+    .slice(0, 16);
+  return join(cache, `debian-${wanted.suite}-${key}.tar.gz`);
 }
 
 /** The image that a file of the operator's is. @throws KcoreError OS_IMAGE_FAILED */
@@ -130,7 +142,9 @@ async function make(
     // Whatever ends this process ends what it started, and the mounts with it.
     const isolated = "--pdeathsig KILL unshare -m -p -f --kill-child --mount-proc --propagation private".split(" ");
     const words = ["/bin/sh", script, aside, suite, from, [...base, kernel, ...packages].join(","), keyring];
-    await command("setpriv", [...isolated, ...words], signal);
+    await command("setpriv", [...isolated, ...words], signal, (line) =>
+      note(`making an image of Debian ${suite}: ${line}`),
+    );
     const measured = await measure(aside);
     await rename(aside, file);
     await writeFile(`${file}.json`, JSON.stringify(measured));
@@ -153,7 +167,12 @@ async function ownMirror(signal: AbortSignal): Promise<string> {
 }
 
 /** What a program prints. @throws KcoreError OS_IMAGE_FAILED with the end of its errors */
-async function command(name: string, args: readonly string[], signal: AbortSignal): Promise<string> {
+async function command(
+  name: string,
+  args: readonly string[],
+  signal: AbortSignal,
+  tell: (line: string) => void = () => undefined,
+): Promise<string> {
   try {
     // An operator's PATH may lack what only root runs.
     const path = [process.env["PATH"], "/usr/local/sbin:/usr/sbin:/sbin"]
@@ -161,7 +180,15 @@ async function command(name: string, args: readonly string[], signal: AbortSigna
       .join(":");
     const env = { ...process.env, PATH: path, LC_ALL: "C" };
     const options = { signal, killSignal: "SIGKILL", maxBuffer: 64 << 20, env } as const;
-    return (await promisify(execFile)(name, args, options)).stdout;
+    const running = promisify(execFile)(name, args, options);
+    let told = Date.now();
+    running.child.stderr?.on("data", (text: string) => {
+      const line = text.trimEnd().split("\n").at(-1)?.replace(/^I: /, "") ?? "";
+      if (line === "" || Date.now() - told < tellEvery) return;
+      told = Date.now();
+      tell(line);
+    });
+    return (await running).stdout;
   } catch (error) {
     const { code, stderr = "", message } = error as Error & { code?: string | number; stderr?: string };
     if (code === "ENOENT" || code === 127)

@@ -52,6 +52,8 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
       return [line("done", event.node, "rebooted")];
     case "node.saved":
       return [line("done", event.node, savedText(event))];
+    case "node.unsaved":
+      return [line("output", event.node, `${event.device} is as it was: what was saved of it is not kept`)];
     case "node.sending":
       return isTold(before, event) ? [line("output", event.node, sendingText(event))] : [];
     case "node.sent":

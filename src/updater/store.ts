@@ -66,9 +66,8 @@ async function refuseDifferent(ports: Ports, { sha256, size }: Bundle, file: str
 async function refuseFull(ports: Ports, file: string): Promise<void> {
   const needed = ((await ports.readBundle(file))?.unpacked ?? 0) + reserve;
   const free = await ports.freeBytes("/nix/store");
-  if (free < needed)
-    throw new UpdateFailure(
-      "build",
-      `/nix/store has ${mebibytes(free)} free, and the bundle needs ${mebibytes(needed)}`,
-    );
+  if (free >= needed) return;
+  // What cannot be unpacked takes no room either.
+  await ports.remove(file);
+  throw new UpdateFailure("build", `/nix/store has ${mebibytes(free)} free, and the bundle needs ${mebibytes(needed)}`);
 }

@@ -9,6 +9,8 @@ export const noTables: TableStore = {
 export class MemoryTables implements TableStore {
   readonly kept: { readonly device: SavedDevice; readonly occasion: SaveOccasion; readonly gzip: Buffer }[] = [];
   dropped = 0;
+  /** Names of devices of which nothing came. */
+  readonly forgotten: string[] = [];
   /** What keeping fails with. */
   failure: Error | undefined;
 
@@ -21,7 +23,12 @@ export class MemoryTables implements TableStore {
         if (this.failure) return Promise.reject(this.failure);
         const gzip = Buffer.concat(parts);
         this.kept.push({ device, occasion, gzip });
-        return Promise.resolve({ id: String(this.kept.length), isNew: true, bytes: gzip.length });
+        return Promise.resolve({
+          id: String(this.kept.length),
+          isNew: true,
+          bytes: gzip.length,
+          forget: () => Promise.resolve(void this.forgotten.push(device.name)),
+        });
       },
     });
   }

@@ -93,34 +93,24 @@ interface Wanted {
   readonly isOf: (save: SavedTable) => boolean;
 }
 
-/**
- * The save of that id, or the only one from before a wipe. Of several nobody but the operator knows the right one: a wipe that was cut off, or
- * took a grant more, was saved again when it went on.
- */
+/** The save of that id, or that from before the newest wipe. One that was cut off was saved again when it went on by the same grant: the first counts. */
 function pick(saves: readonly SavedTable[], { node, name, id, isOf }: Wanted): SavedTable {
   const all = `kcore disk restore-table ${node} lists what is saved`;
-  const fail = (message: string, hint = all): KcoreError =>
-    new KcoreError({ code: "DISK_SAVE_UNKNOWN", message, hint });
+  const fail = (message: string): KcoreError => new KcoreError({ code: "DISK_SAVE_UNKNOWN", message, hint: all });
   if (id !== undefined) {
     const [found, other] = saves.filter((save) => save.id.startsWith(id));
     if (found && !other) return found;
     throw fail(`${found ? "several saves" : "no save"} of ${name} ${found ? "begin" : "begins"} with “${id}”`);
   }
-  const wiped = saves.filter((save) => isOf(save) && lastOf(save, "wipe") > 0);
-  const [oldest, ...newer] = wiped.sort((a, b) => firstOf(a) - firstOf(b));
-  const newest = newer.at(-1);
-  if (!oldest) throw fail(`nothing was saved of a disk ${name} of ${node} before a wipe`);
-  if (!newest) return oldest;
-  const tell = (save: SavedTable): string =>
-    `${save.id.slice(0, 12)}, ${shortAge(Date.now() - firstOf(save))} old, ${contentsOf(save)}`;
-  throw fail(
-    `${wiped.length} saves of ${name} are from before a wipe, and a wipe that took several runs was saved by each of them`,
-    `--save ID; the oldest: ${tell(oldest)}; the newest: ${tell(newest)}; ${all}`,
-  );
-}
-
-function firstOf({ occasions }: SavedTable): number {
-  return occasions.find(({ before }) => before === "wipe")?.at ?? 0;
+  const occasions = saves
+    .filter(isOf)
+    .flatMap((save) => save.occasions.map((occasion) => ({ save, ...occasion })))
+    .filter(({ before }) => before === "wipe")
+    .sort((a, b) => a.at - b.at);
+  const newest = occasions.at(-1);
+  const first = occasions.find(({ grants }) => grants.some((grant) => newest?.grants.includes(grant))) ?? newest;
+  if (first) return first.save;
+  throw fail(`nothing was saved of a disk ${name} of ${node} before a wipe`);
 }
 
 /** How the node finds it, and what its grants call it: as the roster does, by which kcore knows its own table. */

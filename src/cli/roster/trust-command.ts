@@ -1,6 +1,6 @@
 import { askedAgain } from "#errors/three-tries.ts";
 import { homedir } from "node:os";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { setHostKeys } from "#engine/roster/edit.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
@@ -21,6 +21,8 @@ import { ownRoster } from "./own-roster.ts";
 interface TrustFlags extends CommonFlags {
   readonly replace?: boolean;
   readonly yes?: boolean;
+  readonly hostKey?: string;
+  /** What `--host-key` was called. */
   readonly fingerprint?: string;
   readonly deployKey?: string;
   readonly passwordFile?: string;
@@ -35,12 +37,13 @@ export function trustCommand(): Command {
       `
 Examples:
   kcore roster trust n4
-  kcore roster trust n4 --fingerprint SHA256:…
+  kcore roster trust n4 --host-key SHA256:…
   kcore roster trust 'role:worker' --deploy-key ~/.ssh/fleet.pub`,
     )
     .option("--replace", "also where another key is pinned, as after a reinstall")
     .option("--yes", "pin without asking: only on a network you trust")
-    .option("--fingerprint <sha256>", "pin without asking if the key has this fingerprint")
+    .option("--host-key <sha256>", "pin without asking if the key has this fingerprint")
+    .addOption(new Option("--fingerprint <sha256>").hideHelp())
     .option(
       "--deploy-key <file.pub>",
       "then put this public key there; a password is asked for once where no key of yours is let in",
@@ -118,14 +121,15 @@ async function pin(root: string, roster: Roster, node: NodeEntry, found: HostKey
   return true;
 }
 
-async function isWanted({ fingerprint: found }: HostKey, { yes = false, fingerprint }: TrustFlags): Promise<boolean> {
-  if (fingerprint !== undefined) return found === fingerprint;
+async function isWanted({ fingerprint: found }: HostKey, { yes = false, ...flags }: TrustFlags): Promise<boolean> {
+  const given = flags.hostKey ?? flags.fingerprint;
+  if (given !== undefined) return found === given;
   if (yes) return true;
   if (!canPrompt())
     throw new KcoreError({
       code: "QUESTION_UNANSWERED",
       message: "nobody is there to compare the host key's fingerprint",
-      hint: "run it in a terminal, or give --fingerprint SHA256:…, or --yes on a network you trust",
+      hint: "run it in a terminal, or give --host-key SHA256:…, or --yes on a network you trust",
     });
   const signal = new AbortController().signal;
   const answer = await promptLine({

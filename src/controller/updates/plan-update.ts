@@ -6,7 +6,7 @@ import { isHook } from "#rollout/hooks.ts";
 import { hasEnded, type Report } from "#rollout/records.ts";
 import { selectNodes, wavesOf, type Waves } from "#rollout/select.ts";
 import { selectionFaults } from "#rollout/selection-faults.ts";
-import { bringsOf } from "#rollout/spec.ts";
+import { bringsOf, unpackedSize } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { isUnderWay } from "./owner-loop.ts";
@@ -222,9 +222,9 @@ function rebootOf({ spec }: UpdateDraft, prepared: Report | undefined): PlannedN
   return prepared?.needsReboot === undefined ? "unknown" : prepared.needsReboot ? "yes" : "no";
 }
 
-/** The compressed bundle, and what it becomes in the store: three times its size, measured (docs/updates.md). */
+/** The compressed bundle, and what it becomes in the store. */
 function neededFor(size: number): number {
-  return 4 * size;
+  return size + unpackedSize({ size });
 }
 
 function changeOf(draft: UpdateDraft, { version, runtime }: KnownNode): PlannedNode["change"] {

@@ -116,6 +116,8 @@ export type RunEventBody =
       readonly bytes: number;
       readonly pieces: number;
     }
+  /** Nothing was wiped or put back of it: what was saved for that is kept no longer. */
+  | { readonly type: "node.unsaved"; readonly node: string; readonly device: string; readonly save: string }
   /**
    * A large content is on its way to the node: at most once a second, and ever more seldom the longer it takes. Bytes count that the
    * node has taken.

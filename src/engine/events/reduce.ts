@@ -153,6 +153,7 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
     case "node.rebooted":
     case "node.segment":
     case "node.saved":
+    case "node.unsaved":
     case "node.sending":
     case "node.sent":
     case "node.milestone":
@@ -278,11 +279,18 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
       const { device, save, before } = event;
       return { ...node, saved: [...(node.saved ?? []), { device, save, before }] };
     }
+    case "node.unsaved": {
+      const saved = node.saved?.filter(({ save }) => save !== event.save) ?? [];
+      const { saved: _, ...rest } = node;
+      return saved.length > 0 ? { ...rest, saved } : rest;
+    }
     case "node.sending": {
       const { name, sent, total, rate, from } = event;
       const { name: before, since } = node.sending ?? {};
       const begun = since !== undefined && before === name ? since : event.at;
-      return { ...goingOn(node), sending: { name, sent, total, since: begun, ...defined({ rate, from }) } };
+      // The step that waits for it is not silent meanwhile.
+      const steps = node.steps.map((step) => (step.outcome === undefined ? { ...step, heardAt: event.at } : step));
+      return { ...goingOn(node), steps, sending: { name, sent, total, since: begun, ...defined({ rate, from }) } };
     }
     case "node.sent": {
       const { sending: __, ...arrived } = goingOn(node);

@@ -119,6 +119,7 @@ fact partitions "\${strange:-as the table says}"`,
       // Found and judged once more by the very process that writes, which holds the device alone: the names of disks may have changed since.
       apply: sh`${alone}
 ${judged(sh`{ hold "$device" || :; users=$unheld; }`)}
+wiping ${`${name}:restore`}
 note "putting ${`${pieces.length} pieces back on `}$describe"
 mkdir -p "$K_STATE/fresh" && echo "\${grant:-none}" >"$mark" && sync || exit 1
 printf '%s\n' ${placesOf(pieces)} >"$K_TMP/places"

@@ -97,7 +97,7 @@ ${eachPartition(
   # One whose metadata was lost with the power has bytes of the others' synchronisation.
   [ ! -e "$making" ] || found=$(signatures_of "$device")
   [ -z "$found" ] || is_granted "$disk_name" "$2" "$K_STATE/fresh/$3" "$found" "$name" || refuse FILESYSTEM_DIFFERS ${`a member of the array ${name} is wanted on `}"$device, which holds something else; if that may go: --grant $grant$K_NL$found"
-  [ -z "$found" ] || wipe="$wipe $name:$sum"`,
+  [ -z "$found" ] || wipe="$wipe $name=$judged"`,
 )}`;
     return {
       reach: {
@@ -126,7 +126,7 @@ add_member() {
   mdadm --manage "$1" --add "$device"
 }
 ${wipeGranted}
-for one in $wipe; do wipe_granted "\${one%:*}" "\${one##*:}"; done
+for one in $wipe; do wipe_granted "\${one%%=*}" "\${one#*=}"; done
 set -f
 if [ -e "$making" ] && [ "$shape" = ${kind} ] && [ -z "$add" ]; then
   ${unmark(sh`"$making"`)}

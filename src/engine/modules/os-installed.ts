@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { fileBlob } from "../step/blob.ts";
+import { fileBlob, type Blob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { deviceGuid, DiskId, diskName, filesystemUuid, mappingName, PartitionName } from "../step/disk-names.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
@@ -124,7 +124,7 @@ if [ -n "$boot" ]; then
   mkdir "$t/boot" && mount -t ext4 -o noatime "$boot" "$t/boot" && empty "$t/boot" || exit 1
 fi
 note ${`unpacking ${Math.ceil(image.size / 1e6)} MB`}
-{ gzip -dc <${blob} || echo broken >"$K_TMP/broken"; } |
+${unpack(blob, image.size)} |
   tar -C "$t" --numeric-owner --xattrs --xattrs-include='*' -xpf - && [ ! -e "$K_TMP/broken" ] || exit 1
 mkdir -p "$t/boot/efi" && mount -t vfat "$esp" "$t/boot/efi" || exit 1
 ${settle({ hostname, ...access })}
@@ -144,6 +144,18 @@ ${encrypted ? finish(container) : sh``}`,
     };
   },
 });
+
+/** What is packed in the blob, while notes tell how far it is; the file `broken` tells that it is damaged. */
+export function unpack(blob: Blob, size: number): Sh {
+  return sh`{
+  gzip -dc <${blob} &
+  unpacker=$!
+  (while sleep 10 && read -r word at <"/proc/$unpacker/fdinfo/0"; do note "unpacked $((at / 1000000)) of "${`${Math.ceil(size / 1e6)} MB`}; done) >/dev/null 2>&1 3>&- &
+  teller=$!
+  wait "$unpacker" || echo broken >"$K_TMP/broken"
+  kill "$teller"
+}`;
+}
 
 /** Goes over from the partition to what lies in its container. The system that runs from there is only to be marked. */
 function insideOf(uuid: string): Sh {

@@ -171,7 +171,7 @@ if [ -n "$import" ]; then
 fi
 ${wipeGranted}
 for one in $wipe; do
-  wipe_granted "\${one%:*}" "\${one##*:}"
+  wipe_granted "\${one%%=*}" "\${one#*=}"
   # The four labels of a pool: what libblkid goes by is a part of them.
   size=$(($(blockdev --getsize64 "$device") / 1048576))
   for at in 0 $((size - 1)); do

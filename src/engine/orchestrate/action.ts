@@ -73,6 +73,8 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
   readonly bastionNames?: readonly string[];
   /** What later stages find when it is left out (`--skip-health`); without it they cannot rest on it. */
   readonly leftOut?: Outputs;
+  /** A stop ends it at once: what it has begun is of no harm. */
+  readonly endsAtStop?: true;
   /** Does it. Must be repeatable: a resumed run calls it again. @throws KcoreError */
   run(args: z.output<Schema>, context: ActionContext): Promise<ActionResult>;
   /** What `run` would give, without changing anything; `unknown` where that cannot be told. */

@@ -57,7 +57,7 @@ async function attempt(
   const limit = new AbortController();
   const seconds = stage.timeout ?? LIMIT;
   const timer = setTimeout(() => limit.abort(), seconds * 1000);
-  const signal = AbortSignal.any([run.deps.abort, limit.signal]);
+  const signal = AbortSignal.any([run.deps.abort, limit.signal, ...(action.endsAtStop ? [run.deps.stop] : [])]);
   const last = new LastWord(action.name);
   try {
     const args = await whileOpening(

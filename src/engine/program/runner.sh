@@ -103,8 +103,16 @@ k_lock() {
     # Somebody who looked before our generation was made may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
-      # What the same run held before a reboot is still its own.
-      case $k_old in *:"$K_BOOT_ID":*) ;; *:"$K_RUNID":*) k_old= ;; esac
+      # What the same run held before a reboot is still its own. Another run that was between two steps then, as behind one that reboots, did not die.
+      case $k_old in
+        *:"$K_BOOT_ID":*) ;;
+        *:"$K_RUNID":*) k_old= ;;
+        *:*:*:*)
+          k_rest=${k_old#*:*:*:}
+          k_rest=$K_STATE/runs/${k_rest%%:*}/current
+          [ ! -e "$k_rest" ] || [ -s "$k_rest" ] || k_old=
+          ;;
+      esac
       case $k_old in '' | free) k_event "lock mine" ;; *) k_event "lock taken-over $k_old" ;; esac
       return 0
     fi

@@ -69,6 +69,11 @@ note() {
   { printf '%s note %s %s\n' "$k_nonce" "$k_i" "$k_e" >&5; } 2>/dev/null || printf '%s\n' "$1"
 }
 
+# wiping GRANT: what it allows, told by its fingerprint or whole, is done from here on.
+wiping() {
+  [ -z "$1" ] || printf '%s wiping %s %s\n' "$k_nonce" "$k_i" "$1" >&5
+}
+
 # had NAME: what the fact was before apply.
 had() {
   case $k_have in

@@ -4,7 +4,7 @@ import type { Host } from "#engine/transport/host.ts";
 import type { SaveResult } from "./save-frames.ts";
 import { saveTables } from "./save-tables.ts";
 import type { SessionOptions } from "./session.ts";
-import type { SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
+import type { KeptTable, SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
 
 /** What a grant ends with that allows an earlier table to be put back (`disk.restored`); others end with a fingerprint. */
 const restores = "restore";
@@ -13,8 +13,9 @@ const tries = 3;
 /** Milliseconds that a node may take to tell all. */
 const patience = 15 * 60_000;
 
-/** Which grants a node may be given, and why others not. */
-export type Believed = Pick<RunVariables, "grants"> & Required<Pick<RunVariables, "unsaved">>;
+/** Which grants a node may be given, and why others not; what was kept for them, by name. */
+export type Believed = Pick<RunVariables, "grants"> &
+  Required<Pick<RunVariables, "unsaved">> & { readonly kept: ReadonlyMap<string, KeptTable> };
 
 interface Asking {
   readonly session: SessionOptions;
@@ -45,6 +46,7 @@ export async function believe({ session, run, store, connect, stopping }: Asking
       nodeId: node.id ?? node.name,
       run: runId,
       before: isRestored(name) ? "restore" : "wipe",
+      grants: grants.filter((grant) => nameOfGrant(grant) === name),
     }) as const;
   const results = new Map<string, SaveResult>();
   for (let attempt = 1; attempt <= tries && results.size < names.length && !stopping.aborted; attempt++) {
@@ -78,11 +80,32 @@ function tell(emit: Emit, { node, before }: SaveOccasion, name: string, result: 
 
 function sort(given: readonly string[], results: ReadonlyMap<string, SaveResult>): Believed {
   const grants: string[] = [];
+  const kept = new Map<string, KeptTable>();
   const unsaved = new Map<string, string>();
   for (const grant of given) {
     const result = results.get(nameOfGrant(grant));
-    if (result && !("unsaved" in result)) grants.push(grant);
-    else unsaved.set(grant, result?.unsaved ?? "the node could not be asked");
+    if (result && !("unsaved" in result)) {
+      grants.push(grant);
+      kept.set(nameOfGrant(grant), result);
+    } else unsaved.set(grant, result?.unsaved ?? "the node could not be asked");
   }
-  return { grants, unsaved };
+  return { grants, unsaved, kept };
+}
+
+/** A save belongs to the wipe that followed it. `wiping`: the grants, or their fingerprints, that the node has put to use; of others nothing is kept. */
+export async function forgetUnused(
+  { node, emit }: Pick<SessionOptions, "node" | "emit">,
+  { grants, kept }: Believed,
+  wiping: ReadonlySet<string>,
+): Promise<void> {
+  const used = grants.filter((grant) => wiping.has(grant) || wiping.has(grant.slice(nameOfGrant(grant).length + 1)));
+  const names = new Set(used.map(nameOfGrant));
+  for (const [name, save] of kept) {
+    if (names.has(name)) continue;
+    const isGone = await save.forget().then(
+      () => true,
+      () => false,
+    );
+    if (isGone) emit({ type: "node.unsaved", node: node.name, device: name, save: save.id });
+  }
 }

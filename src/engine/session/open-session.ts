@@ -2,7 +2,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { believe } from "./grants.ts";
+import { believe, forgetUnused, type Believed } from "./grants.ts";
 import { consoleEnd } from "./console-log.ts";
 import { Line } from "./line.ts";
 import { atFirst, machinesAfter } from "./machines.ts";
@@ -43,6 +43,9 @@ class Session implements NodeSession {
   #granted: Promise<void> | undefined;
   /** Why there is no connection that confirms a change. */
   #away: string | undefined;
+  #believed: Believed | undefined;
+  /** The node was given up: what it does is not known. */
+  #isDeaf = false;
   /** What a frame made us do, in characters of the node's budget. */
   #due = 0;
 
@@ -121,7 +124,12 @@ class Session implements NodeSession {
       return trouble ? undefined : this.#line.host;
     };
     const asked = { session, run, store: session.tables, connect, stopping: this.#stopping.signal };
-    return (this.#granted ??= believe(asked).then((believed) => this.#writer.grant(believed)));
+    return (this.#granted ??= believe(asked).then((believed) => {
+      this.#believed = believed;
+      this.#writer.grant(believed);
+      // What an earlier process of this run has begun was saved by that one.
+      this.#report.wiping.clear();
+    }));
   }
 
   async rest(): Promise<void> {
@@ -133,6 +141,8 @@ class Session implements NodeSession {
     this.#isFinished = true;
     await this.#part({ type: "finish", outcome });
     await this.#report.settled();
+    if (this.#believed && !this.#isDeaf && (outcome === "done" || outcome === "failed"))
+      await forgetUnused(this.#options, this.#believed, this.#report.wiping);
     this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });
   }
 
@@ -262,6 +272,7 @@ class Session implements NodeSession {
   }
 
   #giveUp(problem: Problem): void {
+    this.#isDeaf = true;
     this.#tell({ to: "queue", event: { type: "failed", problem, outcome: "failed" } });
     this.#line.carryOut("end-link");
   }

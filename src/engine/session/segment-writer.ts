@@ -38,8 +38,8 @@ export class SegmentWriter {
   }
 
   /** From now on the node is told of these grants. */
-  grant(believed: Believed): void {
-    this.#run = { ...this.#run, ...believed };
+  grant({ grants, unsaved }: Believed): void {
+    this.#run = { ...this.#run, grants, unsaved };
   }
 
   write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): void {

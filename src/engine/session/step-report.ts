@@ -42,6 +42,8 @@ export class StepReport {
   readonly facts: Record<string, string> = {};
   /** Why the last new connection that was to confirm a change was not made. */
   met = "";
+  /** Grants that were put to use, or their fingerprints. */
+  readonly wiping = new Set<string>();
   readonly budget: NodeBudget;
   /** The last step that would change in a dry run: what `unknown` is unknown after. */
   #lastChange: string | undefined;
@@ -160,6 +162,9 @@ export class StepReport {
         this.#say(key, draft.id, { type: "step.note", ...names, text: note });
         break;
       }
+      case "wiping":
+        this.wiping.add(cut(text, told.word));
+        break;
       case "retry":
         this.#say(key, draft.id, {
           type: "step.note",

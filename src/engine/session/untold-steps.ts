@@ -6,7 +6,7 @@ const limit = 8 << 20;
 const overhead = 128;
 
 /** Frames that begin with no step's key, or that are of no use later. */
-const notOfOne: ReadonlySet<string> = new Set(["out", "quick", "fact"]);
+const notOfOne: ReadonlySet<string> = new Set(["out", "quick", "fact", "wiping"]);
 
 /**
  * What the journal of an earlier process of this run says of steps whose drafts are not known yet, by key. No node may

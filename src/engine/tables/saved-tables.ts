@@ -25,7 +25,15 @@ const SavedTable = z.strictObject({
   texts: z.record(z.string(), z.string()).readonly(),
   /** Each time that it was as it is here, the oldest first. */
   occasions: z
-    .array(z.strictObject({ at: z.int(), node: z.string(), run: z.string(), before: z.enum(["wipe", "restore"]) }))
+    .array(
+      z.strictObject({
+        at: z.int(),
+        node: z.string(),
+        run: z.string(),
+        before: z.enum(["wipe", "restore"]),
+        grants: z.array(z.string()).readonly().default([]),
+      }),
+    )
     .min(1)
     .readonly(),
 });
@@ -64,13 +72,14 @@ async function openSave(folder: string, now: () => number): Promise<TableSave> {
     const id = idOf(nodeId, device);
     const place = join(folder, wordOf(nodeId), wordOf(device.name), id);
     const news = { at: now(), ...occasion };
+    const forget = () => forgetOccasion(place, news.at);
     const known = await readSave(place).catch(() => undefined);
     const [first, ...later] = known?.occasions ?? [];
     const occasions = first ? [first, ...later.slice(-mostOccasions), news] : [news];
     if (known && (await isWhole(known))) {
       await writeSave(place, { ...known, occasions });
       await drop();
-      return { id, isNew: false, bytes };
+      return { id, isNew: false, bytes, forget };
     }
     await pieces.sync();
     await pieces.close();
@@ -80,7 +89,7 @@ async function openSave(folder: string, now: () => number): Promise<TableSave> {
     await rm(place, { recursive: true, force: true });
     await rename(aside, place);
     for (const above of [dirname(place), dirname(dirname(place)), folder]) await flush(above);
-    return { id, isNew: true, bytes };
+    return { id, isNew: true, bytes, forget };
   };
   return {
     add: async (gzip) => {
@@ -90,6 +99,14 @@ async function openSave(folder: string, now: () => number): Promise<TableSave> {
     keep,
     drop,
   };
+}
+
+async function forgetOccasion(folder: string, at: number): Promise<void> {
+  const save = await readSave(folder);
+  const occasions = save.occasions.filter((one) => one.at !== at);
+  if (occasions.length > 0) return writeSave(folder, { ...save, occasions });
+  await rm(folder, { recursive: true });
+  await flush(dirname(folder));
 }
 
 function idOf(nodeId: string, { name, size, pieces }: Pick<SavedDevice, "name" | "size" | "pieces">): string {
@@ -138,9 +155,9 @@ export async function listTables(folder: string): Promise<readonly SavedTable[]>
   return saves.sort((a, b) => lastOf(a) - lastOf(b));
 }
 
-/** When it was last so, in milliseconds since 1970; with `before` when something was to be wiped or put back. */
-export function lastOf({ occasions }: Pick<SavedTable, "occasions">, before?: "wipe" | "restore"): number {
-  return occasions.findLast((one) => before === undefined || one.before === before)?.at ?? 0;
+/** When it was last so, in milliseconds since 1970. */
+export function lastOf({ occasions }: Pick<SavedTable, "occasions">): number {
+  return occasions.at(-1)?.at ?? 0;
 }
 
 /** Reads every byte of it. @throws KcoreError DISK_SAVE_CORRUPT */

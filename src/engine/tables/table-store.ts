@@ -28,6 +28,8 @@ export interface SaveOccasion {
   readonly run: string;
   /** What is to be done: wipe it, or put an earlier table back. */
   readonly before: "wipe" | "restore";
+  /** What allows it: a wipe that was cut off goes on by the same grant. */
+  readonly grants: readonly string[];
 }
 
 /** What came of it. */
@@ -37,6 +39,8 @@ export interface KeptTable {
   readonly isNew: boolean;
   /** Bytes that it takes. */
   readonly bytes: number;
+  /** Nothing came of the occasion: it is struck off, and a save without any is removed. */
+  readonly forget: () => Promise<void>;
 }
 
 /** One save on its way to the bastion's disk; nothing of it counts before it was kept. */

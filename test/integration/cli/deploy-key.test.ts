@@ -60,7 +60,7 @@ describe("kcore roster trust --deploy-key", () => {
   it("pins the host key first, puts the key there by one login, and finds it in order the next time", async () => {
     const [server] = servers;
     const fingerprint = parseHostKey(server.hostKey)?.fingerprint ?? "";
-    const first = await trust("n1", "--fingerprint", fingerprint, "--password-file", password());
+    const first = await trust("n1", "--host-key", fingerprint, "--password-file", password());
     expect(first.code, first.stderr).to.equal(0);
     expect(first.stdout).to.match(
       /SHA256:\S+\n {2}pinned in roster\/nodes\.yaml\n {2}n1 lets root in with the key from now on\n/,

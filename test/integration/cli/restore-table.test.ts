@@ -2,25 +2,24 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { diskGuid } from "#engine/step/disk-names.ts";
 import { tablesFolder } from "#engine/tables/saved-tables.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import { openShell } from "#support/terminal.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 
-/** Whatever is granted is saved, so that nothing has to be wiped for it. */
-const state = `description: Nothing
-steps:
-  - id: nothing
-    fact.assert: { that: [{ root: true }] }
-`;
+const states = {
+  "states/clear.yaml":
+    "params: { disk: { type: string } }\nsteps: [{ id: clear, disk.cleared: { disks: [{ byId: '{{params.disk}}' }] } }]\n",
+};
 
 describe("kcore disk restore-table, on this machine (F-18)", () => {
   let project: TestProject;
   let disk: LoopDisk | undefined;
 
   before(function () {
-    project = new TestProject({ "states/nothing.yaml": state });
+    project = new TestProject(states);
     chmodSync(project.path, 0o755);
     disk = openLoopDisk(project.path, randomBytes(3 << 20));
     if (!disk) this.skip();
@@ -33,6 +32,15 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
   const name = (): string => disk?.byId ?? "";
   const restore = (...words: readonly string[]): Promise<Ended> =>
     project.kcore("disk", "restore-table", "here", ...words);
+  const clear = (...words: readonly string[]): Promise<Ended> =>
+    project.kcore("state", "apply", "clear", "--on", "here", "--params", JSON.stringify({ disk: name() }), ...words);
+  const grantIn = ({ stdout }: Ended): string => /--grant (\S+:[0-9a-f]{16})/.exec(stdout)?.[1] ?? "";
+  /** By a grant of what the disk holds. */
+  const wipe = async (): Promise<Ended> => {
+    const wiped = await clear("--grant", grantIn(await clear()));
+    expect(wiped.code, wiped.stdout).to.equal(0);
+    return wiped;
+  };
   const content = (): Buffer => readFileSync(disk?.image ?? "");
 
   it("says that nothing is saved, and of whom", async () => {
@@ -51,12 +59,9 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
 
   it("puts back what was there, once, and what lay there meanwhile is saved", async () => {
     const before = content();
-    const grantSome = ["--grant", `${name()}:${"0".repeat(16)}`];
-    const granted = await project.kcore("state", "apply", "nothing", "--on", "here", ...grantSome);
-    expect(granted.code, granted.stdout).to.equal(0);
+    const granted = await wipe();
     expect(granted.stdout).to.contain(`here  saved the table of ${name()} before it may be wiped`);
 
-    disk?.write(Buffer.alloc(4 << 20));
     const dry = await restore(name(), "--dry-run");
     expect([dry.code, content().equals(before)], dry.stdout + dry.stderr).to.deep.equal([0, false]);
     const blank = await restore(name());
@@ -113,26 +118,30 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     }
   });
 
-  it("asks which, where a wipe was cut off or took several runs: the newest is no more what was there", async () => {
-    disk?.write(Buffer.alloc(4 << 20));
-    const grantSome = ["--grant", `${name()}:${"0".repeat(16)}`];
-    const wiped = await project.kcore("state", "apply", "nothing", "--on", "here", ...grantSome);
-    expect(wiped.code, wiped.stdout).to.equal(0);
-    const half = content();
-    const { code, stdout, stderr } = await restore(name());
-    expect([code, content().equals(half)], stdout + stderr).to.deep.equal([2, true]);
-    expect(stderr)
-      .to.contain("DISK_SAVE_UNKNOWN")
-      .and.match(/the newest: [0-9a-f]{12}, /);
-    const [, oldest = ""] = /the oldest: ([0-9a-f]{12}), /.exec(stderr) ?? [];
-    const back = await restore(name(), "--save", oldest);
-    expect([back.code, content().equals(half)], back.stdout).to.deep.equal([0, false]);
+  it("M4: takes by itself what was there before the newest wipe, not what a refused run saved, nor a cut-off wipe's second save", async () => {
+    disk?.write(randomBytes(3 << 20));
+    const before = content();
+    // Granted are other contents than those that are there: nothing is wiped, and nothing kept.
+    const refused = await clear("--grant", `${name()}:${"0".repeat(16)}`);
+    expect([refused.code, refused.stdout]).to.satisfy(
+      ([code, text]: [number, string]) => code === 1 && text.includes("what was saved of it is not kept"),
+    );
+    const grant = grantIn(await clear());
+    expect((await clear("--grant", grant)).code).to.equal(0);
+    // As if that wipe had been cut off, and went on by its mark in another run.
+    disk?.write(randomBytes(512));
+    const [nodeId = ""] = readdirSync(tablesFolder(project.project));
+    const mark = join(project.path, "state", "fresh", diskGuid({ node: "here", nodeId }, { byId: name() }));
+    writeFileSync(mark, `${grant}\n`);
+    const second = await clear("--grant", grant);
+    expect(second.code, second.stdout).to.equal(0);
+    const back = await restore(name());
+    expect([back.code, content().equals(before)], back.stdout + back.stderr).to.deep.equal([0, true]);
   });
 
   it("puts back nothing that is damaged here, or was of another size, or in place of what cannot be saved first", async () => {
     disk?.write(randomBytes(512));
-    const grantSome = ["--grant", `${name()}:${"0".repeat(16)}`];
-    const granted = await project.kcore("state", "apply", "nothing", "--on", "here", ...grantSome);
+    const granted = await wipe();
     const [, save = ""] = /saved the table of .* \(([0-9a-f]{12})\)/.exec(granted.stdout) ?? [];
     disk?.write(randomBytes(512));
     const before = content();
@@ -182,15 +191,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     disk?.write(Buffer.alloc(4 << 20));
     disk?.write(header);
     const before = content();
-    const granted = await project.kcore(
-      "state",
-      "apply",
-      "nothing",
-      "--on",
-      "here",
-      "--grant",
-      `${name()}:${"0".repeat(16)}`,
-    );
+    const granted = await wipe();
     const [, save = ""] = /saved the table of .* \(([0-9a-f]{12})\)/.exec(granted.stdout) ?? [];
     disk?.write(Buffer.alloc(4 << 20));
     const back = await restore(name(), "--save", save);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { ActionResult } from "#engine/orchestrate/action.ts";
@@ -44,9 +44,23 @@ describe("system.image", () => {
         .and.not.include("initramfs,");
       expect(await packagesOf({ encrypted: true })).to.match(/,vim,cryptsetup-initramfs,dropbear-initramfs\n$/);
       expect(await packagesOf({})).to.equal(plain);
+      // One that is kept is the image of a dry run too.
+      const args = systemImage.args.parse({ mirror: "http://192.0.2.1/debian", packages: ["vim"] });
+      expect(await systemImage.plan(args, actionContext({ home: project.path }))).to.have.nested.property(
+        "outputs.image",
+      );
     } finally {
       process.env["PATH"] = path;
     }
+  });
+
+  it("M3: makes nothing in a dry run, and ends at a stop", async () => {
+    const context = actionContext({ home: project.path });
+    const args = systemImage.args.parse({ mirror: "http://192.0.2.1/debian" });
+    expect(await systemImage.plan(args, context)).to.equal("unknown");
+    expect(context.notes).to.deep.equal(["would make an image of Debian bookworm (some minutes, once)"]);
+    expect(await readdir(project.path)).to.deep.equal([]);
+    expect(systemImage.endsAtStop).to.equal(true);
   });
 
   it("says which image is not there", async () => {

@@ -37,6 +37,7 @@ describe("what brings orders to the updater", () => {
   let courier: Courier;
   let asked = 0;
   let answer: () => Promise<never>;
+  let room: (path: string) => Promise<{ free: number; dev: number } | undefined>;
 
   beforeEach(async () => {
     dir = await makeTempDir("courier");
@@ -45,7 +46,9 @@ describe("what brings orders to the updater", () => {
     const controllers = { ask: () => (asked++, answer()) };
     const verify = ({ statement: text, signature }: Order["signed"]): Promise<Statement> =>
       signature === "AA==" ? Promise.resolve(Statement.parse(JSON.parse(text))) : Promise.reject(new Error("unsigned"));
-    courier = openCourier({ folder: dir.path, controllers, verify, signal: new AbortController().signal, log: quiet });
+    room = () => Promise.resolve(undefined);
+    const signal = new AbortController().signal;
+    courier = openCourier({ folder: dir.path, controllers, verify, signal, log: quiet, room: (path) => room(path) });
   });
   afterEach(async () => {
     await courier.stop();
@@ -105,6 +108,32 @@ describe("what brings orders to the updater", () => {
     courier.bring(orderOf("prepare", 1), () => undefined);
     while (asked === 0) await new Promise((resolve) => setTimeout(resolve, 2));
     expect(await readdir(dirname(file))).to.deep.equal([`${bundle.sha256}.part`]);
+  });
+
+  it("C16: asks for room before it fetches, and of what finds none nothing stays", async () => {
+    const file = bundleFile(dir.path, bundle.sha256);
+    await mkdir(dirname(file));
+    const lack = [
+      {
+        there: { free: 36, dev: 1 },
+        store: { free: 36, dev: 1 },
+        says: /^\/nix\/store has 0 MiB free, and the bundle needs 1 MiB$/,
+      },
+      { there: { free: 99, dev: 1 }, store: { free: 29, dev: 2 }, says: /^\/nix\/store has / },
+      { there: { free: 6, dev: 1 }, store: { free: 99, dev: 2 }, says: new RegExp(`^${dirname(file)} has `) },
+      { there: { free: 7, dev: 1 }, store: { free: 30, dev: 2 }, says: undefined },
+    ];
+    for (const [seq, { there, store, says }] of lack.entries()) {
+      room = (path) => Promise.resolve(path === "/nix/store" ? store : there);
+      await writeFile(`${file}.part`, "abc");
+      answer = () => Promise.reject(new KcoreError({ code: "UPDATE_BUNDLE_NO_ROOM", message: "asked" }));
+      courier.bring(orderOf("prepare", seq), () => undefined);
+      const { problem } = await lies(seq);
+      if (says) expect(problem).to.match(says);
+      else expect(problem).to.equal("asked");
+      expect(await readdir(dirname(file))).to.deep.equal([]);
+    }
+    expect(asked).to.equal(1);
   });
 
   it("gives the order all the same when there is no room for its bundle, with the reason", async () => {

@@ -26,6 +26,7 @@ note_wipe() { note "$(about_disk "$disk_name"): wiped, as granted, with $(printf
 zero() { dd if=/dev/zero of="$disk" bs=4096 seek="$1" count="$2" conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }; }
 clear_disk() {
   note "wiping $describe, as granted"
+  wiping "\${judged#*:}"
   mkdir -p "$K_STATE/fresh" && echo "$grant" >"$mark" && sync || exit 1
   # By force only because it is held already: they would stumble over that.
   for name in $(partitions_of "$disk_name"); do wipefs -a -q \${holder:+-f} "$(device_of "$name")" || exit 1; done

@@ -111,7 +111,7 @@ function makeFormat({ prepare = nothing, make }: Format): Sh {
 if [ -n "$todo" ]; then
   mkdir -p "$K_STATE/fresh" && echo "\${grant-}" >"$mark" && sync || exit 1
   ${prepare}
-  [ "$todo" != wipe ] || wipe_granted "$name" "$sum"
+  [ "$todo" != wipe ] || wipe_granted "$name" "$judged"
   ${make} "$device" || exit 1
   ${unmark(sh`"$mark"`)}
 fi`;

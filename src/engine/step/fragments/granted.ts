@@ -26,16 +26,17 @@ export const isGranted = sh`${granted}
 ${areaFunctions}
 # is_granted NAME_OF_DISK NAME MARK CONTENTS DEVICE: a wipe of just these contents was granted, by the name given or by another that the disk has; or
 # one that was granted began, as the file MARK says, and they are what it left. CONTENTS tell it in words; DEVICE, by its name in sysfs, has the bytes.
-# Sets grant: what grants it; sum: of the bytes. What the node calls the disk today is no part of them.
+# Sets grant: what grants it; judged: SUM:FINGERPRINT, of the bytes and of the grant. What the node calls the disk today is no part of them.
 is_granted() {
   sum=$(contents_sum "$5")
   contents=$(printf '%s\n' "$4" "$sum" | sed -e "s#\${device:-none}#device#g" -e "s#\${disk:-none}#disk#g" | sha256sum | head -c 16)
   ids=$(disk_ids | sed -n "s/^$1 [a-z]* //p" | tr ' ' '?')
+  judged=$sum:$contents
   for id in "$2" $ids; do
     grant=$(echo "$id" | tr '?' ' '):$contents
     ! granted "$grant" || return 0
   done
-  { read -r grant <"$3"; } 2>/dev/null && granted "$grant" && return 0
+  { read -r grant <"$3"; } 2>/dev/null && granted "$grant" && judged=$sum:\${grant##*:} && return 0
   # A place, a model and a size are no names of one disk: such a grant is told by its serial number, or its WWN.
   grant=$2
   case $K_NL$ids$K_NL in
@@ -46,14 +47,15 @@ is_granted() {
   return 1
 }`;
 
-/** `wipe_granted NAME SUM`, behind `isGranted`: erases the signatures of what holds just what was judged, while no other process can open it. */
+/** `wipe_granted NAME JUDGED`, behind `isGranted`: erases the signatures of what holds just what was judged, while no other process can open it. */
 export const wipeGranted = sh`${alone}
 wipe_granted() {
   device=$(device_of "$1")
   note "wiping $device, as granted"
   hold "$device" || :
   [ -z "$unheld" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$unheld"
-  [ "$(contents_sum "$1")" = "$2" ] || refuse FILESYSTEM_DIFFERS "$device was written to after its contents were compared with the grant"
+  [ "$(contents_sum "$1")" = "\${2%:*}" ] || refuse FILESYSTEM_DIFFERS "$device was written to after its contents were compared with the grant"
+  wiping "\${2#*:}"
   # By force only because it is held already: wipefs would stumble over that.
   wipefs -a -q \${holder:+-f} "$device" || exit 1
   release

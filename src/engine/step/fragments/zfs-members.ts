@@ -46,8 +46,8 @@ judge_new() {
   fi
   [ -z "$found" ] || is_granted "$disk_name" "$1" "$K_STATE/fresh/$part" "$found" "$name" || refuse FILESYSTEM_DIFFERS ${`a member of the pool ${name} is wanted on `}"$device, which holds something else; if that may go: --grant $grant$K_NL$found"
   if [ -n "$found" ] || { [ -e "$making" ] && [ -z "$pool" ]; }; then
-    [ -n "$found" ] || sum=$(contents_sum "$name")
-    wipe="$wipe $name:$sum"
+    [ -n "$found" ] || judged=$(contents_sum "$name"):
+    wipe="$wipe $name=$judged"
   fi
   new="$new ${isEncrypted ? sh`/dev/mapper/luks-` : sh`/dev/disk/by-partuuid/`}$part"
 }

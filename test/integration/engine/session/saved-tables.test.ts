@@ -90,6 +90,30 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(kept?.device.texts["blkid"]).to.contain('PTTYPE="dos"');
   });
 
+  it("M4: keeps a save only for the wipe that followed it", async () => {
+    const refused = session({ grants: [grant(), `${name()}:${"f".repeat(16)}`] });
+    const held = { ...wipe(), guard: sh`refuse DISK_IN_USE "it is mounted"` };
+    await refused.session.perform([{ stage: "s", drafts: [draftOf("wipe", held)] }]);
+    await refused.session.finish("failed");
+    expect(tables.forgotten).to.deep.equal([name()]);
+    expect(refused.events.slice(-2).map(({ type }) => type)).to.deep.equal(["node.unsaved", "node.finished"]);
+    // Where the end of the wipe is not known, it may have been.
+    const lost = session();
+    await lost.session.perform([{ stage: "s", drafts: [draftOf("wipe", held)] }]);
+    await lost.session.finish("unreachable");
+    const done = { ...wipe(), apply: sh`wiping ${fingerprint}; : >${join(folder, "wiped")}` };
+    const wiped = session();
+    expect((await wiped.session.perform([{ stage: "s", drafts: [draftOf("wipe", done)] }])).outcome).to.equal("done");
+    await wiped.session.finish("done");
+    rmSync(join(folder, "wiped"));
+    expect(tables.forgotten).to.deep.equal([name()]);
+    expect(tables.kept.map(({ occasion }) => occasion.grants)).to.deep.equal([
+      [grant(), `${name()}:${"f".repeat(16)}`],
+      [grant()],
+      [grant()],
+    ]);
+  });
+
   it("is granted nothing when the save cannot be kept", async () => {
     tables.failure = new Error("no space left on device");
     const test = session();
@@ -198,6 +222,7 @@ is_granted sdb ${`pci-${name()}`} /none x sdb || fact grant "$grant"`;
         nodeId: "1",
         run: "r",
         before: "wipe",
+        grants: [],
       }));
       for (const frame of new FrameReader(nonce).push(stdout)) await reader.take(frame);
       expect([reader.isWhole, tables.kept.length]).to.deep.equal([true, 1]);

@@ -524,8 +524,10 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
   });
 
   it("does not call its own lock of before a reboot news, but another run's", async () => {
-    const takenFrom = async (run: string) => {
-      for (const made of [state, join(state, "lock")]) mkdirSync(made, { mode: 0o700 });
+    const takenFrom = async (run: string, current?: string) => {
+      const folder = join(state, "runs", run);
+      for (const made of [state, join(state, "lock"), join(state, "runs"), folder]) mkdirSync(made, { mode: 0o700 });
+      if (current !== undefined) writeFileSync(join(folder, "current"), current);
       symlinkSync(`1:1:an-earlier-boot:${run}:root@vm`, join(state, "lock", "90"));
       const { session, events } = sessionOn(state, { runId: "own" });
       await session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
@@ -534,7 +536,11 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       return events.flatMap((event) => (event.type === "warning" ? [event.text] : []));
     };
     expect(await takenFrom("own")).to.deep.equal([]);
-    expect(await takenFrom("other")).to.deep.equal(["took the lock over from a dead run (other of root@vm)"]);
+    const dead = ["took the lock over from a dead run (other of root@vm)"];
+    expect(await takenFrom("other")).to.deep.equal(dead);
+    expect(await takenFrom("other", "12 345 60 1\n")).to.deep.equal(dead);
+    // M6: a run whose last step rebooted the node was at no other one.
+    expect(await takenFrom("other", "")).to.deep.equal([]);
   });
 
   it("tells both streams of a step in the order in which they came, whole lines at a time", async () => {

@@ -30,7 +30,7 @@ describe("the disks of a deployment (F-18)", () => {
     await folder?.remove();
   });
   beforeEach(() => {
-    for (const { write, size } of [first, second]) write(new Uint8Array(size));
+    for (const disk of [first, second]) disk.write(new Uint8Array(disk.size));
   });
 
   const sums = (): readonly string[] =>

@@ -28,7 +28,7 @@ describe("a grant, and what the disk holds (F-18)", () => {
     disk?.remove();
     await folder?.remove();
   });
-  beforeEach(() => disk.write(new Uint8Array(disk.size)));
+  beforeEach(() => void execFileSync("blkdiscard", ["-fz", disk.device], { stdio: "ignore" }));
 
   const writeAt = (at: number, text: string): void =>
     void execFileSync("dd", [`of=${disk.device}`, "bs=512", `seek=${at / 512}`, "conv=notrunc,fsync", "status=none"], {

@@ -205,4 +205,12 @@ describe("RunFold", () => {
     expect(node).to.include({ startedAt: 1795240000300, endedAt: 1795240002300, planned: 3 });
     expect(node?.steps.find(({ step }) => step === "disks/install")?.heardAt).to.equal(1795240001700);
   });
+
+  it("M6: hears of a step that waits for a content, while that is on its way", () => {
+    const events = recordedRun("failed");
+    const begun = events.findIndex((event) => event.type === "step.started");
+    const sending = { type: "node.sending", node: "n1", name: "image", sent: 1, total: 2 } as const;
+    const model = reduceEvents([...events.slice(0, begun + 1), { seq: 99, at: 1795249999999, ...sending }]);
+    expect(model.nodes.get("n1")?.steps.at(-1)?.heardAt).to.equal(1795249999999);
+  });
 });

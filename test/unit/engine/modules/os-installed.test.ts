@@ -1,12 +1,46 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { expect } from "chai";
+import { unpack } from "#engine/modules/os-installed.ts";
+import { fileBlob } from "#engine/step/blob.ts";
 import { functions } from "#engine/step/fragments/os-debian.ts";
 import { shellsOf } from "#support/shells.ts";
 
 describe("os.installed", () => {
+  for (const shell of shellsOf(import.meta.filename))
+    it(`M6: tells how far it has unpacked, and of damage, on ${shell}`, () => {
+      const folder = mkdtempSync(join(tmpdir(), "kcore-unpack-"));
+      try {
+        const packed = join(folder, "image.gz");
+        const text = unpack(fileBlob({ file: packed, sha256: "0".repeat(64), size: 0 }), 5_000_000).render({
+          secret: String,
+          blob: () => `'${packed}'`,
+        });
+        const unpacked = (bytes: Buffer, rate: string) => {
+          writeFileSync(packed, bytes);
+          const [command = "", ...args] = shell.split(" ");
+          // The first look comes at once; the teller ends with what it tells of.
+          const stand = `K_TMP=${folder}; sleep() { :; }; note() { printf '%s\\n' "$1" >>${folder}/notes; }`;
+          return execFileSync(command, [...args, "-c", `${stand}\n${text} | { ${rate} cat; }`], {
+            stdio: ["ignore", "pipe", "ignore"],
+          });
+        };
+        const content = randomBytes(600_000);
+        const waits = `until [ -s ${folder}/notes ]; do :; done;`;
+        expect(unpacked(gzipSync(content), waits).equals(content)).to.equal(true);
+        expect(readFileSync(join(folder, "notes"), "utf8")).to.match(/^unpacked \d of 5 MB$/m);
+        expect(existsSync(join(folder, "broken"))).to.equal(false);
+        unpacked(Buffer.from("no gzip"), "");
+        expect(existsSync(join(folder, "broken"))).to.equal(true);
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    });
+
   for (const shell of shellsOf(import.meta.filename)) {
     // BusyBox takes its own ip, whatever stands on PATH.
     if (shell.startsWith("busybox")) continue;

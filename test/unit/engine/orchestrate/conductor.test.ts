@@ -543,6 +543,21 @@ describe("conducting a run", () => {
     expect(said("stage.finished")[0]).to.include({ reason: "not needed: {{params.wipe}} is false" });
   });
 
+  it("M3: a stop ends an action at once that says so, and waits for others", async () => {
+    const forever = new Promise<never>(() => undefined);
+    const act = async (endsAtStop?: true) => {
+      const stop = new AbortController();
+      const action = testAction("long", () => {
+        queueMicrotask(() => stop.abort());
+        return endsAtStop ? forever : Promise.resolve({ changed: false, outputs: {} });
+      });
+      const stage = actionStage("x", { ...action, ...(endsAtStop && { endsAtStop }) }, { nodes: ["n1"] });
+      const { events } = await conduct(["n1"], [stage], { deps: { stop: stop.signal } });
+      return events.flatMap((event) => (event.type === "action.finished" ? [event.outcome] : []));
+    };
+    expect([await act(true), await act()]).to.deep.equal([["interrupted"], ["ok"]]);
+  });
+
   it("leaves a stage out whose `when` is false, and never connects for that alone", async () => {
     const { nodes, events, exitCode } = await conduct(
       ["n1"],

@@ -6,7 +6,7 @@ import { SaveReader } from "#engine/session/save-frames.ts";
 import { MemoryTables } from "#support/tables.ts";
 
 const KiB = 1024;
-const occasion = () => ({ node: "n1", nodeId: "id1", run: "r1", before: "wipe" }) as const;
+const occasion = () => ({ node: "n1", nodeId: "id1", run: "r1", before: "wipe", grants: [] }) as const;
 const sum = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 /** What a node says of a disk with two pieces; what a test changes of it. */

@@ -26,7 +26,7 @@ describe("a node that tells nothing of what is to be saved", () => {
       run: { ...run, login: "root" },
       names: ["S1"],
       store: new MemoryTables(),
-      occasion: () => ({ node: "n1", nodeId: "1", run: "r", before: "wipe" }),
+      occasion: () => ({ node: "n1", nodeId: "1", run: "r", before: "wipe", grants: [] }),
       sudoPassword: () => Promise.resolve(undefined),
       signal,
     });

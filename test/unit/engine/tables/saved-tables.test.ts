@@ -3,7 +3,7 @@ import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { checkTable, lastOf, listTables, openTables } from "#engine/tables/saved-tables.ts";
+import { checkTable, listTables, openTables } from "#engine/tables/saved-tables.ts";
 import type { SavedDevice, SaveOccasion } from "#engine/tables/table-store.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 import { problemsOf } from "#support/steps.ts";
@@ -20,7 +20,7 @@ const device: SavedDevice = {
   })),
   texts: { blkid: 'PTTYPE="gpt"' },
 };
-const occasion: SaveOccasion = { node: "n1", nodeId: "id1", run: "r1", before: "wipe" };
+const occasion: SaveOccasion = { node: "n1", nodeId: "id1", run: "r1", before: "wipe", grants: [] };
 
 describe("saved tables", () => {
   let folder: string;
@@ -61,7 +61,15 @@ describe("saved tables", () => {
     // That of the last occasion is the newest.
     expect(saves.map(({ id }) => id)).to.deep.equal([other.id, first.id]);
     expect(saves[1]?.occasions.map(({ run }) => run)).to.deep.equal(["r1", "r2"]);
-    expect(saves.map((save) => lastOf(save, "wipe") > 0)).to.deep.equal([false, true]);
+  });
+
+  it("M4: are gone with their last occasion, if nothing came of it", async () => {
+    const first = await keep();
+    const again = await keep({}, { run: "r2" });
+    await again.forget();
+    expect((await listTables(folder)).map(({ occasions }) => occasions.map(({ run }) => run))).to.deep.equal([["r1"]]);
+    await first.forget();
+    expect(await listTables(folder)).to.deep.equal([]);
   });
 
   it("leave nothing behind when they are dropped", async () => {
