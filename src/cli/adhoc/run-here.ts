@@ -93,7 +93,8 @@ export async function runHere(
     return { exitCode, model: run.model };
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
-    process.stdin.destroy();
+    // Nobody else wants what the command did not read; others may be asked something yet.
+    if (request.what.kind === "exec") process.stdin.destroy();
   }
 }
 
