@@ -7,7 +7,8 @@ import { showAnswers, type AnswerStream } from "./answers.ts";
 import { drawFailures, drawGroups } from "./draw-answers.ts";
 import { runHere } from "./run-here.ts";
 import { collectSteps } from "./step-results.ts";
-import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
+import { startRun } from "../watch/start-run.ts";
 import { openLines, type Watched } from "../watch/watch-run.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { printJson } from "../terminal/print-json.ts";
@@ -63,8 +64,8 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
   const request = requestOf(flags, { kind: "exec", argv, shell: flags.shell ?? false });
   switch (flags.output) {
     case "events": {
-      const { draw } = await openLines("json");
-      process.exitCode = (await run(flags, request, draw)).exitCode;
+      const lines = await openLines("json");
+      process.exitCode = (await run(flags, request, (event) => lines.draw(event))).exitCode;
       return;
     }
     case "json": {

@@ -7,7 +7,7 @@ import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { addRunOptions, requestOf, type RunFlags } from "../watch/start-run.ts";
+import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { drawDifferences, drawFacts, drawPaths, differencesOf, pathsOf, type Gathered } from "./draw-facts.ts";
 import { runHere } from "./run-here.ts";

@@ -2,7 +2,7 @@ import { Command, Option } from "commander";
 import type { RunEvent } from "#engine/events/event.ts";
 import { formatDuration } from "#tui/line.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { addRunOptions, requestOf, type RunFlags } from "../watch/start-run.ts";
+import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
 import { runHere } from "./run-here.ts";
 import { tellWait } from "./tell-wait.ts";
 import { requireTarget } from "./exec-command.ts";

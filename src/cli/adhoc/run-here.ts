@@ -19,8 +19,10 @@ import { defined } from "#optional/defined.ts";
 import { findProject } from "../project/find-project.ts";
 import { loadParts } from "../process/run-parts.ts";
 import { whoAmI } from "../process/who.ts";
+import { quoteWord } from "#tui/repeat-command.ts";
+import { tellWait } from "./tell-wait.ts";
 import { canPrompt } from "../terminal/prompt.ts";
-import { refreshFacts, type RunFlags } from "../watch/start-run.ts";
+import { requestOf, type RunFlags } from "../watch/run-options.ts";
 import { Prompts } from "../watch/run-prompts.ts";
 
 /** Milliseconds that a question waits. */
@@ -93,8 +95,29 @@ export async function runHere(
     return { exitCode, model: run.model };
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
-    process.stdin.destroy();
+    // Nobody else wants what the command did not read; others may be asked something yet.
+    if (request.what.kind === "exec") process.stdin.destroy();
   }
+}
+
+/**
+ * Gathers the facts of the nodes of which they decide whether the request means them, before it. Gives the
+ * request that believes no older facts; of whom could not be reached they are not known.
+ */
+export async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
+  const [{ nodesOnFacts }, { ownRoster }] = await Promise.all([
+    import("#engine/roster/targets.ts"),
+    import("../roster/own-roster.ts"),
+  ]);
+  const factsSince = Date.now();
+  const nodes = request.on === undefined ? [] : nodesOnFacts(request.on, ownRoster(project));
+  if (nodes.length > 0) {
+    const { wait, concurrency } = flags;
+    const own = { project, on: [nodes.map(({ name }) => name).join(",")], ...defined({ wait, concurrency }) };
+    const command = `kcore facts --on ${quoteWord(own.on[0] ?? "")}`;
+    await runHere(own, requestOf(own, { kind: "facts" }, { command }), tellWait);
+  }
+  return { ...request, factsSince };
 }
 
 function lookOf(what: RunRequest["what"]): Pick<LookOptions, "look" | "run"> {

@@ -1,6 +1,6 @@
 import { exitCodes } from "#errors/problem.ts";
 import { confirm } from "../terminal/confirm.ts";
-import { requestOf, type RunFlags } from "../watch/start-run.ts";
+import { requestOf, type RunFlags } from "../watch/run-options.ts";
 import { runHere } from "./run-here.ts";
 import { tellWait } from "./tell-wait.ts";
 

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { addProjectOption, addResultOption, addViewOptions } from "../options.ts";
-import { addChangeOptions } from "../watch/start-run.ts";
+import { addChangeOptions } from "../watch/run-options.ts";
 import type { RecoveryFlags } from "./recovery-key.ts";
 import type { RestoreFlags } from "./restore-table.ts";
 

@@ -8,7 +8,8 @@ import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { requestOf, type RunFlags } from "../watch/run-options.ts";
+import { startRun } from "../watch/start-run.ts";
 
 export interface RestoreFlags extends RunFlags, ViewFlags {
   readonly list?: boolean;

@@ -2,7 +2,8 @@ import { Command } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, addViewOptions, collect, type CommonFlags } from "../options.ts";
 import { readParams, readSets } from "../watch/param-options.ts";
-import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
+import { startRun } from "../watch/start-run.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 
 interface OrchestrateFlags extends RunFlags, ViewFlags {

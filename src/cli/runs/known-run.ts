@@ -20,15 +20,21 @@ export interface KnownRun {
 /** A recorded run without its events: whoever follows it reads them himself. */
 export type FoundRun = Pick<KnownRun, "folder" | "header">;
 
-/** Finds a run by its id, or the last four digits of it; `last` is the newest. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
-export async function findRun(project: string, id: string): Promise<FoundRun> {
-  const folder = runFolder(project, await resolveId(project, id));
+/** Which runs `last` may mean. */
+type IsMeant = (header: RunHeader) => boolean;
+
+/**
+ * Finds a run by its id, or the last four digits of it; `last` is the newest that is meant.
+ * @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT
+ */
+export async function findRun(project: string, id: string, isMeant?: IsMeant): Promise<FoundRun> {
+  const folder = runFolder(project, await resolveId(project, id, isMeant));
   return { folder, header: await readHeader(folder) };
 }
 
 /** Reads a run by its id, as {@link findRun} does, with all that happened. */
-export async function readRun(project: string, id: string): Promise<KnownRun> {
-  const { folder, header } = await findRun(project, id);
+export async function readRun(project: string, id: string, isMeant?: IsMeant): Promise<KnownRun> {
+  const { folder, header } = await findRun(project, id, isMeant);
   const alive = isAlive(header.process);
   const bytes = await readFile(folder.events).catch(() => Buffer.alloc(0));
   const { events } = parseRecording(bytes, folder.events);
@@ -44,7 +50,7 @@ export function stateOf({ model, alive }: Pick<KnownRun, "model" | "alive">): st
 }
 
 /** The whole id. @throws KcoreError RUN_UNKNOWN */
-async function resolveId(project: string, id: string): Promise<string> {
+async function resolveId(project: string, id: string, isMeant?: IsMeant): Promise<string> {
   if (id !== "last" && !/^[0-9a-f]{4}$/.test(id)) return id;
   const ids = await listRunIds(project);
   if (id !== "last") {
@@ -56,8 +62,10 @@ async function resolveId(project: string, id: string): Promise<string> {
       hint: `name the run whole: ${one} or ${other}`,
     });
   }
-  const newest = ids.at(-1);
-  if (newest !== undefined) return newest;
+  for (const newest of ids.toReversed()) {
+    const header = isMeant && (await readHeader(runFolder(project, newest)).catch(() => undefined));
+    if (!isMeant || (header && isMeant(header))) return newest;
+  }
   throw new KcoreError({
     code: "RUN_UNKNOWN",
     message: "no run is recorded in this project yet",

@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { addProjectOption, addViewOptions, ageOf, countOf, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
+import type { RunHeader } from "#engine/run/run-folder.ts";
 import { RunFollower } from "#engine/run/follow-run.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
@@ -156,6 +157,11 @@ async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags
   process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
 }
 
+/** What only looked, or was one command, is not what somebody means to go on with. */
+function isGoneOnWith({ request }: RunHeader): boolean {
+  return !request.dryRun && request.what.kind !== "exec";
+}
+
 async function abort(id: string, { project }: CommonFlags): Promise<void> {
   const root = findProject(project);
   const { folder, model, alive } = await readRun(root, id);
@@ -172,7 +178,7 @@ async function abort(id: string, { project }: CommonFlags): Promise<void> {
 }
 
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
-  const { folder, header, model, alive } = await readRun(findProject(project), id);
+  const { folder, header, model, alive } = await readRun(findProject(project), id, isGoneOnWith);
   const view = viewOf(flags);
   // A run that ended well may have a process still, for views that have not got it all.
   if (model.exitCode === exitCodes.done)

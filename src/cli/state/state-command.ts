@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import type { ListFlags } from "./list-states.ts";
-import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
+import { startRun } from "../watch/start-run.ts";
 import { readParams, readSets } from "../watch/param-options.ts";
 import { addProjectOption, addResultOption, addViewOptions, collect } from "../options.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";

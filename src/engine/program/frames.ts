@@ -59,7 +59,10 @@ export class FrameReader {
   *push(bytes: Uint8Array): Generator<Frame> {
     const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (let at = 0; at < chunk.length;) {
-      if (this.#isRaw) return yield { type: "raw", rest: "", bytes: chunk.subarray(at) };
+      if (this.#isRaw) {
+        yield { type: "raw", rest: "", bytes: chunk.subarray(at) };
+        return;
+      }
       if (this.#pending) {
         at += yield* this.#takeOutput(this.#pending, chunk.subarray(at));
         continue;

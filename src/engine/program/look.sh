@@ -8,6 +8,7 @@ unset CDPATH ENV IFS
 k_facts() {
   exec 3>&1
   (
+    # shellcheck disable=SC2317 # facts.sh calls it
     fact() {
       k_esc "$2"
       printf '%s fact facts %s=%s\n' "$k_nonce" "$1" "$k_e" >&3

@@ -182,6 +182,9 @@ describe("kcore, from the command line to a node and back", () => {
     expect([readFileSync(`${target}.a`, "utf8"), existsSync(`${target}.c`)]).to.deep.equal(["version 1", false]);
     rmSync(join(project.project, "states/new.yaml"));
     project.write({ "project/states/parts.yaml": state(1, "false") });
+    // The last run of that kind: no dry run, and no single command.
+    await project.kcore(...words, "--dry-run");
+    await project.kcore("exec", "--lock", "--on", "here", "--", "true");
     expect((await project.kcore("runs", "resume", "last")).code).to.equal(1);
   });
 

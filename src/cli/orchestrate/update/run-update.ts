@@ -11,7 +11,8 @@ import { viewOf, type ViewFlags } from "../../terminal/choose-view.ts";
 import type { FoundBundle } from "../../update/bundle-file.ts";
 import { bundleFor } from "../../update/bundles.ts";
 import { readUpdates, type UpdateManifest } from "../../update/named-updates.ts";
-import { requestOf, startRun, type RunFlags } from "../../watch/start-run.ts";
+import { requestOf, type RunFlags } from "../../watch/run-options.ts";
+import { startRun } from "../../watch/start-run.ts";
 import { composeUpdate } from "./compose.ts";
 
 export interface UpdateFlags extends RunFlags, ViewFlags {

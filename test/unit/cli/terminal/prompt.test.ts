@@ -3,10 +3,11 @@ import { expect } from "chai";
 import { promptLine } from "#cli/terminal/prompt.ts";
 
 describe("a question in lines", () => {
-  const before = { stdin: Object.getOwnPropertyDescriptor(process, "stdin"), write: process.stderr.write };
+  const stdin = Object.getOwnPropertyDescriptor(process, "stdin");
   afterEach(() => {
-    Object.defineProperty(process, "stdin", before.stdin as PropertyDescriptor);
-    process.stderr.write = before.write;
+    Object.defineProperty(process, "stdin", stdin as PropertyDescriptor);
+    // The stream's own way lies beneath.
+    Reflect.deleteProperty(process.stderr, "write");
   });
 
   it("V1: is shown when nothing is echoed any more, and leaves nothing that was typed for it", async () => {

@@ -1,0 +1,111 @@
+import { InvalidArgumentError, Option, type Command } from "commander";
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import { defined } from "#optional/defined.ts";
+import { quoteWord } from "#tui/repeat-command.ts";
+import { addFactOptions, addProjectOption, collect, type CommonFlags, type FactFlags } from "../options.ts";
+import { grantOption } from "./grant-option.ts";
+
+/** Flags of every command that starts a run. */
+export interface RunFlags extends CommonFlags, FactFlags {
+  readonly on?: readonly string[];
+  readonly refreshFacts?: boolean;
+  readonly dryRun?: boolean;
+  readonly grant?: readonly string[];
+  readonly skipHealth?: boolean;
+  readonly wait?: boolean;
+  readonly yes?: boolean;
+  readonly concurrency?: number;
+  readonly feed?: "bastion" | "nodes";
+  readonly detach?: boolean;
+  readonly passphraseFile?: string;
+  readonly report?: readonly string[];
+  readonly failOnChange?: boolean;
+  readonly plan?: string;
+}
+
+/** The options that a run over nodes has; `full` adds those that only matter where something is changed. */
+export function addRunOptions(command: Command, { full }: { readonly full: boolean }): Command {
+  addProjectOption(command)
+    .option(
+      "--on <target>",
+      "nodes: names, globs, role:R, dc:D, label:k=v, group:G, fact:NAME=V, /regex/, and, or, not (repeatable)",
+      collect,
+    )
+    .option("--refresh-facts", "re-gather the facts used in --on first")
+    .option("--wait", "wait for a node that another run holds instead of refusing")
+    .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(countOf));
+  addFactOptions(command);
+  return full ? addPlanOptions(addChangeOptions(command)) : command;
+}
+
+/** The options that tell whether a dry run says what is wanted. */
+function addPlanOptions(command: Command): Command {
+  return command
+    .option("--fail-on-change", "with --dry-run: end with 4 where something would change or cannot be told")
+    .addOption(
+      new Option(
+        "--plan <file>",
+        "refuse to do anything that this plan (the --report FILE.json of a dry run at this commit) does not list",
+      ).conflicts(["dryRun", "failOnChange"]),
+    );
+}
+
+/** The options of a run that may change something. */
+export function addChangeOptions(command: Command): Command {
+  return command
+    .option("--dry-run", "show what would change; change nothing")
+    .addOption(grantOption())
+    .addOption(
+      new Option(
+        "--feed <who>",
+        "who sends large contents: the bastion (the default), or nodes that have them already, for a thin line",
+      ).choices(["bastion", "nodes"]),
+    )
+    .option("--yes", "answer every confirmation with yes")
+    .option("--detach", "leave as soon as the run has begun; kcore runs attach ID comes back")
+    .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(
+      "--report <file>",
+      "write a report at the end: FILE.html for a browser, FILE.xml for a CI, FILE.md for a comment, FILE.json for --plan and programs (repeatable)",
+      collect,
+    );
+}
+
+function countOf(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count > 0) return count;
+  throw new InvalidArgumentError("a number of nodes is wanted, 1 or more");
+}
+
+/** The request that the flags make. */
+export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Partial<RunRequest> = {}): RunRequest {
+  const {
+    on,
+    dryRun = false,
+    grant = [],
+    skipHealth = false,
+    wait = false,
+    yes = false,
+    concurrency,
+    context,
+    factsAge,
+  } = flags;
+  return {
+    what,
+    params: {},
+    dryRun,
+    grants: grant,
+    skipHealth,
+    waitForLock: wait,
+    yes,
+    command: ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" "),
+    ...(on === undefined || on.length === 0
+      ? {}
+      : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
+    ...(flags.feed === "nodes" && { feed: "nodes" }),
+    ...defined({ concurrency, context }),
+    ...(factsAge !== undefined && { factsSince: Date.now() - factsAge }),
+    ...(flags.unknownFacts === "skip" && { unknownFacts: "skip" }),
+    ...more,
+  };
+}
