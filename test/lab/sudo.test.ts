@@ -37,9 +37,10 @@ describe("becoming root on a real node", function () {
     const since = (await n1.exec("date +%s")).stdout.trim();
     let asked = 0;
     const run = labSession(n1, user, {
-      sudoPassword: () => {
-        asked++;
-        return Promise.resolve(given);
+      // As a roster's: there is no other one.
+      sudoPassword: (again = false) => {
+        if (!again) asked++;
+        return Promise.resolve(again ? undefined : given);
       },
     });
     const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("who", whoami)] }]);
