@@ -35,8 +35,8 @@ describe("The router of kcore web", () => {
       host: "127.0.0.1",
       port: 0,
       isGiven: true,
-      frame: { project: "p", version: "1", root: "" },
-      sources: { ...webSources(folder.path, undefined), openFleet },
+      frame: { project: "p", version: "1" },
+      sources: { ...webSources(folder.path, () => Promise.reject(new Error("no cluster"))), openFleet },
     });
     token = new URL(web.url).searchParams.get("token") as string;
   });
