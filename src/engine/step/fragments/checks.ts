@@ -99,7 +99,13 @@ export const Check = z
         folder: AbsolutePath.default("/etc/kcore/certs").describe("Where the node's certificates lie."),
       })
       .describe("The node is in no other cluster of kcore's.")
-      .meta({ examples: [{ cluster: "lab", root: "9f2c4e1b77d3a0c5" }] }),
+      .meta({
+        examples: [
+          { cluster: "lab", root: "9f2c4e1b77d3a0c5" },
+          { cluster: "lab", root: "9f2c4e1b77d3a0c5", leaves: "d9cae0dbdbf078b2", folder: "/etc/kcore/certs" },
+          { cluster: "lab", root: "9f2c4e1b77d3a0c5", node: "n2", id: "n2-id", former: "n1-id" },
+        ],
+      }),
     when: z.boolean().describe("Left out where this is false."),
   })
   .partial()
