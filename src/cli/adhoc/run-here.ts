@@ -88,6 +88,8 @@ export async function runHere(
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.on(signal, interrupt);
+  // Whoever read the answers has seen enough (`kcore exec … | head -1`).
+  process.stdout.once("error", interrupt);
   try {
     const perform = await loadParts(look);
     const { exitCode } = await perform({ stage: { ...stage, stop: stop.signal, abort: abort.signal }, project });
@@ -95,6 +97,7 @@ export async function runHere(
     return { exitCode, model: run.model };
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
+    process.stdout.off("error", interrupt);
     // Nobody else wants what the command did not read; others may be asked something yet.
     if (request.what.kind === "exec") process.stdin.destroy();
   }

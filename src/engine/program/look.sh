@@ -1,7 +1,7 @@
 # What `kcore ping`, `facts` and `exec` give to the node's shell (POSIX sh; dash, bash, BusyBox, mksh): it leaves nothing there, and
 # needs no room. Given: k_nonce.
 
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/wrappers/bin:/run/current-system/sw/bin
 unset CDPATH ENV IFS
 
 # k_facts TEXT: the node's facts, a frame each.
@@ -25,7 +25,7 @@ k_exec() {
   }
   exec 3<&0
   # Not as arguments, which everybody on the node may read.
-  k_n=$k_nonce k_t=$1 setsid /bin/sh -c 'exec 3<&-; n=$k_n t=$k_t; unset k_n k_t; echo "$n" raw $$; echo "$n" >&2; eval "$t"' <&3 &
+  k_n=$k_nonce k_t=$1 setsid /bin/sh -c 'exec 3<&-; n=$k_n t=$k_t; unset k_n k_t LC_ALL; export LANG=C.UTF-8; echo "$n" raw $$; echo "$n" >&2; eval "$t"' <&3 &
   exec </dev/null 3<&-
   wait $!
 }
@@ -61,7 +61,9 @@ k_holder() {
   case $k_held in *:*:"$k_boot":*) ;; *) return 1 ;; esac
   k_pid=${k_held%%:*} k_rest=${k_held#*:} k_run=${k_held#*:*:*:}
   K_RUN=$K_STATE/runs/${k_run%%:*}
-  { read -r k_group k_x <"$K_RUN/current"; } 2>/dev/null
+  { read -r k_group k_gborn k_x <"$K_RUN/current"; } 2>/dev/null
+  # The number may be another's by now.
+  if [ -n "$k_group" ] && k_birth "$k_group" && [ "$k_born" != "$k_gborn" ]; then k_group=; fi
   if k_birth "$k_pid" && [ "$k_born" = "${k_rest%%:*}" ]; then return 0; fi
   k_pid=
   [ -n "$k_group" ] && kill -0 "-$k_group" 2>/dev/null

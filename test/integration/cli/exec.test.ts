@@ -30,6 +30,17 @@ describe("kcore exec", () => {
   const shell = (on: string, command: string, ...more: readonly string[]) =>
     project.kcore("exec", "--on", on, ...more, "--shell", "--", command);
 
+  it("O1: ends when nobody reads any more what the command prints", async () => {
+    const child = spawn(kcoreProgram, ["exec", "--on", "a1", "--", "yes"], {
+      cwd: project.project,
+      stdio: ["ignore", "pipe", "ignore"],
+      env: { ...process.env, ...kcoreEnvironment, KCORE_HOME: join(project.path, "home") },
+    });
+    await once(child.stdout, "data");
+    child.stdout.destroy();
+    expect(await once(child, "exit")).to.deep.equal([130, null]);
+  });
+
   /** What `kcore WORDS…` writes, as bytes. */
   async function bytesOf(
     words: readonly string[],

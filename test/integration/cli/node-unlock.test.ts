@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -45,6 +46,24 @@ describe("a node that a run holds whose process is dead", () => {
     expect([freed.code, freed.stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await who()}\n`]);
     expect((await project.kcore("node", "unlock", "here")).stdout).to.equal("here  held by nobody\n");
     expect(await locked()).to.equal("");
+  });
+
+  it("O2: kills no process that has the number of a step's by now", async () => {
+    const other = spawn("sleep", ["300"], { detached: true, stdio: "ignore" });
+    const state = join(project.path, "other");
+    const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    project.write({
+      "project/roster/nodes.yaml": `nodes: { here: { transport: local, stateDir: ${state} } }\n`,
+      "other/lock/1": `4194304:1:${boot}:r1:me@there\n`,
+      "other/runs/r1/current": `${other.pid} 1 x\n`,
+    });
+    try {
+      const { stdout } = await project.kcore("node", "unlock", "here", "--yes");
+      expect(stdout).to.equal("here  held by nobody\n");
+      expect([other.exitCode, other.signalCode]).to.deep.equal([null, null]);
+    } finally {
+      other.kill();
+    }
   });
 
   async function who(): Promise<string> {

@@ -181,6 +181,9 @@ describe("kcore, from the command line to a node and back", () => {
     expect(resumed.stderr).to.contain("begin anew, what is in order is left alone: kcore state apply parts --on here");
     expect([readFileSync(`${target}.a`, "utf8"), existsSync(`${target}.c`)]).to.deep.equal(["version 1", false]);
     rmSync(join(project.project, "states/new.yaml"));
+    project.write({ "project/states/parts.yaml": state(1, "false"), "project/configs/a": "a source may lie anywhere" });
+    expect((await project.kcore("runs", "resume", "last")).stderr).to.contain("began with: configs/a  [RUN_OUTDATED]");
+    rmSync(join(project.project, "configs"), { recursive: true });
     project.write({ "project/states/parts.yaml": state(1, "false") });
     // The last run of that kind: no dry run, and no single command.
     await project.kcore(...words, "--dry-run");
