@@ -6,15 +6,11 @@ unset CDPATH ENV IFS
 
 # k_facts TEXT: the node's facts, a frame each.
 k_facts() {
-  exec 3>&1
-  (
-    # shellcheck disable=SC2317 # facts.sh calls it
-    fact() {
-      k_esc "$2"
-      printf '%s fact facts %s=%s\n' "$k_nonce" "$1" "$k_e" >&3
-    }
-    eval "$1"
-  ) </dev/null >/dev/null 2>&1
+  # Facts come as lines “F NAME=VALUE” at descriptor 3, of the shell (step.sh) and of awk.
+  (eval "$1") 3>&1 </dev/null >/dev/null 2>&1 |
+    while IFS= read -r k_x; do
+      case $k_x in 'F '*) printf "%s fact facts %s\n" "$k_nonce" "${k_x#F }" ;; esac
+    done
 }
 
 # k_exec TEXT: a command in a group of its own, so that it can be ended; stdin, stdout and stderr are its own from the frame raw on.

@@ -31,6 +31,9 @@ describe("kcore facts, and targets by them", () => {
     const all = JSON.parse((await project.kcore("facts", "here", "-o", "json")).stdout) as Record<string, unknown>;
     for (const { name } of factCatalogue.filter((fact) => !/\.(N|NAME)\./.test(fact.name)))
       expect(selectFact(all["here"], name), name).not.to.equal(undefined);
+    // Of sh and of awk.
+    for (const name of ["hostname", "os.name", "cpu.count", "memory.totalKiB"])
+      expect(selectFact(all["here"], name), name).not.to.equal(null);
     expect(kept()).to.deep.equal(["here.json"]);
     const some = await project.kcore("facts", "here,also", "os.id", "cpu.count");
     expect(some.stdout.split("\n")[0]).to.match(/^NODE +os\.id +cpu\.count$/);
