@@ -46,6 +46,7 @@ describe("updates of a real node", function () {
     updater = new OrderedNode(n1, bastion);
     const { code, stdout, stderr } = await bastion.deploy("n1");
     expect(code, stdout + stderr).to.equal(0);
+    await on(n1, `mkdir -p -m 700 ${updates}/bundles`);
     for (const { file, sha256 } of bundles.values()) await send(file, `${updates}/bundles/${sha256}`);
   });
   after(async () => {

@@ -70,6 +70,9 @@ export class PageTypist {
   private async follow({ command, output, exitCode, line }: TranscriptStep, keys: string[]): Promise<void> {
     const before = (await this.ended()).length;
     const hasEnded = async () => (await this.ended()).length > before;
+    // A shell that has only just begun has no prompt yet, and would show it behind what is typed.
+    for (const end = Date.now() + patience; Date.now() < end; await sleep(50))
+      if (/(^|\n)\$$/.test(await this.terminal.text())) break;
     await this.terminal.wipe();
     for (const text of command.split("\n")) await this.terminal.enter(text);
     let pressedAt = "";

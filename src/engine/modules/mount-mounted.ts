@@ -276,7 +276,7 @@ function look({ path }: Args, { source, link, isBind: bound, flags }: Mount): Sh
 }
 find_device
 # The last line of a mount point is the one on top (proc(5)): number, options, kind, source, options of the filesystem.
-set -- $(place=${escapeBlanks(path)} awk '$5 == ENVIRON["place"] { for (i = 7; i <= NF; i++) if ($i == "-") break; last = $3 " " $6 " " $(i + 1) " " $(i + 2) " " $(i + 3) } END { print last }' /proc/self/mountinfo)
+set -- $(place=${escapeBlanks(path).replaceAll("\\043", "#")} awk '$5 == ENVIRON["place"] { for (i = 7; i <= NF; i++) if ($i == "-") break; last = $3 " " $6 " " $(i + 1) " " $(i + 2) " " $(i + 3) } END { print last }' /proc/self/mountinfo)
 mounted=no fstype= flags=
 if [ $# -gt 0 ]; then
   mounted="$4" fstype=$3

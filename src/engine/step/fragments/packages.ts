@@ -50,8 +50,9 @@ function wordOf(name: string, version?: string, release?: string): string {
 
 /** Whether `$version` is the one that is asked for, or begins as one that ends in `*`. */
 export function isVersion(version: string): Sh {
+  // As a condition: what a pattern is quoted for counts in “case”, not within “${…#…}”.
   return version.endsWith("*")
-    ? sh`[ "\${version#"${version.slice(0, -1)}"}" != "$version" ]`
+    ? sh`case $version in ${version.slice(0, -1)}*) ;; *) false ;; esac`
     : sh`[ "$version" = ${version} ]`;
 }
 
