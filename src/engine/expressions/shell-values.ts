@@ -5,7 +5,7 @@ import { isPlainWord } from "#engine/step/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellReads, textAmong } from "#engine/step/shell-text.ts";
 import { plainOf, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
-import type { Call, Loc, Program } from "./ast.ts";
+import type { BlockStatement, Call, Program } from "./ast.ts";
 import { mayHoldExpression, sourceAt, type Template, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Fault } from "./fault.ts";
 import { printed } from "./helper.ts";
@@ -140,13 +140,22 @@ export function misplaced(template: Template, judge: Judge): readonly Problem[] 
   return misplacedIn(template.program, template, judge, new QuotingScanner());
 }
 
-function misplacedIn(program: Program, template: Template, judge: Judge, scanner: QuotingScanner): readonly Problem[] {
-  return program.body.flatMap((statement): readonly Problem[] => {
+function misplacedIn(
+  program: Program,
+  template: Template,
+  judge: Judge,
+  scanner: QuotingScanner,
+  endsLine = true,
+): readonly Problem[] {
+  return program.body.flatMap((statement, index): readonly Problem[] => {
     if (statement.type === "ContentStatement") scanner.feed(statement.value);
-    if (statement.type === "BlockStatement")
+    if (statement.type === "BlockStatement") {
+      const next = program.body[index + 1];
+      const isLast = next === undefined ? endsLine : next.type === "ContentStatement" && /^[ \t]*\n/.test(next.value);
       return [statement.program, statement.inverse].flatMap((inner) =>
-        inner ? misplacedWithin(inner, statement.loc, { template, judge, scanner }) : [],
+        inner ? misplacedWithin(inner, statement, { template, judge, scanner, endsLine: isLast }) : [],
       );
+    }
     if (statement.type !== "MustacheStatement") return [];
     const { state } = scanner;
     scanner.feedWord();
@@ -162,18 +171,25 @@ function misplacedIn(program: Program, template: Template, judge: Judge, scanner
   });
 }
 
+interface Branch {
+  readonly template: Template;
+  readonly judge: Judge;
+  readonly scanner: QuotingScanner;
+  /** Nothing else stands in the line behind it. */
+  readonly endsLine: boolean;
+}
+
 /** A branch leaves open what was open before it, and nothing else: whether it is taken must not decide what is quoted behind it. */
 function misplacedWithin(
   branch: Program,
-  loc: Loc,
-  {
-    template,
-    judge,
-    scanner,
-  }: { readonly template: Template; readonly judge: Judge; readonly scanner: QuotingScanner },
+  { path, loc }: BlockStatement,
+  { template, judge, scanner, endsLine }: Branch,
 ): readonly Problem[] {
-  const before = scanner.context;
-  const problems = misplacedIn(branch, template, judge, scanner);
+  const { context: before, state } = scanner;
+  // A loop's next turn stands in the line, too.
+  const isEnd = endsLine && !(path.type === "PathExpression" && path.original === "each");
+  const problems = misplacedIn(branch, template, judge, scanner, isEnd);
+  if (isEnd && state !== "in a comment") scanner.endComment();
   if (scanner.context === before) return problems;
   const message = "this block opens quotes, or a here-document, that it does not close";
   return [
