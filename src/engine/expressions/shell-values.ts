@@ -96,20 +96,37 @@ function partlyExpressions(scalar: SourceScalar): Template | undefined {
   return wholeExpression(template) === undefined ? template : undefined;
 }
 
-/** What a text looks like once it is filled, with a word for each expression: its blocks taken, and left out. None of what is an expression as a whole. */
+const SKELETONS = 16;
+
+/** What a text may look like once it is filled, with a word for each expression: all blocks taken, none, each one alone. None of what is an expression as a whole. */
 export function skeletonsOf(scalar: SourceScalar): readonly string[] {
   if (typeof scalar.value !== "string") return [];
   if (!mayHoldExpression(scalar.value)) return [scalar.value];
   const template = partlyExpressions(scalar);
   if (template === undefined) return [];
-  return [...new Set([filled(template.program, true), filled(template.program, false)])];
+  const { program } = template;
+  const alone = [...aloneIn(program, new Set())].map((taken) => filled(program, taken));
+  return [...new Set([filled(program), filled(program, new Set()), ...alone])].slice(0, SKELETONS);
 }
 
-function filled({ body }: Program, taken: boolean): string {
+/** Each block, with those around it that have to be taken for it. */
+function* aloneIn({ body }: Program, around: ReadonlySet<BlockStatement>): Generator<ReadonlySet<BlockStatement>> {
+  for (const statement of body) {
+    if (statement.type !== "BlockStatement") continue;
+    const taken = new Set([...around, statement]);
+    yield taken;
+    if (statement.program) yield* aloneIn(statement.program, taken);
+    if (statement.inverse) yield* aloneIn(statement.inverse, around);
+  }
+}
+
+/** The text with these blocks taken; all of them without. */
+function filled({ body }: Program, taken?: ReadonlySet<BlockStatement>): string {
   const parts = body.map((statement) => {
     if (statement.type === "ContentStatement") return statement.value;
     if (statement.type === "MustacheStatement") return "x";
-    const branch = statement.type === "BlockStatement" && (taken ? statement.program : statement.inverse);
+    if (statement.type !== "BlockStatement") return "";
+    const branch = taken?.has(statement) === false ? statement.inverse : statement.program;
     return branch ? filled(branch, taken) : "";
   });
   return parts.join("");

@@ -97,8 +97,8 @@ stages:
       "states/s.yaml": `params: { x: { type: string, required: true } }
 steps:
   - { id: a, command.run: { cmd: "if true; then echo {{params.x}}" } }
-  - { id: b, command.run: { cmd: "{{#if params.x}}for i in a; do{{/if}} echo" } }
-  - { id: c, command.run: { cmd: "{{#if params.x}}echo ){{else}}echo{{/if}}" } }
+  - { id: b, command.run: { cmd: "for {{#if params.x}}i in a; do{{/if}} echo" } }
+  - { id: c, command.run: { cmd: "{{#if params.x}}echo ){{else}}echo ({{/if}}" } }
   - { id: d, unless: "echo (", command.run: { cmd: "true", revert: "echo 'a" } }
   - { id: e, wait.for: { command: "test -e /a && (" } }
   - { id: f, script.run: { interpreter: [python3], text: "if True: (" } }
@@ -126,6 +126,19 @@ steps:
       "states/s.yaml:10:44 SHELL_SYNTAX",
     ]);
     expect(found.problems.map(({ message }) => message).join("\n")).to.match(/sh cannot parse this text, line 1: /);
+  });
+
+  it("O11: takes a text that some of its blocks make whole, or that bash takes where sh is another", async () => {
+    const texts = [
+      "if true; then {{#each params.hosts}}echo {{shell this}}\n{{/each}} fi",
+      "if true; then\n{{#if params.a}}echo a{{/if}} {{#if params.b}}; echo b{{/if}}\nfi",
+      "{{#if params.a}}if test -e /a; then{{/if}} {{#if params.b}}if test -e /b; then{{/if}} echo x; fi",
+      "{{#unless params.a}}{{#if params.b}}if test -e /b; then{{/if}}{{/unless}} {{#if params.a}}if true; then{{/if}} echo x; fi",
+      "diff <(a) <(b)",
+    ];
+    const steps = texts.map((cmd, at) => `  - { id: s${at}, command.run: { cmd: ${JSON.stringify(cmd)} } }\n`);
+    const params = "params: { a: { type: boolean }, b: { type: boolean }, hosts: { type: list, default: [] } }\n";
+    expect((await check({ "states/s.yaml": `${params}steps:\n${steps.join("")}` })).problems).to.deep.equal([]);
   });
 
   it("O11: tells a name that no stage before gives", async () => {
