@@ -5,12 +5,13 @@ import { isPlainWord } from "#engine/step/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellReads, textAmong } from "#engine/step/shell-text.ts";
 import { plainOf, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
-import type { BlockStatement, Call, Program } from "./ast.ts";
+import type { BlockStatement, Call, MustacheStatement, Program } from "./ast.ts";
 import { mayHoldExpression, sourceAt, type Template, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Fault } from "./fault.ts";
 import { printed } from "./helper.ts";
 import { Interpreter, type Sink } from "./interpret.ts";
 import { type Quoting, QuotingScanner } from "./quoting.ts";
+import { type References, referencesOfTemplate } from "./references.ts";
 import type { Scope } from "./scope.ts";
 
 /** A text that an operator wrote for a shell, and the shell's name. */
@@ -130,6 +131,37 @@ function filled({ body }: Program, taken?: ReadonlySet<BlockStatement>): string 
     return branch ? filled(branch, taken) : "";
   });
   return parts.join("");
+}
+
+/** Where a command begins: at the text's begin, and behind what ends one before. */
+const beginsText = /^\s*["']?$/;
+const endsCommand = /(?:[;\n]|&&|\|\|?)\s*$/;
+
+/** What the words rest on that name commands in a text: expressions, and those of the loops around them. */
+export function commandReferences(scalar: SourceScalar): References {
+  const template = templateOfScalar(scalar);
+  const scanner = new QuotingScanner();
+  const found: MustacheStatement[] = [];
+  let before = "";
+  const look = ({ body }: Program, around: readonly MustacheStatement[]): void => {
+    for (const statement of body) {
+      if (statement.type === "BlockStatement") {
+        const isInto = statement.path.type === "PathExpression" && ["each", "with"].includes(statement.path.original);
+        const inner = isInto ? [...around, { ...statement, type: "MustacheStatement" } as const] : around;
+        for (const branch of [statement.program, statement.inverse]) if (branch) look(branch, inner);
+      }
+      if (statement.type !== "ContentStatement" && statement.type !== "MustacheStatement") continue;
+      const isMustache = statement.type === "MustacheStatement";
+      const isFirst =
+        beginsText.test(before) || (scanner.state === "word" && endsCommand.test(before.replaceAll("\\\n", "")));
+      if (isMustache && isFirst) found.push(statement, ...around);
+      if (isMustache) scanner.feedWord();
+      else scanner.feed(statement.value);
+      before += isMustache ? "x" : statement.value;
+    }
+  };
+  look(template.program, []);
+  return referencesOfTemplate({ ...template, program: { type: "Program", body: found } });
 }
 
 const hints: Readonly<Record<Exclude<Quoting, "word">, (expression: string) => string>> = {

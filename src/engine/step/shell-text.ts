@@ -42,6 +42,12 @@ export function textAmong(words: readonly unknown[]): number | undefined {
   return option === -1 ? undefined : operandBehind(words, option);
 }
 
+/** Where the file of code may stand among a command's words: in `[bash, -e, FILE]` behind the shell. */
+export function scriptAmong(words: readonly unknown[]): number | undefined {
+  const shell = words.findIndex((word) => /sh$/.test(String(word)) && shellOf(word) !== undefined);
+  return shell === -1 ? undefined : operandBehind(words, shell);
+}
+
 /** The first word behind that is no option, nor what `-o` names. */
 function operandBehind(words: readonly unknown[], behind: number): number | undefined {
   const found = words.findIndex(

@@ -83,13 +83,44 @@ stages:
     });
     expect(found.problems.map(({ at, code, message }) => `${at?.file}:${at?.line} ${code} ${message}`)).to.deep.equal([
       "orchestrate/o.yaml:4 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
-      "orchestrate/o.yaml:5 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
-      "orchestrate/o.yaml:6 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
-      "orchestrate/o.yaml:9 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
+      "orchestrate/o.yaml:5 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion",
+      "orchestrate/o.yaml:6 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion",
+      "orchestrate/o.yaml:9 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion",
       "states/s.yaml:3 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
       "states/s.yaml:4 EXPRESSION_UNQUOTED this expression stands in a comment, where its own quotes mean nothing",
       "states/s.yaml:5 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
     ]);
+  });
+
+  it("S4: refuses what the run brings wherever a command of the bastion begins", async () => {
+    const refused = [
+      '"{{#if true}}{{stages.a.stdout}}{{/if}}"',
+      '"{{shell stages.a.stdout}} a"',
+      '"{{shell stages.a.stdout}} {{params.x}}"',
+      '" \\"{{stages.a.stdout}}\\" a"',
+      '"{{#with stages.a}}{{shell stdout}} a{{/with}}"',
+      '"true && {{shell stages.a.stdout}}"',
+      '"true\\n{{shell stages.a.stdout}}"',
+      '[bash, "{{stages.a.stdout}}"]',
+      '[/usr/bin/env, sh, -e, "{{#if true}}{{stages.a.stdout}}{{/if}}"]',
+      '[bash, -ce, "{{stages.a.stdout}} a"]',
+    ];
+    const taken = [
+      '"{{#if (eq stages.a.stdout params.x)}}{{params.x}}{{/if}} a"',
+      '"echo \\"a;{{stages.a.rc}}\\" \\\\\\n {{shell stages.a.stdout}}"',
+      '[bash, x.sh, "{{stages.a.stdout}}"]',
+      '[runuser, -u, "{{stages.a.stdout}}", --, id]',
+      '[bash, -c, "echo \\"$1\\"", sh, "{{stages.a.stdout}}"]',
+    ];
+    const stages = [...refused, ...taken].map(
+      (command, at) => `  - { id: s${at}, run: local.command, command: ${command} }\n`,
+    );
+    const found = await check({
+      "orchestrate/o.yaml": `params: { x: { type: string, required: true } }\nstages:\n  - { id: a, run: local.command, command: "echo a" }\n${stages.join("")}`,
+    });
+    expect(found.problems.map(({ at, code }) => `${at?.line} ${code}`)).to.deep.equal(
+      refused.map((_, at) => `${at + 4} EXPRESSION_UNQUOTED`),
+    );
   });
 
   it("O11: parses every text that a shell will read, as far as it is known", async () => {
