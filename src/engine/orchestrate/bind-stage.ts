@@ -200,7 +200,7 @@ function scopeWith(scope: Scope, { node, stages, told = new Set() }: StageScope)
   const seen = { ...scope, ...defined({ node, vars: node?.vars }), stages };
   return withTold(
     seen,
-    [...told].map((name) => `stages.${name}`),
+    [...told].map((name) => [`stages.${name}`, undefined] as const),
   );
 }
 
