@@ -44,7 +44,7 @@ export function textAmong(words: readonly unknown[]): number | undefined {
 
 /** Where the file of code may stand among a command's words: in `[bash, -e, FILE]` behind the shell. */
 export function scriptAmong(words: readonly unknown[]): number | undefined {
-  const shell = words.findIndex((word) => /sh$/.test(String(word)) && shellOf(word) !== undefined);
+  const shell = words.findIndex((word) => String(word).endsWith("sh") && shellOf(word) !== undefined);
   return shell === -1 ? undefined : operandBehind(words, shell);
 }
 
