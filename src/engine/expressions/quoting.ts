@@ -14,7 +14,7 @@ export type Quoting =
 export type Unsure = "behind $'" | 'behind a single quote in "${"' | "behind a case in $(";
 
 /** What is open, the innermost last. Within `$(` quotes begin anew; within `${` they do not. */
-type Opened = '"' | "'" | "`" | "$(" | "$((" | "${" | "(";
+type Opened = '"' | "'" | "`" | "$(" | "$((" | "((" | "${" | "(";
 
 /** A here-document: its last line, and what happens to lines before they are compared with it. */
 interface Document {
@@ -43,7 +43,7 @@ export class QuotingScanner {
     if (this.#isComment) return "in a comment";
     // A back quote ends them wherever it stands, and an arithmetic expansion is read as if in double quotes.
     if (this.#open.includes("`")) return "in back quotes";
-    if (this.#inner().includes("$((")) return "in an arithmetic expansion";
+    if (this.#isArithmetic()) return "in an arithmetic expansion";
     if (this.#isQuoted()) return "in quotes";
     if (this.#unsure !== undefined) return this.#unsure;
     if (this.#isEscaped) return "right behind a backslash";
@@ -65,6 +65,11 @@ export class QuotingScanner {
     for (let at = begin; at < text.length;) at += this.#step(text, at);
   }
 
+  /** The line ends here; what begins with the next one, such as a here-document, does not begin yet. */
+  endComment(): void {
+    this.#isComment = false;
+  }
+
   /** A word that is not known stands here. */
   feedWord(): void {
     this.#last = "x";
@@ -73,6 +78,10 @@ export class QuotingScanner {
 
   #inner(): readonly Opened[] {
     return this.#open.slice(this.#open.lastIndexOf("$(") + 1);
+  }
+
+  #isArithmetic(): boolean {
+    return this.#inner().some((one) => one.endsWith("(("));
   }
 
   #isQuoted(): boolean {
@@ -132,9 +141,14 @@ export class QuotingScanner {
       this.#open.push("'");
       return 1;
     }
+    if (text.startsWith("((", at) && /[\s;&|()]/.test(this.#last)) {
+      this.#open.push("((");
+      return 2;
+    }
     if (char === "(" && this.#open.length > 0) this.#open.push("(");
     if (char === "#" && /[\s;&|()<>]/.test(this.#last) && this.#open.at(-1) !== "${") this.#isComment = true;
-    if (this.#inner().includes("$((")) return 1;
+    if (this.#isArithmetic()) return 1;
+    if (text.startsWith("<<<", at)) return 3;
     const document = /^<<(-?)[ \t]*(?:'([^'\n]*)'|"([^"\n]*)"|(\\?)([^\s;&|<>()'"`$]+))/.exec(text.slice(at));
     if (document === null) return 1;
     const [all, dash, single, double, backslash, bare] = document;
@@ -154,13 +168,16 @@ export class QuotingScanner {
   /** How many characters end what is open innermost; 0: none. */
   #close(text: string, at: number, char: string): number {
     const inner = this.#open.at(-1);
+    const isSum = inner === "$((" || inner === "((";
+    // Two subshells begin alike: the first of them has ended.
+    if (inner === "((" && char === ")" && !text.startsWith("))", at)) return this.#open.splice(-1, 1, "(").length;
     const isEnd =
-      (inner === "$((" && text.startsWith("))", at)) ||
+      (isSum && text.startsWith("))", at)) ||
       ((inner === "$(" || inner === "(") && char === ")") ||
       (inner === "${" && char === "}");
     if (!isEnd) return 0;
     this.#open.pop();
-    return inner === "$((" ? 2 : 1;
+    return isSum ? 2 : 1;
   }
 
   #toggle(char: '"' | "`"): number {

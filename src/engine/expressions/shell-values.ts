@@ -5,12 +5,13 @@ import { isPlainWord } from "#engine/step/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellReads, textAmong } from "#engine/step/shell-text.ts";
 import { plainOf, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
-import type { Call, Loc, Program } from "./ast.ts";
+import type { BlockStatement, Call, MustacheStatement, Program } from "./ast.ts";
 import { mayHoldExpression, sourceAt, type Template, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Fault } from "./fault.ts";
 import { printed } from "./helper.ts";
 import { Interpreter, type Sink } from "./interpret.ts";
 import { type Quoting, QuotingScanner } from "./quoting.ts";
+import { type References, referencesOfTemplate } from "./references.ts";
 import type { Scope } from "./scope.ts";
 
 /** A text that an operator wrote for a shell, and the shell's name. */
@@ -96,23 +97,71 @@ function partlyExpressions(scalar: SourceScalar): Template | undefined {
   return wholeExpression(template) === undefined ? template : undefined;
 }
 
-/** What a text looks like once it is filled, with a word for each expression: its blocks taken, and left out. None of what is an expression as a whole. */
+const SKELETONS = 16;
+
+/** What a text may look like once it is filled, with a word for each expression: all blocks taken, none, each one alone. None of what is an expression as a whole. */
 export function skeletonsOf(scalar: SourceScalar): readonly string[] {
   if (typeof scalar.value !== "string") return [];
   if (!mayHoldExpression(scalar.value)) return [scalar.value];
   const template = partlyExpressions(scalar);
   if (template === undefined) return [];
-  return [...new Set([filled(template.program, true), filled(template.program, false)])];
+  const { program } = template;
+  const alone = [...aloneIn(program, new Set())].map((taken) => filled(program, taken));
+  return [...new Set([filled(program), filled(program, new Set()), ...alone])].slice(0, SKELETONS);
 }
 
-function filled({ body }: Program, taken: boolean): string {
+/** Each block, with those around it that have to be taken for it. */
+function* aloneIn({ body }: Program, around: ReadonlySet<BlockStatement>): Generator<ReadonlySet<BlockStatement>> {
+  for (const statement of body) {
+    if (statement.type !== "BlockStatement") continue;
+    const taken = new Set([...around, statement]);
+    yield taken;
+    if (statement.program) yield* aloneIn(statement.program, taken);
+    if (statement.inverse) yield* aloneIn(statement.inverse, around);
+  }
+}
+
+/** The text with these blocks taken; all of them without. */
+function filled({ body }: Program, taken?: ReadonlySet<BlockStatement>): string {
   const parts = body.map((statement) => {
     if (statement.type === "ContentStatement") return statement.value;
     if (statement.type === "MustacheStatement") return "x";
-    const branch = statement.type === "BlockStatement" && (taken ? statement.program : statement.inverse);
+    if (statement.type !== "BlockStatement") return "";
+    const branch = taken?.has(statement) === false ? statement.inverse : statement.program;
     return branch ? filled(branch, taken) : "";
   });
   return parts.join("");
+}
+
+/** Where a command begins: at the text's begin, and behind what ends one before. */
+const beginsText = /^\s*["']?$/;
+const endsCommand = /(?:[;\n]|&&|\|\|?)\s*$/;
+
+/** What the words rest on that name commands in a text: expressions, and those of the loops around them. */
+export function commandReferences(scalar: SourceScalar): References {
+  const template = templateOfScalar(scalar);
+  const scanner = new QuotingScanner();
+  const found: MustacheStatement[] = [];
+  let before = "";
+  const look = ({ body }: Program, around: readonly MustacheStatement[]): void => {
+    for (const statement of body) {
+      if (statement.type === "BlockStatement") {
+        const isInto = statement.path.type === "PathExpression" && ["each", "with"].includes(statement.path.original);
+        const inner = isInto ? [...around, { ...statement, type: "MustacheStatement" } as const] : around;
+        for (const branch of [statement.program, statement.inverse]) if (branch) look(branch, inner);
+      }
+      if (statement.type !== "ContentStatement" && statement.type !== "MustacheStatement") continue;
+      const isMustache = statement.type === "MustacheStatement";
+      const isFirst =
+        beginsText.test(before) || (scanner.state === "word" && endsCommand.test(before.replaceAll("\\\n", "")));
+      if (isMustache && isFirst) found.push(statement, ...around);
+      if (isMustache) scanner.feedWord();
+      else scanner.feed(statement.value);
+      before += isMustache ? "x" : statement.value;
+    }
+  };
+  look(template.program, []);
+  return referencesOfTemplate({ ...template, program: { type: "Program", body: found } });
 }
 
 const hints: Readonly<Record<Exclude<Quoting, "word">, (expression: string) => string>> = {
@@ -140,13 +189,22 @@ export function misplaced(template: Template, judge: Judge): readonly Problem[] 
   return misplacedIn(template.program, template, judge, new QuotingScanner());
 }
 
-function misplacedIn(program: Program, template: Template, judge: Judge, scanner: QuotingScanner): readonly Problem[] {
-  return program.body.flatMap((statement): readonly Problem[] => {
+function misplacedIn(
+  program: Program,
+  template: Template,
+  judge: Judge,
+  scanner: QuotingScanner,
+  endsLine = true,
+): readonly Problem[] {
+  return program.body.flatMap((statement, index): readonly Problem[] => {
     if (statement.type === "ContentStatement") scanner.feed(statement.value);
-    if (statement.type === "BlockStatement")
+    if (statement.type === "BlockStatement") {
+      const next = program.body[index + 1];
+      const isLast = next === undefined ? endsLine : next.type === "ContentStatement" && /^[ \t]*\n/.test(next.value);
       return [statement.program, statement.inverse].flatMap((inner) =>
-        inner ? misplacedWithin(inner, statement.loc, { template, judge, scanner }) : [],
+        inner ? misplacedWithin(inner, statement, { template, judge, scanner, endsLine: isLast }) : [],
       );
+    }
     if (statement.type !== "MustacheStatement") return [];
     const { state } = scanner;
     scanner.feedWord();
@@ -162,18 +220,25 @@ function misplacedIn(program: Program, template: Template, judge: Judge, scanner
   });
 }
 
+interface Branch {
+  readonly template: Template;
+  readonly judge: Judge;
+  readonly scanner: QuotingScanner;
+  /** Nothing else stands in the line behind it. */
+  readonly endsLine: boolean;
+}
+
 /** A branch leaves open what was open before it, and nothing else: whether it is taken must not decide what is quoted behind it. */
 function misplacedWithin(
   branch: Program,
-  loc: Loc,
-  {
-    template,
-    judge,
-    scanner,
-  }: { readonly template: Template; readonly judge: Judge; readonly scanner: QuotingScanner },
+  { path, loc }: BlockStatement,
+  { template, judge, scanner, endsLine }: Branch,
 ): readonly Problem[] {
-  const before = scanner.context;
-  const problems = misplacedIn(branch, template, judge, scanner);
+  const { context: before, state } = scanner;
+  // A loop's next turn stands in the line, too.
+  const isEnd = endsLine && !(path.type === "PathExpression" && path.original === "each");
+  const problems = misplacedIn(branch, template, judge, scanner, isEnd);
+  if (isEnd && state !== "in a comment") scanner.endComment();
   if (scanner.context === before) return problems;
   const message = "this block opens quotes, or a here-document, that it does not close";
   return [

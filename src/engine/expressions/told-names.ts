@@ -1,55 +1,118 @@
-import type { SourceNode } from "#engine/yaml/node.ts";
-import type { Call, Expression } from "./ast.ts";
-import { mayHoldExpression, templateOfScalar, wholeExpression } from "./expression.ts";
-import { Fault } from "./fault.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
+import { type BlockStatement, type Call, type Expression, expressionsOf, type Program } from "./ast.ts";
+import { mayHoldExpression, templateOfScalar } from "./expression.ts";
 import { printed } from "./helper.ts";
 import { Interpreter } from "./interpret.ts";
+import { referencesOf } from "./references.ts";
 import type { Scope } from "./scope.ts";
 
-/** In a scope: what nodes told besides facts and steps, `params.x` and `stages.x`; no expression can name it. */
+/** What brought a value that a node told, where it was written; undefined for the value itself. */
+export type ToldBy = { readonly node: SourceNode; readonly scope: () => Scope } | undefined;
+
+/** In a scope: what nodes told besides facts and steps, `params.x`, `stages.x` and `item`; no expression can name it. */
 const told = Symbol("told");
-type ToldScope = Scope & { readonly [told]?: ReadonlySet<string> };
+type ToldScope = Scope & { readonly [told]?: ReadonlyMap<string, ToldBy> };
 
 /** The scope with what nodes told in it. */
-export function withTold(scope: Scope, paths: Iterable<string>): Scope {
-  const seen: ToldScope = { ...scope, [told]: new Set(paths) };
+export function withTold(scope: Scope, paths: Iterable<readonly [string, ToldBy]>): Scope {
+  const seen: ToldScope = { ...scope, [told]: new Map(paths) };
   return seen;
 }
 
-/** Whether the value is what a node told, as it is. */
+/** Whether the value rests on what a node told. */
 export function isToldValue(value: SourceNode, scope: Scope): boolean {
-  if (value.kind !== "scalar" || typeof value.value !== "string" || !mayHoldExpression(value.value)) return false;
-  const whole = wholeExpression(templateOfScalar(value));
-  return whole !== undefined && isTold(whole, scope);
+  return referencesOf(value).paths.some((path) => tells(path, scope));
 }
 
 /**
  * Refuses a file's name of the bastion that a node told (S2): a fact or a step's output may be a part of it that leads nowhere else,
  * as in `files/{{facts.os.id}}.conf`, and the key of a lookup. @throws KcoreError EXPRESSION_TYPE
  */
-export function refuseToldName(name: SourceNode | undefined, scope: Scope): void {
-  if (name?.kind !== "scalar" || typeof name.value !== "string" || !mayHoldExpression(name.value)) return;
-  const template = templateOfScalar(name);
-  const isWhole = wholeExpression(template) !== undefined;
+export function refuseToldName(name: SourceNode, scope: Scope): void {
+  const pieces = piecesOf(name, scope);
+  const parts = pieces.filter(({ isTold }) => isTold);
+  const isWritten = pieces.some(({ text, isTold }) => !isTold && /\w/.test(text));
+  if (parts.length === 0 || (isWritten && parts.every(({ text }) => /^\w[\w.+-]*$/.test(text)))) return;
+  throw new KcoreError({
+    code: "EXPRESSION_TYPE",
+    message: "a node told what names a file of the bastion here",
+    at: name.at,
+    hint: "choose by it: {{lookup params.files facts.os.id}}, or {{#if (eq facts.os.id 'debian')}}…{{/if}}",
+  });
+}
+
+interface Piece {
+  readonly text: string;
+  readonly isTold: boolean;
+}
+
+/** What a text is made of; a parameter of what was given for it. */
+function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
+  if (node.kind !== "scalar") return [];
+  const { value: text } = node;
+  if (typeof text !== "string" || !mayHoldExpression(text)) return [{ text: String(text), isTold: false }];
+  const template = templateOfScalar(node);
+  const calls = new Set(toldIn(template.program, scope, "top"));
+  const pieces: Piece[] = [];
   const value = (given: unknown, call: Call): void => {
-    if (!isTold(call, scope) || (!isWhole && /^\w[\w.+-]*$/.test(printed(given) ?? ""))) return;
-    throw new Fault("a node told what names a file of the bastion here", {
-      hint: "choose by it: {{lookup params.files facts.os.id}}, or {{#if (eq facts.os.id 'debian')}}…{{/if}}",
-    });
+    const piece = { text: printed(given) ?? "", isTold: calls.has(call) };
+    const inner = piece.isTold ? givenPieces(call, scope) : [];
+    // In a block the same name may mean something else.
+    pieces.push(...(inner.map((one) => one.text).join("") === piece.text && piece.text !== "" ? inner : [piece]));
   };
-  new Interpreter(template).into({ text: () => undefined, value }, scope);
+  new Interpreter(template).into({ text: (part) => pieces.push({ text: part, isTold: false }), value }, scope);
+  return pieces;
 }
 
-function isTold({ path, params }: Call, scope: Scope): boolean {
-  if (params.length === 0) return tells(path, scope);
+function givenPieces({ path, params }: Call, scope: Scope): readonly Piece[] {
+  if (path.type !== "PathExpression" || params.length > 0) return [];
+  const length = path.parts[0] === "item" ? 1 : 2;
+  const by = (scope as ToldScope)[told]?.get(path.parts.slice(0, length).join("."));
+  const node = by && nodeAt(by.node, path.parts.slice(length));
+  return by && node ? piecesOf(node, by.scope()) : [];
+}
+
+/** Where an expression stands: at the top, in blocks that go into something, or in one that goes into what a node told. */
+type Place = "top" | "into" | "told";
+
+function* toldIn({ body }: Program, scope: Scope, place: Place): Generator<Call> {
+  for (const statement of body) {
+    if (statement.type === "MustacheStatement" && isTold(statement, scope, place)) yield statement;
+    if (statement.type !== "BlockStatement") continue;
+    const inner = placeWithin(statement, scope, place);
+    if (statement.program) yield* toldIn(statement.program, scope, inner);
+    if (statement.inverse) yield* toldIn(statement.inverse, scope, place);
+  }
+}
+
+function placeWithin({ path, params }: BlockStatement, scope: Scope, place: Place): Place {
+  const isInto = path.type === "PathExpression" && (path.original === "each" || path.original === "with");
+  if (!isInto || place === "told") return place;
+  return params.some((one) => isToldAt(one, scope, place)) ? "told" : "into";
+}
+
+function isTold(call: Call, scope: Scope, place: Place): boolean {
+  const { path, params } = call;
+  const all = [...expressionsOf(call)];
+  if (all.length === 0) return isToldAt(path, scope, place);
   const isLookup = path.type === "PathExpression" && path.original === "lookup";
-  return (isLookup ? params.slice(0, 1) : params).some((one) => tells(one, scope));
+  return (isLookup ? params.slice(0, 1) : all).some((one) => isToldAt(one, scope, place));
 }
 
-function tells(expression: Expression, scope: Scope): boolean {
-  if (expression.type === "SubExpression") return isTold(expression, scope);
+function isToldAt(expression: Expression, scope: Scope, place: Place): boolean {
+  if (expression.type === "SubExpression") return isTold(expression, scope, place);
   if (expression.type !== "PathExpression") return false;
-  const [root = "", name = ""] = expression.parts;
-  const more = (scope as ToldScope)[told];
-  return root === "facts" || root === "steps" || more?.has(`${root}.${name}`) === true;
+  const { parts, data, depth } = expression;
+  if (place === "told") return true;
+  if (data) return parts[0] === "root" && tells(parts.slice(1), scope);
+  return parts.length === 0 ? place === "top" || depth > 0 : tells(parts, scope);
+}
+
+function tells([root, name]: readonly string[], scope: Scope): boolean {
+  if (root === undefined || root === "facts" || root === "steps") return true;
+  const paths = [...((scope as ToldScope)[told]?.keys() ?? [])];
+  return paths.some(
+    (path) => path === root || (name === undefined ? path.startsWith(`${root}.`) : path === `${root}.${name}`),
+  );
 }

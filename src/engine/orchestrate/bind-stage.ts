@@ -6,12 +6,19 @@ import { restsOn } from "#engine/params/bind-params.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
-import { templateOfScalar, wholeExpression } from "#engine/expressions/expression.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
-import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
+import { commandReferences, refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
 import { withTold } from "#engine/expressions/told-names.ts";
 import { Unknown, UnknownValue, type Members } from "#engine/expressions/unknown.ts";
-import { conditionText, nodeAt, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import { scriptAmong } from "#engine/step/shell-text.ts";
+import {
+  conditionText,
+  nodeAt,
+  plainOf,
+  type SourceMap,
+  type SourceNode,
+  type SourceScalar,
+} from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
@@ -193,7 +200,7 @@ function scopeWith(scope: Scope, { node, stages, told = new Set() }: StageScope)
   const seen = { ...scope, ...defined({ node, vars: node?.vars }), stages };
   return withTold(
     seen,
-    [...told].map((name) => `stages.${name}`),
+    [...told].map((name) => [`stages.${name}`, undefined] as const),
   );
 }
 
@@ -213,7 +220,8 @@ async function bindRun(
   refuseUnknownArgs(action, args, problems);
   const texts = shellSources(action.args, args, {}).map(({ scalar }) => scalar);
   for (const text of texts) problems.attempt(() => refuseSyntax(text));
-  for (const text of texts) problems.attempt(() => refuseAnswer(text, scope));
+  const scripts = [...args.entries.values()].flatMap(({ value }) => scriptsOf(value));
+  for (const text of new Set([...texts, ...scripts])) problems.attempt(() => refuseAnswer(text, scope));
   return {
     kind: "action",
     action,
@@ -228,14 +236,20 @@ async function bindRun(
   };
 }
 
-/** On the bastion no answer of a node or a program is a command as a whole: an operator has to write what reads it. */
+/** The file of code that a shell among these words reads. */
+function scriptsOf(words: SourceNode): readonly SourceScalar[] {
+  const at = words.kind === "list" ? scriptAmong(words.items.map(plainOf)) : undefined;
+  const script = words.kind === "list" && at !== undefined ? words.items[at] : undefined;
+  return script?.kind === "scalar" && typeof script.value === "string" ? [script] : [];
+}
+
+/** On the bastion no answer of a node or a program names a command, or is one as a whole: an operator has to write what reads it. */
 function refuseAnswer(text: SourceScalar, scope: Scope): void {
-  if (wholeExpression(templateOfScalar(text)) === undefined) return;
-  const { facts, steps, stages } = restsOn(referencesOf(text), { ...scope, stages: new Unknown("stages") });
+  const { facts, steps, stages } = restsOn(commandReferences(text), { ...scope, stages: new Unknown("stages") });
   if (!facts && steps.length + stages.length === 0) return;
   throw new KcoreError({
     code: "EXPRESSION_UNQUOTED",
-    message: "what the run brings would be a command of the bastion as a whole",
+    message: "what the run brings would be a command of the bastion",
     at: text.at,
     hint: "write the command, with {{shell …}} for what it is given; eval {{shell …}} runs it as it is",
   });

@@ -6,30 +6,44 @@ import type { SourceScalar } from "#engine/yaml/node.ts";
 /** How many shells parse at a time. */
 const AT_ONCE = 4;
 
-/** What shells of this machine, which run nothing of it (`sh -n`), do not take of these texts. A shell that is not here is not asked. */
+/**
+ * What shells of this machine, which run nothing of it (`sh -n`), do not take of these texts, however their blocks are filled.
+ * A shell that is not here is not asked.
+ */
 export async function parseShell(sources: Iterable<ShellSource>): Promise<readonly Problem[]> {
-  const texts = new Map<string, { readonly shell: string; readonly text: string; readonly scalars: SourceScalar[] }>();
-  for (const { shell, scalar } of sources)
-    for (const text of skeletonsOf(scalar)) {
-      const key = JSON.stringify([shell, text]);
-      const known = texts.get(key) ?? { shell, text, scalars: [] };
-      if (!known.scalars.includes(scalar)) known.scalars.push(scalar);
-      texts.set(key, known);
-    }
+  const known = new Map<string, Promise<string | undefined>>();
+  const ask = (shell: string, text: string): Promise<string | undefined> => {
+    const key = JSON.stringify([shell, text]);
+    const said = known.get(key) ?? saidOf(shell, text);
+    known.set(key, said);
+    return said;
+  };
   const problems = new Map<SourceScalar, Problem>();
-  const waiting = texts.values();
+  const waiting = [...sources].values();
   const work = async (): Promise<void> => {
-    for (const { shell, text, scalars } of waiting) {
-      const said = await saidOf(shell, text);
-      if (said !== undefined) for (const scalar of scalars) problems.set(scalar, problemOf(shell, said, scalar));
+    for (const { shell, scalar } of waiting) {
+      let first: string | undefined;
+      for (const text of skeletonsOf(scalar)) {
+        const said = await ask(shell, text);
+        first = said === undefined ? said : (first ?? said);
+        if (said === undefined) break;
+      }
+      if (first !== undefined) problems.set(scalar, problemOf(shell, first, scalar));
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   return [...problems.values()];
 }
 
-/** What the shell says of a text that it cannot parse. */
-function saidOf(shell: string, text: string): Promise<string | undefined> {
+/** What the shell says of a text that it cannot parse. A node's sh may be another one than this machine's: what bash takes is taken. */
+async function saidOf(shell: string, text: string): Promise<string | undefined> {
+  const said = await parsedBy(shell, text);
+  const isTaken = said === undefined || (shell === "sh" && (await parsedBy("bash", text, said)) === undefined);
+  return isTaken ? undefined : said;
+}
+
+/** @returns `absent` where the shell is not here */
+function parsedBy(shell: string, text: string, absent?: string): Promise<string | undefined> {
   // A file that the environment names would be run.
   const { BASH_ENV: _, ENV: __, ...env } = process.env;
   const child = spawn(shell, ["-n"], { env: { ...env, LC_ALL: "C" }, stdio: ["pipe", "ignore", "pipe"] });
@@ -38,7 +52,7 @@ function saidOf(shell: string, text: string): Promise<string | undefined> {
   // A shell stops reading at its first mistake.
   child.stdin.on("error", () => undefined).end(`${text}\n`);
   return new Promise((resolve) => {
-    child.on("error", () => resolve(undefined));
+    child.on("error", () => resolve(absent));
     child.on("close", (code) => resolve(code === 0 ? undefined : said));
   });
 }

@@ -41,7 +41,7 @@ export function shellTemplate(scalar: SourceScalar, code: ReadonlySet<string>): 
 
 /** What a text gives to another shell as code. */
 const givesCode =
-  /(?:(?:^|[\s;&|(/])(?:(?:a|ba|da|k|mk|z)?sh|su)\s(?:[^\n;&|]*\s)?-[A-Za-z]*c|(?:^|[\s;&|(])(?:eval|on_revert))\s+$/;
+  /(?:(?:^|[\s;&|(/])(?:(?:a|ba|da|k|mk|z)?sh|su|runuser)\s(?:[^\n;&|]*\s)?-[A-Za-z]*c[A-Za-z]*(?:\s+[-+][\w-]*)*|(?:^|[\s;&|(])(?:eval|on_revert))\s+$/;
 
 /** Expressions that another shell will read as code, but for arguments that say so by `format: shell`. */
 function undeclaredCode(program: Program, template: Template, code: ReadonlySet<string>): Problem[] {

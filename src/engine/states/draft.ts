@@ -8,16 +8,16 @@ import { describeValue } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { isToldValue } from "#engine/expressions/told-names.ts";
-import { type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
 import { itemsOf, labelsOf } from "./each.ts";
 import type { States } from "./open-states.ts";
 import { checkStep, type Condition } from "./check-step.ts";
 import { makeDraft } from "./make-draft.ts";
-import type { StepDraft } from "./planned-step.ts";
+import type { LateScope, StepDraft } from "./planned-step.ts";
 import { lateParams } from "./late-params.ts";
 import { unknownRequisite } from "./requisites.ts";
-import { NodeScope } from "./node-scope.ts";
+import { NodeScope, type Told } from "./node-scope.ts";
 import type { State } from "./state.ts";
 import { type IncludeSource, type ModuleStepSource, type Requisite, type RequisiteKey } from "./step-source.ts";
 
@@ -120,10 +120,7 @@ class Drafter {
       readSecret,
       ...defined({ at }),
     });
-    const told = [...given].flatMap(([param, value]) =>
-      "node" in value && isToldValue(value.node, value.scope ?? {}) ? [param] : [],
-    );
-    const inner = outer.forState(params, lateParams(state.params, given, params, outer), told);
+    const inner = outer.forState(params, lateParams(state.params, given, params, outer), toldIn(given, params, outer));
     const prefix = this.#prefix(state.name);
     const local: Ids = new Map();
     for (const step of state.steps) {
@@ -288,7 +285,12 @@ class Drafter {
         at: each.at,
       });
     const labels = labelsOf(items);
-    return items.map((item, index) => ({ label: `[${labels[index]}]`, scope: scope.withItem(item) }));
+    return items.map((item, index) => {
+      const node = each.kind === "list" ? each.items[index] : undefined;
+      const by = node && { node, scope: () => scope.early() };
+      const isTold = isToldValue(node ?? each, scope.early());
+      return { label: `[${labels[index]}]`, scope: scope.withItem(item, new Map(isTold ? [["item", by]] : [])) };
+    });
   }
 
   #requisites(
@@ -337,6 +339,23 @@ class Drafter {
       return undefined;
     }
   }
+}
+
+/** Of the parameters those that nodes told. */
+function toldIn(
+  given: ReadonlyMap<string, GivenParam>,
+  params: Readonly<Record<string, unknown>>,
+  outer: NodeScope,
+): Told {
+  const registers = outer.registers();
+  const found = [...given].flatMap(([name, value]) => {
+    if (!("node" in value) || !isToldValue(value.node, value.scope ?? {})) return [];
+    const isLate = params[name] instanceof Unknown;
+    const scope = (late: LateScope | undefined): Scope =>
+      late && isLate ? outer.at(late, registers) : (value.scope ?? {});
+    return [[`params.${name}`, { node: value.node, scope }] as const];
+  });
+  return new Map(found);
 }
 
 /** What is known of the conditions together; undefined: not all of them. Problems are left to the steps. */

@@ -202,13 +202,13 @@ function contextOf(
     stateDir: node.stateDir,
     ...step,
     readFile: (path) => {
-      refuseToldName(nodeAt(source.args, ["source"]), scope);
+      refuseToldName(nodeAt(source.args, ["source"]) ?? source.args, scope);
       return files.blob(path);
     },
     remote: (content) => files.remote(content),
     renderTemplate: (name, vars = {}) => {
       const named = nodeAt(source.args, ["template"]);
-      refuseToldName(named, scope);
+      refuseToldName(named ?? source.args, scope);
       const at = named?.at ?? source.moduleAt;
       const text = templates.render(name, { ...scope, ...vars }, at);
       if (!(text instanceof Secret)) return text;

@@ -1,8 +1,9 @@
 import { factMembers } from "#engine/facts/paths.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
-import { withTold } from "#engine/expressions/told-names.ts";
+import { type ToldBy, withTold } from "#engine/expressions/told-names.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
+import type { SourceNode } from "#engine/yaml/node.ts";
 import { defined } from "#optional/defined.ts";
 import type { LateScope } from "./planned-step.ts";
 
@@ -10,6 +11,12 @@ const unknownFacts = new Unknown("facts", { facts: true }, factMembers);
 
 /** Computes the values of parameters that rest on late values. */
 export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;
+
+/** What nodes told, `params.x` and `item`, and what brought it. */
+export type Told = ReadonlyMap<
+  string,
+  { readonly node: SourceNode; readonly scope: (late: LateScope | undefined) => Scope } | undefined
+>;
 
 /** What is the same for all steps of a node. */
 interface Shared {
@@ -28,8 +35,7 @@ export class NodeScope {
   readonly #params: Readonly<Record<string, unknown>> | undefined;
   readonly #late: LateParams | undefined;
   readonly #item: { readonly value: unknown } | undefined;
-  /** Of the parameters those that nodes told. */
-  readonly #told: readonly string[];
+  readonly #told: Told;
 
   constructor(
     shared: Shared,
@@ -37,7 +43,7 @@ export class NodeScope {
     params?: Readonly<Record<string, unknown>>,
     late?: LateParams,
     item?: { readonly value: unknown },
-    told: readonly string[] = [],
+    told: Told = new Map(),
   ) {
     this.#shared = shared;
     this.#registers = registers ?? new Map([...(shared.registered ?? [])].map((name) => [name, name]));
@@ -48,16 +54,13 @@ export class NodeScope {
   }
 
   /** Inside a state; the items of where it is included are not seen there. */
-  forState(
-    params: Readonly<Record<string, unknown>>,
-    late: LateParams | undefined,
-    told: readonly string[] = [],
-  ): NodeScope {
+  forState(params: Readonly<Record<string, unknown>>, late: LateParams | undefined, told: Told = new Map()): NodeScope {
     return new NodeScope(this.#shared, this.#registers, params, late, undefined, told);
   }
 
-  withItem(value: unknown): NodeScope {
-    return new NodeScope(this.#shared, this.#registers, this.#params, this.#late, { value }, this.#told);
+  withItem(value: unknown, told: Told = new Map()): NodeScope {
+    const all = new Map([...this.#told, ...told]);
+    return new NodeScope(this.#shared, this.#registers, this.#params, this.#late, { value }, all);
   }
 
   register(name: string, id: string): void {
@@ -81,13 +84,14 @@ export class NodeScope {
       [...registers].map(([name, id]) => [name, late.steps.get(name) ?? new Unknown(id, { steps: [name] })] as const),
     );
     const params = this.#late === undefined ? this.#params : { ...this.#params, ...this.#late(late) };
-    return this.#names(params, late.facts ?? unknownFacts, steps);
+    return this.#names(params, late.facts ?? unknownFacts, steps, late);
   }
 
   #names(
     params: Readonly<Record<string, unknown>> | undefined,
     facts: unknown,
     steps: ReadonlyMap<string, unknown>,
+    late?: LateScope,
   ): Scope {
     const { node, nodes, run } = this.#shared;
     const names = {
@@ -99,10 +103,11 @@ export class NodeScope {
       steps,
       ...defined({ params, item: this.#item?.value }),
     };
-    if (this.#told.length === 0) return names;
-    return withTold(
-      names,
-      this.#told.map((name) => `params.${name}`),
-    );
+    if (this.#told.size === 0) return names;
+    const bound = ([path, by]: readonly [string, ReturnType<Told["get"]>]): readonly [string, ToldBy] => [
+      path,
+      by && { node: by.node, scope: () => by.scope(late) },
+    ];
+    return withTold(names, [...this.#told].map(bound));
   }
 }

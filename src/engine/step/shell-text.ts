@@ -33,16 +33,31 @@ function declared<Schema extends z.ZodType>(schema: Schema, read: ShellRead): Sc
   return own;
 }
 
-/** Where the text stands among a command's words that a shell reads: behind the `-c` of `[/usr/bin/env, bash, -c, TEXT]` or `[su, -c, TEXT]`. */
+/** Where the text stands among a command's words that a shell reads: behind the `-c` of `[/usr/bin/env, bash, -ce, TEXT]` or `[su, -c, TEXT]`. */
 export function textAmong(words: readonly unknown[]): number | undefined {
   const shell = words.findIndex((word) => shellOf(word) !== undefined);
   if (shell === -1) return undefined;
-  const option = words.findIndex((word, at) => at > shell && /^(?:-[A-Za-z]*c|--command)$/.test(String(word)));
-  return option === -1 || option + 1 >= words.length ? undefined : option + 1;
+  const isText = (word: unknown): boolean => /^(?:-[A-Za-z]*c[A-Za-z]*|--(?:session-)?command)$/.test(String(word));
+  const option = words.findIndex((word, at) => at > shell && isText(word));
+  return option === -1 ? undefined : operandBehind(words, option);
+}
+
+/** Where the file of code may stand among a command's words: in `[bash, -e, FILE]` behind the shell. */
+export function scriptAmong(words: readonly unknown[]): number | undefined {
+  const shell = words.findIndex((word) => String(word).endsWith("sh") && shellOf(word) !== undefined);
+  return shell === -1 ? undefined : operandBehind(words, shell);
+}
+
+/** The first word behind that is no option, nor what `-o` names. */
+function operandBehind(words: readonly unknown[], behind: number): number | undefined {
+  const found = words.findIndex(
+    (word, at) => at > behind && !/^[-+]/.test(String(word)) && !/^[-+][A-Za-z]*[oO]$/.test(String(words[at - 1])),
+  );
+  return found === -1 ? undefined : found;
 }
 
 /** The name of the shell that a word calls, whatever its folder. */
 export function shellOf(word: unknown): string | undefined {
-  const [, name] = /(?:^|\/)((?:a|ba|da|k|mk|z)?sh|su)$/.exec(String(word)) ?? [];
-  return name === "su" ? "sh" : name;
+  const [, name] = /(?:^|\/)((?:a|ba|da|k|mk|z)?sh|su|runuser)$/.exec(String(word)) ?? [];
+  return name === "su" || name === "runuser" ? "sh" : name;
 }

@@ -62,6 +62,15 @@ const places: readonly (readonly [text: string, state: Quoting])[] = [
   ['x="$(case a in a) echo "@" ;; esac)"', "behind a case in $("],
   ["x=$(case @ in a) b ;; esac)", "behind a case in $("],
   ["x=$(echo in-case x) @", "word"],
+  ['read -r a b <<< "$(uptime)"\necho @', "word"],
+  ["cat <<<END\necho @", "word"],
+  ["cat <<<'it' @", "word"],
+  ["if ((1 << 2)); then\necho @", "word"],
+  ["for ((i = 0; i < (1 << 2); i++)); do echo @", "word"],
+  ["((x = @))", "in an arithmetic expansion"],
+  ["((cd a; b) && c) # it's\necho @", "word"],
+  ["((cd a); b <<END)\n@\nEND\n", "in a here-document"],
+  ["(((1 + 2) << 3)) && echo @", "word"],
 ];
 
 describe("the quoting of a shell text", () => {

@@ -83,13 +83,44 @@ stages:
     });
     expect(found.problems.map(({ at, code, message }) => `${at?.file}:${at?.line} ${code} ${message}`)).to.deep.equal([
       "orchestrate/o.yaml:4 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
-      "orchestrate/o.yaml:5 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
-      "orchestrate/o.yaml:6 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
-      "orchestrate/o.yaml:9 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion as a whole",
+      "orchestrate/o.yaml:5 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion",
+      "orchestrate/o.yaml:6 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion",
+      "orchestrate/o.yaml:9 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion",
       "states/s.yaml:3 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
       "states/s.yaml:4 EXPRESSION_UNQUOTED this expression stands in a comment, where its own quotes mean nothing",
       "states/s.yaml:5 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
     ]);
+  });
+
+  it("S4: refuses what the run brings wherever a command of the bastion begins", async () => {
+    const refused = [
+      '"{{#if true}}{{stages.a.stdout}}{{/if}}"',
+      '"{{shell stages.a.stdout}} a"',
+      '"{{shell stages.a.stdout}} {{params.x}}"',
+      '" \\"{{stages.a.stdout}}\\" a"',
+      '"{{#with stages.a}}{{shell stdout}} a{{/with}}"',
+      '"true && {{shell stages.a.stdout}}"',
+      '"true\\n{{shell stages.a.stdout}}"',
+      '[bash, "{{stages.a.stdout}}"]',
+      '[/usr/bin/env, sh, -e, "{{#if true}}{{stages.a.stdout}}{{/if}}"]',
+      '[bash, -ce, "{{stages.a.stdout}} a"]',
+    ];
+    const taken = [
+      '"{{#if (eq stages.a.stdout params.x)}}{{params.x}}{{/if}} a"',
+      '"echo \\"a;{{stages.a.rc}}\\" \\\\\\n {{shell stages.a.stdout}}"',
+      '[bash, x.sh, "{{stages.a.stdout}}"]',
+      '[runuser, -u, "{{stages.a.stdout}}", --, id]',
+      '[bash, -c, "echo \\"$1\\"", sh, "{{stages.a.stdout}}"]',
+    ];
+    const stages = [...refused, ...taken].map(
+      (command, at) => `  - { id: s${at}, run: local.command, command: ${command} }\n`,
+    );
+    const found = await check({
+      "orchestrate/o.yaml": `params: { x: { type: string, required: true } }\nstages:\n  - { id: a, run: local.command, command: "echo a" }\n${stages.join("")}`,
+    });
+    expect(found.problems.map(({ at, code }) => `${at?.line} ${code}`)).to.deep.equal(
+      refused.map((_, at) => `${at + 4} EXPRESSION_UNQUOTED`),
+    );
   });
 
   it("O11: parses every text that a shell will read, as far as it is known", async () => {
@@ -97,8 +128,8 @@ stages:
       "states/s.yaml": `params: { x: { type: string, required: true } }
 steps:
   - { id: a, command.run: { cmd: "if true; then echo {{params.x}}" } }
-  - { id: b, command.run: { cmd: "{{#if params.x}}for i in a; do{{/if}} echo" } }
-  - { id: c, command.run: { cmd: "{{#if params.x}}echo ){{else}}echo{{/if}}" } }
+  - { id: b, command.run: { cmd: "for {{#if params.x}}i in a; do{{/if}} echo" } }
+  - { id: c, command.run: { cmd: "{{#if params.x}}echo ){{else}}echo ({{/if}}" } }
   - { id: d, unless: "echo (", command.run: { cmd: "true", revert: "echo 'a" } }
   - { id: e, wait.for: { command: "test -e /a && (" } }
   - { id: f, script.run: { interpreter: [python3], text: "if True: (" } }
@@ -126,6 +157,19 @@ steps:
       "states/s.yaml:10:44 SHELL_SYNTAX",
     ]);
     expect(found.problems.map(({ message }) => message).join("\n")).to.match(/sh cannot parse this text, line 1: /);
+  });
+
+  it("O11: takes a text that some of its blocks make whole, or that bash takes where sh is another", async () => {
+    const texts = [
+      "if true; then {{#each params.hosts}}echo {{shell this}}\n{{/each}} fi",
+      "if true; then\n{{#if params.a}}echo a{{/if}} {{#if params.b}}; echo b{{/if}}\nfi",
+      "{{#if params.a}}if test -e /a; then{{/if}} {{#if params.b}}if test -e /b; then{{/if}} echo x; fi",
+      "{{#unless params.a}}{{#if params.b}}if test -e /b; then{{/if}}{{/unless}} {{#if params.a}}if true; then{{/if}} echo x; fi",
+      "diff <(a) <(b)",
+    ];
+    const steps = texts.map((cmd, at) => `  - { id: s${at}, command.run: { cmd: ${JSON.stringify(cmd)} } }\n`);
+    const params = "params: { a: { type: boolean }, b: { type: boolean }, hosts: { type: list, default: [] } }\n";
+    expect((await check({ "states/s.yaml": `${params}steps:\n${steps.join("")}` })).problems).to.deep.equal([]);
   });
 
   it("O11: tells a name that no stage before gives", async () => {

@@ -558,21 +558,23 @@ stages:
   it("S2: what a node told names no file of the bastion by a state's parameter either", async () => {
     const given = {
       ...handOver(`  - { id: first, on: w1, apply: [key] }
-  - { id: second, on: w2, apply: [copy], with: { file: "{{stages.first.w1.spki.stdout}}", plain: "files/{{stages.first.w1.spki.stdout}}" } }
+  - { id: second, on: w2, apply: [copy], with: { file: "{{stages.first.w1.spki.stdout}}", plain: "files/{{stages.first.w1.spki.stdout}}", all: ["{{stages.first.w1.spki.stdout}}"] } }
 `),
     };
-    const states = (source: string) => ({
-      "states/copy.yaml": `params: { file: { type: string }, plain: { type: string } }
+    const states = (source: string, each = "") => ({
+      "states/copy.yaml": `params: { file: { type: string }, plain: { type: string }, all: { type: list } }
 steps:
-  - { id: copy, file.managed: { path: /x, source: "{{params.${source}}}" } }
+  - { id: copy${each}, file.managed: { path: /x, source: "{{${source}}}" } }
 `,
       "files/AAA": "of the project",
     });
-    const refused = await execute({ ...given, files: { ...given.files, ...states("file") } });
-    expect(refused.exitCode).to.equal(1);
-    expect(JSON.stringify(refused.events)).to.include("a node told what names a file of the bastion here");
+    for (const files of [states("params.file"), states("item", ', each: "{{params.all}}"')]) {
+      const refused = await execute({ ...given, files: { ...given.files, ...files } });
+      expect(refused.exitCode).to.equal(1);
+      expect(JSON.stringify(refused.events)).to.include("a node told what names a file of the bastion here");
+    }
     const lessons = { ...given.lessons, "copy/copy": {} };
-    const taken = await execute({ ...given, lessons, files: { ...given.files, ...states("plain") } });
+    const taken = await execute({ ...given, lessons, files: { ...given.files, ...states("params.plain") } });
     expect(taken.exitCode).to.equal(0);
   });
 

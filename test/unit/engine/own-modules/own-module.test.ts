@@ -161,6 +161,16 @@ describe("a module of a project's own", () => {
         ':18:9+13 this expression stands in quotes, where its own quotes mean nothing [MODULE_INVALID] | end the quotes before it: "a b"{{args.path}}',
       ],
     ],
+    ...["dash -cx", "bash -c -e --", "runuser u -c"].map(
+      (shell) =>
+        [
+          `S4: a value that is code for ${shell}`,
+          greeting.replace("[ -f {{args.path}} ]", `${shell} {{args.path}}`),
+          [
+            `:18:${4 + shell.length}+13 another shell would read this value as code [MODULE_INVALID] | give it as a word: sh -c 'echo "$1"' sh {{args.x}}; an argument that is code has format: shell`,
+          ],
+        ] as const,
+    ),
     [
       "S4: a value that another shell would read as code",
       greeting.replace("[ -f {{args.path}} ]", "sh -ec {{args.path}}"),

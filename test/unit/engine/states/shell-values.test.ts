@@ -143,6 +143,26 @@ describe("an expression in a text that a shell reads", () => {
     expect(await refused("wait.for: { command: \"echo '{{shell facts.os.id}}'\" }", "a")).to.contain("in quotes");
   });
 
+  it("S4: may stand behind a block with a comment that its line ends, but not in a loop's comment", async () => {
+    for (const cmd of [
+      "{{#if params.x}}# nothing{{/if}}\necho {{shell params.x}}",
+      "{{#if params.x}}echo a # it's{{else}}echo {{shell params.x}} # b{{/if}}  \necho {{shell params.x}}",
+      "echo {{shell params.x}} {{#if params.x}}# it's{{/if}}",
+      "{{#if params.x}}{{#if params.x}}# it's{{/if}}{{/if}}\necho {{shell params.x}}",
+      'read -r a b <<< "$(uptime)"\necho {{shell params.x}}',
+      "if ((1 << 2)); then\necho {{shell params.x}}\nfi",
+    ])
+      await make(`command.run: { cmd: ${JSON.stringify(cmd)} }`, "a\nb");
+    for (const cmd of [
+      "{{#if params.x}}# nothing{{/if}} echo {{shell params.x}}",
+      "{{#each params.y}}# a {{/each}}\necho {{shell params.x}}",
+      "# a{{#if params.x}} b{{/if}} {{shell params.x}}",
+    ])
+      expect(await refused(`command.run: { cmd: ${JSON.stringify(cmd)} }`, "a"), cmd).to.contain(
+        "[EXPRESSION_UNQUOTED]",
+      );
+  });
+
   it("S4: stays what it is in quotes where it is one plain word", async () => {
     await make(`command.run: { cmd: 'echo "{{params.x}}" # {{params.x}}' }`, "a-b.c");
   });

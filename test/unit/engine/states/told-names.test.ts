@@ -24,20 +24,36 @@ function make(step: string, told: string): Promise<unknown> {
   const state = `params: { files: { type: map, default: { debian: files/debian.conf } } }\nsteps:\n${find}  - id: a\n    ${step}\n`;
   const within =
     "params: { x: { type: string } }\nsteps:\n  - { id: in, file.managed: { path: /b, source: '{{params.x}}' } }\n";
-  return inProject({ ...files, "states/s.yaml": state, "states/within.yaml": within }, async (project) => {
-    const { nodes } = loadRoster(project);
-    const drafts = await draftSteps(statesOf({ project, shipped: join(project, "shipped") }), {
-      apply: [{ state: "s" }],
-      node: nodes.get("n1") as NodeEntry,
-      nodes,
-      run: { id: "r1" },
-      modules: (name) => Promise.resolve(modules.get(name)),
-      moduleNames: [...modules.keys()],
-      readSecret: () => Promise.reject(new Error("no secret")),
-    });
-    const late = { facts: { os: { id: told } }, steps: new Map([["find", { stdout: told }]]) };
-    return drafts.at(-1)?.render(late as never);
-  });
+  const outer =
+    "params: { x: { type: string } }\nsteps:\n  - { id: out, include: within, with: { x: '{{params.x}}' } }\n";
+  const of =
+    "params: { x: { type: map } }\nsteps:\n  - { id: of, file.managed: { path: /b, source: '{{params.x.file}}' } }\n";
+  return inProject(
+    {
+      ...files,
+      "states/s.yaml": state,
+      "states/within.yaml": within,
+      "states/outer.yaml": outer,
+      "states/of.yaml": of,
+    },
+    async (project) => {
+      const { nodes } = loadRoster(project);
+      const drafts = await draftSteps(statesOf({ project, shipped: join(project, "shipped") }), {
+        apply: [{ state: "s" }],
+        node: nodes.get("n1") as NodeEntry,
+        nodes,
+        run: { id: "r1" },
+        modules: (name) => Promise.resolve(modules.get(name)),
+        moduleNames: [...modules.keys()],
+        readSecret: () => Promise.reject(new Error("no secret")),
+      });
+      const late = {
+        facts: { os: { id: told } },
+        steps: new Map([["find", { stdout: told, args: { path: "/b", source: told } }]]),
+      };
+      return drafts.at(-1)?.render(late as never);
+    },
+  );
 }
 
 describe("a name of a file of the bastion", () => {
@@ -50,14 +66,35 @@ describe("a name of a file of the bastion", () => {
       'file.managed: { path: /b, template: "x/{{steps.find.stdout}}" }',
       'include: within\n    with: { x: "{{facts.os.id}}" }',
       'script.run: { source: "files/{{trim steps.find.stdout}}" }',
+      'file.managed: { path: /b, source: "{{#with steps.find}}{{this.stdout}}{{/with}}" }',
+      'file.managed: { path: /b, source: "{{#with steps.find as |f|}}{{f.stdout}}{{/with}}" }',
+      'file.managed: { path: /b, source: "files/{{#with steps.find}}{{stdout}}{{/with}}" }',
+      `file.managed: { path: /b, source: "{{#each (split steps.find.stdout ',')}}{{this}}{{/each}}" }`,
+      'file.managed: { path: /b, source: "{{@root.steps.find.stdout}}" }',
+      `file.managed: { path: /b, source: "{{lookup (lookup this 'facts').os 'id'}}" }`.replace(
+        "(lookup this 'facts').os",
+        "(lookup (lookup this 'facts') 'os')",
+      ),
+      'file.managed: { path: /b, source: "{{#with params.files}}{{../facts.os.id}}{{/with}}" }',
+      'file.managed: "{{steps.find.args}}"',
+      'include: within\n    with: { x: "files/{{facts.os.id}}" }',
+      'include: within\n    with: { x: "{{#with steps.find}}{{stdout}}{{/with}}" }',
+      'include: within\n    with: { x: "{{#if true}}{{steps.find.stdout}}{{/if}}" }',
+      'include: outer\n    with: { x: "{{steps.find.stdout}}" }',
     ])
       for (const told of ["../sa.key", "/etc/shadow", "./../sa.key"])
         expect((await problemsOfRejection(make(step, told)))[0], step).to.contain(
           "a node told what names a file of the bastion here [EXPRESSION_TYPE]",
         );
-    expect((await problemsOfRejection(make('script.run: { source: "{{facts.os.id}}" }', "sa.key")))[0]).to.contain(
-      "a node told",
-    );
+    for (const source of [
+      "{{facts.os.id}}",
+      "./{{facts.os.id}}",
+      "{{#if true}}{{facts.os.id}}{{/if}}",
+      "{{#with steps.find}}{{stdout}}{{/with}}",
+    ])
+      expect((await problemsOfRejection(make(`script.run: { source: "${source}" }`, "sa.key")))[0], source).to.contain(
+        "a node told",
+      );
   });
 
   it("S2: may have a plain word of it as a part, and be chosen by it", async () => {
@@ -65,6 +102,11 @@ describe("a name of a file of the bastion", () => {
       'file.managed: { path: /b, source: "files/{{facts.os.id}}.conf" }',
       'file.managed: { path: /b, source: "{{lookup params.files facts.os.id}}" }',
       'include: within\n    with: { x: "files/{{facts.os.id}}.conf" }',
+      'include: outer\n    with: { x: "files/{{facts.os.id}}.conf" }',
+      'include: within\n    with: { x: "{{lookup params.files facts.os.id}}" }',
+      'include: of\n    with: { x: { file: files/debian.conf, host: "{{facts.os.id}}" } }',
+      'file.managed: { path: /b, source: "files/{{#with facts.os}}{{id}}{{/with}}.conf" }',
+      `file.managed: { path: /b, source: "{{#with params.files}}{{lookup this 'debian'}}{{/with}}" }`,
       `file.managed: { path: /b, source: "{{#if (eq facts.os.id 'debian')}}files/debian.conf{{/if}}" }`,
       'file.managed: { path: /b, template: "{{steps.find.stdout}}.hbs" }',
       'file.managed: { path: "/{{facts.os.id}}", content: "{{steps.find.stdout}}" }',
