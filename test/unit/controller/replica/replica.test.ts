@@ -126,6 +126,9 @@ describe("C2: a replica that is started again", () => {
     const sole = new TestReplica(new Scheduler(), "a");
     await sole.register("a");
     expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard()).to.equal(false);
+    await sole.register("b");
+    expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard(), "b never ran").to.be
+      .false;
     const { scheduler, b, a } = await again();
     const said = [...b.records, newIncarnation("b", () => "00000001", true)];
     const put = new TestReplica(scheduler, "b", { recovered: said });
