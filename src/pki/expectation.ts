@@ -46,10 +46,13 @@ export function refusalOfNext(
   { spki, present, now }: { readonly spki: string; readonly present: PresentLeaf; readonly now: number },
 ): string | undefined {
   const { identity, ca: rootPem, cert, notAfter } = present;
-  const reason = renewalReason(certificate, { spki, hosts: hostsOf(firstCertificate(cert)), identity, rootPem, now });
+  const leaf = firstCertificate(cert);
+  const reason = renewalReason(certificate, { spki, hosts: hostsOf(leaf), identity, rootPem, now });
   // One that is short-lived is still better than the present one, if it ends later.
   const isShort = reason?.startsWith("it expires in") === true;
   if (reason !== undefined && !isShort) return reason;
+  // However late the present one ends: a clock that was ahead may have certified it for later.
+  if (leaf.validFromDate.getTime() > now) return undefined;
   return firstCertificate(certificate).validToDate > notAfter ? undefined : "it ends no later than the present one";
 }
 

@@ -32,8 +32,8 @@ export interface OwnCertificate {
    */
   readonly install: (certificate: string, isRegistered: (spki: string) => boolean) => Promise<Installed>;
   /**
-   * Certifies the present key anew by this controller's own sub-CA, once 30 days or less are left (ADR 0516). A failure is logged, and
-   * the present certificate stays.
+   * Certifies the present key anew by this controller's own sub-CA, once 30 days or less are left (ADR 0516), or when a clock that was
+   * ahead certified it for later. A failure is logged, and the present certificate stays.
    */
   readonly renewIfDue: (subCa: () => Authority) => Promise<void>;
   /** Why the last renewal failed. */
@@ -74,6 +74,8 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
     try {
       const newer = await loadCredentials(rotated, "controller");
       if (!isSame(newer, deployed)) throw new Error("it is another controller's");
+      // A clock that was ahead certified it: only its key counts, if that is another one.
+      if (startOf(newer) > clock() && newer.key === deployed.key) return deployed;
       return startOf(newer) > startOf(deployed) ? newer : deployed;
     } catch (error) {
       log.warn("the rotated certificate cannot be used, the deployed one is", {
@@ -148,7 +150,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
         const { identity, cert, key, notAfter } = present;
         const now = clock();
         try {
-          if (notAfter.getTime() - now > renewDays * dayMs) return;
+          if (startOf(present) <= now && notAfter.getTime() - now > renewDays * dayMs) return;
           const [host = "", ...addresses] = hostsOf(firstCertificate(cert));
           const own = readPrivateKey(key, "the controller's key");
           const spki = publicDer(own).toString("base64");

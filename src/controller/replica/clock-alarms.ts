@@ -10,16 +10,15 @@ export function aheadOf({ state, options, tuning }: Core): number {
 
 /** Raises or clears the alarms about this controller's own clock. */
 export function tellClocks(core: Core): void {
-  const { alarms, guard, options, others } = core;
+  const { alarms, guard, options, hasCompany } = core;
   const { id } = options;
   alarms.set(guard.isFenced(), "FENCED", id, "this controller's clock is too far from its peers'; it is read-only");
-  const jump = guard.jump({ isAlone: others.length === 0 });
+  const jump = guard.jump({ isAlone: !hasCompany });
   const way = jump > 0 ? "ahead" : "back";
-  const until =
-    others.length === 0
-      ? "writes wait a few seconds, in case it is set back"
-      : "it is read-only until a peer's clock agrees, or the clock is set back. " +
-        "If the clock is right and no peer can be reached: systemctl restart kcore-controller";
+  const until = hasCompany
+    ? "it is read-only until a peer's clock agrees, or the clock is set back. " +
+      "If the clock is right and no other controller is left: stop it, kcore controller repair --alone, start it"
+    : "writes wait a few seconds, in case it is set back";
   alarms.set(
     jump !== 0,
     "CLOCK_JUMP",

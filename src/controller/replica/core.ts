@@ -32,7 +32,7 @@ export class Core {
   isStopped = false;
   /** It has just started, and asks the others for what it missed; what it shows may be old. */
   isAsking = false;
-  /** A member has let us in since the start, there was none but us, or an operator said that none is left. */
+  /** A member has let us in since the start, none but us ever wrote, or an operator said that none is left. */
   hasHeard: boolean;
   /** Our own origin, once this process writes under it: nobody can know more of it than it does. */
   settledOrigin: string | undefined;
@@ -74,7 +74,7 @@ export class Core {
       });
     raise(this.accepted, this.state.map.vector);
     this.#members = membersOf(this.state.map);
-    this.hasHeard = this.others.length === 0 || this.state.isAlone;
+    this.hasHeard = this.state.isAlone || !this.hasCompany;
   }
 
   /** The registered controllers, this one among them once it is. */
@@ -84,6 +84,12 @@ export class Core {
 
   get others(): readonly string[] {
     return this.#members.filter((id) => id !== this.options.id);
+  }
+
+  /** Whether another member ever ran: what it does first is to write. One that was registered only can let nobody in. */
+  get hasCompany(): boolean {
+    const writers = new Set(Array.from(this.state.map.vector.keys(), controllerOf));
+    return this.others.some((id) => writers.has(id));
   }
 
   /** A member lets us in: from now on what we write arrives. */

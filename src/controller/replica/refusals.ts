@@ -29,13 +29,11 @@ const passing: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]
 const wayBackIn =
   "To let it in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
 
-/** With these a member says that this controller, or its key, is no member's. */
-const turningOut: ReadonlySet<string> = new Set([
-  "KEY_REVOKED",
-  "KEY_UNREGISTERED",
-  "CONTROLLER_UNKNOWN",
-  "NOT_REGISTERED",
-]);
+/**
+ * With these a member says that it does not know this controller, or its key. A backup from before says so too, and all that came since may be
+ * here alone: so only a revocation, which removing a controller writes, turns out.
+ */
+const unknown: ReadonlySet<string> = new Set(["KEY_UNREGISTERED", "CONTROLLER_UNKNOWN", "NOT_REGISTERED"]);
 
 /** Refusals between controllers: an alarm on the one that is refused, and on the one that refuses. */
 export class Refusals {
@@ -62,15 +60,17 @@ export class Refusals {
     if (by === "peer" && peer?.stream?.isOpen === true && passing.has(code)) return;
     if (peer && by === "peer") peer.refusal = { code, message };
     if (passing.has(code) || about === options.id) return;
-    if (by === "peer" && turningOut.has(code) && this.#core.others.includes(about)) this.#turnOut(about, refusal);
+    if (by === "peer" && code === "KEY_REVOKED" && this.#core.others.includes(about)) this.#turnOut(about, refusal);
     const alarm: AlarmCode = by === "peer" ? "REFUSED" : "REFUSING";
-    const text =
-      by === "peer" ? `${about} refuses this controller: ${message}` : `this controller refuses ${about}: ${message}`;
+    const [text, way] =
+      by === "us"
+        ? [`this controller refuses ${about}: ${message}`, ""]
+        : [`${about} refuses this controller: ${message}`, unknown.has(code) ? `. ${wayToBeKnown(about)}` : ""];
     const id = `${alarm} ${about}`;
     const cancel = this.#named.get(id);
     if (cancel === undefined && this.#named.size >= maxNamed) return;
     cancel?.();
-    alarms.raise(alarm, about, `${text} (${code})`);
+    alarms.raise(alarm, about, `${text} (${code})${way}`);
     this.#named.set(
       id,
       this.#core.after(keptFor, () => this.#forget(alarm, about)),
@@ -98,4 +98,8 @@ export class Refusals {
     this.#named.delete(id);
     this.#core.alarms.clear(alarm, about);
   }
+}
+
+function wayToBeKnown(member: string): string {
+  return `If ${member} was restored from an older backup: stop that one, kcore controller join --fresh on its machine. If this one was removed: the same on this machine`;
 }

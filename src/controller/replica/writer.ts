@@ -49,7 +49,7 @@ export class Writer {
 
   /** With no other controller that could tell which clock is right, a write waits until a jump of our own has lasted. */
   #whenBelieved(run: () => void): void {
-    if (this.#core.others.length > 0 || this.#core.guard.jump({ isAlone: true }) === 0) return run();
+    if (this.#core.hasCompany || this.#core.guard.jump({ isAlone: true }) === 0) return run();
     this.#core.after(100, () => this.#whenBelieved(run));
   }
 
@@ -61,7 +61,7 @@ export class Writer {
     if (state.map.get(authKeyOf(options.id))?.text === null) return "NOT_READY";
     if (this.#core.copies.isOneTooMany) return "TWO_COPIES";
     if (guard.isFenced()) return "FENCED";
-    if (this.#core.others.length > 0 && guard.jump({ isAlone: false }) !== 0) return "CLOCK_JUMP";
+    if (this.#core.hasCompany && guard.jump({ isAlone: false }) !== 0) return "CLOCK_JUMP";
     return aheadOf(this.#core) > 0 ? "CLOCK_SKEW" : undefined;
   }
 

@@ -91,6 +91,9 @@ describe("a controller's own certificate", () => {
     const daysLeft = (own: OwnCertificate): number =>
       Math.round((own.credentials().notAfter.getTime() - now) / 86_400_000);
 
+    const startOf = (own: OwnCertificate): number =>
+      (certificatesOf(own.credentials().cert)[0] as X509Certificate).validFromDate.getTime();
+
     before(async () => {
       root = await openRoot(join(cluster.home, "lab"), passphrase);
     });
@@ -133,6 +136,45 @@ describe("a controller's own certificate", () => {
         throw new Error("no sub-CA");
       });
       expect([own.problem(), own.credentials().cert, changes]).to.deep.equal(["no sub-CA", cert, 0]);
+    });
+
+    it("is certified anew, its key kept, when a clock that was ahead certified it from a later time", async () => {
+      const own = await open();
+      const { key: present } = own.credentials();
+      const start = now;
+      const renew = async (one: OwnCertificate): Promise<void> => {
+        await one.renewIfDue(() => subCaFor(["127.0.0.1"], start));
+        expect([one.problem(), daysLeft(one), one.credentials().key]).to.deep.equal([undefined, 90, present]);
+        expect(startOf(one)).to.be.at.most(now);
+      };
+      for (const isRestarted of [false, true]) {
+        now = start + 400 * 86_400_000;
+        await renew(own);
+        now = start;
+        await renew(isRestarted ? await open() : own);
+      }
+      expect((await open()).credentials().key).to.equal(present);
+    });
+
+    it("is the deployed one when a clock that was ahead certified its key and no sub-CA can now; a rotated key stays", async () => {
+      const ahead = async (own: OwnCertificate): Promise<void> => {
+        now += 400 * 86_400_000;
+        await own.renewIfDue(() => subCaFor(["127.0.0.1"]));
+        now -= 400 * 86_400_000;
+      };
+      const own = await open();
+      const { cert } = own.credentials();
+      await ahead(own);
+      expect((await open()).credentials().cert).to.equal(cert);
+      await own.reload();
+      await rotate(own);
+      const { key: rotated } = own.credentials();
+      await ahead(own);
+      const again = await open();
+      expect(again.credentials().key).to.equal(rotated);
+      await again.renewIfDue(() => subCaFor(["127.0.0.1"]));
+      expect([again.problem(), again.credentials().key]).to.deep.equal([undefined, rotated]);
+      expect(startOf(again)).to.be.at.most(now);
     });
 
     it("raises alarms at each threshold, and counts as failed at two days", async () => {

@@ -51,7 +51,7 @@ describe("a controller whose own clock jumps", () => {
     // What was stamped before the jump lies ahead; the clock itself is believed.
     expect(b.replica.status().readOnly).to.equal("CLOCK_SKEW");
     const alone = new TestReplica(new Scheduler(), "a");
-    await alone.register("a");
+    await alone.register("a", "b, which never ran");
     alone.offset = hour;
     let written = "not yet";
     void put(alone, "k").then((outcome) => (written = outcome));

@@ -126,6 +126,9 @@ describe("C2: a replica that is started again", () => {
     const sole = new TestReplica(new Scheduler(), "a");
     await sole.register("a");
     expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard()).to.equal(false);
+    await sole.register("b");
+    expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard(), "b never ran").to.be
+      .false;
     const { scheduler, b, a } = await again();
     const said = [...b.records, newIncarnation("b", () => "00000001", true)];
     const put = new TestReplica(scheduler, "b", { recovered: said });
@@ -137,26 +140,38 @@ describe("C2: a replica that is started again", () => {
     expect(new TestReplica(scheduler, "b", { recovered: put.records }).replica.isUnheard()).to.equal(true);
   });
 
-  for (const code of ["KEY_REVOKED", "CONTROLLER_UNKNOWN", "KEY_UNREGISTERED", "NOT_REGISTERED"])
-    it(`C2: one that a member turns out (${code}) says the way out, until any member lets it in`, async () => {
-      const { scheduler, a, b } = await pair();
-      const c = new TestReplica(scheduler, "c", { start: "join" });
-      await a.register("a", "b", "c");
-      const wire = connect(c, a);
-      await scheduler.runUntil(scheduler.now + 500);
-      const refusal = { by: "peer", code, message: "the key of controller c was revoked" } as const;
-      c.replica.dialFailed({ id: "b" }, refusal);
-      expect(c.replica.turnedOut(), "one of two may lie").to.equal(undefined);
+  it("C2: one that a member turns out says the way out, until any member lets it in", async () => {
+    const { scheduler, a, b } = await pair();
+    const c = new TestReplica(scheduler, "c", { start: "join" });
+    await a.register("a", "b", "c");
+    const wire = connect(c, a);
+    await scheduler.runUntil(scheduler.now + 500);
+    const refusal = { by: "peer", code: "KEY_REVOKED", message: "the key of controller c was revoked" } as const;
+    c.replica.dialFailed({ id: "b" }, refusal);
+    expect(c.replica.turnedOut(), "one of two may lie").to.equal(undefined);
+    wire.cut();
+    c.replica.dialFailed({ id: "b" }, refusal);
+    const alarm = c.replica.status().alarms.find(({ code: kind }) => kind === "TURNED_OUT");
+    expect(alarm?.message).to.contain("kcore controller join --fresh");
+    await scheduler.runUntil(scheduler.now + 120_000);
+    expect(c.replica.turnedOut()).to.contain("b answers").and.to.contain("KEY_REVOKED");
+    connect(c, b);
+    await scheduler.runUntil(scheduler.now + 500);
+    expect(c.replica.turnedOut()).to.equal(undefined);
+    expect(c.alarms()).not.to.include("TURNED_OUT c");
+  });
+
+  for (const code of ["CONTROLLER_UNKNOWN", "KEY_UNREGISTERED", "NOT_REGISTERED"])
+    it(`C2: one that a member does not know (${code}) serves on: an older backup does not know it either`, async () => {
+      const { a, wire } = await pair();
       wire.cut();
-      c.replica.dialFailed({ id: "b" }, refusal);
-      const alarm = c.replica.status().alarms.find(({ code: kind }) => kind === "TURNED_OUT");
-      expect(alarm?.message).to.contain("kcore controller join --fresh");
-      await scheduler.runUntil(scheduler.now + 120_000);
-      expect(c.replica.turnedOut()).to.contain("b answers").and.to.contain(code);
-      connect(c, b);
-      await scheduler.runUntil(scheduler.now + 500);
-      expect(c.replica.turnedOut()).to.equal(undefined);
-      expect(c.alarms()).not.to.include("TURNED_OUT c");
+      a.replica.dialFailed({ id: "b" }, { by: "peer", code, message: "controller a is not registered" });
+      expect(a.replica.turnedOut()).to.equal(undefined);
+      expect(a.alarms()).to.deep.equal(["REFUSED b"]);
+      const [alarm] = a.replica.status().alarms;
+      expect(alarm?.message).to.match(
+        /if b was restored from an older backup.* join --fresh.* if this one was removed/i,
+      );
     });
 });
 
