@@ -195,10 +195,7 @@ if is_ours ${diskGuid(context, disk)}; then
   esac`,
     ),
   )}
-  if [ -n "$differ" ]; then
-    judge_differ
-    todo=wipe
-  fi
+  [ -z "$differ" ] || todo=wipe
 else
   todo=create found=$(all_contents)
 fi
@@ -207,7 +204,7 @@ if [ "$todo" != add ] && [ "$(cat "/sys/class/block/$disk_name/size")" -lt ${nee
   refuse DISK_TOO_SMALL "$describe has $(($(cat "/sys/class/block/$disk_name/size") / 2048)) MiB, and the partitions need "${`${Math.ceil(needed / MiB)} MiB`}
 fi
 [ "$todo" = add ] || judge_use
-# The contents are read again under the exclusive lock.
+# What is in use has other contents each time; they are read behind the exclusive open.
 [ -z "$differ" ] || judge_differ
 [ "$todo" != create ] || judge_contents ${value}
 [ -z "$found" ] || todo=wipe`;
