@@ -229,7 +229,10 @@ esac
 # used it yet.
 mkdir -p "$K_STATE/fresh" || exit 1
 ${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
-if [ $# -gt 0 ]; then sync && sgdisk "$@" "$disk" || exit 1; fi
+if [ $# -gt 0 ]; then
+  sync && sgdisk "$@" "$disk" || exit 1
+  ${unmark(sh`"$mark"`)}
+fi
 release
 # While the disk was held, the kernel kept the table that it knew.
 [ "$todo" = add ] || blockdev --rereadpt "$disk" 2>/dev/null
@@ -250,6 +253,5 @@ if [ "$todo" = wipe ]; then
   for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
     wipefs -a -q "$(device_of "$(partition_of "$uuid")")" || exit 1
   done
-  ${unmark(sh`"$mark"`)}
 fi`;
 }
