@@ -47,6 +47,11 @@ describe("what is shipped", () => {
     expect([...scripts]).to.include("pretend-host.ts");
   });
 
+  it("S10: disks are cleared before a package comes whose rules for udev may put to use what lies there", () => {
+    const ids = states.load("disks").steps.map(({ id }) => id);
+    expect(ids.indexOf("clear")).to.be.within(0, ids.indexOf("partitioning tool"));
+  });
+
   it("every template is used", () => {
     const texts = files("states").map((name) => readFileSync(join(shipped, "states", name), "utf8"));
     for (const name of files("templates"))

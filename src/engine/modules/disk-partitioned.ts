@@ -195,10 +195,7 @@ if is_ours ${diskGuid(context, disk)}; then
   esac`,
     ),
   )}
-  if [ -n "$differ" ]; then
-    judge_differ
-    todo=wipe
-  fi
+  [ -z "$differ" ] || todo=wipe
 else
   todo=create found=$(all_contents)
 fi
@@ -207,7 +204,7 @@ if [ "$todo" != add ] && [ "$(cat "/sys/class/block/$disk_name/size")" -lt ${nee
   refuse DISK_TOO_SMALL "$describe has $(($(cat "/sys/class/block/$disk_name/size") / 2048)) MiB, and the partitions need "${`${Math.ceil(needed / MiB)} MiB`}
 fi
 [ "$todo" = add ] || judge_use
-# The contents are read again under the exclusive lock.
+# What is in use has other contents each time; they are read behind the exclusive open.
 [ -z "$differ" ] || judge_differ
 [ "$todo" != create ] || judge_contents ${value}
 [ -z "$found" ] || todo=wipe`;
@@ -232,7 +229,10 @@ esac
 # used it yet.
 mkdir -p "$K_STATE/fresh" || exit 1
 ${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
-if [ $# -gt 0 ]; then sync && sgdisk "$@" "$disk" || exit 1; fi
+if [ $# -gt 0 ]; then
+  sync && sgdisk "$@" "$disk" || exit 1
+  ${unmark(sh`"$mark"`)}
+fi
 release
 # While the disk was held, the kernel kept the table that it knew.
 [ "$todo" = add ] || blockdev --rereadpt "$disk" 2>/dev/null
@@ -253,6 +253,5 @@ if [ "$todo" = wipe ]; then
   for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
     wipefs -a -q "$(device_of "$(partition_of "$uuid")")" || exit 1
   done
-  ${unmark(sh`"$mark"`)}
 fi`;
 }

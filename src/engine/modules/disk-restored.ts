@@ -210,7 +210,7 @@ if [ -n ${ours} ] && [ "$(blkid -p -o value -s PTUUID "$device" 2>/dev/null | tr
   found=$(signatures_of "$device" | grep -v -e ' holds gpt at ' -e ' holds PMBR at ')
   for part in $(partitions_of "$name"); do
     uuid=$(blkid -p -o value -s PART_ENTRY_UUID "$(device_of "$part")" 2>/dev/null | tr 'A-F' 'a-f')
-    if [ -n "$uuid" ] && [ -e "$K_STATE/fresh/$uuid" ]; then
+    if [ -n "$uuid" ] && [ -e "$K_STATE/fresh/$uuid" ] && [ ! -s "$K_STATE/fresh/$uuid" ]; then
       found=$found$(signatures_of "$(device_of "$part")")
     else
       found=$found$(contents_of "$part")

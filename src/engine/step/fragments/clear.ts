@@ -13,7 +13,7 @@ is_ours() { [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f
 judge_use() {
   users=$(for name in "$disk_name" $(partitions_of "$disk_name"); do users_of "$name"; done)
   [ -n "$users" ] || judge_open
-  [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$(about_disk "$disk_name")$K_NL$users\${found:+$K_NL$found}"
+  [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$(about_disk "$disk_name")$K_NL$users\${found:+$K_NL$found}\${differ-}"
 }
 # judge_contents NAME: sets found, and grant if there is anything.
 judge_contents() {

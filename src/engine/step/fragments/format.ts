@@ -8,7 +8,7 @@ import { unmark } from "./unmark.ts";
 export interface Format {
   /** Sets `disk_name`, `device` and `name`, or refuses: `findDevice`. */
   readonly find: Sh;
-  /** What the device is known by; a mark of this name tells that nobody has used it yet. */
+  /** What the device is known by. A mark of this name tells that nobody has used it yet; one with a grant in it, that the wipe of it began. */
   readonly guid: string;
   /** Type and UUID as blkid shows them; the UUID proves later that kcore made it. */
   readonly type: string;
@@ -92,7 +92,7 @@ if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
   # Bytes of the past on a new device, or half a thing of ours: no signature, or our own uuid.
   if [ -e "$mark" ]; then
     case $type:$uuid in
-      :) found=$(signatures_of "$device") ;;
+      :) [ -s "$mark" ] || found=$(signatures_of "$device") ;;
       ${type}:${uuid}) found= ;;
     esac
   fi
@@ -108,10 +108,14 @@ fi`;
 /** Does what `judgeFormat` said, which has to stand directly before it: the names of devices may have changed. */
 function makeFormat({ prepare = nothing, make }: Format): Sh {
   return sh`${wipeGranted}
-if [ -n "$todo" ]; then
-  mkdir -p "$K_STATE/fresh" && echo "\${grant-}" >"$mark" && sync || exit 1
+# A wipe that is refused leaves no mark, by which the next one would need no grant of its own.
+begin() {
+  mkdir -p "$K_STATE/fresh" || exit 1
   ${prepare}
-  [ "$todo" != wipe ] || wipe_granted "$name" "$judged"
+  { [ "$todo" = make ] || echo "$grant"; } >"$mark" && sync || exit 1
+}
+if [ -n "$todo" ]; then
+  if [ "$todo" = wipe ]; then wipe_granted "$name" "$judged" begin; else begin; fi
   ${make} "$device" || exit 1
   ${unmark(sh`"$mark"`)}
 fi`;

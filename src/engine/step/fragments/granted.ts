@@ -47,7 +47,10 @@ is_granted() {
   return 1
 }`;
 
-/** `wipe_granted NAME JUDGED`, behind `isGranted`: erases the signatures of what holds just what was judged, while no other process can open it. */
+/**
+ * `wipe_granted NAME JUDGED [COMMAND]`, behind `isGranted`: erases the signatures of what holds just what was judged, while no other process can
+ * open it. COMMAND runs when nothing speaks against the wipe any more, and directly before it.
+ */
 export const wipeGranted = sh`${alone}
 wipe_granted() {
   device=$(device_of "$1")
@@ -55,6 +58,7 @@ wipe_granted() {
   hold "$device" || :
   [ -z "$unheld" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$unheld"
   [ "$(contents_sum "$1")" = "\${2%:*}" ] || refuse FILESYSTEM_DIFFERS "$device was written to after its contents were compared with the grant"
+  "\${3:-:}"
   wiping "\${2#*:}"
   # By force only because it is held already: wipefs would stumble over that.
   wipefs -a -q \${holder:+-f} "$device" || exit 1

@@ -39,7 +39,7 @@ judge_new() {
   [ -z "$users" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$users"
   if [ "$member" = unfinished ]; then
     found=
-  elif [ -e "$K_STATE/fresh/$part" ] || { [ -e "$making" ] && [ -z "$pool" ]; }; then
+  elif { [ -e "$K_STATE/fresh/$part" ] && [ ! -s "$K_STATE/fresh/$part" ]; } || { [ -e "$making" ] && [ -z "$pool" ]; }; then
     found=$(signatures_of "$device")
   else
     found=$(contents_of "$name")

@@ -1,15 +1,18 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
+import type { Step } from "#engine/step/define.ts";
+import { diskGuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { areaFunctions } from "#engine/step/fragments/areas.ts";
 import { diskFunctions } from "#engine/step/fragments/disk.ts";
-import { granted, isGranted, wipeGranted } from "#engine/step/fragments/granted.ts";
+import { stepOfFormat } from "#engine/step/fragments/format.ts";
 import { sh } from "#engine/step/sh.ts";
 import { grantOf } from "#support/grants.ts";
 import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
-import { runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const [KiB, MiB] = [1024, 1024 ** 2];
@@ -61,11 +64,34 @@ describe("a grant, and what the disk holds (F-18)", () => {
     "the last uberblocks of ZFS": [ext4, () => writeAt(disk.size - 128 * KiB, "txg")],
     "a checkpoint of F2FS": [ext4, () => writeAt(4 * MiB, "checkpoint")],
   };
-  const look = (given: readonly string[] = []): Promise<StepRun> =>
+  const look = (given: readonly string[] = [], bin = {}): Promise<StepRun> =>
     runStepOn("dash", stepOf(diskPartitioned, { disk: { byId: disk.byId }, partitions: [{ name: "data" }] }), {
       dryRun: true,
       granted: given,
+      bin,
     });
+  /** Somebody writes to the disk before it is held. */
+  const writtenTo = (): Readonly<Record<string, string>> => {
+    const late = `case $* in *--lock=*) echo late | dd of=${disk.device} bs=1024 seek=9 conv=notrunc,fsync 2>/dev/null ;; esac`;
+    return { wipefs: `${late}; exec /usr/sbin/wipefs "$@"` };
+  };
+  const guid = "5db0125a-9aa5-5a75-82f0-616afc364725";
+  const mark = (): string => join(folder.path, "fresh", guid);
+  const format = (): Step => ({
+    want: { type: "ext4", uuid: guid },
+    ...stepOfFormat({
+      find: sh`${diskFunctions}
+device=${disk.device} disk= name=${basename(disk.device)} disk_name=${basename(disk.device)}`,
+      guid,
+      type: "ext4",
+      uuid: guid,
+      wanted: "ext4",
+      grant: disk.byId,
+      prepare: sh`note prepared`,
+      make: sh`mkfs.ext4 -qF -U ${guid}`,
+      tool: { command: "mkfs.ext4", package: "e2fsprogs" },
+    }),
+  });
   const imageSum = (): string => createHash("sha256").update(readFileSync(disk.image)).digest("hex");
 
   for (const [what, [make, change]] of Object.entries(kinds))
@@ -105,26 +131,17 @@ fact sum "$(contents_sum ${name})"`;
 
     it(`M1: wipes nothing that was written to before the disk was held, on ${shell}`, async () => {
       ext4();
-      const grant = grantOf(await look());
-      const late = `case $* in *--lock=*) echo late | dd of=${disk.device} bs=1024 seek=9 conv=notrunc,fsync 2>/dev/null ;; esac`;
-      const bin = { wipefs: `${late}; exec /usr/sbin/wipefs "$@"` };
-      const name = disk.device.replace("/dev/", "");
-      const format = sh`${diskFunctions}
-device=${disk.device} disk=
-${granted}
-${isGranted}
-found=$(contents_of ${name})
-is_granted ${name} ${disk.byId} /none "$found" ${name} || :
-${wipeGranted}
-wipe_granted ${name} "$sum"`;
-      const byFormat = await runStepOn(shell, { want: { x: "" }, probe: sh`:`, apply: format }, { bin });
+      const grant = grantOf(await runStepOn(shell, format(), { stateDir: folder.path }));
+      const bin = writtenTo();
+      const byFormat = await runStepOn(shell, format(), { bin, granted: [grant], stateDir: folder.path });
+      expect(byFormat.notes).to.deep.equal([`wiping ${disk.device}, as granted`]);
+      expect(existsSync(mark())).to.equal(false);
       expect([byFormat.problem?.code, byFormat.problem?.message], JSON.stringify(byFormat)).to.deep.equal([
         "FILESYSTEM_DIFFERS",
         `${disk.device} was written to after its contents were compared with the grant`,
       ]);
       ext4();
       const again = grantOf(await look());
-      expect(again).not.to.equal(grant);
       const step = stepOf(diskPartitioned, { disk: { byId: disk.byId }, partitions: [{ name: "data" }] });
       const run = await runStepOn(shell, step, { bin, granted: [again], stateDir: folder.path });
       expect(run.problem?.code, JSON.stringify(run)).to.equal("DISK_HAS_DATA");
@@ -133,6 +150,47 @@ wipe_granted ${name} "$sum"`;
       ).to.equal("ext4\n");
     });
   }
+
+  it("S1: a wipe that was refused makes no later one free", async () => {
+    const run = (given: readonly string[], bin = {}): Promise<StepRun> =>
+      runStepOn("dash", format(), { bin, granted: given, stateDir: folder.path });
+    const expectRefused = async (...given: Parameters<typeof run>): Promise<StepRun> => {
+      const refused = await run(...given);
+      expect(refused.problem?.code, JSON.stringify(refused)).to.equal("FILESYSTEM_DIFFERS");
+      expect(refused.notes).not.to.include("prepared");
+      return refused;
+    };
+    ext4();
+    const grant = grantOf(await run([]));
+    await expectRefused([grant], writtenTo());
+    ext4();
+    await expectRefused([grant]);
+    execFileSync("blkdiscard", ["-fz", disk.device], { stdio: "ignore" });
+    writeAt(MiB, "without a signature");
+    await expectRefused([grantOf(await run([]))], writtenTo());
+    await expectRefused([]);
+    // One that began, as its mark says, goes on as granted, and only so.
+    const last = grantOf(await run([]));
+    expect((await run([last], { "mkfs.ext4": "exit 1" })).notes).to.include("prepared");
+    writeAt(MiB, "half a filesystem");
+    await expectRefused([]);
+    expect((await run([last])).outcome).to.equal("changed");
+    expect(existsSync(mark())).to.equal(false);
+  });
+
+  it("S7: partitions that differ on a disk in use are refused for its use, whatever was granted", async () => {
+    const args = { disk: { byId: disk.byId }, partition: "data" };
+    const table = [`--disk-guid=${diskGuid(contextOf(), args.disk)}`, "-n1:0:+8M", "-c1:other"];
+    execFileSync("sgdisk", [...table, `-u1:${partitionGuid(contextOf(), args)}`, disk.device]);
+    const differs = await look();
+    expect(differs.problem?.code).to.equal("DISK_PARTITIONS_DIFFER");
+    const busy = { wipefs: `case $* in '-a -n '*) echo busy >&2; exit 1 ;; esac; exec /usr/sbin/wipefs "$@"` };
+    for (const given of [[], [grantOf(differs)]]) {
+      const { problem } = await look(given, busy);
+      expect(problem?.code).to.equal("DISK_IN_USE");
+      expect(problem?.detail).to.match(/cannot be opened alone: busy\npartition data: wanted /);
+    }
+  });
 
   it("M1: lets just what it names be wiped, while the disk is held", async () => {
     ext4();
