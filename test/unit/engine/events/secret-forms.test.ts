@@ -199,6 +199,17 @@ describe("S10: the redactor knows a secret", () => {
     }
   });
 
+  it("in the same way wherever output is cut, however secrets overlap", () => {
+    const text = fc.array(fc.constantFrom(..."abé "), { maxLength: 8 }).map((parts) => parts.join(""));
+    const secret = fc.array(fc.constantFrom(..."abé"), { minLength: 4, maxLength: 9 }).map((parts) => parts.join(""));
+    fc.assert(
+      fc.property(fc.array(secret, { maxLength: 4 }), fc.array(text, { maxLength: 8 }), (secrets, pieces) => {
+        expect(shown(secrets, pieces)).to.equal(createRedactor(secrets).text(pieces.join("")));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
   it("and leaves all else as it is", () => {
     const redactor = createRedactor(["s3cret/pass+word"]);
     for (const text of ["a\nb", "x\\ny", "AAAA\nBBBB\n", "", "\n\n", "  indented\n  lines\n"])
