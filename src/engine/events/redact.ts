@@ -1,6 +1,6 @@
 import { mapStrings } from "./clean.ts";
 import type { RunEventBody } from "./event.ts";
-import { FormMask } from "./find-forms.ts";
+import { type Held, FormMask, NOTHING } from "./find-forms.ts";
 import { formsOf } from "./secret-forms.ts";
 
 const MASK = "***";
@@ -30,7 +30,8 @@ export function createRedactor(
   const forms = new FormMask();
   /** The same for bytes, a character each. */
   const byteForms = new FormMask();
-  const kept = new Map<string, Output>();
+  /** The ends of outputs as they came, each with the last event of it. */
+  const kept = new Map<string, { readonly event: Output; readonly text: Held; readonly bytes: Held | undefined }>();
 
   let asked = 0;
   const learnMore = () => {
@@ -55,23 +56,25 @@ export function createRedactor(
     const key = JSON.stringify([...workOf(event), event.stream]);
     const before = kept.get(key);
     kept.delete(key);
-    const [now, later] = atSuspectTail(text((before?.text ?? "") + event.text), forms);
+    const [now, later] = forms.take(before?.text ?? NOTHING, event.text, MASK);
     const [bytesNow, bytesLater] =
-      bytesOf(event) === undefined && bytesOf(before) === undefined
+      bytesOf(event) === undefined && before?.bytes === undefined
         ? []
-        : atSuspectTail(byteForms.mask(latin1Of(before) + latin1Of(event), MASK), byteForms);
-    if (later !== "" || bytesLater) kept.set(key, { ...event, text: later, ...inBase64(bytesLater) });
+        : byteForms.take(before?.bytes ?? inUtf8(before?.text ?? NOTHING), latin1Of(event), MASK);
+    if (later.text !== "" || bytesLater?.text) kept.set(key, { event, text: later, bytes: bytesLater });
     return now !== "" || bytesNow || event.skipped !== undefined
       ? [{ ...event, text: now, ...inBase64(bytesNow) }]
       : [];
   };
   const release = (concerns: (event: Output) => boolean): Output[] => {
     const released: Output[] = [];
-    for (const [key, event] of kept)
+    for (const [key, { event, text: held, bytes }] of kept)
       if (concerns(event)) {
         kept.delete(key);
         const { skipped: _, ...rest } = event;
-        released.push(rest);
+        const last = forms.mask(held.text, MASK, held.covered);
+        const lastBytes = bytes && byteForms.mask(bytes.text, MASK, bytes.covered);
+        if (last !== "" || lastBytes) released.push({ ...rest, text: last, ...inBase64(lastBytes) });
       }
     return released;
   };
@@ -104,25 +107,22 @@ function workOf(event: RunEventBody): readonly (string | undefined)[] {
   return ["node", event.node, ...("step" in event ? [event.step] : [])];
 }
 
-/** What of a text is sure, and the end of it that may be the start of some form. */
-function atSuspectTail(text: string, forms: FormMask): readonly [string, string] {
-  const cut = forms.tail(text);
-  return [text.slice(0, cut), text.slice(cut)];
-}
-
 /** What was printed, a character for each byte. */
-function latin1Of(event: Output | undefined): string {
-  if (event === undefined) return "";
+function latin1Of(event: Output): string {
   const bytes = bytesOf(event);
   return bytes === undefined ? utf8(event.text) : Buffer.from(bytes, "base64").toString("latin1");
 }
 
-function bytesOf(event: Output | undefined): string | undefined {
-  return event?.type === "step.output" ? event.bytes : undefined;
+function bytesOf(event: Output): string | undefined {
+  return event.type === "step.output" ? event.bytes : undefined;
 }
 
 function utf8(text: string): string {
   return Buffer.from(text).toString("latin1");
+}
+
+function inUtf8({ text, covered, seen }: Held): Held {
+  return { text: utf8(text), covered: utf8(text.slice(0, covered)).length, seen };
 }
 
 function inBase64(latin1: string | undefined): { readonly bytes?: string } {

@@ -1,12 +1,34 @@
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { expect } from "chai";
+import { cpuClock } from "#support/cpu.ts";
 import fc from "#support/properties.ts";
+import { FormMask } from "#engine/events/find-forms.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 
 const signs = Array.from("aZ7'\"\\/+&<>%$`! \n\t=~#{*;:?-_.,|^()[]@ü€ß😀\x1b\r");
 const secretText = fc
   .array(fc.constantFrom(...signs), { minLength: 9, maxLength: 30 })
   .map((parts) => `k${parts.join("")}9`);
+
+/** Digits that look like a key's: as many as wanted, the same for the same name. */
+function digits(name: string, length: number): string {
+  let text = "";
+  while (text.length < length)
+    text += createHash("sha512")
+      .update(name + text.length)
+      .digest("base64url");
+  return text.slice(0, length);
+}
+
+/** What is shown of a step's output that comes in these pieces. */
+function shown(secrets: readonly string[], pieces: readonly string[]): string {
+  const redactor = createRedactor(secrets);
+  const events = pieces.flatMap((text) =>
+    redactor.pass({ type: "step.output", node: "n1", step: "a/b", stream: "out", text }),
+  );
+  return [...events, ...redactor.flush()].map((event) => ("text" in event ? event.text : "")).join("");
+}
 
 /** What each tool prints of each of the texts, a NUL behind each form: all forms of a tool by one process. */
 const tools: readonly (readonly [
@@ -107,15 +129,85 @@ describe("S10: the redactor knows a secret", () => {
     const wrapped = Buffer.from(`password: ${secret}\n`).toString("base64").replaceAll(/.{20}/g, "$&\n");
     const sure = Buffer.from(secret).toString("base64").slice(4, 24);
     for (let cut = 0; cut < wrapped.length; cut++) {
-      const redactor = createRedactor([secret]);
-      const piece = (text: string) =>
-        redactor.pass({ type: "step.output", node: "n1", step: "a/b", stream: "out", text });
-      const passed = [...piece(wrapped.slice(0, cut)), ...piece(`${wrapped.slice(cut)}\nend\n`), ...redactor.flush()];
-      const whole = passed.map((event) => ("text" in event ? event.text : "")).join("");
-      const left = whole.replaceAll("\n", "");
+      const left = shown([secret], [wrapped.slice(0, cut), `${wrapped.slice(cut)}\nend\n`]).replaceAll("\n", "");
       expect(left, `cut at ${cut}`).to.contain("***").and.not.contain(sure);
       expect(left.length, `cut at ${cut}: ${left}`).to.be.lessThan(30);
     }
+  });
+
+  for (const [what, length, wrap, piece] of [
+    ["a line each", 6000, /.{76}/g, 77],
+    ["4,096 characters each", 9000, /.{76}/g, 4096],
+    ["8,192 characters each", 9000, /.{64}/g, 8192],
+    ["short lines, a line each", 600, /.{11}/g, 12],
+    ["a character each", 600, /.{20}/g, 1],
+  ] as const)
+    it(`in base64 with line breaks in many pieces: ${what}`, () => {
+      const secret = digits("long", length);
+      const encoded = Buffer.from(`password: ${secret}\n`).toString("base64");
+      for (const end of ["\n", "\r\n", "\\n", "\\r\\n", "\n    "]) {
+        const wrapped = `${encoded.replaceAll(wrap, `$&${end}`)}${end}end`;
+        const pieces = wrapped.match(new RegExp(`[^]{1,${piece}}`, "g")) ?? [];
+        const left = shown([secret], pieces).replaceAll(end, "");
+        expect(left.length, `${JSON.stringify(end)}: ${left.slice(0, 200)}`).to.be.lessThan(26);
+      }
+    });
+
+  it("in time that grows with the output alone, however long the secret and small the pieces", () => {
+    const secret = digits("long", 300_000);
+    const lines =
+      Buffer.from(secret)
+        .toString("base64")
+        .match(/.{1,76}/g) ?? [];
+    const used = cpuClock();
+    const left = shown(
+      [secret],
+      lines.map((line) => `${line}\n`),
+    );
+    expect(left.length).to.be.lessThan(10);
+    expect(used()).to.be.lessThan(3000);
+  });
+
+  it("among thousands that begin alike, in time that grows with their number alone", () => {
+    const mask = new FormMask();
+    const keys = Array.from({ length: 20_000 }, (_, key) => `-----BEGIN PRIVATE KEY-----\nMIIE${digits(`${key}`, 80)}`);
+    const used = cpuClock();
+    for (const key of keys) mask.add([key], []);
+    const text = `${"-".repeat(100_000)}\n${keys[7]}\n`;
+    expect(mask.mask(text, "***")).to.equal(`${"-".repeat(100_000)}\n***\n`);
+    expect(used()).to.be.lessThan(2000);
+  });
+
+  it("of one repeated character, among as many of them", () => {
+    const same = "a".repeat(20_000);
+    const used = cpuClock();
+    expect(shown([`${same}z`], ["a".repeat(100_000), `z ${same}`])).to.equal(`${same.repeat(4)}*** ${same}`);
+    expect(used()).to.be.lessThan(2000);
+  });
+
+  it("that overlaps another, in one piece and cut anywhere", () => {
+    for (const [secrets, text, left] of [
+      [["abcdefgh", "efghijkl"], "abcdefghijkl", "***"],
+      [["abcdefgh", "efghijkl"], "abcdefghijkl abcdefghefghijkl", "*** ******"],
+      [["abcdefgh-and-more", "cdef"], "abcdefgh-and-more, abcdefgh", "***, ab***gh"],
+      [["aXa1aXa"], "aXa1aXa1aXa1", "***1"],
+    ] as const) {
+      expect(createRedactor(secrets).text(text)).to.equal(left);
+      for (let cut = 1; cut < text.length; cut++)
+        for (let next = cut; next < text.length; next++)
+          expect(shown(secrets, [text.slice(0, cut), text.slice(cut, next), text.slice(next)])).to.equal(left);
+    }
+  });
+
+  it("in the same way wherever output is cut, however secrets overlap", () => {
+    const text = fc.array(fc.constantFrom(..."abé "), { maxLength: 8 }).map((parts) => parts.join(""));
+    const secret = fc.array(fc.constantFrom(..."abé"), { minLength: 4, maxLength: 9 }).map((parts) => parts.join(""));
+    fc.assert(
+      fc.property(fc.array(secret, { maxLength: 4 }), fc.array(text, { maxLength: 8 }), (secrets, pieces) => {
+        expect(shown(secrets, pieces)).to.equal(createRedactor(secrets).text(pieces.join("")));
+      }),
+      { numRuns: 300 },
+    );
   });
 
   it("and leaves all else as it is", () => {
