@@ -302,7 +302,7 @@ elif [ -n ${id} ] && [ -n "$was" ]; then
 fi
 ${
   former.length === 0
-    ? sh``
+    ? sh`fact formerId ''`
     : sh`keys=
 [ "$was" = ${id} ] || for one in node controller; do [ ! -f ${folder}/$one.crt ] || keys=\${was:-unknown}; done
 fact formerId "$keys"`
