@@ -83,3 +83,9 @@ export function endpointsFor(
   const own = isController(node) ? [endpointOf(node.address, port)] : [];
   return [...new Set([...own, ...cluster.controllers, ...fromRoster])];
 }
+
+/** A node's own controller last: it may still be joining, and then it takes no orders, or be gone from the cluster and not know. */
+export function othersFirst(...[node, ...rest]: Parameters<typeof endpointsFor>): readonly string[] {
+  const known = endpointsFor(node, ...rest);
+  return isController(node) ? [...known.slice(1), ...known.slice(0, 1)] : known;
+}

@@ -8,7 +8,7 @@ import { defineAction, type ActionContext, type ActionResult } from "#engine/orc
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { readText } from "#pki/private-files.ts";
 import { inventoryEntry, type CertificateEntry } from "#pki/inventory.ts";
-import { areAway, askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
+import { areAway, askingOf, nodeOf, openContext, othersFirst } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -74,9 +74,7 @@ async function record(
     await readText(join(cluster.folder, "kctl.crt")),
   ];
   const entries = texts.flatMap((pem) => (pem === undefined ? [] : (inventoryEntry(pem) ?? [])));
-  // A node's own controller last: it may still be joining, and then it takes no orders.
-  const known = endpointsFor(node, port, cluster, context);
-  const endpoints = isController(node) ? [...known.slice(1), ...known.slice(0, 1)] : known;
+  const endpoints = othersFirst(node, port, cluster, context);
   const changed = await askFirst(askingOf(cluster, context, endpoints), (client) => telling(client, node, entries));
   return { changed, outputs: {} };
 }

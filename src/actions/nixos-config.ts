@@ -109,7 +109,7 @@ function machineOf(node: NodeEntry, live: Args["live"]): LiveMachine {
   if (!node.name.split(".").every((label) => /^[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$/.test(label)))
     throw unsuited(node, "its name cannot be a host's name");
   const partition = (name: string): string =>
-    partitionGuid({ node: node.name, nodeId: node.formerId ?? node.id }, { disk: named.data, partition: name });
+    partitionGuid({ node: node.name, nodeId: node.formerIds?.[0] ?? node.id }, { disk: named.data, partition: name });
   return {
     name: node.name,
     user: node.user,
@@ -142,7 +142,7 @@ function needsOf(node: NodeEntry, project: string): string {
     "kcore-updater.service",
     "kcore-updater.path",
   ];
-  const owner = { node: node.name, nodeId: node.formerId ?? node.id };
+  const owner = { node: node.name, nodeId: node.formerIds?.[0] ?? node.id };
   return kcoreText({
     isController,
     units: Object.fromEntries(names.map((name) => [name, unit(name)])),

@@ -78,7 +78,7 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
     throw new KcoreError({
       code: "PKI_CONTEXT_EXISTS",
       message: `context “${context}” exists already, in ${folder}`,
-      hint: "choose another name with --context NAME, or --force to put the present one aside",
+      hint: "choose another name: --context NAME; where kcore.yaml names the project's cluster, change cluster: in it",
     });
   }
   await ensurePrivateFolder(home);

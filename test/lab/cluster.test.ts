@@ -109,7 +109,7 @@ describe("a cluster of several controllers on real nodes", function () {
     await kcore("create", "cluster", "--controller", at(a), "--context", "prod", ...phrase);
     const again = await bastion.kcore(["create", "cluster", "--controller", at(a), "--context", "prod", ...phrase]);
     expect(again.code).to.equal(2);
-    expect(again.stderr).to.contain("PKI_CONTEXT_EXISTS").and.to.contain("--force");
+    expect(again.stderr).to.contain("PKI_CONTEXT_EXISTS").and.to.contain("change cluster: in it");
     await installAtTerminal();
     await install(b, "--run-controller", "--join-controller", at(a), "--dc-id", "DC1");
     await install(c, "--join-controller", at(a), "--join-controller", at(b), "--dc-id", "DC1");

@@ -47,7 +47,7 @@ async function createTheCluster({
     throw new KcoreError({
       code: "USAGE",
       message: `${join(place.found, projectFile)} says that this project is of the cluster “${place.named}”`,
-      hint: `make a project for the cluster “${context}”: kcore init DIR --context ${context}`,
+      hint: `change cluster: in ${projectFile}, or make another project: kcore init DIR --context ${context}`,
     });
   const created = await makeCluster({
     context,

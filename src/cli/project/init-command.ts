@@ -8,8 +8,6 @@ import { Command } from "commander";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
-import { contextHome } from "../cluster/context-home.ts";
-import { readConfig } from "#pki/contexts.ts";
 import { projectFile } from "./project-cluster.ts";
 import { makeFolder } from "#pki/make-folder.ts";
 import { skeletonOf, type SkeletonFile } from "./skeleton.ts";
@@ -34,10 +32,9 @@ async function initProject(
   command: Command,
 ): Promise<void> {
   const project = resolve(dir);
-  // A project around it is another one.
-  const named =
+  // The current context, or that of a project around it, is another project's: create cluster names this one's.
+  const cluster =
     command.getOptionValueSource("context") === "cli" ? (command.getOptionValue("context") as string) : undefined;
-  const cluster = named ?? (await readConfig(contextHome()))["current-context"];
   const files = skeletonOf({ newId: randomUUID, empty, ...defined({ cluster }) });
   refuseWhatIsThere(project, files);
   for (const [path, { text, mode = 0o644 }] of files) {

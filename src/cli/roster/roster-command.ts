@@ -194,7 +194,7 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
   process.stdout.write(`next: kcore roster trust ${name}\n`);
 }
 
-/** Its disks are known by the id that they were made with, however often the machine was removed since. */
+/** Its disks are known by the id that they were made with, the first, and its certificates by any, however often the machine was removed since. */
 async function adopt(name: string, former: string | undefined, { project }: CommonFlags): Promise<void> {
   const { root, roster } = read(project);
   const node = roster.nodes.get(name);
@@ -205,16 +205,14 @@ async function adopt(name: string, former: string | undefined, { project }: Comm
       message: `no node “${name}” in the roster`,
       ...defined({ hint: suggestHint(name, [...roster.nodes.keys()]) }),
     });
-  const fields =
-    former === undefined || former === node.id
-      ? { id: randomUUID(), formerId: node.formerId ?? node.id }
-      : { formerId: former };
+  const formerIds = [...new Set([...(node.formerIds ?? []), former ?? node.id])];
+  const fields = { ...(former === undefined && { id: randomUUID() }), formerIds };
   await editRosterFile(root, file, (before) => {
     const text = setNodeFields(before, name, fields);
     ownRoster(root, { instead: { file, text } });
     return text;
   });
-  process.stdout.write(`${name} takes over what kcore made for ${fields.formerId} (${file})\n`);
+  process.stdout.write(`${name} takes over what kcore made for ${formerIds.join(" and ")} (${file})\n`);
   process.stdout.write(`next: kcore orchestrate deploy_node ${name}\n`);
 }
 

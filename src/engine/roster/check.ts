@@ -50,14 +50,17 @@ export function checkDuplicates({ nodes, positions }: Roster, problems: Problems
   const places = new Map<string, NodeEntry>();
   for (const node of nodes.values()) {
     const place = placeOf(node);
-    report(ids.get(node.id), node, `id ${node.id}`, undefined);
+    // A former id that is another's would give this one that one's disks and keys.
+    for (const id of [node.id, ...(node.formerIds ?? [])]) {
+      report(ids.get(id), node, `id ${id}`, undefined);
+      ids.set(id, ids.get(id) ?? node);
+    }
     report(
       places.get(place),
       node,
       `address ${node.address}:${node.port}`,
       "several test targets on one machine need a stateDir each",
     );
-    ids.set(node.id, ids.get(node.id) ?? node);
     places.set(place, places.get(place) ?? node);
   }
 

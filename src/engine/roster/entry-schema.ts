@@ -82,9 +82,12 @@ export const NodeSchema = z.strictObject({
   ...shared,
   address: Address.optional().describe("IP address or host name; required unless transport is local."),
   id: NodeId.optional().describe("A UUID; else one made from the name."),
-  formerId: NodeId.optional().describe(
-    "The id by which kcore made its disks, before it was removed; kcore roster adopt writes it.",
-  ),
+  formerIds: z
+    .array(NodeId)
+    .optional()
+    .describe(
+      "The ids that it was removed with, first that by which kcore made its disks; kcore roster adopt writes them.",
+    ),
   hostKeys: z.array(HostKey).optional().describe("Pinned keys, TYPE BASE64; kcore roster trust writes them."),
   consoleLog: File.optional().describe("A file on the bastion with what the node shows on its console."),
   groups: z.array(EntryName).optional().describe("Names of groups, of any roster file; later ones win."),

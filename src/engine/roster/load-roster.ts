@@ -146,7 +146,7 @@ class Loader {
     return {
       name: entry.key,
       id: id ?? idOfName(entry.key),
-      ...(written.formerId !== undefined && { formerId: written.formerId }),
+      ...(written.formerIds && { formerIds: written.formerIds }),
       address: address ?? "localhost",
       port: port ?? 22,
       user: user ?? "root",

@@ -33,8 +33,8 @@ export interface NodeEntry {
   readonly name: string;
   /** UUID; made up by `kcore roster add`. */
   readonly id: string;
-  /** The id that its disks were made with, where that is another one. */
-  readonly formerId?: string;
+  /** The ids that it was removed with; its disks were made with the first. */
+  readonly formerIds?: readonly string[];
   readonly address: string;
   readonly port: number;
   readonly user: string;

@@ -198,7 +198,7 @@ function contextOf(
 ): StepContext {
   return {
     node: node.name,
-    nodeId: node.formerId ?? node.id,
+    nodeId: node.formerIds?.[0] ?? node.id,
     stateDir: node.stateDir,
     ...step,
     readFile: (path) => {

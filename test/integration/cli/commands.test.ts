@@ -73,22 +73,35 @@ describe("kcore's commands", () => {
   it("C12: roster adopt gives a removed machine a new id, and keeps the one that its disks were made with", async () => {
     const former = "3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21";
     await project.call(["roster", "add", "old1", "192.0.2.21", "--id", former]);
-    const idsOf = async (): Promise<{ id: string; formerId?: string }> => {
+    const idsOf = async (): Promise<{ id: string; formerIds?: readonly string[] }> => {
       const { stdout } = await project.call(["roster", "list", "--on", "old1", "-o", "json"]);
-      const [{ id, formerId }] = JSON.parse(stdout) as [{ id: string; formerId?: string }];
-      return { id, ...(formerId !== undefined && { formerId }) };
+      const [{ id, formerIds }] = JSON.parse(stdout) as [{ id: string; formerIds?: readonly string[] }];
+      return { id, ...(formerIds && { formerIds }) };
     };
     expect((await project.call(["roster", "adopt", "old1"])).stdout).to.contain(
       `takes over what kcore made for ${former}`,
     );
     const first = await idsOf();
-    expect(first).to.include({ formerId: former }).and.not.to.include({ id: former });
+    expect(first.formerIds).to.deep.equal([former]);
     await project.call(["roster", "adopt", "old1"]);
     const second = await idsOf();
-    expect(second).to.include({ formerId: former }).and.not.to.include({ id: first.id });
+    expect(new Set([former, first.id, second.id]).size).to.equal(3);
+    expect(second.formerIds, "disks by the first, certificates of either").to.deep.equal([former, first.id]);
     // One that was added anew: the refusal of preflight names the id that its machine had.
-    await project.call(["roster", "adopt", "old1", first.id]);
-    expect(await idsOf()).to.deep.equal({ id: second.id, formerId: first.id });
+    const other = "6c1b2a52-6c1b-4c55-9d8e-0d6a4c1f7b21";
+    await project.call(["roster", "adopt", "old1", other]);
+    expect(await idsOf()).to.deep.equal({ id: second.id, formerIds: [former, first.id, other] });
+    await project.call(["roster", "add", "old2", "192.0.2.22"]);
+    const inUse: readonly (readonly [string, string])[] = [
+      ["old2", second.id],
+      ["old2", first.id],
+      ["old1", second.id],
+    ];
+    for (const [name, id] of inUse) {
+      const taken = await project.call(["roster", "adopt", name, id]);
+      expect([taken.code, taken.stderr]).to.deep.equal([2, taken.stderr]);
+      expect(taken.stderr).to.contain(`“${name}” has the id ${id}, as “old1” has`);
+    }
     const unknown = await project.call(["roster", "adopt", "old"]);
     expect([unknown.code, unknown.stderr.includes("old1")]).to.deep.equal([2, true]);
   });

@@ -2,6 +2,7 @@ import { createPrivateKey, createPublicKey, randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { clusterCheckRemoved } from "#actions/cluster-check-removed.ts";
 import { clusterHealth } from "#actions/cluster-health.ts";
 import { clusterRecord } from "#actions/cluster-record.ts";
 import { clusterRegisterController } from "#actions/cluster-register-controller.ts";
@@ -295,6 +296,32 @@ describe("bastion actions against a real controller", () => {
     expect(certificates.filter(({ role, id, revoked }) => role === "node" && id === nodeId && !revoked)).to.deep.equal(
       [],
     );
+  });
+
+  it("C12: cluster.checkRemoved refuses to take over what is in the cluster, and where no controller says that it is not", async () => {
+    const entry = nodeEntry("n1", randomUUID(), { roles: ["controller"], formerIds: [randomUUID(), nodeId] });
+    const context = contextFor(entry);
+    const ask = (): Promise<unknown> => clusterCheckRemoved.run({ port: 1 }, context);
+    const away = await rejectionOf(ask());
+    expect(away.problems[0]?.code).to.equal("CLUSTER_UNHEALTHY");
+    expect(away.problems[0]?.message).to.contain(`and ${nodeId} was removed`);
+    const { operator } = await startController();
+    const { controllers } = await operator.call("listControllers", {});
+    const founder = controllers[0]?.controllerId ?? "";
+    const ofFounder = contextFor(nodeEntry("n1", randomUUID(), { formerIds: [founder] }));
+    expect((await rejectionOf(clusterCheckRemoved.plan({ port: 1 }, ofFounder))).message).to.contain(
+      `n1 takes over ${founder}, which is a controller of the cluster`,
+    );
+    await operator.call(
+      "setExpected",
+      { name: "n0", roles: [], dc: "DC1", address: "h", source: "roster" },
+      { id: nodeId },
+    );
+    const refused = await rejectionOf(ask());
+    expect(refused.problems.map(({ code }) => code)).to.deep.equal(["NODE_NOT_REMOVED"]);
+    expect(refused.problems[0]?.hint).to.contain(`kcore node remove ${nodeId}`);
+    await operator.call("removeNode", {}, { id: nodeId });
+    await ask();
   });
 
   it("C8: cluster.health stops a run whose founder failed, where no other controller answers, but no dry run", async () => {

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import {
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -97,6 +98,28 @@ describe("the state kcore/key, where a controller's certificate was rotated", ()
       expect(isDue(shell)).to.equal(false);
     });
   }
+
+  it("C12: of a machine that is taken over, the keys of every former id go, and no others", () => {
+    const [a, b, other] = ["aaaaaaaa", "bbbbbbbb", "aaaaaaaa-2"];
+    const drop = steps.find(({ id }) => id === "keys of the former ids");
+    const shell = (text = ""): number | null =>
+      spawnSync("sh", ["-c", adapted(text).replaceAll(/former=\{\{.*\}\}/g, `former='${a}|${b}'`)]).status;
+    for (const [id, isDropped] of [
+      [b, true],
+      [a, true],
+      [other, false],
+    ] as const) {
+      for (const kind of ["node", "sub-ca"]) {
+        const out = ["-keyout", join(certs, `${kind}.key`), "-out", join(certs, `${kind}.crt`)];
+        const name = ["-subj", "/CN=x", "-addext", `subjectAltName=DNS:n,URI:kcore://lab/node/${id}`];
+        const request = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+        execFileSync("openssl", [...request, ...name, ...out], { stdio: "ignore" });
+      }
+      expect(shell(drop?.unless) !== 0, id).to.equal(isDropped);
+      expect(shell(drop?.["command.run"]?.cmd)).to.equal(0);
+      expect(readdirSync(certs).length, id).to.equal(isDropped ? 0 : 4);
+    }
+  });
 
   it("S-6: shows nothing that the controller's own user may not read, and leaves the old pair", () => {
     make(certs, 100);

@@ -95,7 +95,7 @@ export const Check = z
           .describe("The root of the cluster that it may be taken from."),
         node: z.string().default("").describe("The node's name in the roster."),
         id: z.string().optional().describe("The node's id; without it any will do."),
-        former: z.string().default("").describe("The id that it had before it was removed, if it is taken over."),
+        former: z.array(z.string()).default([]).describe("The ids that it was removed with, if it is taken over."),
         folder: AbsolutePath.default("/etc/kcore/certs").describe("Where the node's certificates lie."),
       })
       .describe("The node is in no other cluster of kcore's.")
@@ -103,7 +103,7 @@ export const Check = z
         examples: [
           { cluster: "lab", root: "9f2c4e1b77d3a0c5" },
           { cluster: "lab", root: "9f2c4e1b77d3a0c5", leaves: "d9cae0dbdbf078b2", folder: "/etc/kcore/certs" },
-          { cluster: "lab", root: "9f2c4e1b77d3a0c5", node: "n2", id: "n2-id", former: "n1-id" },
+          { cluster: "lab", root: "9f2c4e1b77d3a0c5", node: "n2", id: "n2-id", former: ["n1-id"] },
         ],
       }),
     when: z.boolean().describe("Left out where this is false."),
@@ -296,9 +296,17 @@ name=\${was%%/*} was=\${was##*/}
 if [ "\${has:-"${root}"}" != ${root} ] || [ "\${name:-"${cluster}"}" != ${cluster} ]; then
   [ -n "$has" ] && [ "$has" = ${leaves} ] ||
     problem "the machine belongs to the cluster \${name:-of another root} (root \${has:-unknown}), not to "${cluster}"; to take it out of that one: --set move_from=$has"
-elif [ -n ${id} ] && [ -n "$was" ] && [ "$was" != ${id} ] && [ "$was" != ${former} ]; then
-  problem "the machine was the node $was of this cluster, not "${id}"; to take it over with its data: kcore roster adopt "${node}" $was"
-fi`,
+elif [ -n ${id} ] && [ -n "$was" ]; then
+  for one in ${[id, ...former]}; do [ "$was" != "$one" ] || name=; done
+  [ -z "$name" ] || problem "the machine was the node $was of this cluster, not "${id}"; to take it over with its data: kcore roster adopt "${node}" $was"
+fi
+${
+  former.length === 0
+    ? sh`fact formerId ''`
+    : sh`keys=
+[ "$was" = ${id} ] || for one in node controller; do [ ! -f ${folder}/$one.crt ] || keys=\${was:-unknown}; done
+fact formerId "$keys"`
+}`,
   }),
 };
 

@@ -204,6 +204,19 @@ node: {}
     ]);
   });
 
+  it("C12: refuses a former id that is another entry's id or former id, or the entry's own id", () => {
+    const [a, b] = ["6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", "3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21"];
+    expect(
+      problems(
+        `nodes:\n  a: { address: a, id: ${a}, formerIds: [${b}] }\n  b: { address: b, formerIds: [${a}] }\n  c: { address: c, formerIds: [${b}] }\n  d: { address: d, id: ${"8".repeat(8)}-7c1e-4f0e-9a50-0d8a3b0f4e11, formerIds: [${"8".repeat(8)}-7c1e-4f0e-9a50-0d8a3b0f4e11] }\n`,
+      ),
+    ).to.deep.equal([
+      `roster/dc1.yaml:3:3+1 “b” has the id ${a}, as “a” has [ROSTER_DUPLICATE]`,
+      `roster/dc1.yaml:4:3+1 “c” has the id ${b}, as “a” has [ROSTER_DUPLICATE]`,
+      `roster/dc1.yaml:5:3+1 “d” has the id ${"8".repeat(8)}-7c1e-4f0e-9a50-0d8a3b0f4e11, as “d” has [ROSTER_DUPLICATE]`,
+    ]);
+  });
+
   it("takes one address for different machines behind other jump hosts, ports or state folders", () => {
     const { nodes } = load(`jumps: { g1: { address: g1 }, g2: { address: g2 } }
 nodes:

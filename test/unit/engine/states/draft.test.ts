@@ -200,7 +200,7 @@ steps:
     expect([second?.watches, second?.answers]).to.deep.equal([["s/one"], []]);
   });
 
-  it("C12: disks are those of the former id, where the machine was taken over", async () => {
+  it("C12: disks are those of the first former id, where the machine was taken over", async () => {
     const former = "3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21";
     const ownerOf = async (more: string): Promise<unknown> => {
       const roster = `nodes:\n  n1: { address: h1, id: 11111111-2222-4333-8444-555555555555${more} }\n`;
@@ -211,7 +211,7 @@ steps:
       return planOf(draft?.render(nothing)).step.want["owner"];
     };
     expect(await ownerOf("")).to.equal("11111111-2222-4333-8444-555555555555");
-    expect(await ownerOf(`, formerId: ${former}`)).to.equal(former);
+    expect(await ownerOf(`, formerIds: [${former}, 22222222-2222-4333-8444-555555555555]`)).to.equal(former);
   });
 
   it("repeats a step for each item, and names them", async () => {
