@@ -201,7 +201,9 @@ describe("S10: the redactor knows a secret", () => {
 
   it("in the same way wherever output is cut, however secrets overlap", () => {
     const text = fc.array(fc.constantFrom("a", "b", "é", " "), { maxLength: 8 }).map((parts) => parts.join(""));
-    const secret = fc.array(fc.constantFrom("a", "b", "é"), { minLength: 4, maxLength: 9 }).map((parts) => parts.join(""));
+    const secret = fc
+      .array(fc.constantFrom("a", "b", "é"), { minLength: 4, maxLength: 9 })
+      .map((parts) => parts.join(""));
     fc.assert(
       fc.property(fc.array(secret, { maxLength: 4 }), fc.array(text, { maxLength: 8 }), (secrets, pieces) => {
         expect(shown(secrets, pieces)).to.equal(createRedactor(secrets).text(pieces.join("")));
