@@ -16,7 +16,6 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
   ],
-  "fact.assert": [{ that: [{ timeSync: true }] }],
   "file.block": [
     { path: "/a", name: "a", content: new Secret("a"), create: true, backup: true, validate: "test -s %s" },
   ],

@@ -143,7 +143,7 @@ steps:
     expect(applied.code).to.equal(1);
     expect(applied.stderr).to.contain("“blocked”: n6: its units").and.to.contain("[UPDATE_BLOCKED]");
     expect(applied.stdout)
-      .to.match(/^n6 .* yes$/m)
+      .to.match(/^n6 +\S+ +\d+ +\S+ +\S+ +yes /m)
       .and.not.to.contain("its units");
     expect((await kcore("get", "blocked")).code).to.equal(2);
     const [plan] = JSON.parse((await kcore("plan", "-f", file, "--bundle", "0.4.0", "-o", "json")).stdout) as Plan[];
