@@ -297,7 +297,7 @@ if [ "\${has:-"${root}"}" != ${root} ] || [ "\${name:-"${cluster}"}" != ${cluste
   [ -n "$has" ] && [ "$has" = ${leaves} ] ||
     problem "the machine belongs to the cluster \${name:-of another root} (root \${has:-unknown}), not to "${cluster}"; to take it out of that one: --set move_from=$has"
 elif [ -n ${id} ] && [ -n "$was" ]; then
-  for one in ${[id, ...former]}; do [ "$was" != "$one" ] || name=; done
+  case ${` ${[id, ...former].join(" ")} `} in *" $was "*) name= ;; esac
   [ -z "$name" ] || problem "the machine was the node $was of this cluster, not "${id}"; to take it over with its data: kcore roster adopt "${node}" $was"
 fi
 ${
