@@ -231,7 +231,7 @@ k_launch() {
   { true >"$K_RUN/launched"; } 2>/dev/null
   # Steps find the same environment behind every kind of login (docs/states.md); they may ask who came in (sudo(8)).
   k_home=~root
-  set -- env -i "HOME=$k_home" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb
+  set -- env -i ${K_LEASE:+"K_LEASE=$K_LEASE"} "HOME=$k_home" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb
   [ "$k_login" = root ] || set -- "$@" "SUDO_USER=$k_login"
   # A login that is not root's may be killed with all its processes when it ends (KillUserProcesses).
   if [ "$k_login" != root ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then

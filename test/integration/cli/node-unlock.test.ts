@@ -48,7 +48,15 @@ describe("a node that a run holds whose process is dead", () => {
     expect(await locked()).to.equal("");
   });
 
+  async function who(): Promise<string> {
+    const shown = await project.kcore("runs", "show", run, "-o", "json");
+    return (JSON.parse(shown.stdout) as { who: string }).who;
+  }
+});
+
+describe("a node whose lock is of a dead runner", () => {
   it("O2: kills no process that has the number of a step's by now", async () => {
+    const project = new TestProject();
     const other = spawn("sleep", ["300"], { detached: true, stdio: "ignore" });
     const state = join(project.path, "other");
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -63,11 +71,7 @@ describe("a node that a run holds whose process is dead", () => {
       expect([other.exitCode, other.signalCode]).to.deep.equal([null, null]);
     } finally {
       other.kill();
+      project.remove();
     }
   });
-
-  async function who(): Promise<string> {
-    const shown = await project.kcore("runs", "show", run, "-o", "json");
-    return (JSON.parse(shown.stdout) as { who: string }).who;
-  }
 });
