@@ -71,7 +71,7 @@ describe("a node whose lock is of a dead runner", () => {
       expect([other.exitCode, other.signalCode]).to.deep.equal([null, null]);
     } finally {
       other.kill();
-      project.remove();
+      await project.remove();
     }
   });
 });
