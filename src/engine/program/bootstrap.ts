@@ -90,6 +90,7 @@ export function runnerCommand(run: RunVariables, { segment, changed, hasBooted =
     `k_granted=${quote(`K_GRANTED=${quote(grantedLines(run))}${unsavedLines(run)}`)}`,
     `K_LIB=${quote(shippedText("step"))}`,
     `k_given() {\n:\n${text}\n}`,
+    shippedText("lock"),
     shippedText("runner"),
     "",
   ].join("\n");

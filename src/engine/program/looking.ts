@@ -25,7 +25,11 @@ function wordsOf(what: Looking): readonly string[] {
     case "exec":
       return [`k_exec ${quote(what.text)}`];
     case "unlock":
-      return [`k_unlock ${quote(what.stateDir)} ${quote(what.run)} ${quote(what.isLook ? "look" : "")}`];
+      return [
+        shippedText("lock"),
+        shippedText("unlock"),
+        `k_unlock ${quote(what.stateDir)} ${quote(what.run)} ${quote(what.isLook ? "look" : "")}`,
+      ];
     case "end":
       return [`k_end ${quote(what.pid)}`];
   }

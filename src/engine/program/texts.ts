@@ -15,6 +15,8 @@ const files = {
   foresee: new URL("./foresee.sh", import.meta.url),
   save: new URL("./save.sh", import.meta.url),
   facts: new URL("./facts.sh", import.meta.url),
+  lock: new URL("./lock.sh", import.meta.url),
+  unlock: new URL("./unlock.sh", import.meta.url),
   look: new URL("./look.sh", import.meta.url),
   feed: new URL("./feed.sh", import.meta.url),
 } as const;
