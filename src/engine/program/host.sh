@@ -22,10 +22,14 @@ else
   k_put() { printf %s "$2" >"$k_me/in/$1" || k_full=1; }
 fi
 k_say() { k_print "$k_nonce $1"; }
-k_fatal() {
-  k_say "fatal $1"
-  # The bastion gives up on this node: a runner that is there must not keep it locked. A link needs no room.
+# k_refuse WHY: the bastion gives up on this node and hangs up when it reads that, so a runner hears first that the run is
+# over: it must not keep the lock. A link needs no room on a full disk.
+k_refuse() {
   [ ! -p "${K_RUN-}/ctl" ] || ln -sfn failed "$K_RUN/fin" 2>/dev/null
+  k_say "fatal $1"
+}
+k_fatal() {
+  k_refuse "$1"
   exit 1
 }
 
@@ -370,7 +374,7 @@ k_room() {
 }
 
 k_lost() { # always fails
-  ! k_on || k_say "fatal STATE_UNUSABLE cannot write to $K_RUN"
+  ! k_on || k_refuse "STATE_UNUSABLE cannot write to $K_RUN"
   return 1
 }
 

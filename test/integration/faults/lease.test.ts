@@ -1,7 +1,10 @@
 import { expect } from "chai";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { sh } from "#engine/step/sh.ts";
@@ -77,6 +80,37 @@ describe("the lease of a run", () => {
       expect(readdirSync(left)).to.not.include("blobs");
     } finally {
       await sshd.stop();
+    }
+  });
+
+  it("O2: a runner lets go at once when its node's disk filled and the run is over", async function () {
+    const state = join(folder, "full");
+    mkdirSync(state, { mode: 0o700 });
+    try {
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=2m,mode=0700", "none", state], { stdio: "ignore" });
+    } catch {
+      this.skip();
+    }
+    const sshd = await startSshd();
+    try {
+      const run = sessionOn(state, { runId: "full", endpoint: { ...sshd.endpoint(), name: "n1" } });
+      const fills = draftOf("fills", {
+        want: {},
+        probe: sh``,
+        apply: sh`cat /dev/zero >${state}/fill || :`,
+        always: true,
+      });
+      const blob = blobOf(randomBytes(200_000));
+      const needs = draftOf("needs", { want: {}, probe: sh``, apply: sh`sha256sum ${blob}`, always: true });
+      const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [fills, needs] }]);
+      await run.session.finish(outcome, problem);
+      expect(outcome).to.equal("failed");
+      rmSync(join(state, "fill"));
+      const lock = () => readdirSync(join(state, "lock")).map((name) => lstatSync(join(state, "lock", name)));
+      await eventually(() => lock().every((entry) => entry.isFile()));
+    } finally {
+      await sshd.stop();
+      execFileSync("umount", ["-l", state]);
     }
   });
 
