@@ -23,27 +23,20 @@ export interface DeployedLab {
   readonly first: FirstDeployment;
 }
 
-let users = 0;
 let lab: Lab | undefined;
 let deployed: Promise<DeployedLab> | undefined;
 
-/**
- * The lab that the files about deploy_node share: each calls this once while it is loaded and then awaits `get` in
- * `before` and `leave` in `after`; the first brings it up, the last takes it down. Tests leave n1 to n3 in order.
- */
-export function useDeployedLab(): { readonly get: () => Promise<DeployedLab>; readonly leave: () => Promise<void> } {
-  users += 1;
-  return {
-    get: () => (deployed ??= deploy()),
-    leave: async () => {
-      users -= 1;
-      if (users > 0) return;
-      const { bastion } = (await deployed?.catch(() => undefined)) ?? {};
-      await bastion?.remove();
-      await lab?.down();
-    },
-  };
+/** The lab that the files about deploy_node share: the first call brings it up. Tests leave n1 to n3 in order. */
+export function deployedLab(): Promise<DeployedLab> {
+  return (deployed ??= deploy());
 }
+
+// For all tests: a file of which `mocha -g` chooses none runs no hooks.
+after(async () => {
+  const { bastion } = (await deployed?.catch(() => undefined)) ?? {};
+  await bastion?.remove();
+  await lab?.down();
+});
 
 async function deploy(): Promise<DeployedLab> {
   lab = await ownLab();

@@ -1,6 +1,7 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
 const MiB = 1024 ** 2;
 
@@ -26,6 +27,12 @@ export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * Mi
   const { status, stdout } = spawnSync("losetup", ["-P", "-f", "--show", image], { encoding: "utf8" });
   if (status !== 0) return undefined;
   const device = stdout.trim();
+  // Frees the device when this process ends without a word, killed for example. It does not have it open: that is use.
+  const guard = spawn("sh", ["-c", 'read -r word || losetup -d "$0"', device], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  guard.unref();
   const byId = basename(folder);
   const link = join(links, byId);
   mkdirSync(links, { recursive: true });
@@ -42,8 +49,25 @@ export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * Mi
       // A kernel that does not see partitions by itself was told of them.
       spawnSync("partx", ["-d", device]);
       execFileSync("losetup", ["-d", device]);
+      guard.stdin.end("removed\n");
     },
   };
+}
+
+/** A blank disk for the tests of the `describe` that calls this, and the folder of its image; without loop devices they are skipped. */
+export function useLoopDisk(label: string): () => LoopDisk & { readonly folder: string } {
+  let folder: TempDir;
+  let disk: LoopDisk | undefined;
+  before(async function () {
+    folder = await makeTempDir(label);
+    disk = openLoopDisk(folder.path, new Uint8Array());
+    if (disk === undefined) this.skip();
+  });
+  after(async () => {
+    disk?.remove();
+    await folder?.remove();
+  });
+  return () => ({ ...(disk as LoopDisk), folder: folder.path });
 }
 
 /** Those that a killed run left: the device was free, so none is in use. */

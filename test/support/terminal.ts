@@ -1,4 +1,5 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -89,14 +90,21 @@ export async function openShell(
 
 async function startTmux({ cwd, columns = 80, rows = 24 }: TerminalOptions, command: string) {
   const folder = await mkdtemp(join(tmpdir(), "kcore-tmux-"));
-  const tmux = (...args: readonly string[]) => run("tmux", ["-S", join(folder, "socket"), "-f", "/dev/null", ...args]);
+  const words = ["-S", join(folder, "socket"), "-f", "/dev/null"];
+  // The server does not outlive this process, however that ends; with it ends what runs in the terminal.
+  const server = spawn("setpriv", ["--pdeathsig", "KILL", "tmux", ...words, "-D"], { stdio: "ignore" });
+  const ended = new Promise((resolve) => server.once("close", resolve));
+  while (!existsSync(join(folder, "socket")) && server.exitCode === null) await sleep(5);
+  const tmux = (...args: readonly string[]) => run("tmux", [...words, ...args]);
   await tmux("new-session", "-d", "-x", String(columns), "-y", String(rows), "-c", cwd, command);
+  await tmux("set-option", "-s", "exit-empty", "on");
   const terminal: Terminal = {
     screen: async () => (await tmux("capture-pane", "-p")).stdout,
     painted: async () => (await tmux("capture-pane", "-p", "-e")).stdout,
     close: async () => {
       // It ends by itself with its command.
       await tmux("kill-server").catch(() => undefined);
+      await ended;
       await rm(folder, { recursive: true, force: true });
     },
   };

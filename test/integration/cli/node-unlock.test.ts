@@ -22,7 +22,11 @@ describe("a node that a run holds whose process is dead", () => {
     await ended;
     [run = ""] = await listRunIds(project.project);
   });
-  afterEach(() => project.remove());
+  afterEach(async () => {
+    // A test that failed has not freed it: the runner waits for its step, which never ends.
+    await project.kcore("node", "unlock", "here", "--yes");
+    await project.remove();
+  });
   const locked = async () => (await project.kcore("exec", "--lock", "--on", "here", "--", "true")).stderr;
 
   it("O2: is freed by kcore runs abort, which the refusal names, and of which the trail tells", async () => {

@@ -17,7 +17,7 @@ import {
   type Ended,
   contradictions,
 } from "#support/deploy.ts";
-import { useDeployedLab, type DeployedLab } from "#support/deployed-lab.ts";
+import { deployedLab, type DeployedLab } from "#support/deployed-lab.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 const certs = "/etc/kcore/certs";
@@ -35,7 +35,6 @@ steps:
 /** deploy_node on two nodes that share one lab: each test leaves both deployed and in order. */
 describe("deploy_node on real nodes", function () {
   this.timeout(600_000);
-  const shared = useDeployedLab();
   let deployed: DeployedLab;
   let bastion: Bastion;
   let n1: LabNode;
@@ -44,11 +43,10 @@ describe("deploy_node on real nodes", function () {
   let b1: LabNode;
 
   before(async () => {
-    deployed = await shared.get();
+    deployed = await deployedLab();
     ({ bastion, n1, n2, n4, b1 } = deployed);
     await bastion.write({ "states/five.yaml": files(5), "states/sixty.yaml": files(60) });
   });
-  after(() => shared.leave());
 
   const nodes = async (): Promise<readonly NodeView[]> =>
     JSON.parse(await bastion.does("get", "nodes", "-o", "json")) as NodeView[];

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { LabNode } from "#lab/lab.ts";
 import { exchangesOf, on, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
-import { useDeployedLab } from "#support/deployed-lab.ts";
+import { deployedLab } from "#support/deployed-lab.ts";
 
 const states = {
   "states/slow.yaml": `
@@ -36,7 +36,6 @@ const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
 
 describe("a run on real nodes", function () {
   this.timeout(600_000);
-  const shared = useDeployedLab();
   let bastion: Bastion;
   let n1: LabNode;
   let n2: LabNode;
@@ -45,10 +44,9 @@ describe("a run on real nodes", function () {
   let b1: LabNode;
 
   before(async () => {
-    ({ bastion, n1, n2, n3, n4, b1 } = await shared.get());
+    ({ bastion, n1, n2, n3, n4, b1 } = await deployedLab());
     await bastion.write(states);
   });
-  after(() => shared.leave());
   beforeEach(async () => {
     await Promise.all([n1, n2, n3, b1].map((node) => on(node, "rm -f /root/trace /root/go")));
   });

@@ -11,88 +11,76 @@ import { diskFunctions } from "#engine/step/fragments/disk.ts";
 import { stepOfFormat } from "#engine/step/fragments/format.ts";
 import { sh } from "#engine/step/sh.ts";
 import { grantOf } from "#support/grants.ts";
-import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
+import { masterBootRecord, useLoopDisk } from "#support/loop-disk.ts";
 import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const [KiB, MiB] = [1024, 1024 ** 2];
 
 /** On a disk of this machine: what changes between the refusal that names a grant and the run that is given it. */
 describe("a grant, and what the disk holds (F-18)", () => {
-  let folder: TempDir;
-  let disk: LoopDisk;
-  before(async function () {
-    folder = await makeTempDir("contents");
-    const opened = openLoopDisk(folder.path, new Uint8Array());
-    if (opened === undefined) this.skip();
-    else disk = opened;
-  });
-  after(async () => {
-    disk?.remove();
-    await folder?.remove();
-  });
-  beforeEach(() => void execFileSync("blkdiscard", ["-fz", disk.device], { stdio: "ignore" }));
+  const disk = useLoopDisk("contents");
+  beforeEach(() => void execFileSync("blkdiscard", ["-fz", disk().device], { stdio: "ignore" }));
 
-  const writeAt = (at: number, text: string): void =>
-    void execFileSync("dd", [`of=${disk.device}`, "bs=512", `seek=${at / 512}`, "conv=notrunc,fsync", "status=none"], {
-      input: text,
-    });
-  const ext4 = (): void => void execFileSync("mkfs.ext4", ["-qF", disk.device]);
-  const gpt = (): void => void execFileSync("sgdisk", ["-n1:0:+8M", disk.device]);
+  const writeAt = (at: number, text: string): void => {
+    const words = [`of=${disk().device}`, "bs=512", `seek=${at / 512}`, "conv=notrunc,fsync", "status=none"];
+    execFileSync("dd", words, { input: text });
+  };
+  const ext4 = (): void => void execFileSync("mkfs.ext4", ["-qF", disk().device]);
+  const gpt = (): void => void execFileSync("sgdisk", ["-n1:0:+8M", disk().device]);
   /** LUKS2 On-Disk Format, 3: as much of a header as libblkid wants to see. */
   const luks = (): void => {
     const header = Buffer.alloc(4 * KiB);
     header.write("LUKS\xba\xbe\0\x02", 0, "latin1");
     header.writeBigUInt64BE(BigInt(16 * KiB), 8);
-    disk.write(header);
+    disk().write(header);
   };
 
   /** Each kind: a disk that holds it, and a change that leaves its signature as it is. */
   const kinds: Readonly<Record<string, readonly [make: () => void, change: () => void]>> = {
-    "a file in an ext4": [ext4, () => void execFileSync("debugfs", ["-wR", "write /etc/hostname f", disk.device])],
-    "an entry of a GPT": [gpt, () => void execFileSync("sgdisk", ["-c1:other", disk.device])],
-    "the other copy of a GPT": [gpt, () => writeAt(disk.size - 17 * KiB, "entry")],
+    "a file in an ext4": [ext4, () => void execFileSync("debugfs", ["-wR", "write /etc/hostname f", disk().device])],
+    "an entry of a GPT": [gpt, () => void execFileSync("sgdisk", ["-c1:other", disk().device])],
+    "the other copy of a GPT": [gpt, () => writeAt(disk().size - 17 * KiB, "entry")],
     "a key slot of a LUKS container": [luks, () => writeAt(12 * MiB, "key")],
     "what a LUKS container begins with": [luks, () => writeAt(16 * MiB + 512, "superblock")],
     "a superblock of XFS": [ext4, () => writeAt(0, "fdblocks")],
     "a superblock of btrfs": [ext4, () => writeAt(64 * KiB, "generation")],
     "metadata of LVM": [ext4, () => writeAt(8 * KiB, "seqno")],
     "a superblock of md 1.2": [ext4, () => writeAt(4 * KiB, "events")],
-    "a superblock of md 1.0": [ext4, () => writeAt(disk.size - 8 * KiB, "events")],
-    "a superblock of md 0.90": [ext4, () => writeAt(disk.size - 64 * KiB, "events")],
+    "a superblock of md 1.0": [ext4, () => writeAt(disk().size - 8 * KiB, "events")],
+    "a superblock of md 0.90": [ext4, () => writeAt(disk().size - 64 * KiB, "events")],
     "the first uberblocks of ZFS": [ext4, () => writeAt(128 * KiB, "txg")],
-    "the last uberblocks of ZFS": [ext4, () => writeAt(disk.size - 128 * KiB, "txg")],
+    "the last uberblocks of ZFS": [ext4, () => writeAt(disk().size - 128 * KiB, "txg")],
     "a checkpoint of F2FS": [ext4, () => writeAt(4 * MiB, "checkpoint")],
   };
   const look = (given: readonly string[] = [], bin = {}): Promise<StepRun> =>
-    runStepOn("dash", stepOf(diskPartitioned, { disk: { byId: disk.byId }, partitions: [{ name: "data" }] }), {
+    runStepOn("dash", stepOf(diskPartitioned, { disk: { byId: disk().byId }, partitions: [{ name: "data" }] }), {
       dryRun: true,
       granted: given,
       bin,
     });
   /** Somebody writes to the disk before it is held. */
   const writtenTo = (): Readonly<Record<string, string>> => {
-    const late = `case $* in *--lock=*) echo late | dd of=${disk.device} bs=1024 seek=9 conv=notrunc,fsync 2>/dev/null ;; esac`;
+    const late = `case $* in *--lock=*) echo late | dd of=${disk().device} bs=1024 seek=9 conv=notrunc,fsync 2>/dev/null ;; esac`;
     return { wipefs: `${late}; exec /usr/sbin/wipefs "$@"` };
   };
   const guid = "5db0125a-9aa5-5a75-82f0-616afc364725";
-  const mark = (): string => join(folder.path, "fresh", guid);
+  const mark = (): string => join(disk().folder, "fresh", guid);
   const format = (): Step => ({
     want: { type: "ext4", uuid: guid },
     ...stepOfFormat({
       find: sh`${diskFunctions}
-device=${disk.device} disk= name=${basename(disk.device)} disk_name=${basename(disk.device)}`,
+device=${disk().device} disk= name=${basename(disk().device)} disk_name=${basename(disk().device)}`,
       guid,
       type: "ext4",
       uuid: guid,
       wanted: "ext4",
-      grant: disk.byId,
+      grant: disk().byId,
       prepare: sh`note prepared`,
       make: sh`mkfs.ext4 -qF -U ${guid}`,
       tool: { command: "mkfs.ext4", package: "e2fsprogs" },
     }),
   });
-  const imageSum = (): string => createHash("sha256").update(readFileSync(disk.image)).digest("hex");
+  const imageSum = (): string => createHash("sha256").update(readFileSync(disk().image)).digest("hex");
 
   for (const [what, [make, change]] of Object.entries(kinds))
     it(`M1: is worth nothing after a change of ${what}`, async () => {
@@ -107,8 +95,8 @@ device=${disk.device} disk= name=${basename(disk.device)} disk_name=${basename(d
     });
 
   it("M1: is worth nothing after a change in a partition that only the table names", async () => {
-    disk.write(masterBootRecord([32, 16]));
-    spawnSync("partx", ["-d", disk.device]);
+    disk().write(masterBootRecord([32, 16]));
+    spawnSync("partx", ["-d", disk().device]);
     const grant = grantOf(await look());
     writeAt(32 * MiB + KiB, "superblock");
     expect((await look([grant])).problem?.code).to.equal("DISK_HAS_DATA");
@@ -117,7 +105,7 @@ device=${disk.device} disk= name=${basename(disk.device)} disk_name=${basename(d
   for (const shell of shells) {
     it(`M1: is of the same contents in every shell, here ${shell}`, async () => {
       ext4();
-      const name = disk.device.replace("/dev/", "");
+      const name = disk().device.replace("/dev/", "");
       const probe = sh`${diskFunctions}
 ${areaFunctions}
 fact sum "$(contents_sum ${name})"`;
@@ -131,29 +119,29 @@ fact sum "$(contents_sum ${name})"`;
 
     it(`M1: wipes nothing that was written to before the disk was held, on ${shell}`, async () => {
       ext4();
-      const grant = grantOf(await runStepOn(shell, format(), { stateDir: folder.path }));
+      const grant = grantOf(await runStepOn(shell, format(), { stateDir: disk().folder }));
       const bin = writtenTo();
-      const byFormat = await runStepOn(shell, format(), { bin, granted: [grant], stateDir: folder.path });
-      expect(byFormat.notes).to.deep.equal([`wiping ${disk.device}, as granted`]);
+      const byFormat = await runStepOn(shell, format(), { bin, granted: [grant], stateDir: disk().folder });
+      expect(byFormat.notes).to.deep.equal([`wiping ${disk().device}, as granted`]);
       expect(existsSync(mark())).to.equal(false);
       expect([byFormat.problem?.code, byFormat.problem?.message], JSON.stringify(byFormat)).to.deep.equal([
         "FILESYSTEM_DIFFERS",
-        `${disk.device} was written to after its contents were compared with the grant`,
+        `${disk().device} was written to after its contents were compared with the grant`,
       ]);
       ext4();
       const again = grantOf(await look());
-      const step = stepOf(diskPartitioned, { disk: { byId: disk.byId }, partitions: [{ name: "data" }] });
-      const run = await runStepOn(shell, step, { bin, granted: [again], stateDir: folder.path });
+      const step = stepOf(diskPartitioned, { disk: { byId: disk().byId }, partitions: [{ name: "data" }] });
+      const run = await runStepOn(shell, step, { bin, granted: [again], stateDir: disk().folder });
       expect(run.problem?.code, JSON.stringify(run)).to.equal("DISK_HAS_DATA");
       expect(
-        spawnSync("blkid", ["-p", "-o", "value", "-s", "TYPE", disk.device], { encoding: "utf8" }).stdout,
+        spawnSync("blkid", ["-p", "-o", "value", "-s", "TYPE", disk().device], { encoding: "utf8" }).stdout,
       ).to.equal("ext4\n");
     });
   }
 
   it("S1: a wipe that was refused makes no later one free", async () => {
     const run = (given: readonly string[], bin = {}): Promise<StepRun> =>
-      runStepOn("dash", format(), { bin, granted: given, stateDir: folder.path });
+      runStepOn("dash", format(), { bin, granted: given, stateDir: disk().folder });
     const expectRefused = async (...given: Parameters<typeof run>): Promise<StepRun> => {
       const refused = await run(...given);
       expect(refused.problem?.code, JSON.stringify(refused)).to.equal("FILESYSTEM_DIFFERS");
@@ -165,7 +153,7 @@ fact sum "$(contents_sum ${name})"`;
     await expectRefused([grant], writtenTo());
     ext4();
     await expectRefused([grant]);
-    execFileSync("blkdiscard", ["-fz", disk.device], { stdio: "ignore" });
+    execFileSync("blkdiscard", ["-fz", disk().device], { stdio: "ignore" });
     writeAt(MiB, "without a signature");
     await expectRefused([grantOf(await run([]))], writtenTo());
     await expectRefused([]);
@@ -179,9 +167,9 @@ fact sum "$(contents_sum ${name})"`;
   });
 
   it("S7: partitions that differ on a disk in use are refused for its use, whatever was granted", async () => {
-    const args = { disk: { byId: disk.byId }, partition: "data" };
+    const args = { disk: { byId: disk().byId }, partition: "data" };
     const table = [`--disk-guid=${diskGuid(contextOf(), args.disk)}`, "-n1:0:+8M", "-c1:other"];
-    execFileSync("sgdisk", [...table, `-u1:${partitionGuid(contextOf(), args)}`, disk.device]);
+    execFileSync("sgdisk", [...table, `-u1:${partitionGuid(contextOf(), args)}`, disk().device]);
     const differs = await look();
     expect(differs.problem?.code).to.equal("DISK_PARTITIONS_DIFFER");
     const busy = { wipefs: `case $* in '-a -n '*) echo busy >&2; exit 1 ;; esac; exec /usr/sbin/wipefs "$@"` };
@@ -198,10 +186,10 @@ fact sum "$(contents_sum ${name})"`;
     const grant = grantOf(await look());
     expect((await look([grant])).outcome).to.equal("would-change");
     expect(imageSum()).to.equal(before);
-    const step = stepOf(diskPartitioned, { disk: { byId: disk.byId }, partitions: [{ name: "data" }] });
+    const step = stepOf(diskPartitioned, { disk: { byId: disk().byId }, partitions: [{ name: "data" }] });
     const bin = { sgdisk: "exit 0", blockdev: "exit 0", udevadm: "exit 0", partx: "exit 1", sleep: "exit 0" };
-    const run = await runStepOn("dash", step, { bin, granted: [grant], stateDir: folder.path });
+    const run = await runStepOn("dash", step, { bin, granted: [grant], stateDir: disk().folder });
     expect(run.notes.join("\n"), JSON.stringify(run)).to.contain("as granted");
-    expect(spawnSync("blkid", ["-p", disk.device]).stdout.toString()).to.equal("");
+    expect(spawnSync("blkid", ["-p", disk().device]).stdout.toString()).to.equal("");
   });
 });

@@ -7,24 +7,12 @@ import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { alone } from "#engine/step/fragments/alone.ts";
 import { diskFunctions } from "#engine/step/fragments/disk.ts";
 import { sh } from "#engine/step/sh.ts";
-import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
+import { useLoopDisk } from "#support/loop-disk.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 /** On a disk of this machine, a file behind a loop device. */
 describe("a disk that is held alone", () => {
-  let folder: TempDir;
-  let disk: LoopDisk;
-  before(async function () {
-    folder = await makeTempDir("alone");
-    const opened = openLoopDisk(folder.path, new Uint8Array());
-    if (opened === undefined) this.skip();
-    else disk = opened;
-  });
-  after(async () => {
-    disk?.remove();
-    await folder?.remove();
-  });
+  const disk = useLoopDisk("alone");
 
   const facts = async (shell: string, device: string): Promise<Readonly<Record<string, string>>> => {
     const probe = sh`${diskFunctions}
@@ -43,32 +31,32 @@ wipefs -a -n ${device} >/dev/null 2>&1; fact after "$?"`;
 
   for (const shell of shells) {
     it(`is opened by nobody else until it is released, on ${shell}`, async () => {
-      const found = await facts(shell, disk.device);
+      const found = await facts(shell, disk().device);
       expect(found).to.include({ unheld: "nothing", other: "1", writer: "0", left: "0", after: "0" });
     });
 
     it(`is not wiped for what came onto it between the guard and the hold, on ${shell}`, async () => {
-      disk.write(new Uint8Array(disk.size));
-      const { device, byId } = disk;
+      disk().write(new Uint8Array(disk().size));
+      const { device, byId } = disk();
       const late = `case $* in *--lock=*) echo dear | dd of=${device} conv=notrunc,fsync 2>/dev/null ;; esac`;
       const bin = { wipefs: `${late}; exec /usr/sbin/wipefs "$@"`, sgdisk: "echo written >&2" };
       const step = stepOf(diskPartitioned, { disk: { byId }, partitions: [{ name: "data" }] });
-      const run = await runStepOn(shell, step, { bin, stateDir: folder.path });
+      const run = await runStepOn(shell, step, { bin, stateDir: disk().folder });
       expect(run.problem?.code, JSON.stringify(run)).to.equal("DISK_HAS_DATA");
       expect(run.stderr).not.to.contain("written");
     });
 
     it(`is not had while something else has it, on ${shell}`, async () => {
-      spawnSync("mkfs.ext4", ["-qF", disk.device]);
-      const place = mkdtempSync(join(folder.path, "mount-"));
+      spawnSync("mkfs.ext4", ["-qF", disk().device]);
+      const place = mkdtempSync(join(disk().folder, "mount-"));
       // In a namespace of its own: one that another test makes meanwhile would keep a copy of the mount, and so the disk.
       const text = 'mount -r "$0" "$1" && echo there; read -r _; umount "$1"';
-      const args = ["-m", "--propagation", "private", "sh", "-c", text, disk.device, place];
+      const args = ["-m", "--propagation", "private", "sh", "-c", text, disk().device, place];
       const holder = spawn("unshare", args, { stdio: ["pipe", "pipe", "inherit"] });
       const ended = once(holder, "exit");
       await once(holder.stdout, "data");
       try {
-        const { unheld, left } = await facts(shell, disk.device);
+        const { unheld, left } = await facts(shell, disk().device);
         expect(unheld).to.match(/cannot be opened alone: wipefs: error: .* busy$/);
         expect(left).to.equal("0");
       } finally {
