@@ -33,6 +33,13 @@ export const diskCleared = defineModule({
     const foreign = (body: Sh) => sh`is_ours "$3" || {
   ${body}
 }`;
+    // Behind the checks that the disk is in no use, and that what it holds was granted by its name.
+    const granted = (body: Sh) =>
+      foreign(sh`found=$(all_contents)
+  [ -n "$found" ] || return 0
+  judge_use
+  judge_contents "$2"
+  ${body}`);
     return {
       reach: { changes: places, restsOn: places },
       want: Object.fromEntries(disks.map((disk) => [factOf(disk), "free"])),
@@ -49,26 +56,14 @@ ${eachDisk(
 # A dry run shows what it has to do with, also where nothing is to be done.
 [ -z "$K_DRY" ] || [ -z "$told" ] || note "$told"`,
       guard: sh`judge_open() { users=$(refused_disk "$disk"); }
-${eachDisk(
-  disks,
-  context,
-  foreign(sh`found=$(all_contents)
-  [ -n "$found" ] || return 0
-  judge_use
-  judge_contents "$2"
-  note_wipe "$found"`),
-)}`,
+${eachDisk(disks, context, granted(sh`note_wipe "$found"`))}`,
       // Each is found and judged once more by the process that writes, which holds it alone.
       apply: sh`${alone}
 judge_open() { hold "$disk" || :; users=$unheld; }
 ${eachDisk(
   disks,
   context,
-  foreign(sh`found=$(all_contents)
-  [ -n "$found" ] || return 0
-  judge_use
-  judge_contents "$2"
-  [ -z "$found" ] || clear_disk
+  granted(sh`[ -z "$found" ] || clear_disk
   release
   blockdev --rereadpt "$disk" 2>/dev/null
   ! have udevadm || udevadm settle --timeout=10
