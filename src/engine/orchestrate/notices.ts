@@ -35,7 +35,7 @@ const Notice = z
   );
 export type Notice = z.output<typeof Notice>;
 
-/** Who is told of the runs of a project: `notify.yaml`; nobody without it. @throws KcoreError with every problem of the file */
+/** The notices of a project's `notify.yaml`; none without that file. @throws KcoreError with every problem of the file */
 export function readNotices(project: string, trust: Trust | undefined): readonly Notice[] {
   const path = join(project, FILE);
   if (!existsSync(path)) return [];

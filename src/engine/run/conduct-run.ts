@@ -35,7 +35,7 @@ export interface ConductOptions {
   readonly header: RunHeader;
   /** Performs the run and resolves with its exit code; whether it emits `run.finished` itself is up to it. */
   readonly perform: (stage: RunStage) => Promise<{ readonly exitCode: ExitCode }>;
-  /** Tells others of the run's events; asked once the run may begin. @throws KcoreError */
+  /** Makes the notifier of the run's events, once the run may begin. @throws KcoreError */
   readonly notifier?: () => Promise<Pick<Notifier, "see"> | undefined>;
   /** Called when views can connect. */
   readonly onListening?: () => void;
@@ -159,7 +159,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     }
     for (const event of [...redactor.flush(), ...redactor.pass(finished)]) {
       if (event.type === "run.finished") {
-        // The end is told before it is written, so that what cannot be told stands in the record.
+        // Notices of the end go out before the record has it, so that the record can list failed notices.
         tell(event);
         await telling;
       }

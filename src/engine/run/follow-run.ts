@@ -153,7 +153,7 @@ export class RunFollower {
     return process === undefined ? Date.now() - created < longestStart : isAlive(process);
   }
 
-  /** Whether its process ended for want of room: then it could not say so anywhere. */
+  /** Whether the run's process ended because the disk is full: then the process could not record that. */
   async #full(): Promise<Problem | undefined> {
     const { path } = this.#options.folder;
     const probe = join(path, `.room.${process.pid}`);
