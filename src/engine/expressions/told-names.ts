@@ -36,7 +36,7 @@ export function refuseToldName(name: SourceNode, scope: Scope): void {
   if (parts.length === 0 || (isWritten && parts.every(({ text }) => /^\w[\w.+-]*$/.test(text)))) return;
   throw new KcoreError({
     code: "EXPRESSION_TYPE",
-    message: "a node told what names a file of the bastion here",
+    message: "a node's answer must not name a file of the bastion",
     at: name.at,
     hint: "choose by it: {{lookup params.files facts.os.id}}, or {{#if (eq facts.os.id 'debian')}}…{{/if}}",
   });

@@ -249,7 +249,7 @@ function refuseAnswer(text: SourceScalar, scope: Scope): void {
   if (!facts && steps.length + stages.length === 0) return;
   throw new KcoreError({
     code: "EXPRESSION_UNQUOTED",
-    message: "what the run brings would be a command of the bastion",
+    message: "an answer of the run must not be a command of the bastion",
     at: text.at,
     hint: "write the command, with {{shell …}} for what it is given; eval {{shell …}} runs it as it is",
   });

@@ -27,6 +27,9 @@ export function recording<T>(folder: string, write: () => T): T {
   } catch (error) {
     const problem = unwritable(folder, error);
     if (!problem) throw error;
-    throw new KcoreError({ ...problem, hint: `free space or mend it; nothing was begun` }, { cause: error });
+    throw new KcoreError(
+      { ...problem, hint: "free space, or make the folder writable; nothing was started" },
+      { cause: error },
+    );
   }
 }

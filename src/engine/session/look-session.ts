@@ -204,7 +204,7 @@ class LookSession implements NodeSession {
     ]);
     const lost = connectionLost(node.name, isHeard ? "" : said);
     if (!isGone && !isHeard) return new KcoreError(shellUnusable(node.name, lost), { exitCode: exitCodes.failed });
-    const hint = "whether it came to its end is not known; what reads and writes nothing goes on there";
+    const hint = "whether the command finished is unknown; one that neither reads nor writes may still run there";
     return new KcoreError({ ...lost, ...(isHeard && { hint }) }, { exitCode: exitCodes.unreachable });
   }
 

@@ -358,7 +358,7 @@ export class StepReport {
   #named(problem: Problem, tried: readonly StepRecord[]): Problem {
     if (problem.code !== "CONNECTIVITY_REVERTED") return problem;
     const names = tried.map(({ draft }) => `“${draft.title}”`).join(", ");
-    const met = this.met === "" ? "" : `; what it met: ${this.met}`;
+    const met = this.met === "" ? "" : `; the last attempt: ${this.met}`;
     return { ...problem, message: `${problem.message.replace("the change", names)}${met}` };
   }
 

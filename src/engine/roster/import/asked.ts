@@ -15,7 +15,8 @@ export function correct(inventory: Inventory, found: Found, answer: AnsibleAnswe
       const known = inventory.hosts.has(host);
       inventory.group(group, start).hosts.add(host);
       inventory.host(host, start);
-      if (!known) found.leave(start, `the host ${host}`, "only ansible-inventory named it; it is imported as it tells");
+      if (!known)
+        found.leave(start, `the host ${host}`, "only ansible-inventory lists it; it is imported as listed there");
     }
   const { hostvars } = (answer["_meta"] ?? {}) as { hostvars?: Readonly<Record<string, Record<string, unknown>>> };
   for (const [name, told] of Object.entries(hostvars ?? {})) {
