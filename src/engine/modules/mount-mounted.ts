@@ -267,9 +267,7 @@ function look({ path }: Args, { source, link, isBind: bound, flags }: Mount): Sh
     : link === undefined
       ? sh`[ "$mounted" = ${escapeBlanks(source)} ]`
       : sh`[ -n "$device" ] && [ "$(cat "/sys/class/block/\${device##*/}/dev" 2>/dev/null)" = "$1" ]`;
-  const [ofMount, ofKind] = bound
-    ? [flags.split(" "), flags.split(" ").filter((flag) => ["ro", "sync", "dirsync"].includes(flag))]
-    : [shownFlags.filter((flag) => !/sync/.test(flag)), ["ro", "sync", "dirsync"]];
+  const shown = bound ? flags.split(" ") : shownFlags;
   const among = (names: readonly string[]): Sh => sh`grep -x ${["-", ...names].flatMap((name) => ["-e", name])}`;
   return sh`find_device() {
   ${found}
@@ -281,8 +279,8 @@ mounted=no fstype= flags=
 if [ $# -gt 0 ]; then
   mounted="$4" fstype=$3
   if ${isIt}; then mounted=${source}; fi
-  flags=$(printf '%s\n' "$2" | tr , '\n' | ${among(ofMount)})
-  flags="$flags $(printf '%s\n' "$5" | tr , '\n' | ${among(ofKind)})"
+  flags=$(printf '%s\n' "$2" | tr , '\n' | ${among(shown.filter((flag) => !/sync/.test(flag)))})
+  flags="$flags $(printf '%s\n' "$5" | tr , '\n' | ${among(shown.filter((flag) => /^ro$|sync/.test(flag)))})"
   case " $(echo $flags) " in *' ro '*) flags=$(printf '%s\n' $flags | grep -vx rw) ;; esac
   flags=$(echo $(printf '%s\n' $flags | sort -u))
 fi`;
