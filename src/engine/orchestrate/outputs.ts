@@ -1,4 +1,4 @@
-import { Unknown } from "#engine/expressions/unknown.ts";
+import { Unknown, type Members } from "#engine/expressions/unknown.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Outputs } from "./action.ts";
 import type { RegisteredNames, StageScope } from "./plan.ts";
@@ -11,7 +11,7 @@ export class StageOutputs {
   readonly #names: RegisteredNames;
   readonly #order: readonly string[];
   readonly #told: ReadonlySet<string>;
-  readonly #expected = new Map<string, Map<string, Readonly<Record<string, unknown>> | null>>();
+  readonly #expected = new Map<string, Map<string, Members | null>>();
   readonly #given = new Map<string, Map<string, Outputs | Unknown>>();
 
   /** `names`: every name that a stage registers. `order`: the roster's nodes; values come in this order, however the nodes end (O16). */
@@ -29,7 +29,7 @@ export class StageOutputs {
 
   /** Declares the names that a stage will give on a node, if known: then a path to any other name fails before the run. */
   expect(name: string, node: string | undefined, names: readonly string[] | undefined): void {
-    const values = this.#expected.get(name) ?? new Map<string, Readonly<Record<string, unknown>> | null>();
+    const values = this.#expected.get(name) ?? new Map<string, Members | null>();
     values.set(node ?? EVERYWHERE, names ? Object.fromEntries(names.map((one) => [one, null])) : null);
     this.#expected.set(name, values);
   }
@@ -69,9 +69,6 @@ export class StageOutputs {
   }
 }
 
-function unknownOf(
-  name: string,
-  members?: Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown> | null,
-): Unknown {
+function unknownOf(name: string, members?: Members | null): Unknown {
   return new Unknown(`stage ${name}`, { stages: [name] }, members ?? undefined);
 }
