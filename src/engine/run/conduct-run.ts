@@ -15,7 +15,7 @@ import { changeHeader, writeHeader, type RunFolder, type RunHeader } from "./run
 import { holdRun } from "./run-lock.ts";
 import { RunSocket } from "./run-socket.ts";
 import { RunTrail } from "./run-trail.ts";
-import { unwritable } from "./unwritable.ts";
+import { roomHint, unwritable } from "./unwritable.ts";
 
 /** What a run's process gives to whatever performs the run. */
 export interface RunStage {
@@ -198,7 +198,7 @@ function finishedBy(error: unknown, folder: RunFolder): Extract<RunEventBody, { 
     return { ...finishedWith(error.exitCode), ...(problem ? { problem, problems: error.problems } : {}) };
   }
   const told = unwritable(folder.path, error);
-  if (told) return { ...finishedWith(exitCodes.failed), problem: { ...told, hint: hintOf(folder) } };
+  if (told) return { ...finishedWith(exitCodes.failed), problem: { ...told, hint: roomHint(folder) } };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const hint = "please report it with these lines and the command";
   return {
@@ -213,13 +213,9 @@ function untold({ id }: RunHeader, error: unknown): string {
 }
 
 function unwritableRecord(folder: RunFolder, error: unknown): Problem {
-  const hint = hintOf(folder);
+  const hint = roomHint(folder);
   const told = unwritable(folder.path, error);
   if (told) return { ...told, message: `${told.message}, so the run stopped before its next step`, hint };
   const message = `the run's record cannot be written: ${(error as Error).message}`;
   return { code: "RUN_RECORD_UNWRITABLE", message, hint };
-}
-
-function hintOf({ path, id }: RunFolder): string {
-  return `free space below ${path}, then “kcore runs resume ${id}”`;
 }

@@ -33,3 +33,8 @@ export function recording<T>(folder: string, write: () => T): T {
     );
   }
 }
+
+/** The hint for a run whose record cannot be written. */
+export function roomHint({ path, id }: { readonly path: string; readonly id: string }): string {
+  return `free space below ${path}, then “kcore runs resume ${id}”`;
+}
