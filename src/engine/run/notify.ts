@@ -30,7 +30,7 @@ export class Notifier {
   readonly #give: (notice: Notice, told: Told) => Promise<void>;
   readonly #common: Omit<Told, "event">;
   readonly #failed: Record<string, string> = {};
-  #changed = 0;
+  readonly #changed = new Set<string>();
 
   constructor(
     notices: readonly Notice[],
@@ -46,9 +46,13 @@ export class Notifier {
   see(event: RunEventBody): Promise<readonly string[]> | undefined {
     switch (event.type) {
       case "step.finished":
-      case "action.finished":
-        if (event.outcome === "changed") this.#changed += 1;
+      case "action.finished": {
+        const by = "step" in event ? [event.node, event.stage, event.step] : [event.stage, event.action, event.item];
+        if (event.outcome === "changed") this.#changed.add(JSON.stringify(by));
+        // A change on trial was taken back.
+        if (event.outcome === "interrupted") this.#changed.delete(JSON.stringify(by));
         return undefined;
+      }
       case "node.finished":
         if (event.outcome === "failed" || event.outcome === "unreachable")
           this.#failed[event.node] = event.problem?.message ?? event.outcome;
@@ -63,11 +67,11 @@ export class Notifier {
   }
 
   async #tellEnd({ outcome, problem }: Ending): Promise<readonly string[]> {
-    const end = { ...this.#common, outcome, changed: this.#changed, nodes: this.#failed };
+    const end = { ...this.#common, outcome, changed: this.#changed.size, nodes: this.#failed };
     const told = { ...end, ...(problem && { problem: `${problem.message} [${problem.code}]` }) };
     const isFailure = outcome === "failed" || outcome === "unreachable";
     const of = (event: Told["event"]) => this.#tell({ ...told, event });
-    return [...(isFailure ? await of("failure") : []), ...(this.#changed > 0 ? await of("change") : [])];
+    return [...(isFailure ? await of("failure") : []), ...(this.#changed.size > 0 ? await of("change") : [])];
   }
 
   async #tell(told: Told): Promise<readonly string[]> {
