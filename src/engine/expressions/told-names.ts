@@ -58,7 +58,7 @@ function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   const value = (given: unknown, call: Call): void => {
     const piece = { text: printed(given) ?? "", isTold: calls.has(call) };
     const inner = piece.isTold ? givenPieces(call, scope) : [];
-    // Inside a block the same name may mean another value: then the texts differ.
+    // Inside a block the same name may mean another value, whose text differs.
     pieces.push(...(inner.map((one) => one.text).join("") === piece.text && piece.text !== "" ? inner : [piece]));
   };
   new Interpreter(template).into({ text: (part) => pieces.push({ text: part, isTold: false }), value }, scope);

@@ -258,7 +258,7 @@ function look({ path }: Args, { source, link, isBind: bound, flags }: Mount): Sh
     ? sh`[ -e ${source} ] && device=${source} || device=`
     : link === undefined
       ? sh`device=${source}`
-      : sh`# The kernel's name for it, which sysfs knows: a logical volume's is a link.
+      : sh`# sysfs knows a device by the kernel's name; the name of a logical volume is a link.
   device=$(findfs ${source} 2>/dev/null) || device=${link}
   device=$(readlink -f "$device")
   [ -b "$device" ] || device=`;

@@ -186,7 +186,7 @@ export class Conductor {
     this.#run.deps.emit({ type: "warning", ...defined({ node }), text });
   }
 
-  /** `isClosing`: no stage with nodes follows. Such a stage may report how all nodes ended, so it runs even with no node left. */
+  /** `isClosing`: no stage with nodes follows. A closing stage may report how all nodes ended, so it runs even with no node left. */
   async #runBarrier(stage: PlannedStage, { isClosing }: { readonly isClosing: boolean }): Promise<void> {
     const isLost = !this.#hasNodeLeft();
     const { outputs } = this.#run;

@@ -60,7 +60,7 @@ export interface PlannedStage {
   readonly skip?: string;
   /** Registered names of earlier stages that `when` and `with` rest on. */
   readonly rests: ReadonlySet<string>;
-  /** By name of `rests`, the nodes whose values it takes (`stages.NAME.NODE`); "" is the stage's own node. */
+  /** By name of `rests`, the nodes whose values the stage takes (`stages.NAME.NODE`); "" is the stage's own node. */
   readonly others?: ReadonlyMap<string, ReadonlySet<string>>;
   /** @throws UnknownValue when it rests on what is not known yet; KcoreError when it is no boolean. */
   readonly when?: (scope: StageScope) => boolean;

@@ -35,7 +35,7 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
   run.deps.emit({
     type: "action.finished",
     ...named,
-    // The operator's answer ended it: nothing is broken.
+    // The operator's answer ended the action: nothing is broken.
     outcome: isDenied(problem) ? "interrupted" : outcome,
     ...defined({ reason, problem, position: stage.at }),
     duration: run.deps.now() - started,

@@ -159,7 +159,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     }
     for (const event of [...redactor.flush(), ...redactor.pass(finished)]) {
       if (event.type === "run.finished") {
-        // Notices of the end go out before the record has it, so that the record can list failed notices.
+        // Notices of the end go out before the record has the end, so that the record can list failed notices.
         tell(event);
         await telling;
       }

@@ -49,7 +49,7 @@ export class Notifier {
       case "action.finished": {
         const by = "step" in event ? [event.node, event.stage, event.step] : [event.stage, event.action, event.item];
         if (event.outcome === "changed") this.#changed.add(JSON.stringify(by));
-        // A change on trial was taken back.
+        // The node took back a change on trial.
         if (event.outcome === "interrupted") this.#changed.delete(JSON.stringify(by));
         return undefined;
       }

@@ -28,7 +28,7 @@ export interface SaveOccasion {
   readonly run: string;
   /** What is to be done: wipe it, or put an earlier table back. */
   readonly before: "wipe" | "restore";
-  /** The grants for it; an interrupted wipe goes on by the same grant. */
+  /** The grants that allow the wipe or restore; an interrupted wipe goes on by the same grant. */
   readonly grants: readonly string[];
 }
 

@@ -25,7 +25,7 @@ export const granted = sh`granted() {
 export const isGranted = sh`${granted}
 ${areaFunctions}
 # is_granted NAME_OF_DISK NAME MARK CONTENTS DEVICE: whether a grant by NAME, or by another name of the disk, covers exactly these contents. True also
-# for contents that an interrupted granted wipe (file MARK) has left. CONTENTS describes them in words; DEVICE, by its name in sysfs, has the bytes.
+# for contents that an interrupted granted wipe (file MARK) has left. CONTENTS is a description in words; DEVICE, by its name in sysfs, has the bytes.
 # Sets grant, and judged to SUM:FINGERPRINT of the bytes and of the grant. The kernel's names for the disk are part of neither.
 is_granted() {
   sum=$(contents_sum "$5")
