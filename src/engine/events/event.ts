@@ -60,7 +60,7 @@ export type RunEventBody =
       readonly title: string;
       readonly command: string;
       readonly nodes: readonly string[];
-      /** The way to each of `nodes`, as the roster has it: a plan is of these machines, not of names. */
+      /** User, address, port and jump hosts of each of `nodes`: a plan holds for these machines, not for their names. */
       readonly places?: readonly string[];
       /** Of the roster: by role and by datacenter the places in `nodes` of those that are of it. */
       readonly roles?: Readonly<Record<string, readonly number[]>>;
@@ -116,7 +116,7 @@ export type RunEventBody =
       readonly bytes: number;
       readonly pieces: number;
     }
-  /** Nothing was wiped or put back of it: what was saved for that is kept no longer. */
+  /** The node neither wiped nor restored the device, so the bastion dropped the save made for that. */
   | { readonly type: "node.unsaved"; readonly node: string; readonly device: string; readonly save: string }
   /**
    * A large content is on its way to the node: at most once a second, and ever more seldom the longer it takes. Bytes count that the

@@ -1,39 +1,38 @@
-/** Characters of a text by which a place is judged: nearly always no form begins with them. */
+/** Length of the prefix that is hashed at each place of a text: at nearly all places no form has that prefix. */
 const KEY = 4;
-/** Where a line ends within digits: a break, or one in a text of JSON, and what indents the next line. At a text's end half of one will do. */
+/** A line break within digits, plain or escaped in JSON, and the next line's indent. At a text's end, half a break matches. */
 const BREAK = /(?:\r?\n|(?:\\r)?\\n|(?:\r|\\(?:r\\?)?)$)[ \t]*/g;
-/** A text that ends in so many digits may end in some of a form, however few. */
+/** A text that ends in 16 base64 characters is held even if only its last character may begin a form. */
 const DIGITS = /[A-Za-z0-9+/_-]{16}$/;
-/** So many digits of a form are suspect whatever stands before them. */
+/** A tail that matches this many characters of a form is held, whatever precedes the tail. */
 const SUSPECT = 8;
-/** What is held and longer is looked at again when an eighth more has come: else each piece would cost as much as the whole. */
+/** A longer held text is scanned again only after it grew by an eighth: otherwise each piece would cost a whole scan. */
 const LONG = 4096;
 
-/** From where to where. */
 type Span = readonly [from: number, to: number];
 
-/** Where forms are, in the order of their beginnings, and where the end begins that is the start of a form. */
+/** The forms in a text, ordered by their starts, and the place from which the text's end may be an unfinished form. */
 interface Sight {
   readonly spans: readonly Span[];
   readonly tail: number;
 }
 
-/** What all forms below have in common, from where those above part. */
+/** A branch of a radix tree; all forms below the branch share its `edge`. */
 interface Branch {
   edge: string;
-  /** A form ends here. */
+  /** Whether a form ends with this edge. */
   ends: boolean;
   next: Map<number, Branch>;
 }
 
-/** Finds texts of a list in others: each place is looked at once, however many texts there are. */
+/** A radix tree of forms; `scan` visits each place of a text once, however many forms there are. */
 class FormTree {
   readonly #root = new Map<number, Branch>();
-  /** What {@link hashAt} makes of their first characters: one look into a table for each place of a text. */
+  /** 1 at each {@link hashAt} of a form's first characters, so that most places of a text need one look-up. */
   readonly #known = new Uint8Array(0x1_0000);
   longest = 0;
 
-  /** Forms of four characters and more. */
+  /** `forms`: of KEY characters at least. */
   add(forms: readonly string[]): void {
     for (const form of forms) {
       this.#known[hashAt(form, 0)] = 1;
@@ -66,14 +65,14 @@ class FormTree {
         if (end === text.length && next.size > 0) tail = Math.min(tail, at);
         const branch = next.get(text.charCodeAt(end));
         if (branch === undefined) break;
-        // Comparing slices is a hundred times faster than startsWith, which counts where many characters are alike.
+        // A comparison of slices is a hundred times faster than startsWith, which long runs of equal characters need.
         const there = text.slice(end, end + branch.edge.length);
         end += there.length;
         if (there !== branch.edge) {
           if (end === text.length && branch.edge.slice(0, there.length) === there) tail = Math.min(tail, at);
           break;
         }
-        // The longest counts, so that a secret which contains another is masked whole.
+        // The longest form wins, so that a secret which contains another is masked whole.
         if (branch.ends) to = end;
         next = branch.next;
       }
@@ -83,18 +82,18 @@ class FormTree {
   }
 }
 
-/** The end of a stream, not told yet: it may be the start of a form. */
+/** The held end of a stream: it may be the start of a form. */
 export interface Held {
   readonly text: string;
-  /** So many characters of its beginning belong to what was masked before. */
+  /** Characters at the beginning of `text` that the last mask covers already. */
   readonly covered: number;
-  /** Its length when it was looked at. */
+  /** Length of `text` after the last scan. */
   readonly seen: number;
 }
 
 export const NOTHING: Held = { text: "", covered: 0, seen: 0 };
 
-/** Masks what these forms are, `wrapped` ones over line breaks too. */
+/** Masks forms of secrets in texts and streams; `wrapped` forms also across line breaks. */
 export class FormMask {
   readonly #plain = new FormTree();
   readonly #wrapped = new FormTree();
@@ -108,7 +107,7 @@ export class FormMask {
     return this.#plain.longest === 0;
   }
 
-  /** What may be told of a stream now that more of it came, and what is held from now on. */
+  /** Appends `more` to a stream; gives the masked part that may be printed, and the rest to hold. */
   take(held: Held, more: string, mask: string): readonly [told: string, held: Held] {
     const text = held.text + more;
     if (held.seen > LONG && text.length < held.seen * 1.125) return ["", { ...held, text }];
@@ -117,7 +116,7 @@ export class FormMask {
     return [told, { text: text.slice(tail), covered: Math.max(0, end - tail), seen: text.length - tail }];
   }
 
-  /** A text that is whole, or what is held of a stream that ended. */
+  /** Masks a whole text, or the held end of a stream that ended. */
   mask(text: string, mask: string, covered = 0): string {
     return this.isEmpty ? text : masked(text, covered, this.#look(text, 0).spans, text.length, mask)[0];
   }
@@ -130,7 +129,7 @@ export class FormMask {
     const tail = joined.placeOf(wrapped.tail);
     const isSuspect =
       tail < heldBefore || joined.text.length - wrapped.tail >= SUSPECT || DIGITS.test(joined.text.slice(-16));
-    // Breaks without end are not held.
+    // A stream of endless line breaks must not be held without limit.
     const isHeld = isSuspect && text.length - tail <= 4 * this.#wrapped.longest + LONG;
     return {
       spans: [...plain.spans, ...wrapped.spans.map(joined.spanOf)].sort(([a], [b]) => a - b),
@@ -139,7 +138,7 @@ export class FormMask {
   }
 }
 
-/** A text up to its tail, with a mask for all spans that overlap, and where the last of them ends. */
+/** The text up to `tail`, with one mask for spans that overlap, and the end of the last masked span. */
 function masked(
   text: string,
   covered: number,
@@ -156,10 +155,10 @@ function masked(
   return [told + text.slice(end, tail), end];
 }
 
-/** A text without its line breaks. */
+/** A text without its line breaks, which maps places back to the original text. */
 class Joined {
   readonly text: string;
-  /** For each piece behind a break: where it begins in the joined text, and how much was left out before. */
+  /** For each piece after a break: its start in the joined text, and the characters left out before the piece. */
   readonly #pieces: (readonly [begin: number, left: number])[] = [];
 
   constructor(text: string) {

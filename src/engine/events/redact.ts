@@ -7,7 +7,7 @@ const MASK = "***";
 
 /** Masks the values of known secrets in everything that leaves a run's process, whatever made the text (S-7). */
 export interface Redactor {
-  /** From now on this value is masked, in the forms in which the usual tools print it (secret-forms.ts). */
+  /** Masks this value from now on, in the forms in which the usual tools print it (secret-forms.ts). */
   add(value: string): void;
   /**
    * The events to pass on for this one. A tail of output that may be the start of a secret is kept back until the
@@ -30,7 +30,7 @@ export function createRedactor(
   const forms = new FormMask();
   /** The same for bytes, a character each. */
   const byteForms = new FormMask();
-  /** The ends of outputs as they came, each with the last event of it. */
+  /** The held end of each output, with the output's last event. */
   const kept = new Map<string, { readonly event: Output; readonly text: Held; readonly bytes: Held | undefined }>();
 
   let asked = 0;

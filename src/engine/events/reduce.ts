@@ -288,7 +288,7 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
       const { name, sent, total, rate, from } = event;
       const { name: before, since } = node.sending ?? {};
       const begun = since !== undefined && before === name ? since : event.at;
-      // The step that waits for it is not silent meanwhile.
+      // A step that waits for the content is not silent: each report of progress counts as heard.
       const steps = node.steps.map((step) => (step.outcome === undefined ? { ...step, heardAt: event.at } : step));
       return { ...goingOn(node), steps, sending: { name, sent, total, since: begun, ...defined({ rate, from }) } };
     }
@@ -380,13 +380,13 @@ interface Changing {
   readonly before?: Changed;
 }
 
-/** What a step or an action changed, when it comes again. */
+/** The change of a step's or an action's earlier attempt, for its next attempt. */
 function beforeOf(one: Changing & Partial<Changed>): { readonly before?: Changed } {
   if (one.outcome !== "changed") return one.before ? { before: one.before } : {};
   return { before: { ...defined({ changes: one.changes, diff: one.diff }) } };
 }
 
-/** What was changed in this run stays so, when it is in order or left out later. */
+/** A step that an earlier attempt changed stays `changed`, even if a later attempt finds it in order or skips it. */
 function stillChanged(one: Changing & Partial<Changed>, outcome: Outcome) {
   const { before } = beforeOf(one);
   return before && (outcome === "ok" || outcome === "skipped") ? ({ ...before, outcome: "changed" } as const) : {};

@@ -76,7 +76,7 @@ export interface NodeModel {
   /** As in the roster when the run began; absent in records of earlier versions. */
   readonly roles?: readonly string[];
   readonly dc?: string;
-  /** The way to it: user, address, port, jump hosts. */
+  /** How the bastion reaches the node: user, address, port, jump hosts. */
   readonly place?: string;
   readonly state: "pending" | "connecting" | "connected" | "disconnected" | "waiting" | "rebooting" | "finished";
   /** What it waits for, or why the connection went. */
@@ -114,7 +114,7 @@ export interface NodeModel {
   readonly steps: readonly StepModel[];
 }
 
-/** What a step changed, as far as that is known. */
+/** The known changes of a step. */
 export interface Changed {
   readonly changes?: readonly Change[];
   readonly diff?: string;
@@ -127,7 +127,7 @@ export interface StepModel {
   readonly module: string;
   /** It has ended before, and was begun again: after a reboot, in a resumed run. */
   readonly again?: boolean;
-  /** What it changed when it ended before: that it is in order now does not undo it. */
+  /** The change of an earlier attempt: a later attempt that finds the step in order does not undo the change. */
   readonly before?: Changed;
   /** Absent while it runs. */
   readonly outcome?: Outcome;

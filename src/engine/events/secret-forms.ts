@@ -1,21 +1,21 @@
-/** Shorter ones would mask half of every text and protect nothing. */
+/** Shorter values are not masked: masks of them would hit half of every text and protect nothing. */
 const SHORTEST = 4;
-/** Characters of base64 that the value alone decides: fewer are found anywhere. */
+/** Fewer base64 characters are not masked: they occur in any text. Only characters that the value alone decides count. */
 const SHORTEST_SURE = 6;
 
 type Encode = (text: string) => string;
 
-/** How a secret may turn up: `plain` as it stands there, `wrapped` also with line breaks at any place. */
+/** Spellings of a secret: `plain` ones match as they are, `wrapped` ones also with line breaks at any place. */
 export interface SecretForms {
   readonly plain: readonly string[];
   readonly wrapped: readonly string[];
 }
 
-/** The forms of a value in which the usual tools print it. Lines of a long one (a PEM key) count on their own. */
+/** The forms in which the usual tools print a value. Each long line of a value (a PEM key) has forms of its own. */
 export function formsOf(value: string): SecretForms {
   const [plain, wrapped] = [new Set<string>(), new Set<string>()];
   for (const text of withLines(value).filter(({ length }) => length >= SHORTEST)) {
-    // A log in JSON holds what another tool printed.
+    // A JSON log quotes the output of another tool, which may be JSON itself.
     for (const form of encodedForms(text))
       for (const one of [form, json(form), json(json(form)), inAscii(form), json(inAscii(form))]) plain.add(one);
     for (const form of inDigits(text)) wrapped.add(form);
@@ -47,7 +47,7 @@ const inBytes = (pattern: RegExp, sign: string): readonly Encode[] =>
       return (upper ? digits.toUpperCase() : digits).replaceAll(/../g, `${sign}$&`);
     }),
   );
-/** `\u00fc` and `\u00FC`. */
+/** UTF-16 units as `\u00fc` and as `\u00FC`. */
 const inUnits = (pattern: RegExp): readonly Encode[] => {
   const lower = replacing(pattern, (char) =>
     [...Buffer.from(char, "utf16le").swap16().toString("hex").matchAll(/.{4}/g)].map(([unit]) => `\\u${unit}`).join(""),
@@ -66,7 +66,7 @@ const NO_ASCII = /[^\0-\x7f]/gu;
 // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
 const CONTROL = /[\0-\x1f\x7f]/g;
 
-/** encodeURIComponent, jq's @uri and Python's quote without and with its `/`, and what encodes all but letters and digits. */
+/** Percent-encodings: encodeURIComponent, jq's @uri, Python's quote without and with its `/`, and of all but letters and digits. */
 const uris = [/[^A-Za-z0-9_.!~*'()-]/gu, /[^A-Za-z0-9_.~-]/gu, /[^A-Za-z0-9_.~/-]/gu, /[^A-Za-z0-9]/gu].flatMap(
   (pattern) => inBytes(pattern, "%"),
 );
@@ -91,7 +91,7 @@ const ansi = inTurn(
   behind("\\", /[\\']/g),
   replacing(CONTROL, (char) => (letters.has(char) ? `\\${letters.get(char)}` : octal(char))),
 );
-/** repr of Python, in either quotes. */
+/** Python's repr, in double and in single quotes. */
 const reprs = [/\\/g, /[\\']/g].map((quotes) =>
   inTurn(
     behind("\\", quotes),
@@ -107,7 +107,7 @@ const pythonAscii = replacing(NO_ASCII, (char) => {
       : `\\U${code.padStart(8, "0")}`;
 });
 
-/** What quotes a word: single and double quotes, doubled ones of SQL, YAML and CSV, bash's printf %q, also in the C locale. */
+/** Quoted words: single and double quotes, doubled quotes of SQL, YAML and CSV, bash's printf %q, also in the C locale. */
 const shells: readonly Encode[] = [
   ...[String.raw`'\''`, `'"'"'`, "''"].map((quote) => replacing(/'/g, () => quote)),
   replacing(/"/g, () => '""'),
@@ -117,12 +117,12 @@ const shells: readonly Encode[] = [
   inTurn(ansi, replacing(NO_ASCII, octal)),
 ];
 
-/** JSON as it is, with all but ASCII escaped, with what is special in HTML. */
+/** JSON with escapes for all but ASCII, for HTML's special characters, or for both. */
 const [inAscii, ...jsons] = [NO_ASCII, /[^\0-\x7f]|[<>&]/gu, /[<>&]/g, /[^\0-\x7f]|[<>&'+]/gu].flatMap((pattern) =>
   inUnits(pattern).map((encode) => inTurn(json, encode)),
 ) as [Encode, ...Encode[]];
 
-/** Encodings, each with what they change: most secrets are letters and digits, and kcore may know thousands. */
+/** Encoders, each group with the characters that it changes: most secrets need none, and a run may know thousands of secrets. */
 const encodings: readonly (readonly [changes: RegExp, encoders: readonly Encode[]])[] = [
   [
     /[^A-Za-z0-9]/,
@@ -160,7 +160,7 @@ function encodedForms(text: string): Set<string> {
   return new Set([text, ...used.map((encode) => encode(text.toWellFormed()))]);
 }
 
-/** Hexadecimal, and the characters of base64 that depend on the value alone, for each of the three ways it may lie in a longer text. */
+/** Hexadecimal, and base64 at each of the three offsets in a longer text, without characters that the neighbouring bytes decide. */
 function inDigits(text: string): string[] {
   const bytes = Buffer.from(text);
   const sure = [0, 1, 2].flatMap((lead) => {

@@ -49,7 +49,7 @@ export function templateOfFile(file: SourceFile): Template {
   return { text: file.text, program: parse(file.text, place), place };
 }
 
-/** A part of a template as it was written; "{{…}}" where it takes several lines. */
+/** The source of a template's part; "{{…}}" if the part spans several lines. */
 export function sourceAt({ text }: Template, { start, end }: Loc): string {
   return start.line === end.line ? (text.split("\n")[start.line - 1] ?? "").slice(start.column, end.column) : "{{…}}";
 }
@@ -73,7 +73,7 @@ function parse(text: string, place: (loc: Loc) => SourcePosition): Program {
   return program;
 }
 
-/** `{{.Names}}` is a template of Go, as docker, kubectl and their like take one. */
+/** Docker, kubectl and similar tools take Go templates such as `{{.Names}}`: an operator must escape these braces. */
 function hintFor(text: string): string {
   if (!/\{\{-?\s*[.$]/.test(text)) return "see docs/templates.md";
   return 'for another program\'s braces write \\{{… (within "…": \\\\{{…)';

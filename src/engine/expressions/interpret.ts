@@ -288,7 +288,7 @@ function lookUp(parts: readonly string[], frame: Frame): Found | undefined {
   return knowing(parts, 0, () => frame.lookup(parts[0] ?? ""));
 }
 
-/** Looks at the part of a path at `at`; where its value is not known yet, at the names that it will have. */
+/** Looks up a path. If the value of the part at `at` is not known yet, checks the next parts against its known names. */
 function knowing<T>(parts: readonly string[], at: number, look: () => T): T {
   try {
     return look();

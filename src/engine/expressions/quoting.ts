@@ -65,7 +65,7 @@ export class QuotingScanner {
     for (let at = begin; at < text.length;) at += this.#step(text, at);
   }
 
-  /** The line ends here; what begins with the next one, such as a here-document, does not begin yet. */
+  /** Ends a comment at the end of its line; an announced here-document begins only with the next line. */
   endComment(): void {
     this.#isComment = false;
   }
@@ -169,7 +169,7 @@ export class QuotingScanner {
   #close(text: string, at: number, char: string): number {
     const inner = this.#open.at(-1);
     const isSum = inner === "$((" || inner === "((";
-    // Two subshells begin alike: the first of them has ended.
+    // `((` opened two subshells, not an arithmetic expansion: this parenthesis ends the inner one.
     if (inner === "((" && char === ")" && !text.startsWith("))", at)) return this.#open.splice(-1, 1, "(").length;
     const isEnd =
       (isSum && text.startsWith("))", at)) ||

@@ -31,7 +31,7 @@ interface Definition {
   readonly in?: z.core.$ZodType;
 }
 
-/** The texts in these arguments that a shell will read, as the schema's types say; `values`: the arguments, as far as they are known. */
+/** The texts in these arguments that a shell will read, by the schema's types. `values`: the arguments known so far. */
 export function shellSources(
   schema: z.core.$ZodType,
   node: SourceNode | undefined,
@@ -61,9 +61,8 @@ export function shellSources(
 }
 
 /**
- * Refuses a text that a shell reads where an expression puts into it what the shell could take for syntax: `{{shell …}}` must stand where a
- * word can, and any other value must be one plain word. A text that is one whole expression is a command of its own. Without a scope only
- * places are judged.
+ * Refuses expressions that could put syntax into a text for a shell. `{{shell …}}` must stand where a word can; any other value must be one
+ * plain word. A text that is one whole expression is a command of its own. Without a scope only the places are checked.
  * @throws KcoreError EXPRESSION_UNQUOTED, and what {@link evaluate} throws
  */
 export function refuseSyntax(scalar: SourceScalar, scope?: Scope): void {
@@ -74,7 +73,7 @@ export function refuseSyntax(scalar: SourceScalar, scope?: Scope): void {
   if (scope !== undefined) new Interpreter(template).into(plainWords, scope);
 }
 
-/** What is wrong with a text in which every expression has to be `{{shell …}}`, as no value of it is known when it is read. */
+/** Problems of a text whose values are unknown when it is read: each of its expressions must be `{{shell …}}`. */
 export function unquotedIn(scalar: SourceScalar): readonly Problem[] {
   const template = partlyExpressions(scalar);
   if (template === undefined) return [];
@@ -99,7 +98,7 @@ function partlyExpressions(scalar: SourceScalar): Template | undefined {
 
 const SKELETONS = 16;
 
-/** What a text may look like once it is filled, with a word for each expression: all blocks taken, none, each one alone. None of what is an expression as a whole. */
+/** Samples of a filled text, with a word for each expression: all blocks taken, none, each one alone. A whole expression has none. */
 export function skeletonsOf(scalar: SourceScalar): readonly string[] {
   if (typeof scalar.value !== "string") return [];
   if (!mayHoldExpression(scalar.value)) return [scalar.value];
@@ -110,7 +109,7 @@ export function skeletonsOf(scalar: SourceScalar): readonly string[] {
   return [...new Set([filled(program), filled(program, new Set()), ...alone])].slice(0, SKELETONS);
 }
 
-/** Each block, with those around it that have to be taken for it. */
+/** Each block, with the blocks around it that must be taken to reach it. */
 function* aloneIn({ body }: Program, around: ReadonlySet<BlockStatement>): Generator<ReadonlySet<BlockStatement>> {
   for (const statement of body) {
     if (statement.type !== "BlockStatement") continue;
@@ -121,7 +120,7 @@ function* aloneIn({ body }: Program, around: ReadonlySet<BlockStatement>): Gener
   }
 }
 
-/** The text with these blocks taken; all of them without. */
+/** The text with only the blocks `taken`; without that argument, with all blocks. */
 function filled({ body }: Program, taken?: ReadonlySet<BlockStatement>): string {
   const parts = body.map((statement) => {
     if (statement.type === "ContentStatement") return statement.value;
@@ -133,11 +132,11 @@ function filled({ body }: Program, taken?: ReadonlySet<BlockStatement>): string 
   return parts.join("");
 }
 
-/** Where a command begins: at the text's begin, and behind what ends one before. */
+/** A command begins at the text's beginning, and after the end of another command. */
 const beginsText = /^\s*["']?$/;
 const endsCommand = /(?:[;\n]|&&|\|\|?)\s*$/;
 
-/** What the words rest on that name commands in a text: expressions, and those of the loops around them. */
+/** References of the expressions that name commands in a text, and of the loops around those expressions. */
 export function commandReferences(scalar: SourceScalar): References {
   const template = templateOfScalar(scalar);
   const scanner = new QuotingScanner();
@@ -178,13 +177,13 @@ const hints: Readonly<Record<Exclude<Quoting, "word">, (expression: string) => s
   "behind a case in $(": (it) => `set a variable to it before: x=${it}, or write the case outside of $(…)`,
 };
 
-/** Which expressions put quoted words into a text, and the code of what is wrong with their places. */
+/** `quotes`: whether an expression puts a quoted word into the text; `code`: the error if its place is wrong. */
 interface Judge {
   readonly quotes: (call: Call) => boolean;
   readonly code: ErrorCode;
 }
 
-/** Expressions that quote their values where quotes of their own mean nothing, and blocks that leave quotes open; in the text's order. */
+/** Expressions whose quotes mean nothing at their place, and blocks that leave quotes open; in the text's order. */
 export function misplaced(template: Template, judge: Judge): readonly Problem[] {
   return misplacedIn(template.program, template, judge, new QuotingScanner());
 }
@@ -224,18 +223,18 @@ interface Branch {
   readonly template: Template;
   readonly judge: Judge;
   readonly scanner: QuotingScanner;
-  /** Nothing else stands in the line behind it. */
+  /** Whether the line ends right after the branch. */
   readonly endsLine: boolean;
 }
 
-/** A branch leaves open what was open before it, and nothing else: whether it is taken must not decide what is quoted behind it. */
+/** A branch must close all quotes that it opens: the quoting after a block must not depend on whether the branch is taken. */
 function misplacedWithin(
   branch: Program,
   { path, loc }: BlockStatement,
   { template, judge, scanner, endsLine }: Branch,
 ): readonly Problem[] {
   const { context: before, state } = scanner;
-  // A loop's next turn stands in the line, too.
+  // The next turn of `each` continues the line.
   const isEnd = endsLine && !(path.type === "PathExpression" && path.original === "each");
   const problems = misplacedIn(branch, template, judge, scanner, isEnd);
   if (isEnd && state !== "in a comment") scanner.endComment();

@@ -7,27 +7,27 @@ import { Interpreter } from "./interpret.ts";
 import { referencesOf } from "./references.ts";
 import type { Scope } from "./scope.ts";
 
-/** What brought a value that a node told, where it was written; undefined for the value itself. */
+/** Where a value that rests on a node's answer was written, with its scope; undefined for the answer itself. */
 export type ToldBy = { readonly node: SourceNode; readonly scope: () => Scope } | undefined;
 
-/** In a scope: what nodes told besides facts and steps, `params.x`, `stages.x` and `item`; no expression can name it. */
+/** A scope's paths that rest on nodes' answers, besides facts and steps: `params.x`, `stages.x`, `item`. No expression can name a symbol. */
 const told = Symbol("told");
 type ToldScope = Scope & { readonly [told]?: ReadonlyMap<string, ToldBy> };
 
-/** The scope with what nodes told in it. */
+/** The scope, with these paths marked as resting on nodes' answers. */
 export function withTold(scope: Scope, paths: Iterable<readonly [string, ToldBy]>): Scope {
   const seen: ToldScope = { ...scope, [told]: new Map(paths) };
   return seen;
 }
 
-/** Whether the value rests on what a node told. */
+/** Whether the value rests on a node's answer. */
 export function isToldValue(value: SourceNode, scope: Scope): boolean {
   return referencesOf(value).paths.some((path) => tells(path, scope));
 }
 
 /**
- * Refuses a file's name of the bastion that a node told (S2): a fact or a step's output may be a part of it that leads nowhere else,
- * as in `files/{{facts.os.id}}.conf`, and the key of a lookup. @throws KcoreError EXPRESSION_TYPE
+ * Refuses a name of a file on the bastion that a node decides (S2). A fact or a step's output may be the key of a lookup, or a part of the
+ * name that cannot leave its folder: `files/{{facts.os.id}}.conf`. @throws KcoreError EXPRESSION_TYPE
  */
 export function refuseToldName(name: SourceNode, scope: Scope): void {
   const pieces = piecesOf(name, scope);
@@ -36,7 +36,7 @@ export function refuseToldName(name: SourceNode, scope: Scope): void {
   if (parts.length === 0 || (isWritten && parts.every(({ text }) => /^\w[\w.+-]*$/.test(text)))) return;
   throw new KcoreError({
     code: "EXPRESSION_TYPE",
-    message: "a node told what names a file of the bastion here",
+    message: "a node's answer must not name a file of the bastion",
     at: name.at,
     hint: "choose by it: {{lookup params.files facts.os.id}}, or {{#if (eq facts.os.id 'debian')}}…{{/if}}",
   });
@@ -47,7 +47,7 @@ interface Piece {
   readonly isTold: boolean;
 }
 
-/** What a text is made of; a parameter of what was given for it. */
+/** The pieces of a text; a parameter's pieces are those of the value given for it. */
 function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   if (node.kind !== "scalar") return [];
   const { value: text } = node;
@@ -58,7 +58,7 @@ function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   const value = (given: unknown, call: Call): void => {
     const piece = { text: printed(given) ?? "", isTold: calls.has(call) };
     const inner = piece.isTold ? givenPieces(call, scope) : [];
-    // In a block the same name may mean something else.
+    // Inside a block the same name may mean another value, whose text differs.
     pieces.push(...(inner.map((one) => one.text).join("") === piece.text && piece.text !== "" ? inner : [piece]));
   };
   new Interpreter(template).into({ text: (part) => pieces.push({ text: part, isTold: false }), value }, scope);
@@ -73,7 +73,7 @@ function givenPieces({ path, params }: Call, scope: Scope): readonly Piece[] {
   return by && node ? piecesOf(node, by.scope()) : [];
 }
 
-/** Where an expression stands: at the top, in blocks that go into something, or in one that goes into what a node told. */
+/** Where an expression stands: at the top, in an `each` or `with` block, or in such a block over a node's answer. */
 type Place = "top" | "into" | "told";
 
 function* toldIn({ body }: Program, scope: Scope, place: Place): Generator<Call> {

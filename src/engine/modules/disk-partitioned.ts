@@ -204,7 +204,7 @@ if [ "$todo" != add ] && [ "$(cat "/sys/class/block/$disk_name/size")" -lt ${nee
   refuse DISK_TOO_SMALL "$describe has $(($(cat "/sys/class/block/$disk_name/size") / 2048)) MiB, and the partitions need "${`${Math.ceil(needed / MiB)} MiB`}
 fi
 [ "$todo" = add ] || judge_use
-# What is in use has other contents each time; they are read behind the exclusive open.
+# A disk in use has other contents at each read: read them only after the exclusive open.
 [ -z "$differ" ] || judge_differ
 [ "$todo" != create ] || judge_contents ${value}
 [ -z "$found" ] || todo=wipe`;

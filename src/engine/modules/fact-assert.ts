@@ -13,7 +13,7 @@ import { sh, shLines } from "../step/sh.ts";
  *     - freeSpace: { path: /var/lib, min: 10G }
  *     - portFree: { port: 9090, unlessUnit: kcore-controller }
  * ```
- * Every check is made and every problem is shown, each with what was found; one problem fails the step. When all hold, they are named.
+ * Runs all checks and shows every problem with the value found; one problem fails the step. When all hold, the step names them.
  * Changes nothing.
  */
 export const factAssert = defineModule({

@@ -20,7 +20,7 @@ const Source = z
     "must be UUID=…, LABEL=…, PARTUUID= or PARTLABEL=…, tmpfs, HOST:/PATH, //HOST/SHARE, or a folder with the option bind",
   );
 
-/** Sources that name a device; all others are shown by the kernel as they are written, but for those of bind mounts. */
+/** Sources that name a device. The kernel shows any other source as written, except that of a bind mount. */
 const tagged = /^(UUID|LABEL|PARTUUID|PARTLABEL)=/;
 const isBind = (options: readonly string[]): boolean => options.includes("bind") || options.includes("rbind");
 
@@ -80,8 +80,8 @@ type Args = z.output<typeof args>;
  * ```
  * Device names are refused as sources: they change, and a machine whose fstab names the wrong one does not boot. What
  * the kernel says is compared: device, kind of filesystem and the flags ro, nosuid, nodev, noexec, noatime, nodiratime,
- * sync, dirsync (of a bind mount those that are named); other options are compared in fstab or unit. What is mounted there
- * from elsewhere is never unmounted.
+ * sync, dirsync (of a bind mount only those named); other options are compared in fstab or unit. A filesystem that is mounted there
+ * from another source is never unmounted.
  */
 export const mountMounted = defineModule({
   name: "mount.mounted",
@@ -132,7 +132,7 @@ function reachOf({ path, state, source, fstab, options }: Args): Reach {
 }
 
 interface Mount {
-  /** As it stands in fstab, without fstab's escapes. */
+  /** As fstab has it, without fstab's escapes. */
   readonly source: string;
   /** udev's link to the device that the source names. */
   readonly link?: string;
@@ -140,7 +140,7 @@ interface Mount {
   /** All options, for fstab and unit. */
   readonly options: readonly string[];
   readonly line: string;
-  /** Of a bind mount only those that are named: it takes the others over from its source. */
+  /** Of a bind mount only the named flags: a bind mount inherits the others from its source. */
   readonly flags: string;
   readonly unit?: { readonly name: string; readonly blob: ReturnType<typeof blobOf> };
 }
@@ -174,7 +174,7 @@ function describe(given: Args, context: StepContext): Mount {
   return given.persist === "unit" ? { ...mount, unit: unitOf({ ...given, fstype: kind }, mount) } : mount;
 }
 
-/** As fstab(5) and the kernel write what would end a field. */
+/** Escapes characters that would end a field, as fstab(5) and the kernel do. */
 function escapeBlanks(text: string): string {
   return text.replaceAll(/[ \t\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }
@@ -252,13 +252,13 @@ function probeUnit({ name }: NonNullable<Mount["unit"]>): Sh {
 fact enabled "$(systemctl is-enabled ${name} 2>/dev/null)"`;
 }
 
-/** Sets `device` (empty if nothing carries the source), `mounted`, `fstype` and `flags`. */
+/** Sets `device` (empty if the source is missing), `mounted`, `fstype` and `flags`. */
 function look({ path }: Args, { source, link, isBind: bound, flags }: Mount): Sh {
   const found = bound
     ? sh`[ -e ${source} ] && device=${source} || device=`
     : link === undefined
       ? sh`device=${source}`
-      : sh`# The kernel's name for it, which sysfs knows: a logical volume's is a link.
+      : sh`# sysfs knows a device by the kernel's name; the name of a logical volume is a link.
   device=$(findfs ${source} 2>/dev/null) || device=${link}
   device=$(readlink -f "$device")
   [ -b "$device" ] || device=`;
@@ -267,9 +267,7 @@ function look({ path }: Args, { source, link, isBind: bound, flags }: Mount): Sh
     : link === undefined
       ? sh`[ "$mounted" = ${escapeBlanks(source)} ]`
       : sh`[ -n "$device" ] && [ "$(cat "/sys/class/block/\${device##*/}/dev" 2>/dev/null)" = "$1" ]`;
-  const [ofMount, ofKind] = bound
-    ? [flags.split(" "), flags.split(" ").filter((flag) => ["ro", "sync", "dirsync"].includes(flag))]
-    : [shownFlags.filter((flag) => !/sync/.test(flag)), ["ro", "sync", "dirsync"]];
+  const shown = bound ? flags.split(" ") : shownFlags;
   const among = (names: readonly string[]): Sh => sh`grep -x ${["-", ...names].flatMap((name) => ["-e", name])}`;
   return sh`find_device() {
   ${found}
@@ -281,8 +279,8 @@ mounted=no fstype= flags=
 if [ $# -gt 0 ]; then
   mounted="$4" fstype=$3
   if ${isIt}; then mounted=${source}; fi
-  flags=$(printf '%s\n' "$2" | tr , '\n' | ${among(ofMount)})
-  flags="$flags $(printf '%s\n' "$5" | tr , '\n' | ${among(ofKind)})"
+  flags=$(printf '%s\n' "$2" | tr , '\n' | ${among(shown.filter((flag) => !/sync/.test(flag)))})
+  flags="$flags $(printf '%s\n' "$5" | tr , '\n' | ${among(shown.filter((flag) => /^ro$|sync/.test(flag)))})"
   case " $(echo $flags) " in *' ro '*) flags=$(printf '%s\n' $flags | grep -vx rw) ;; esac
   flags=$(echo $(printf '%s\n' $flags | sort -u))
 fi`;
@@ -328,7 +326,7 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
   const type = fstype === "auto" ? [] : ["-t", fstype];
   const kept = (names: readonly string[]): string => names.filter((name) => name !== "").join(",");
   const remount = ["remount", ...(bound ? flags.split(" ") : explicit(flags)), ...own];
-  // BusyBox takes a bind mount's other options only when it is remounted.
+  // BusyBox applies a bind mount's other options only on a remount.
   const then = bound && flags !== "" ? sh` && mount -o ${kept(remount)} ${path}` : sh``;
   const now = unit
     ? sh`systemctl start ${unit.name}`

@@ -145,7 +145,7 @@ ${encrypted ? finish(container) : sh``}`,
   },
 });
 
-/** What is packed in the blob, while notes tell how far it is; the file `broken` tells that it is damaged. */
+/** Unpacks the blob to stdout while notes show the progress; the file `broken` marks a damaged blob. */
 export function unpack(blob: Blob, size: number): Sh {
   return sh`{
   gzip -dc <${blob} &

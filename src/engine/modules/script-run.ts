@@ -35,7 +35,7 @@ export const scriptRun = defineModule({
   alsoKnownAs: ["script", "shell", "cmd.script", "server.script"],
   args: z
     .strictObject({
-      // Another interpreter has other quotes.
+      // Other interpreters than shells quote differently.
       text: shellText(Text, ({ interpreter }) => shellAmong(interpreter))
         .optional()
         .describe("The script itself."),
@@ -79,7 +79,7 @@ ${
   },
 });
 
-/** The shell among an interpreter's words; none in what is not known yet. */
+/** The shell among an interpreter's words; undefined without one, or while the words are unknown. */
 function shellAmong(interpreter: unknown = ["sh"]): string | undefined {
   return Array.isArray(interpreter) ? interpreter.map(shellOf).find((name) => name !== undefined) : undefined;
 }

@@ -149,7 +149,7 @@ function create(given: Args): Sh {
     ...(createHome ? [] : ["-H"]),
     "-D",
   ];
-  // useradd only warns, and then nobody can log in as this user.
+  // useradd only warns of a missing shell, and then every login as this user fails.
   const isLogin = shell !== undefined && !/\/(nologin|false)$/.test(shell);
   return sh`${isLogin ? sh`[ -x ${shell} ] || refuse TOOL_MISSING ${`there is no shell ${shell}`}` : sh``}
 ${accountLine("/etc/passwd", name)}

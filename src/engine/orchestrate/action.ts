@@ -65,15 +65,15 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
   /** As written in orchestrations: `pki.issueNode`. */
   readonly name: string;
   readonly summary: string;
-  /** A `z.strictObject`; every field described. What a shell will read is `shellText` or `shellWords`. */
+  /** A `z.strictObject`; every field described. Fields that a shell reads are `shellText` or `shellWords`. */
   readonly args: Schema;
-  /** The names that it may give; `kcore check` tells a path to any other. */
+  /** All names that the action may give; `kcore check` reports a path to any other name. */
   readonly outputs?: readonly string[];
-  /** Arguments that name a file, a program or a host for the bastion: what a node told cannot be in them (S2). `command.0`: the first of a list. */
+  /** Arguments that name a file, program or host for the bastion: no node may decide them (S2). `command.0` is a list's first item. */
   readonly bastionNames?: readonly string[];
   /** What later stages find when it is left out (`--skip-health`); without it they cannot rest on it. */
   readonly leftOut?: Outputs;
-  /** A stop ends it at once: what it has begun is of no harm. */
+  /** A stop ends the action at once: an unfinished one does no harm. */
   readonly endsAtStop?: true;
   /** Does it. Must be repeatable: a resumed run calls it again. @throws KcoreError */
   run(args: z.output<Schema>, context: ActionContext): Promise<ActionResult>;

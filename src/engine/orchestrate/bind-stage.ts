@@ -176,7 +176,7 @@ function instanceId(id: string, owner: string): string {
   return `${id}${/@\d+$/.exec(owner)?.[0] ?? ""}`;
 }
 
-/** What stages gave on other nodes stands beside what they gave on the stage's own, which has the names before nodes. */
+/** Adds other nodes' values by node name; a name that the stage's own node gave hides a node of that name. */
 function withOthers(late: StageScope, others: NonNullable<PlannedStage["others"]>): StageScope {
   if (others.size === 0) return late;
   const stages = { ...late.stages };
@@ -236,31 +236,31 @@ async function bindRun(
   };
 }
 
-/** The file of code that a shell among these words reads. */
+/** The script file that a shell among these words reads. */
 function scriptsOf(words: SourceNode): readonly SourceScalar[] {
   const at = words.kind === "list" ? scriptAmong(words.items.map(plainOf)) : undefined;
   const script = words.kind === "list" && at !== undefined ? words.items[at] : undefined;
   return script?.kind === "scalar" && typeof script.value === "string" ? [script] : [];
 }
 
-/** On the bastion no answer of a node or a program names a command, or is one as a whole: an operator has to write what reads it. */
+/** Refuses an answer that names a command of the bastion, or is one as a whole: an operator must write the command that reads it. */
 function refuseAnswer(text: SourceScalar, scope: Scope): void {
   const { facts, steps, stages } = restsOn(commandReferences(text), { ...scope, stages: new Unknown("stages") });
   if (!facts && steps.length + stages.length === 0) return;
   throw new KcoreError({
     code: "EXPRESSION_UNQUOTED",
-    message: "what the run brings would be a command of the bastion",
+    message: "an answer of the run must not be a command of the bastion",
     at: text.at,
     hint: "write the command, with {{shell …}} for what it is given; eval {{shell …}} runs it as it is",
   });
 }
 
-/** What a node told names no file, program or host for the bastion (S2). @throws KcoreError STAGE_INVALID */
+/** Refuses a node's answer as the name of a file, program or host for the bastion (S2). @throws KcoreError STAGE_INVALID */
 function refuseTold(args: SourceMap, names: readonly string[], { told }: StageScope): void {
   for (const name of names) {
     const value = nodeAt(args, name.split("."));
     if (value?.kind !== "scalar") continue;
-    // Whoever takes all of `stages` takes what nodes told, too.
+    // An expression over all of `stages` reads nodes' answers, too.
     const { paths } = referencesOf(value);
     const found = paths.find(([root, stage]) => root === "stages" && (stage === undefined || told?.has(stage)));
     if (found === undefined) continue;

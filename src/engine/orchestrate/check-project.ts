@@ -99,7 +99,7 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
 async function textsOfStep(step: StepSource, modules: CheckOptions["modules"]): Promise<readonly ShellSource[]> {
   const own = shellSources(ValueKeys, step.node, {});
   if (step.kind === "include") return own;
-  // What is wrong with a module's file is told at its steps.
+  // The check of the steps reports problems of a module's file.
   const module = await modules
     .get(step.module)?.()
     .catch(() => undefined);
@@ -117,7 +117,7 @@ function textsOfArgs(schema: z.ZodType, args: SourceNode): readonly ShellSource[
   return args.kind === "map" ? shellSources(schema, args, plainOf(args) as Readonly<Record<string, unknown>>) : [];
 }
 
-/** Those of the file itself; what cannot be read is told where it is checked. */
+/** The file's own stages, without included ones; another check reports a file that cannot be read. */
 function stagesIn(name: string, folders: readonly Folder[]): readonly StageSource[] {
   try {
     const { stages, onFailure } = loadOrchestration(name, folders);

@@ -18,7 +18,7 @@ export function restsOf(stage: StageSource): ReadonlySet<string> {
   return new Set([...around, ...lateNodes(stage)].flatMap((node) => [...referencesOf(node).stages]));
 }
 
-/** Which nodes' values the stage uses, by the stage's name: `stages.NAME.NODE`; "" is its own node. Only names that use another one's. */
+/** By stage name, the nodes whose values the stage uses (`stages.NAME.NODE`; "" is its own node). Only names with another node's value. */
 export function othersOf(
   stage: StageSource,
   nodes: ReadonlyMap<string, unknown>,

@@ -55,7 +55,7 @@ export class Conductor {
     return this.#finish();
   }
 
-  /** `later`: nodes that may have a turn behind these parts. `areClosing`: all of them follow what the run was for. */
+  /** `later`: nodes that may have a turn after these parts. `areClosing`: the parts follow the run's own stages, which are over. */
   async #runParts(
     parts: readonly Part[],
     later: ReadonlySet<string> = new Set(),
@@ -186,11 +186,11 @@ export class Conductor {
     this.#run.deps.emit({ type: "warning", ...defined({ node }), text });
   }
 
-  /** `isClosing`: no stage with nodes follows, so that it may tell how all of them ended; it has its turn when no node is left, too. */
+  /** `isClosing`: no stage with nodes follows. A closing stage may report how all nodes ended, so it runs even with no node left. */
   async #runBarrier(stage: PlannedStage, { isClosing }: { readonly isClosing: boolean }): Promise<void> {
     const isLost = !this.#hasNodeLeft();
     const { outputs } = this.#run;
-    // What nodes should have given will not come.
+    // Values that lost nodes should have given will not come.
     const isVain = isLost && (!isClosing || [...stage.rests].some((name) => outputs.scope()[name] instanceof Unknown));
     const against = stage.skip ?? (isVain ? "no node is left" : conditionAgainst(this.#run, stage));
     if (typeof against === "string") {
@@ -205,7 +205,7 @@ export class Conductor {
     if (outcome === "failed") {
       this.#run.tracker.leave(stage.id, "", isDenied(problem) ? "interrupted" : "failed", problem?.message);
       await this.#cleanUp(stage);
-      // The first cause stays the cause, and what else closes the run has its turn.
+      // The first failure stays the run's cause, and the other closing stages still run.
       if (isLost) return this.#warnOfCleanUp(problem);
       this.#halt = problem ? { problem } : {};
       return;

@@ -21,7 +21,7 @@ export interface RunRequest {
     | { readonly kind: "exec"; readonly argv: readonly string[]; readonly shell: boolean }
     | { readonly kind: "ping" }
     | { readonly kind: "facts" }
-    /** Who holds the nodes; and that run, or only `run`, is ended there unless `isLook`. */
+    /** Shows which run holds each node. Unless `isLook`, ends that run there; with `run`, only the run of that id. */
     | { readonly kind: "unlock"; readonly run?: string; readonly isLook: boolean };
   /** Target expression of the one target parameter (orchestrations) or of the ad hoc command. */
   readonly on?: string;
@@ -84,7 +84,7 @@ export interface RunDependencies {
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string>;
   /** The CA passphrase given at start (file or environment), if any; else it is asked once. */
   readonly passphrase?: string;
-  /** Whether a passphrase opens the CA of the run's context; true where there is none yet. */
+  /** Whether a passphrase opens the CA of the run's context; true if the context has no CA yet. */
   readonly opensCa?: (passphrase: string) => Promise<boolean>;
   /** What is known of the nodes' facts, for targets that ask for them; absent: nothing. */
   readonly facts?: TargetFacts;

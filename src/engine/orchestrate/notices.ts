@@ -13,7 +13,7 @@ const Notice = z
     on: z
       .array(z.enum(["failure", "change", "question"]))
       .min(1)
-      .describe("When it is given."),
+      .describe("The events that it is sent for."),
     command: z
       .array(z.string().min(1))
       .min(1)
@@ -27,7 +27,7 @@ const Notice = z
       .string()
       .regex(/^[^\s,<>]+@[^\s,<>]+$/, "must be one address")
       .optional()
-      .describe("Whom this machine's sendmail writes to."),
+      .describe("The address that this machine's sendmail writes to."),
   })
   .refine(
     ({ command, webhook, mail }) => [command, webhook, mail].filter((way) => way !== undefined).length === 1,
@@ -35,7 +35,7 @@ const Notice = z
   );
 export type Notice = z.output<typeof Notice>;
 
-/** Who is told of the runs of a project: `notify.yaml`; nobody without it. @throws KcoreError with every problem of the file */
+/** The notices of a project's `notify.yaml`; none without that file. @throws KcoreError with every problem of the file */
 export function readNotices(project: string, trust: Trust | undefined): readonly Notice[] {
   const path = join(project, FILE);
   if (!existsSync(path)) return [];

@@ -1,4 +1,4 @@
-import { Unknown } from "#engine/expressions/unknown.ts";
+import { Unknown, type Members } from "#engine/expressions/unknown.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Outputs } from "./action.ts";
 import type { RegisteredNames, StageScope } from "./plan.ts";
@@ -11,25 +11,25 @@ export class StageOutputs {
   readonly #names: RegisteredNames;
   readonly #order: readonly string[];
   readonly #told: ReadonlySet<string>;
-  readonly #expected = new Map<string, Map<string, Readonly<Record<string, unknown>> | null>>();
+  readonly #expected = new Map<string, Map<string, Members | null>>();
   readonly #given = new Map<string, Map<string, Outputs | Unknown>>();
 
-  /** `names`: every name that a stage registers. `order`: the roster's nodes, in whose order values come, whoever ended first (O16). */
+  /** `names`: every name that a stage registers. `order`: the roster's nodes; values come in this order, however the nodes end (O16). */
   constructor(names: RegisteredNames, order: readonly string[]) {
     this.#names = names;
     this.#order = order;
     this.#told = new Set([...names].flatMap(([name, { told }]) => (told ? [name] : [])));
   }
 
-  /** What the late expressions of a stage see, for this node or for none. */
+  /** The scope of a stage's late expressions, for this node or for none. */
   seenBy(node?: NodeEntry): StageScope {
     const on: StageScope["on"] = (name, other) => this.get(name, other);
     return { ...(node && { node }), stages: this.scope(node?.name), told: this.#told, on };
   }
 
-  /** Tells the names that a stage will give on a node, where they are known: a path to another is wrong before the run. */
+  /** Declares the names that a stage will give on a node, if known: then a path to any other name fails before the run. */
   expect(name: string, node: string | undefined, names: readonly string[] | undefined): void {
-    const values = this.#expected.get(name) ?? new Map<string, Readonly<Record<string, unknown>> | null>();
+    const values = this.#expected.get(name) ?? new Map<string, Members | null>();
     values.set(node ?? EVERYWHERE, names ? Object.fromEntries(names.map((one) => [one, null])) : null);
     this.#expected.set(name, values);
   }
@@ -69,9 +69,6 @@ export class StageOutputs {
   }
 }
 
-function unknownOf(
-  name: string,
-  members?: Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown> | null,
-): Unknown {
+function unknownOf(name: string, members?: Members | null): Unknown {
   return new Unknown(`stage ${name}`, { stages: [name] }, members ?? undefined);
 }

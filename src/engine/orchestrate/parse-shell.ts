@@ -7,8 +7,8 @@ import type { SourceScalar } from "#engine/yaml/node.ts";
 const AT_ONCE = 4;
 
 /**
- * What shells of this machine, which run nothing of it (`sh -n`), do not take of these texts, however their blocks are filled.
- * A shell that is not here is not asked.
+ * Problems of texts that this machine's shells cannot parse, in any choice of their blocks; `sh -n` runs nothing. A shell that is
+ * not installed here checks nothing.
  */
 export async function parseShell(sources: Iterable<ShellSource>): Promise<readonly Problem[]> {
   const known = new Map<string, Promise<string | undefined>>();
@@ -35,21 +35,21 @@ export async function parseShell(sources: Iterable<ShellSource>): Promise<readon
   return [...problems.values()];
 }
 
-/** What the shell says of a text that it cannot parse. A node's sh may be another one than this machine's: what bash takes is taken. */
+/** The shell's error for a text that it cannot parse. Text for sh may also be bash's: a node's sh may be another shell. */
 async function saidOf(shell: string, text: string): Promise<string | undefined> {
   const said = await parsedBy(shell, text);
   const isTaken = said === undefined || (shell === "sh" && (await parsedBy("bash", text, said)) === undefined);
   return isTaken ? undefined : said;
 }
 
-/** @returns `absent` where the shell is not here */
+/** @returns `absent` if the shell is not installed */
 function parsedBy(shell: string, text: string, absent?: string): Promise<string | undefined> {
-  // A file that the environment names would be run.
+  // The shell would run a file that these variables name.
   const { BASH_ENV: _, ENV: __, ...env } = process.env;
   const child = spawn(shell, ["-n"], { env: { ...env, LC_ALL: "C" }, stdio: ["pipe", "ignore", "pipe"] });
   let said = "";
   child.stderr.setEncoding("utf8").on("data", (part: string) => (said += part));
-  // A shell stops reading at its first mistake.
+  // A shell stops reading at its first syntax error, so that the write may fail.
   child.stdin.on("error", () => undefined).end(`${text}\n`);
   return new Promise((resolve) => {
     child.on("error", () => resolve(absent));

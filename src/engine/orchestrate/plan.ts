@@ -22,9 +22,9 @@ export interface StageScope {
   readonly node?: NodeEntry;
   /** The root `stages`; what no stage gave yet is an `Unknown` of source/unknown. */
   readonly stages: Readonly<Record<string, unknown>>;
-  /** Those whose values nodes told. */
+  /** The stages whose values nodes tell. */
   readonly told?: ReadonlySet<string>;
-  /** What a stage gave on another node. */
+  /** The value that a stage gave on another node. */
   readonly on?: (name: string, node: string) => unknown;
 }
 
@@ -38,7 +38,7 @@ export type StageTask =
     }
   /** @throws KcoreError when the arguments do not fit; UnknownValue when they rest on what is not known yet. */
   | { readonly kind: "action"; readonly action: Action; readonly args: (scope: StageScope) => unknown }
-  /** Nothing but what the session does by itself: `kcore ping`, `kcore facts`. */
+  /** Only the session's own look at the node: `kcore ping`, `kcore facts`. */
   | { readonly kind: "look" };
 
 /** One stage of a run, ready to be carried out; an orchestration with waves has one for each wave. */
@@ -60,11 +60,11 @@ export interface PlannedStage {
   readonly skip?: string;
   /** Registered names of earlier stages that `when` and `with` rest on. */
   readonly rests: ReadonlySet<string>;
-  /** Of these whose: nodes by the name, where it rests on what other nodes gave (`stages.NAME.NODE`); "": its own node. */
+  /** By name of `rests`, the nodes whose values the stage takes (`stages.NAME.NODE`); "" is the stage's own node. */
   readonly others?: ReadonlyMap<string, ReadonlySet<string>>;
   /** @throws UnknownValue when it rests on what is not known yet; KcoreError when it is no boolean. */
   readonly when?: (scope: StageScope) => boolean;
-  /** The same as it was written, for people. */
+  /** `when` as the operator wrote it. */
   readonly condition?: string;
   readonly task: StageTask;
   /** What follows when this stage failed: for the failed node, or once if this stage concerns no single node. */
@@ -103,7 +103,7 @@ export function arrange(stages: readonly PlannedStage[]): readonly Part[] {
   const groups: PlannedStage[][] = [];
   for (const stage of stages) {
     const group = groups.at(-1);
-    // Other nodes have to have given what it takes of them.
+    // A stage that takes another node's value waits until all nodes have passed the stage that gives the value.
     const takes = group?.some(({ register }) => stage.others?.has(register)) === true;
     if (group?.[0] !== undefined && !takes && belongTogether(group[0], stage)) group.push(stage);
     else groups.push([stage]);
@@ -175,7 +175,7 @@ export function wavesOf(
   return { waves: taken, left };
 }
 
-/** The names that stages register, whether each gives one value for each node, and whether nodes tell it. */
+/** The names that stages register; whether each has one value per node, and whether nodes tell the value. */
 export type RegisteredNames = ReadonlyMap<string, { readonly perNode: boolean; readonly told: boolean }>;
 
 export function registeredNames(stages: readonly PlannedStage[]): RegisteredNames {

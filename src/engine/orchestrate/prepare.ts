@@ -187,7 +187,7 @@ class PlannedCounts {
   }
 }
 
-/** The names that a stage will give where it has its turn, as far as they are known. */
+/** The names that a stage will give if it runs; undefined while unknown. */
 export function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
   if (made === "left-out") return undefined;
   return task.kind === "action" ? task.action.outputs : made.drafts?.flatMap(({ register }) => register ?? []);

@@ -35,7 +35,7 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
   run.deps.emit({
     type: "action.finished",
     ...named,
-    // Somebody decided it: nothing is broken.
+    // The operator's answer ended the action: nothing is broken.
     outcome: isDenied(problem) ? "interrupted" : outcome,
     ...defined({ reason, problem, position: stage.at }),
     duration: run.deps.now() - started,
@@ -43,7 +43,7 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
   return { outcome, ...defined({ problem }) };
 }
 
-/** Whether it ended because a question was answered with no. */
+/** Whether the action ended because the operator answered no. */
 export function isDenied(problem: Problem | undefined): boolean {
   return problem?.code === "CONFIRM_DENIED";
 }

@@ -13,7 +13,7 @@ export class RunSecrets {
     this.#deps = deps;
   }
 
-  /** Of the cluster CA's keys; one that is typed is tried at once, three times in all. @throws KcoreError INTERRUPTED when nobody answers. */
+  /** The passphrase of the cluster CA's keys; a typed one is tried at once, three times in all. @throws KcoreError INTERRUPTED without an answer */
   async clusterPassphrase(): Promise<string> {
     const given = await this.#once("cluster", () => {
       if (this.#deps.passphrase !== undefined) return Promise.resolve(this.#deps.passphrase);
@@ -30,7 +30,7 @@ export class RunSecrets {
   /** From the roster, else asked for; undefined when nobody answers. @throws KcoreError when the reference is bad. */
   sudoPassword({ name, user, sudo }: NodeEntry, again = false): Promise<string | undefined> {
     const text = askedAgain(`sudo password of ${user} on ${name}`, again);
-    // What the roster names stays wrong, and sudo counts tries.
+    // The roster's password stays wrong, and sudo counts the tries.
     if (again && sudo.password) return Promise.resolve(undefined);
     return this.#once(
       `sudo ${name}`,
@@ -57,7 +57,7 @@ export class RunSecrets {
     for (let tries = 1; ; tries++) {
       const text = askedAgain("Passphrase of the cluster CA’s keys", tries > 1);
       const answer = await ask({ kind: "passphrase", text, secret: true });
-      // The third wrong one fails where it is used, with the error of that.
+      // A third wrong passphrase fails where it is used, with the error of that use.
       if (tries === 3 || opensCa === undefined || (await opensCa(answer))) return answer;
     }
   }

@@ -7,7 +7,7 @@ import { withinTime } from "#engine/step/within-time.ts";
 import { nodeAt, plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 
-/** The arguments of a module: what a step may give it, all their names, and the names of those that are code for a shell. */
+/** The arguments of a module: their schema, all their names, and the names of those that are code for a shell. */
 export interface OwnArguments {
   readonly schema: z.ZodType<Readonly<Record<string, unknown>>>;
   readonly names: readonly string[];
@@ -17,13 +17,13 @@ export interface OwnArguments {
 const keywords = ["type", "properties", "required", "$defs", "additionalProperties", "description"];
 /** Keywords of a property that say what it can be, and those that say nothing of it. */
 const typed = ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"];
-/** Bounds of what references of a property may lead to. */
+/** Limits for a property's references: the number of schemas they lead to, and the depth. */
 const [heaviest, deepest] = [2000, 64];
 const annotations = ["default", "title", "examples", "deprecated", "$comment"];
 
 /**
  * Reads `args`: a JSON Schema (draft 2020-12) of an object, whose properties each have a description. Other properties are refused;
- * `format: secret` lets a text be one of the roster's secrets, `format: shell` is code for a shell.
+ * `format: secret` lets a text be one of the roster's secrets, `format: shell` marks code for a shell.
  * @throws KcoreError with every problem at its place
  */
 export function readArguments(node: SourceNode | undefined): OwnArguments {
@@ -61,7 +61,7 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
   };
 }
 
-/** Patterns and references can have a check go on for ever: it ends, and is a problem of what was given. */
+/** A check with patterns and references may never end: after a limit it stops and reports a problem of the given value. */
 function inTime<Schema extends z.ZodType>(schema: Schema): Schema {
   const run = schema._zod.run.bind(schema._zod);
   schema._zod.run = (payload, context) => {
@@ -75,7 +75,7 @@ function inTime<Schema extends z.ZodType>(schema: Schema): Schema {
   return schema;
 }
 
-/** How many schemas one is, references followed: whatever reads it goes through all of them. @throws Error for too many */
+/** The number of schemas with references followed: every reader of the schema visits all of them. @throws Error for too many */
 function weigh(schema: unknown, definitions: Readonly<Record<string, unknown>>): number {
   const known = new Map<string, number>();
   const open: string[] = [];

@@ -22,7 +22,7 @@ export interface OwnModule {
   readonly module: ModuleDefinition;
   /** Arguments with which it can be tried. */
   readonly example?: Readonly<Record<string, unknown>>;
-  /** Its texts of sh. */
+  /** The module's texts of sh. */
   readonly shell: readonly ShellSource[];
 }
 

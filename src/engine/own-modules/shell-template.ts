@@ -20,8 +20,8 @@ export interface ShellTemplate {
 }
 
 /**
- * `code`: the arguments that may be code of a shell.
- * @throws KcoreError EXPRESSION_SYNTAX, MODULE_INVALID at the expressions that cannot stand where they do
+ * `code`: the names of arguments that may be code for a shell.
+ * @throws KcoreError EXPRESSION_SYNTAX, MODULE_INVALID at each misplaced expression
  */
 export function shellTemplate(scalar: SourceScalar, code: ReadonlySet<string>): ShellTemplate {
   const template = templateOfScalar(scalar);
@@ -39,11 +39,11 @@ export function shellTemplate(scalar: SourceScalar, code: ReadonlySet<string>): 
   };
 }
 
-/** What a text gives to another shell as code. */
+/** Text that hands the next word to another shell as code. */
 const givesCode =
   /(?:(?:^|[\s;&|(/])(?:(?:a|ba|da|k|mk|z)?sh|su|runuser)\s(?:[^\n;&|]*\s)?-[A-Za-z]*c[A-Za-z]*(?:\s+[-+][\w-]*)*|(?:^|[\s;&|(])(?:eval|on_revert))\s+$/;
 
-/** Expressions that another shell will read as code, but for arguments that say so by `format: shell`. */
+/** Problems of expressions that another shell would read as code; arguments with `format: shell` may be code. */
 function undeclaredCode(program: Program, template: Template, code: ReadonlySet<string>): Problem[] {
   return program.body.flatMap((statement, index): Problem[] => {
     if (statement.type === "BlockStatement")

@@ -45,7 +45,7 @@ export class FrameReader {
   /** Bytes of journal lines read so far: where an attach would go on. */
   offset: number;
 
-  /** A frame `raw` says that all that follows it is bytes, which come as frames of that type; else nobody may say so. */
+  /** Whether the node may send a frame `raw`: all bytes after that frame come as frames `raw`. */
   readonly #mayBeRaw: boolean;
   #isRaw = false;
 

@@ -3,18 +3,18 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { shippedRoot } from "./shipped.ts";
 
-/** Bytes up to which a file is compared by what it holds, beyond by its size and time: a run does not wait for large contents. */
+/** Bytes; a larger file is compared by size and time, since a run does not wait for large contents. */
 const readWhole = 1 << 18;
 
-/** What a report at a run's end is called (`--report`); in the project's own folder it is none of what the run goes by. */
+/** Files that `--report` writes into the project's own folder: a run does not depend on them. */
 const reports = /^[^/]+\.(html|xml|md|json)$/;
-/** Folders in folders: links may lead in a circle. */
+/** Deepest nesting of folders: links may lead in a circle. */
 const deepest = 16;
 
-/** What a project holds, by file: what a run goes by, to be compared when it is resumed. */
+/** A mark of each file of a project, compared when a run is resumed. */
 export type ProjectContent = Readonly<Record<string, string>>;
 
-/** Everything in the project but what is hidden, since a step's source may lie anywhere in it; and the kcore that reads it. */
+/** Marks of kcore itself and of all files that are not hidden: a step's source may lie anywhere in the project. */
 export function contentOf(project: string): ProjectContent {
   const content: Record<string, string> = { "kcore itself": markOf(join(shippedRoot(), "package.json")) };
   const walk = (folder: string, depth: number): void => {
@@ -30,7 +30,7 @@ export function contentOf(project: string): ProjectContent {
   return content;
 }
 
-/** Files that came, went or hold something else, sorted. */
+/** Files that were added, removed or changed, sorted. */
 export function changedFiles(before: ProjectContent, now: ProjectContent): readonly string[] {
   return [...new Set([...Object.keys(before), ...Object.keys(now)])]
     .filter((name) => before[name] !== now[name])

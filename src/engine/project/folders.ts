@@ -64,7 +64,7 @@ export function packNames(project: string): readonly string[] {
 
 const shippedKinds = ["states", "orchestrate", "templates"] as const;
 
-/** A pack's files would come before those that kcore ships under its name. @throws KcoreError PACK_INVALID */
+/** Refuses a pack that is named like shipped files: the pack's files would hide those. @throws KcoreError PACK_INVALID */
 export function refuseShippedName(pack: string, shipped: string): void {
   const isTaken = (kind: string): boolean =>
     [pack, `${pack}.yaml`].some((name) => existsSync(join(shipped, kind, name)));
@@ -76,7 +76,7 @@ export function refuseShippedName(pack: string, shipped: string): void {
   });
 }
 
-/** Files of the project that are used in the place of shipped ones, as problems name them. */
+/** The project's files that replace shipped ones, as problems name them. */
 export function overriddenFiles(places: { readonly project: string; readonly shipped: string }): readonly string[] {
   return shippedKinds.flatMap((kind) => {
     const [own, theirs] = foldersOf(kind, places).filter(({ origin }) => origin !== "pack");

@@ -50,7 +50,7 @@ export function checkDuplicates({ nodes, positions }: Roster, problems: Problems
   const places = new Map<string, NodeEntry>();
   for (const node of nodes.values()) {
     const place = placeOf(node);
-    // A former id that is another's would give this one that one's disks and keys.
+    // A former id that belongs to another node would give this node that node's disks and keys.
     for (const id of [node.id, ...(node.formerIds ?? [])]) {
       report(ids.get(id), node, `id ${id}`, undefined);
       ids.set(id, ids.get(id) ?? node);

@@ -24,7 +24,7 @@ export function isAddress(text: string): boolean {
   return HOST_NAME.test(text) || (IPV6_SHAPE.test(text) && isIPv6(text));
 }
 
-/** A login name, also of a directory (`ada@corp`, `CORP\ada`); nothing that a shell or ssh could read as anything else. */
+/** A login name, also of a directory (`ada@corp`, `CORP\ada`), without characters that a shell or ssh could misread. */
 export const LoginName = z.string().regex(/^([A-Za-z0-9_.-]{1,63}\\)?[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,127}\$?$/, {
   error: ({ input }) =>
     `must be a login name (letters, digits, “_”, “.”, “-”, “+”, “@” and a domain before “\\”), not “${visible(String(input).slice(0, 80))}”`,

@@ -86,7 +86,7 @@ export const NodeSchema = z.strictObject({
     .array(NodeId)
     .optional()
     .describe(
-      "The ids that it was removed with, first that by which kcore made its disks; kcore roster adopt writes them.",
+      "The ids under which the node was removed; kcore made its disks under the first. kcore roster adopt writes them.",
     ),
   hostKeys: z.array(HostKey).optional().describe("Pinned keys, TYPE BASE64; kcore roster trust writes them."),
   consoleLog: File.optional().describe("A file on the bastion with what the node shows on its console."),

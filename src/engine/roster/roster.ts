@@ -33,7 +33,7 @@ export interface NodeEntry {
   readonly name: string;
   /** UUID; made up by `kcore roster add`. */
   readonly id: string;
-  /** The ids that it was removed with; its disks were made with the first. */
+  /** The ids under which the node was removed; its disks were made under the first. */
   readonly formerIds?: readonly string[];
   readonly address: string;
   readonly port: number;

@@ -15,7 +15,7 @@ import { changeHeader, writeHeader, type RunFolder, type RunHeader } from "./run
 import { holdRun } from "./run-lock.ts";
 import { RunSocket } from "./run-socket.ts";
 import { RunTrail } from "./run-trail.ts";
-import { unwritable } from "./unwritable.ts";
+import { roomHint, unwritable } from "./unwritable.ts";
 
 /** What a run's process gives to whatever performs the run. */
 export interface RunStage {
@@ -35,7 +35,7 @@ export interface ConductOptions {
   readonly header: RunHeader;
   /** Performs the run and resolves with its exit code; whether it emits `run.finished` itself is up to it. */
   readonly perform: (stage: RunStage) => Promise<{ readonly exitCode: ExitCode }>;
-  /** Tells others of the run's events; asked once the run may begin. @throws KcoreError */
+  /** Makes the notifier of the run's events, once the run may begin. @throws KcoreError */
   readonly notifier?: () => Promise<Pick<Notifier, "see"> | undefined>;
   /** Called when views can connect. */
   readonly onListening?: () => void;
@@ -159,7 +159,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     }
     for (const event of [...redactor.flush(), ...redactor.pass(finished)]) {
       if (event.type === "run.finished") {
-        // The end is told before it is written, so that what cannot be told stands in the record.
+        // Notices of the end go out before the record has the end, so that the record can list failed notices.
         tell(event);
         await telling;
       }
@@ -198,7 +198,7 @@ function finishedBy(error: unknown, folder: RunFolder): Extract<RunEventBody, { 
     return { ...finishedWith(error.exitCode), ...(problem ? { problem, problems: error.problems } : {}) };
   }
   const told = unwritable(folder.path, error);
-  if (told) return { ...finishedWith(exitCodes.failed), problem: { ...told, hint: hintOf(folder) } };
+  if (told) return { ...finishedWith(exitCodes.failed), problem: { ...told, hint: roomHint(folder) } };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const hint = "please report it with these lines and the command";
   return {
@@ -213,13 +213,9 @@ function untold({ id }: RunHeader, error: unknown): string {
 }
 
 function unwritableRecord(folder: RunFolder, error: unknown): Problem {
-  const hint = hintOf(folder);
+  const hint = roomHint(folder);
   const told = unwritable(folder.path, error);
   if (told) return { ...told, message: `${told.message}, so the run stopped before its next step`, hint };
   const message = `the run's record cannot be written: ${(error as Error).message}`;
   return { code: "RUN_RECORD_UNWRITABLE", message, hint };
-}
-
-function hintOf({ path, id }: RunFolder): string {
-  return `free space below ${path}, then “kcore runs resume ${id}”`;
 }

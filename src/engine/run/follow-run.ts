@@ -9,7 +9,7 @@ import type { Launched } from "./launch-run.ts";
 import { inWorkingFolder } from "./working-folder.ts";
 import { isAlive } from "./process-mark.ts";
 import { RESERVE } from "./record-writer.ts";
-import { unwritable } from "./unwritable.ts";
+import { roomHint, unwritable } from "./unwritable.ts";
 import { readHeader, type RunFolder } from "./run-folder.ts";
 import { SOCKET, type Hello } from "./run-socket.ts";
 
@@ -153,7 +153,7 @@ export class RunFollower {
     return process === undefined ? Date.now() - created < longestStart : isAlive(process);
   }
 
-  /** Whether its process ended for want of room: then it could not say so anywhere. */
+  /** Whether the run's process ended because the disk is full: then the process could not record that. */
   async #full(): Promise<Problem | undefined> {
     const { path } = this.#options.folder;
     const probe = join(path, `.room.${process.pid}`);
@@ -170,11 +170,7 @@ export class RunFollower {
   async #died(): Promise<KcoreError> {
     const { folder } = this.#options;
     const full = await this.#full();
-    if (full)
-      return new KcoreError(
-        { ...full, hint: `free space there, then: kcore runs resume ${folder.id}` },
-        { exitCode: exitCodes.failed },
-      );
+    if (full) return new KcoreError({ ...full, hint: roomHint(folder) }, { exitCode: exitCodes.failed });
     const said = (await readFile(folder.processLog, "utf8").catch(() => "")).trim().split("\n").slice(-20).join("\n");
     return new KcoreError(
       {

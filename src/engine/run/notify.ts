@@ -4,12 +4,12 @@ import { hostname } from "node:os";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Notice } from "#engine/orchestrate/notices.ts";
 
-/** Milliseconds that one notice may take: the run's end waits for it. */
+/** Milliseconds for one notice: the run's end waits for it. */
 const limit = 10_000;
 
 type Ending = Extract<RunEventBody, { type: "run.finished" }>;
 
-/** What is told; plain JSON, with nothing in it that the record does not show. */
+/** The content of a notice: plain JSON, without anything that the record does not show. */
 export interface Told {
   readonly event: Notice["on"][number];
   readonly run: string;
@@ -19,18 +19,18 @@ export interface Told {
   readonly outcome?: Ending["outcome"];
   readonly changed?: number;
   readonly problem?: string;
-  /** By node, why it failed. */
+  /** By node, the reason of its failure. */
   readonly nodes?: Readonly<Record<string, string>>;
   readonly question?: string;
 }
 
-/** Tells of one run whom `notify.yaml` names; sees its events as they are recorded, so that secrets are masked. */
+/** Sends the notices of `notify.yaml` for one run; sees events as recorded, so that secrets are masked. */
 export class Notifier {
   readonly #notices: readonly Notice[];
   readonly #give: (notice: Notice, told: Told) => Promise<void>;
   readonly #common: Omit<Told, "event">;
   readonly #failed: Record<string, string> = {};
-  #changed = 0;
+  readonly #changed = new Set<string>();
 
   constructor(
     notices: readonly Notice[],
@@ -42,13 +42,17 @@ export class Notifier {
     this.#common = { run, command, who, host: hostname() };
   }
 
-  /** Where somebody is told of it: resolves with what could not be told, for the record. */
+  /** Sends the notices that are due for an event, if any; resolves with failed ones, for the record. */
   see(event: RunEventBody): Promise<readonly string[]> | undefined {
     switch (event.type) {
       case "step.finished":
-      case "action.finished":
-        if (event.outcome === "changed") this.#changed += 1;
+      case "action.finished": {
+        const by = "step" in event ? [event.node, event.stage, event.step] : [event.stage, event.action, event.item];
+        if (event.outcome === "changed") this.#changed.add(JSON.stringify(by));
+        // The node took back a change on trial.
+        if (event.outcome === "interrupted") this.#changed.delete(JSON.stringify(by));
         return undefined;
+      }
       case "node.finished":
         if (event.outcome === "failed" || event.outcome === "unreachable")
           this.#failed[event.node] = event.problem?.message ?? event.outcome;
@@ -63,11 +67,11 @@ export class Notifier {
   }
 
   async #tellEnd({ outcome, problem }: Ending): Promise<readonly string[]> {
-    const end = { ...this.#common, outcome, changed: this.#changed, nodes: this.#failed };
+    const end = { ...this.#common, outcome, changed: this.#changed.size, nodes: this.#failed };
     const told = { ...end, ...(problem && { problem: `${problem.message} [${problem.code}]` }) };
     const isFailure = outcome === "failed" || outcome === "unreachable";
     const of = (event: Told["event"]) => this.#tell({ ...told, event });
-    return [...(isFailure ? await of("failure") : []), ...(this.#changed > 0 ? await of("change") : [])];
+    return [...(isFailure ? await of("failure") : []), ...(this.#changed.size > 0 ? await of("change") : [])];
   }
 
   async #tell(told: Told): Promise<readonly string[]> {
@@ -81,7 +85,7 @@ export class Notifier {
   }
 }
 
-/** Never the whole address of a webhook, which may be a secret. */
+/** A notice's name in messages; of a webhook only the host, since its address may be a secret. */
 function wayOf({ command, webhook, mail }: Notice): string {
   return command?.[0] ?? mail ?? new URL(webhook as string).host;
 }
@@ -102,7 +106,7 @@ async function give({ command, webhook, mail }: Notice, told: Told, project: str
   else await runProgram(command as readonly string[], json, project);
 }
 
-/** A header holds one line of ASCII; what else there is stands in the body. */
+/** A header holds one line of ASCII; the body has the full text. */
 function mailOf(told: Told, to: string): string {
   const subject = `kcore: ${told.event} in ${told.command} on ${told.host}`
     .replaceAll(/[^\x20-\x7e]/g, "?")
@@ -117,7 +121,7 @@ function mailOf(told: Told, to: string): string {
 async function runProgram([program = "", ...words]: readonly string[], input: string, cwd: string): Promise<void> {
   const child = spawn(program, words, {
     cwd,
-    // There sendmail is, where it is in no user's PATH.
+    // sendmail lies in folders that a user's PATH does not have.
     env: { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/lib` },
     stdio: ["pipe", "ignore", "ignore"],
     timeout: limit,

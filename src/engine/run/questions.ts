@@ -11,7 +11,7 @@ export interface QuestionsOptions {
   readonly stopped: AbortSignal;
   /** Milliseconds that a question waits. */
   readonly patience: number;
-  /** Questions that earlier parts of the run asked: no id comes again, for who watches knows those. */
+  /** The number of questions in earlier parts of the run: ids go on from there, since views know the earlier ones. */
   readonly asked?: number;
 }
 

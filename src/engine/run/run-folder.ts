@@ -18,7 +18,7 @@ export interface RunFolder {
   /** Room on the disk that is given back when the disk is full, so that the end can still be written. */
   readonly reserve: string;
   readonly nodeLogs: string;
-  /** What the project held when the run began. */
+  /** The project's content when the run began. */
   readonly content: string;
   /** What the run's process prints: nothing, unless it has a bug. */
   readonly processLog: string;
@@ -45,7 +45,7 @@ export interface RunHeader {
 
 const idPattern = /^\d{8}-\d{6}-[0-9a-f]{4}$/;
 
-/** Whether a name is that of a run: date, time and four digits. */
+/** Whether a name is a run's id: date, time and four hexadecimal digits. */
 export function isRunId(name: string): boolean {
   return idPattern.test(name);
 }

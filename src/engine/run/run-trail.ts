@@ -44,7 +44,7 @@ export interface RunsPruned {
   readonly runs: readonly string[];
 }
 
-/** A command of `exec`, `ping` or `facts`, before it connects: it has no record. */
+/** A command of `exec`, `ping` or `facts`, before it connects: such a command has no record of its own. */
 export interface AdHocBegan {
   readonly type: "adhoc.started";
   readonly who: string;
@@ -110,7 +110,7 @@ export class RunTrail {
     if (event.type === "node.finished") this.#of(event.node).outcome = event.outcome;
   }
 
-  /** What was changed and taken back was not changed. */
+  /** A changed step that was reverted does not count as changed. */
   #countStep({ node, stage, step, outcome }: Extract<RunEventBody, { type: "step.finished" }>): void {
     const id = JSON.stringify([node, stage, step]);
     if (outcome === "changed") this.#changed.add(id);

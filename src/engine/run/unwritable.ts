@@ -1,6 +1,6 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 
-/** What a file system says when it takes nothing, and what that means. */
+/** Error codes of a failed write, with their causes. */
 const reasons: Readonly<Record<string, string>> = {
   ENOSPC: "the bastion's disk is full",
   EDQUOT: "the disk quota on the bastion is used up",
@@ -8,7 +8,7 @@ const reasons: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there",
 };
 
-/** Why nothing can be written below the folder; undefined: the error says something else. */
+/** Why the run cannot write below the folder; undefined for any other error. */
 export function unwritable(folder: string, error: unknown): Problem | undefined {
   const { code = "", message } = error as NodeJS.ErrnoException;
   const reason = reasons[code];
@@ -20,13 +20,21 @@ export function unwritable(folder: string, error: unknown): Problem | undefined 
   };
 }
 
-/** Does what writes below the folder, before anything was begun. @throws KcoreError RUN_RECORD_UNWRITABLE */
+/** Calls `write` on the folder, before the run began anything. @throws KcoreError RUN_RECORD_UNWRITABLE */
 export function recording<T>(folder: string, write: () => T): T {
   try {
     return write();
   } catch (error) {
     const problem = unwritable(folder, error);
     if (!problem) throw error;
-    throw new KcoreError({ ...problem, hint: `free space or mend it; nothing was begun` }, { cause: error });
+    throw new KcoreError(
+      { ...problem, hint: "free space, or make the folder writable; nothing was started" },
+      { cause: error },
+    );
   }
+}
+
+/** The hint for a run whose record cannot be written. */
+export function roomHint({ path, id }: { readonly path: string; readonly id: string }): string {
+  return `free space below ${path}, then “kcore runs resume ${id}”`;
 }

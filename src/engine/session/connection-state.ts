@@ -43,7 +43,7 @@ export interface Connection {
   readonly boot: string | undefined;
   /** Connections made since the last one over which the node's shell answered. */
   readonly unanswered: number;
-  /** When the host was reached last, ms since 1970. */
+  /** Milliseconds since 1970 when the host was last reached. */
   readonly reachedAt: number;
   /** How long the reboot may take with which the running segment ends. */
   readonly reboot: number | undefined;

@@ -193,7 +193,7 @@ function hello(
   const effects: (Effect | Message)[] = [];
   if (state.boot !== undefined && state.boot !== boot)
     effects.push({ do: "emit", event: { type: "node.rebooted", node } });
-  // The node read its clock between the two: a slow line or machine is no wrong clock.
+  // The node read its clock between `reachedAt` and `now`: a slow line or machine does not count as a wrong clock.
   const skew = Math.round(Math.max(state.reachedAt / 1000 - (epoch + 1), epoch - now / 1000));
   const text = `the clock of ${node} differs from this machine's by ${skew} s`;
   if (skew > 5) effects.push({ do: "emit", event: { type: "warning", node, text } });

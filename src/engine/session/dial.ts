@@ -17,7 +17,7 @@ interface DialOptions extends Omit<LinkOptions, "host"> {
 /** Milliseconds after which a connection that is not there yet is said to be waited for. */
 const quiet = 4_000;
 
-/** Makes one connection and gives the text to a shell there. @throws KcoreError; nothing stays open then */
+/** Makes one connection and gives the text to a shell on the host. @throws KcoreError, with nothing left open */
 export async function dial({ session, attempt, stopping, mayStop, onHost, ...link }: DialOptions): Promise<Link> {
   const { endpoint, connect, connectTimeout: timeout, emit, connectSlot } = session;
   const node = session.node.name;

@@ -8,7 +8,7 @@ const longest = 400;
  */
 const mostEdits = 300;
 
-/** POSIX: of an empty range the line before it, so that a new file begins with `-0,0`. */
+/** For an empty range, POSIX diff names the line before it: a new file begins with `-0,0`. */
 function startOf(start: number, lines: number): number {
   return lines === 0 ? start - 1 : start;
 }

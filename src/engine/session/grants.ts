@@ -13,7 +13,7 @@ const tries = 3;
 /** Milliseconds that a node may take to tell all. */
 const patience = 15 * 60_000;
 
-/** Which grants a node may be given, and why others not; what was kept for them, by name. */
+/** The grants that a node may use, the reasons against the others, and the saves by name. */
 export type Believed = Pick<RunVariables, "grants"> &
   Required<Pick<RunVariables, "unsaved">> & { readonly kept: ReadonlyMap<string, KeptTable> };
 
@@ -92,7 +92,7 @@ function sort(given: readonly string[], results: ReadonlyMap<string, SaveResult>
   return { grants, unsaved, kept };
 }
 
-/** A save belongs to the wipe that followed it. `wiping`: the grants, or their fingerprints, that the node has put to use; of others nothing is kept. */
+/** Drops saves of unused grants: a save belongs to the wipe after it. `wiping`: grants that the node has used, or their fingerprints. */
 export async function forgetUnused(
   { node, emit }: Pick<SessionOptions, "node" | "emit">,
   { grants, kept }: Believed,

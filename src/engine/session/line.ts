@@ -171,7 +171,7 @@ export class Line {
         run,
         stopping,
         offset,
-        // What goes along does not wait for the hello.
+        // The flight goes with the follower's text, without waiting for the hello.
         text: followerText(run, { offset, seen: seen() }) + flight,
         sudoPassword: session.sudoPassword,
         onHost: (host) => {

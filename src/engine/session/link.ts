@@ -14,7 +14,7 @@ export interface LinkOptions {
   readonly text: string;
   /** Bytes of the journal that are known already; none unless told otherwise. */
   readonly offset?: number;
-  /** `again`: the one before was wrong; undefined then: there is no other. */
+  /** `again`: the last password was wrong; then undefined means that there is no other. */
   readonly sudoPassword: (again?: boolean) => Promise<string | undefined>;
   /** With each frame, the bytes of the journal up to its end. */
   readonly onFrame: (frame: Frame, offset: number) => void;
@@ -22,7 +22,7 @@ export interface LinkOptions {
   readonly onLimit: (error: KcoreError) => void;
   /** Resolves when what frames made was carried out; nothing more is read before. */
   readonly settled: () => Promise<void>;
-  /** The text may say that from then on its stdout is no frames; it is the caller's who hears that and its stderr. */
+  /** Gets the shell's stderr. With this callback the text may end the frames on stdout: the rest of stdout is raw bytes. */
   readonly onStderr?: (bytes: Buffer) => void;
   /** Called when the node's shell has said nothing for `quiet` milliseconds. */
   readonly onSilence?: () => void;
@@ -39,9 +39,9 @@ export interface Link {
   taken(): number;
   /** Resolves when the channel is gone, with what it printed beside frames; never rejects. */
   readonly closed: Promise<string>;
-  /** Closes the stdin of what runs there; it goes on. */
+  /** Closes the stdin of the running command, which goes on. */
   endInput(): void;
-  /** With what it ended, once that is known. */
+  /** Resolves with the command's exit, once known. */
   readonly exit: Promise<Exit>;
   /** Closes our side: the follower ends. */
   end(): void;
@@ -107,7 +107,7 @@ async function begin(options: LinkOptions, input: string): Promise<Begun> {
 
 interface Begun extends Link {
   readonly first: Promise<First>;
-  /** Looks at what sudo said. */
+  /** Reads sudo's verdict from its output. */
   readonly judge: () => void;
 }
 
@@ -152,7 +152,7 @@ function converse(
   { run, offset = 0, onFrame, onLimit, settled, onStderr, onSilence, quiet = 0, patience = 60_000 }: LinkOptions,
 ): Begun {
   const reader = new FrameReader(run.nonce, offset, onStderr !== undefined);
-  // Behind a password sudo's end is told, for until then somebody waits for our stdin.
+  // With a password, `cat` feeds sudo and waits on after sudo has ended: at this mark the bastion closes the stdin of `cat`.
   const own = before(`${run.nonce} sudo ended\n`, () => channel.end());
   const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();
   const mark = sudoMark(run.nonce);
@@ -191,7 +191,7 @@ function converse(
   const judge = (): void => {
     if (isAnswered) return;
     const text = `${reader.noise}${reader.tail}\n${channel.stderrTail()}`;
-    // The second prompt means that the first answer was wrong. Behind the first one there may be no line break.
+    // A second prompt means that the first password was wrong. The first prompt may lack a line break.
     if (text.split(`${mark}?`).length > 2 || /\bSorry, try again\b/.test(text)) tellFirst("wrong");
     else if (text.includes(`${mark} root\n`)) tellFirst("root");
   };
@@ -209,7 +209,7 @@ function converse(
       }
       const rest = own();
       if (rest.length > 0) onFrame({ type: "raw", rest: "", bytes: rest }, 0);
-      // What is no frames may end long before its command does.
+      // A command may close its stdout long before it ends.
       if (onStderr) await channel.exit;
     } catch (error) {
       if (error instanceof RangeError) onLimit(limitExceeded(run.node, error.message));

@@ -20,19 +20,19 @@ import { newStream, tell } from "./step-output.ts";
 import { exactly } from "./step-report.ts";
 
 export interface LookOptions {
-  /** What is looked at where a node has no steps; `run`: only this one is to let go of it. */
+  /** The question to a node without steps. `run`: only this run is ended there. */
   readonly look: "ping" | "facts" | "holder" | "unlock";
   readonly run?: string;
-  /** What a command reads; asked once a node. */
+  /** The stdin of a command; called once per node. */
   readonly stdin: () => AsyncIterable<Uint8Array>;
 }
 
-/** Milliseconds in which the host's connection would have ended if that was why the channel did. */
+/** Milliseconds: a connection that ends within this time after its channel is the reason for the channel's end. */
 const judgement = 100;
 
 /**
- * Opens sessions that only look, as far as kcore is concerned: a shell at a channel, and at its end what was asked for. No lock, no
- * state folder, no journal; what a step's apply does there it does once, and nobody comes back for it.
+ * Opens sessions that leave no trace of kcore on the node: one shell at a channel, without lock, state folder or journal. A step's apply
+ * runs once; a lost connection does not resume it.
  */
 export function lookSessions(how: LookOptions): OpenSession {
   return (options) => new LookSession(options, how);
@@ -40,7 +40,7 @@ export function lookSessions(how: LookOptions): OpenSession {
 
 interface Shell {
   readonly exit: Exit;
-  /** What was printed beside frames. */
+  /** Output beside the frames. */
   readonly said: string;
 }
 
@@ -50,7 +50,7 @@ class LookSession implements NodeSession {
   readonly #how: LookOptions;
   readonly #stopping = new AbortController();
   #host: Host | undefined;
-  /** Ends the command that runs. */
+  /** Ends the running command. */
   #end: (() => Promise<void>) | undefined;
 
   constructor(options: SessionOptions, how: LookOptions) {
@@ -106,7 +106,7 @@ class LookSession implements NodeSession {
       throw new KcoreError(nodeLocked(name, holder, ""), { exitCode: exitCodes.failed });
   }
 
-  /** Runs the step's command, which is all that there is to it; gives why it failed. */
+  /** Runs the command of the only step; gives the problem if it failed. */
   async #command(stage: string, draft: StepDraft): Promise<Problem | undefined> {
     const { emit, node } = this.#options;
     const rendered = draft.render({ steps: new Map() });
@@ -119,7 +119,7 @@ class LookSession implements NodeSession {
         emit({ type: "step.output", node: node.name, step: draft.id, stream, text: made.text, ...exactly(made) });
     };
     let began: number | undefined;
-    /** Stderr may be faster than what tells on stdout that the command has begun. */
+    /** Stderr that arrived before stdout told that the command has begun. */
     const early: Uint8Array[] = [];
     const complain = (bytes: Uint8Array): void => void (began === undefined ? early.push(bytes) : print("err", bytes));
     const hear = ({ type, rest, bytes }: Frame, link: Promise<Link>): void => {
@@ -154,7 +154,7 @@ class LookSession implements NodeSession {
     throw await this.#cut(said, began !== undefined);
   }
 
-  /** Gives the shell what it is to do, and resolves when it is through. @throws KcoreError */
+  /** Gives the shell its task and resolves when the shell is through. @throws KcoreError */
   async #ask(
     what: Looking,
     hear: (frame: Frame, link: Promise<Link>) => void,
@@ -186,7 +186,7 @@ class LookSession implements NodeSession {
     });
     resolve(link);
     const end = (): void => link.end();
-    // Nothing of ours runs there that somebody else would have to end.
+    // Only a command goes on without its channel and has to be ended there; a look does not.
     if (what.kind !== "exec") this.#stopping.signal.addEventListener("abort", end);
     const said = await link.closed;
     const exit = await link.exit;
@@ -195,7 +195,7 @@ class LookSession implements NodeSession {
     return { exit, said };
   }
 
-  /** Why it ended without its end. */
+  /** The error for a shell that went away before its end. */
   async #cut(said: string, isHeard: boolean): Promise<KcoreError> {
     const { node } = this.#options;
     const isGone = await Promise.race([
@@ -204,7 +204,7 @@ class LookSession implements NodeSession {
     ]);
     const lost = connectionLost(node.name, isHeard ? "" : said);
     if (!isGone && !isHeard) return new KcoreError(shellUnusable(node.name, lost), { exitCode: exitCodes.failed });
-    const hint = "whether it came to its end is not known; what reads and writes nothing goes on there";
+    const hint = "whether the command finished is unknown; one that neither reads nor writes may still run there";
     return new KcoreError({ ...lost, ...(isHeard && { hint }) }, { exitCode: exitCodes.unreachable });
   }
 
@@ -212,12 +212,12 @@ class LookSession implements NodeSession {
     try {
       for await (const bytes of this.#how.stdin()) await link.send(bytes);
     } catch {
-      // What cannot be read has ended.
+      // A stdin that cannot be read counts as ended.
     }
     link.endInput();
   }
 
-  /** Over a channel of its own: the command has its stdin for itself. */
+  /** Ends the command's process group over a second channel: the first one's stdin belongs to the command. */
   async #endGroup(pid: string, command: Link): Promise<void> {
     const run = { ...runVariables(this.#options), nonce: randomBytes(16).toString("hex") };
     try {

@@ -4,7 +4,7 @@ import type { JumpEntry, NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 
-/** Gives the passphrase of a key file; undefined: nobody knows it. `again`: the one before was wrong. */
+/** Gives the passphrase of a key file; undefined without one. `again`: the last passphrase was wrong. */
 export type KeyPassphrase = (file: string, reference?: SecretReference, again?: boolean) => Promise<string | undefined>;
 
 /**

@@ -41,10 +41,10 @@ class Session implements NodeSession {
   #parting: PromiseWithResolvers<void> | undefined;
   #isFinished = false;
   #granted: Promise<void> | undefined;
-  /** Why there is no connection that confirms a change. */
+  /** Why the last connection failed that should confirm a change. */
   #away: string | undefined;
   #believed: Believed | undefined;
-  /** The node was given up: what it does is not known. */
+  /** Whether the run gave up the node: its state is unknown. */
   #isDeaf = false;
   /** What a frame made us do, in characters of the node's budget. */
   #due = 0;
@@ -69,7 +69,7 @@ class Session implements NodeSession {
     });
   }
 
-  /** While a new connection is to confirm a change, what keeps it out is told once, not at each attempt. */
+  /** While a new connection is to confirm a change, each reason against that connection is emitted once, not per attempt. */
   #tellRun(event: RunEventBody, emit: Emit): void {
     if (this.#machines.runner.trial === undefined) this.#away = undefined;
     else if (event.type === "node.connecting" && this.#away !== undefined && event.attempt > 2) return;
@@ -127,7 +127,7 @@ class Session implements NodeSession {
     return (this.#granted ??= believe(asked).then((believed) => {
       this.#believed = believed;
       this.#writer.grant(believed);
-      // What an earlier process of this run has begun was saved by that one.
+      // An earlier process of this run saved the disks whose wipes it began.
       this.#report.wiping.clear();
     }));
   }

@@ -2,7 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import type { Batch, Effect, Message, Next, QueuedStep, RunnerEvent, Trouble } from "./messages.ts";
 import type { Known } from "./take.ts";
 
-/** The steps that were asked for, of which these are left. */
+/** A call of `perform`, with its remaining steps. */
 export interface Call {
   readonly rest: readonly QueuedStep[];
   readonly failed: Problem | undefined;

@@ -19,7 +19,7 @@ export function queueAfter(state: Queue, event: QueueEvent, setting: Setting): N
       return go(state, phase, phase.at === "dead" ? { do: "rested" } : tellRunner(event));
     case "finish":
       if (phase.at !== "dead") return go(state, phase, tellRunner(event));
-      // Its runner, if there is one, must not wait for somebody to come back.
+      // A runner that still lives must not wait for the bastion to come back.
       return go(
         state,
         phase,

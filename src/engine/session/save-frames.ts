@@ -13,7 +13,7 @@ import type {
 } from "#engine/tables/table-store.ts";
 
 const unpack = promisify<Buffer, ZlibOptions, Buffer>(gunzip);
-/** No part is longer (step/fragments/areas.ts, a_part), and no text. */
+/** Bytes that a part (`a_part` in step/fragments/areas.ts) and a text have at most. */
 const longestPart = 4 << 20;
 const longestText = 256 << 10;
 /** What of one device is kept at most, packed, and how many names and texts it has. */

@@ -79,7 +79,7 @@ export function newStream(): Stream {
   return { chunks: new Map(), lines: new WholeLines(), decoder: new TextDecoder("utf-8"), lost: 0 };
 }
 
-/** Bytes of a stream as text that may be told. */
+/** Bytes of a stream, as clean text and as they are. */
 export function tell({ decoder }: Stream, bytes: Uint8Array, skipped = 0): readonly NewOutput[] {
   if (bytes.length === 0 && skipped === 0) return [];
   return [{ text: cleanText(decoder.decode(bytes, { stream: true })), bytes, skipped }];

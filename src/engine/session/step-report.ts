@@ -40,9 +40,9 @@ export class StepReport {
   readonly #output: StepOutput;
   readonly #order = new InOrder();
   readonly facts: Record<string, string> = {};
-  /** Why the last new connection that was to confirm a change was not made. */
+  /** Why the last connection failed that should confirm a change. */
   met = "";
-  /** Grants that were put to use, or their fingerprints. */
+  /** Grants that the node has used, or their fingerprints. */
   readonly wiping = new Set<string>();
   readonly budget: NodeBudget;
   /** The last step that would change in a dry run: what `unknown` is unknown after. */
@@ -343,7 +343,7 @@ export class StepReport {
     this.#forget(record);
   }
 
-  /** A step on trial failed: what those right before it, which were tried with it, have changed is undone. */
+  /** After a failed step on trial, the node reverts the changes of the steps on trial right before it. */
   #takeBack(key: string): readonly StepRecord[] {
     if (this.records.get(key)?.plan?.risk === undefined) return [];
     const keys = [...this.records.keys()];
@@ -354,11 +354,11 @@ export class StepReport {
     return back;
   }
 
-  /** What nobody confirmed, by its steps, and what kept the new connection out. */
+  /** The problem of a reverted trial, with its steps' titles and the reason against the new connection. */
   #named(problem: Problem, tried: readonly StepRecord[]): Problem {
     if (problem.code !== "CONNECTIVITY_REVERTED") return problem;
     const names = tried.map(({ draft }) => `“${draft.title}”`).join(", ");
-    const met = this.met === "" ? "" : `; what it met: ${this.met}`;
+    const met = this.met === "" ? "" : `; the last attempt: ${this.met}`;
     return { ...problem, message: `${problem.message.replace("the change", names)}${met}` };
   }
 

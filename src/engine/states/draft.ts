@@ -341,7 +341,7 @@ class Drafter {
   }
 }
 
-/** Of the parameters those that nodes told. */
+/** The parameters that rest on nodes' answers. */
 function toldIn(
   given: ReadonlyMap<string, GivenParam>,
   params: Readonly<Record<string, unknown>>,

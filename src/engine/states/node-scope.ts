@@ -12,7 +12,7 @@ const unknownFacts = new Unknown("facts", { facts: true }, factMembers);
 /** Computes the values of parameters that rest on late values. */
 export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;
 
-/** What nodes told, `params.x` and `item`, and what brought it. */
+/** The paths `params.x` and `item` that rest on nodes' answers, each with its source; undefined for an answer itself. */
 export type Told = ReadonlyMap<
   string,
   { readonly node: SourceNode; readonly scope: (late: LateScope | undefined) => Scope } | undefined

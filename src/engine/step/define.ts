@@ -144,7 +144,7 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   readonly alsoKnownAs?: readonly string[];
   /**
    * A `z.strictObject`; every field has a `.describe()` in one short sentence, those of maps in it, too. Such a map has
-   * `.meta({ examples })` that show each of its fields. What a shell will read is `shellText` or `shellWords` (shell-text.ts).
+   * `.meta({ examples })` that show each of its fields. Fields that a shell reads are `shellText` or `shellWords` (shell-text.ts).
    */
   readonly args: Schema;
   /** Codes that its texts may `refuse` with, those of the library and of fragments included. */

@@ -16,8 +16,8 @@ const classes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Whether a POSIX extended regular expression (XBD 9.4), as `grep -E` reads it, finds something in a line; undefined where that cannot be
- * told here: what POSIX leaves open, what is GNU's, bytes beyond ASCII, and what takes longer than a second.
+ * Whether a POSIX extended regular expression (XBD 9.4), as `grep -E` reads it, finds something in a line. Undefined for patterns that
+ * POSIX leaves open, GNU's extensions, bytes beyond ASCII, and a search that takes longer than a second.
  */
 export function ereFinds(pattern: string, line: string): boolean | undefined {
   const source = isAscii(pattern) && isAscii(line) ? translate(pattern) : undefined;

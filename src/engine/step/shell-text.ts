@@ -1,19 +1,19 @@
 import { z } from "zod";
 
-/** How an argument reaches a shell: as one text, or as a program with its words, one of which a shell may read (`sh -c TEXT`). */
+/** How a shell reads an argument: as one text, or among a program's words (`sh -c TEXT`). */
 export interface ShellRead {
   readonly as: "text" | "words";
-  /** The shell, as it may be called; undefined where none reads this text beside these arguments. */
+  /** The shell's name; undefined if no shell reads this text beside these arguments. */
   readonly shell: (args: Readonly<Record<string, unknown>>, text: string) => string | undefined;
 }
 
-/** Arguments that a shell reads, by their schemas: kcore judges what expressions put into them, and `kcore check` parses them. */
+/** The schemas of arguments that a shell reads: kcore checks the expressions in them, and `kcore check` parses them. */
 export const shellReads = z.registry<ShellRead>();
 
-/** Code of sh that an operator wrote: what gives a text to a shell takes this type, so that no argument comes there undeclared. */
+/** An operator's code for sh. Functions that hand a text to a shell take this type, so that each such argument is declared. */
 export type ShellText = string & z.core.$brand<"ShellText">;
 
-/** The type of an argument that a shell reads, wherever that is: at once, by cron, by systemd, at a login. */
+/** The type of an argument that a shell reads: at once, by cron, by systemd, or at a login. */
 export function shellText<Schema extends z.ZodType>(
   schema: Schema,
   shell: ShellRead["shell"] = () => "sh",
@@ -26,14 +26,14 @@ export function shellWords<Schema extends z.ZodType>(schema: Schema): Schema {
   return declared(schema, { as: "words", shell: () => "sh" });
 }
 
-/** A schema of its own, as others may share the one that is given. */
+/** Registers a copy: other fields may share the given schema. */
 function declared<Schema extends z.ZodType>(schema: Schema, read: ShellRead): Schema {
   const own = schema.clone();
   shellReads.add(own, read);
   return own;
 }
 
-/** Where the text stands among a command's words that a shell reads: behind the `-c` of `[/usr/bin/env, bash, -ce, TEXT]` or `[su, -c, TEXT]`. */
+/** The index of a shell's text among a command's words: after the `-c` of `[/usr/bin/env, bash, -ce, TEXT]` or `[su, -c, TEXT]`. */
 export function textAmong(words: readonly unknown[]): number | undefined {
   const shell = words.findIndex((word) => shellOf(word) !== undefined);
   if (shell === -1) return undefined;
@@ -42,13 +42,13 @@ export function textAmong(words: readonly unknown[]): number | undefined {
   return option === -1 ? undefined : operandBehind(words, option);
 }
 
-/** Where the file of code may stand among a command's words: in `[bash, -e, FILE]` behind the shell. */
+/** The index of a script file among a command's words: after the shell of `[bash, -e, FILE]`. */
 export function scriptAmong(words: readonly unknown[]): number | undefined {
   const shell = words.findIndex((word) => String(word).endsWith("sh") && shellOf(word) !== undefined);
   return shell === -1 ? undefined : operandBehind(words, shell);
 }
 
-/** The first word behind that is no option, nor what `-o` names. */
+/** The first word after `behind` that is neither an option nor the value of `-o`. */
 function operandBehind(words: readonly unknown[], behind: number): number | undefined {
   const found = words.findIndex(
     (word, at) => at > behind && !/^[-+]/.test(String(word)) && !/^[-+][A-Za-z]*[oO]$/.test(String(words[at - 1])),
@@ -56,7 +56,7 @@ function operandBehind(words: readonly unknown[], behind: number): number | unde
   return found === -1 ? undefined : found;
 }
 
-/** The name of the shell that a word calls, whatever its folder. */
+/** The name of the shell that a word calls, in any folder. */
 export function shellOf(word: unknown): string | undefined {
   const [, name] = /(?:^|\/)((?:a|ba|da|k|mk|z)?sh|su|runuser)$/.exec(String(word)) ?? [];
   return name === "su" || name === "runuser" ? "sh" : name;

@@ -1,12 +1,12 @@
 import { createContext, Script } from "node:vm";
 
-/** Milliseconds of the clock: a busy machine takes some of them. */
+/** Milliseconds of the clock; on a busy machine other processes use some of them. */
 const usual = 1000;
 
 const context = createContext({});
 const script = new Script("work()");
 
-/** What `work` gives; undefined where it goes on for too long, or too deep: what somebody wrote, such as a regular expression, may have it go on for ever. */
+/** The value of `work`; undefined if it runs too long or too deep: an operator's regular expression, for one, may never end. */
 export function withinTime<T>(work: () => T, timeout = usual): { readonly value: T } | undefined {
   context["work"] = work;
   try {

@@ -155,7 +155,7 @@ export async function listTables(folder: string): Promise<readonly SavedTable[]>
   return saves.sort((a, b) => lastOf(a) - lastOf(b));
 }
 
-/** When it was last so, in milliseconds since 1970. */
+/** The time of a save's last occasion, in milliseconds since 1970. */
 export function lastOf({ occasions }: Pick<SavedTable, "occasions">): number {
   return occasions.at(-1)?.at ?? 0;
 }

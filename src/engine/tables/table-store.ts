@@ -28,7 +28,7 @@ export interface SaveOccasion {
   readonly run: string;
   /** What is to be done: wipe it, or put an earlier table back. */
   readonly before: "wipe" | "restore";
-  /** What allows it: a wipe that was cut off goes on by the same grant. */
+  /** The grants that allow the wipe or restore; an interrupted wipe goes on by the same grant. */
   readonly grants: readonly string[];
 }
 
@@ -39,7 +39,7 @@ export interface KeptTable {
   readonly isNew: boolean;
   /** Bytes that it takes. */
   readonly bytes: number;
-  /** Nothing came of the occasion: it is struck off, and a save without any is removed. */
+  /** Drops the occasion, since nothing was wiped or restored; a save without an occasion is removed. */
   readonly forget: () => Promise<void>;
 }
 

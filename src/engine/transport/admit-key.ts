@@ -9,7 +9,7 @@ export interface PublicKey {
   readonly comment?: string;
 }
 
-/** Characters that a login shell may greet with. */
+/** Characters of a login shell's greeting, at most. */
 const longest = 1 << 16;
 
 /**
@@ -27,7 +27,7 @@ export async function admitKey(host: Host, user: string, { type, key, comment = 
   channel.end();
   let said = "";
   for await (const chunk of channel.stdout)
-    // A node may print for ever.
+    // A node may print without end.
     if ((said += String(chunk)).length > longest) break;
   const { code } = said.length > longest ? { code: undefined } : await channel.exit;
   // A login shell may greet before it.

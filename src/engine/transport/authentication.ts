@@ -16,7 +16,7 @@ export interface Authentication {
   readonly offers: "keys" | "password";
   readonly handler: AuthHandlerMiddleware;
   readonly tried: string[];
-  /** How many more would have been offered. */
+  /** The number of keys that were not offered. */
   readonly left: number;
   /** What the server would still accept when nothing was left. */
   methods: readonly string[];

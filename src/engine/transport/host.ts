@@ -32,7 +32,7 @@ export interface ExecOptions {
   readonly signal?: AbortSignal;
   /** The first bytes of stdin; given here, they may travel with the request itself and save round trips. */
   readonly input?: Uint8Array | string;
-  /** Called with what the command prints on stderr, as it comes, beside what is kept for messages. */
+  /** Gets the command's stderr as it arrives; messages keep the tail of it as well. */
   readonly onStderr?: (bytes: Buffer) => void;
 }
 
@@ -66,7 +66,7 @@ export interface Endpoint {
   readonly port: number;
   readonly user: string;
   readonly identityFile?: string;
-  /** Asked once per key file and run, only if the key is encrypted; `again`: what was given was wrong. */
+  /** Called once per key file and run, only for an encrypted key; `again`: the last passphrase was wrong. */
   readonly passphrase?: (again?: boolean) => Promise<string | undefined>;
   /** `TYPE BASE64` each; empty: only ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts are believed. */
   readonly hostKeys: readonly string[];

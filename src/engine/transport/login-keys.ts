@@ -136,7 +136,7 @@ async function loadKeyFile(
   });
 }
 
-/** The key of a public half, as ssh(1) takes one with IdentitiesOnly: the agent signs with it, and no other key is offered. */
+/** The agent's key for a public half, as ssh(1) uses it with IdentitiesOnly: the agent signs, and no other key is offered. */
 async function inAgentAlone(
   path: string,
   type: string,

@@ -35,8 +35,8 @@ export function endIn(stderr: string, mark: string): { readonly exit: Exit; read
 }
 
 /**
- * Passes on what comes before the mark, and drops the rest. What may be the mark's beginning waits for more; without a chunk it
- * is given, for nothing more comes.
+ * Passes on the bytes before the mark, and drops the rest. Bytes that may begin the mark are held until more arrive; a call without a
+ * chunk ends the stream and gives the held bytes.
  */
 export function before(mark: string, onFound?: () => void): (chunk?: Buffer) => Buffer {
   let kept = Buffer.alloc(0);

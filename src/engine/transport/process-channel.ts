@@ -18,7 +18,7 @@ export interface ProcessChannelOptions {
   readonly endOf?: (exit: Exit, stderr: string) => { readonly exit: Exit; readonly stderr: string };
   /** Ends the child when its channel is closed, which by itself only finds its streams gone. */
   readonly kill?: boolean;
-  /** Hears the child's stderr as it comes; undefined: there is no more. */
+  /** Gets the child's stderr as it arrives, and undefined at its end. */
   readonly onStderr?: (chunk?: Buffer) => void;
 }
 

@@ -33,7 +33,7 @@ export interface SshParts {
 
 class ConnectionClosed extends Error {}
 
-/** Characters that are kept of the texts that a server shows before the login (RFC 4252, section 5.4). */
+/** Characters kept of the banners that a server shows before the login (RFC 4252, section 5.4). */
 const bannerLimit = 2_000;
 
 type Phase = "key exchange" | "authentication";
@@ -126,7 +126,7 @@ interface Circumstances {
   readonly endpoint: Endpoint;
   readonly phase: Phase;
   readonly authentication: Authentication;
-  /** What the server showed before the login. */
+  /** The server's banners before the login. */
   readonly banner: string;
 }
 

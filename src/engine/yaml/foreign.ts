@@ -120,7 +120,7 @@ class ForeignBuilder {
 function scalarOf(node: Node, written: string): string | number | boolean | null {
   const value: unknown = isScalar(node) ? node.value : null;
   if (value === null || value === undefined) return null;
-  // YAML 1.1 has “y” and “n” for booleans; PyYAML reads them as texts.
+  // In YAML 1.1 “y” and “n” are booleans; PyYAML reads them as texts.
   if (typeof value === "boolean") return /^[yn]$/i.test(written) ? written : value;
   if (typeof value === "string") return value;
   return typeof value === "number" && Number.isFinite(value) && String(value) === written ? value : written;

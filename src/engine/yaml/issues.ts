@@ -160,7 +160,7 @@ function hintFor(issue: Issue, given: unknown, { node }: Checked): { hint?: stri
     return defined({ hint: mapHint(child) });
   const isPlainScalar = child?.kind === "scalar" && child.style === "plain" && child.source !== "";
   if (issue.code === "invalid_type" && issue.expected === "string" && typeof given !== "object" && isPlainScalar)
-    // “0o644” is YAML's way to write an octal number; as a text a mode is “0644”.
+    // YAML reads “0o644” as an octal number; as a text the mode is “0644”.
     return { hint: `quote it: "${child.source.replace(/^0o(?=[0-7]+$)/, "0")}"` };
   if (issue.code === "invalid_value" && typeof given === "string") {
     const hint = suggestHint(given, issue.values.map(String));

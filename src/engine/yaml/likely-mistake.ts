@@ -76,7 +76,7 @@ function tab(source: SourceFile, offset: number): Problem {
   );
 }
 
-/** A blank that only looks like one indents this line, or one next to it: the library then tells of columns. */
+/** This line, or one next to it, is indented by a character that looks like a blank: the library reports columns instead. */
 function oddBlank(source: SourceFile, offset: number): Problem | undefined {
   const { start } = source.lineAt(offset);
   const next = source.text.indexOf("\n", offset) + 1;

@@ -145,7 +145,7 @@ export function describeValue(value: unknown): string {
   }
 }
 
-/** A condition as it was written, for people. */
+/** A condition as the operator wrote it. */
 export function conditionText(node: SourceNode): string {
   return node.kind === "scalar" ? String(node.value) : "“when”";
 }

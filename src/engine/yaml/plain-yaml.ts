@@ -40,7 +40,7 @@ export function parsePlainYaml(text: string, file = "the YAML text"): unknown {
   }
 }
 
-/** Every key that a text in YAML or JSON writes anywhere, in doubt more of them: to judge what a lenient reader may find in it. */
+/** All keys in a text of YAML or JSON, in doubt more than there are: a lenient reader might find any of them. */
 export function keysIn(text: string): readonly string[] {
   const words = (): string[] => [...text.matchAll(/[\w-]+(?=["']?\s*:)/g)].map(([word]) => word);
   if (text.length > largest || isDeep(text)) return words();
@@ -53,7 +53,7 @@ export function keysIn(text: string): readonly string[] {
   return keys;
 }
 
-/** A value as a YAML 1.2 document, without a character that could drive a terminal (S-4), and nothing that GitHub's runner would obey. */
+/** A value as a YAML 1.2 document, without characters that drive a terminal (S-4) or workflow commands of GitHub's runner. */
 export function printYaml(value: unknown): string {
   const document = new Document(value, { version: "1.2" });
   visit(document, {

@@ -78,7 +78,7 @@ describe("a change on trial", () => {
     ]);
     expect(result.problem?.code).to.equal("CONNECTIVITY_REVERTED");
     expect(result.problem?.message).to.match(
-      /^no new connection confirmed “config”, “reload” within 5 s: the node has gone back to what was before; what it met: .*n1/,
+      /^no new connection confirmed “config”, “reload” within 5 s: the node has gone back to what was before; the last attempt: .*n1/,
     );
     expect(run.outcomes()).to.deep.equal(["config changed", "config interrupted", "reload failed"]);
     const away = run.events.flatMap((event) => (event.type === "node.disconnected" ? [event.reason] : []));

@@ -33,7 +33,7 @@ function readVariable(vars: Variables, found: Found, words: string, at: SourcePo
   const [, name, value] = /^([^=\s]+)\s*=\s*(.*)$/.exec(words) ?? [];
   if (name === undefined || value === undefined)
     return found.leave(at, "a line of variables", "a variable is NAME=VALUE");
-  // Python takes a comment for one only behind a literal; behind a bare word it is a part of the text.
+  // Python drops a comment only after a literal; after a bare word the comment is part of the text.
   const code = beforeComment(value).trim();
   const literal = literalOf(code);
   vars.set(name, { value: literal === code ? value : literal, at });

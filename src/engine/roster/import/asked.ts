@@ -1,12 +1,12 @@
 import type { Found } from "./found.ts";
 import type { Inventory, Variables } from "./inventory.ts";
 
-/** What `ansible-inventory --list` prints: groups by name, and of each host the variables that hold for it in the end. */
+/** The output of `ansible-inventory --list`: groups by name, and the final variables of each host. */
 export type AnsibleAnswer = Readonly<Record<string, unknown>>;
 
 /**
- * Gives each host the values that Ansible itself found for it, where they differ from what was read here, and adds hosts and
- * groups that were not read; each is told. Values encrypted by Ansible Vault stay as they were read.
+ * Corrects the inventory by Ansible's own answer: replaces a host's values where they differ, and adds missing hosts and groups.
+ * Reports each correction. Values encrypted by Ansible Vault stay as read.
  */
 export function correct(inventory: Inventory, found: Found, answer: AnsibleAnswer): void {
   const start = { file: "ansible-inventory", line: 1, column: 1 };
@@ -15,7 +15,8 @@ export function correct(inventory: Inventory, found: Found, answer: AnsibleAnswe
       const known = inventory.hosts.has(host);
       inventory.group(group, start).hosts.add(host);
       inventory.host(host, start);
-      if (!known) found.leave(start, `the host ${host}`, "only ansible-inventory named it; it is imported as it tells");
+      if (!known)
+        found.leave(start, `the host ${host}`, "only ansible-inventory lists it; it is imported as listed there");
     }
   const { hostvars } = (answer["_meta"] ?? {}) as { hostvars?: Readonly<Record<string, Record<string, unknown>>> };
   for (const [name, told] of Object.entries(hostvars ?? {})) {

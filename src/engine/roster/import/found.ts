@@ -34,7 +34,7 @@ export class Found {
   /** The ways to nodes, groups and defaults (by their fields), first hop first. */
   readonly ways = new Map<Fields, { readonly at: SourcePosition; readonly hops: readonly Hop[] }>();
   readonly leftOut: LeftOut[] = [];
-  /** Login names that a roster cannot hold, of nodes, groups and defaults: without them kcore would log in as root. */
+  /** Login names of nodes, groups and defaults that a roster cannot hold: without them kcore would log in as root. */
   readonly lostLogins: (LeftOut & { readonly fields: Fields })[] = [];
   /** Nodes of programs that log in as the one who calls them, unless a user is named. */
   readonly asCaller = new Set<Fields>();
@@ -58,7 +58,7 @@ export class Found {
   ): void {
     // A name that ends in a dot is the same one, told to be whole (RFC 1034, 3.1).
     const whole = key === "address" && typeof value === "string" ? value.replace(/(?<=.)\.$/, "") : value;
-    // A login that is all digits is a number to other programs' YAML.
+    // Other programs' YAML reads a login of digits alone as a number.
     const given = key === "user" && typeof whole === "number" ? String(whole) : whole;
     const result = NodeSchema.shape[key].safeParse(given);
     if (result.success) fields[key] = given as Plain;

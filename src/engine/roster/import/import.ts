@@ -25,7 +25,7 @@ export interface ForeignFile {
 export interface Beside {
   /** What an ssh_config includes. */
   readonly included: ReadIncluded;
-  /** What Ansible itself makes of inventories; undefined where it is not installed, or cannot tell. */
+  /** Ansible's own reading of inventories; undefined if Ansible is not installed, or fails. */
   readonly askAnsible: (inventories: readonly string[]) => AnsibleAnswer | undefined;
   /** `group_vars/NAME` and `host_vars/NAME` beside an inventory, as Ansible takes them. */
   readonly variablesOf: (inventory: string, kind: "group_vars" | "host_vars", name: string) => readonly ForeignFile[];
@@ -54,7 +54,7 @@ export function importRoster(
     user,
   }: {
     readonly from?: Format;
-    /** The login name where a file's own cannot be carried over. */
+    /** The login name to use where a file's own cannot be carried over. */
     readonly user?: string;
     readonly beside: Beside;
     readonly roster: Roster;
@@ -88,7 +88,7 @@ export function importRoster(
   return { draft, text: draftText(draft, heading), leftOut, formats: kinds };
 }
 
-/** An inventory that somebody wrote; what `ansible-inventory --list` printed needs no second asking. */
+/** Whether an operator wrote the inventory; one that `ansible-inventory --list` printed needs no second reading by Ansible. */
 function isWritten(file: string, text: string): boolean {
   return file !== "stdin" && !/^\s*\{/.test(text);
 }
@@ -122,7 +122,7 @@ function readInventory(inventory: Inventory, found: Found, { file, text }: Forei
       else {
         const tree = parseForeign(beside.file, beside.text);
         readVariables(owner.vars, tree.root, tree);
-        // Ansible takes group_vars/all over what the inventory itself says of other groups.
+        // In Ansible, group_vars/all overrides the inventory file's variables of other groups.
         if (name === "all")
           for (const [group, { vars }] of inventory.groups)
             if (group !== "all") for (const key of owner.vars.keys()) vars.delete(key);

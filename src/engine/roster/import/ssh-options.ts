@@ -14,7 +14,7 @@ export function splitWords(text: string): string[] {
   return words;
 }
 
-/** A text up to the first `#` outside quotes, as Python's shlex ends one. */
+/** The text before the first `#` outside quotes, as Python's shlex reads it. */
 export function beforeComment(text: string): string {
   return /^(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^"'\\#]|["'](?=[^"']*$))*/.exec(text)?.[0] ?? text;
 }

@@ -58,7 +58,7 @@ function isNodes(map: SourceMap): boolean {
   return values.length > 0 && values.every((value) => addressOf(value) !== undefined);
 }
 
-/** Words may be host names: tags, buckets and the like are maps of them, too. */
+/** Any word may be a host name: maps of tags or buckets hold such words, too. */
 function holdsOnlyIps(map: SourceNode): boolean {
   const values = map.kind === "map" ? [...map.entries.values()].map(({ value }) => plainOf(value)) : [];
   return values.every((value) => typeof value !== "string" || isIP(value) !== 0);

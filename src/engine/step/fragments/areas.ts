@@ -1,16 +1,16 @@
 import { sh } from "../sh.ts";
 
 /**
- * Where a disk, and each of its partitions, keeps what the rest is found by: tables, headers, labels, superblocks, metadata. Grants are for
- * these bytes, and they are saved before a wipe. Stands behind the functions over disks; a_head is how much of a beginning counts.
+ * Where a disk and its partitions keep tables, headers, labels, superblocks and other metadata. Grants cover these bytes, and kcore saves
+ * them before a wipe. Stands behind the functions over disks; a_head is the length of a beginning that counts.
  */
 export const areaFunctions = sh`
 a_mib=1048576
-# What disk.partitioned zeroes, and what is looked at before anything is said to be blank.
+# disk.partitioned zeroes this head and tail, and kcore looks at both before it calls a device blank.
 a_head=$((4 * a_mib)) a_tail=$a_mib
-# Parts in which pieces are read.
+# A piece is read in parts of this size.
 a_part=$((4 * a_mib))
-# luks_bytes DEVICE: bytes that the header of a LUKS container takes, and a MiB of what it encrypts: LVM's label may lie there, or a superblock.
+# luks_bytes DEVICE: bytes of a LUKS header and of the first MiB of its data, where LVM's label or a superblock may lie.
 luks_bytes() {
   [ "$(blkid -p -o value -s TYPE "$1" 2>/dev/null)" = crypto_LUKS ] || return 0
   a_bytes=
@@ -23,19 +23,19 @@ luks_bytes() {
     a_bytes=$(dd if="$1" bs=4096 skip=1 count=1023 2>/dev/null | tr -d '\000' | tr -cd '\40-\176' |
       sed -n 's/.*"segments":{"[0-9]*":{[^}]*"offset":"\([0-9]*\)".*/\1/p')
   fi
-  # The default of LUKS2 where nothing is told; a header that lies elsewhere has no data behind it.
+  # LUKS2's default if the header names no offset; 0 means a detached header.
   case $a_bytes in '' | 0 | *[!0-9]*) a_bytes=$((16 * a_mib)) ;; esac
   [ "$a_bytes" -le $((64 * a_mib)) ] || a_bytes=$((64 * a_mib))
   echo $((a_bytes + a_mib))
 }
-# area_of START LENGTH DEVICE: what of a device counts, as OFFSET LENGTH on the whole disk.
+# area_of START LENGTH DEVICE: the areas of a device, as OFFSET LENGTH on the whole disk.
 area_of() {
   echo "$1 $a_head"
   [ "$2" -lt "$a_tail" ] || echo "$(($1 + $2 - a_tail)) $a_tail"
   a_x=$(luks_bytes "$3")
   [ -z "$a_x" ] || echo "$1 $a_x"
 }
-# areas_of NAME SIZE: the same for a disk and its partitions, those that the kernel knows and those that only the table names.
+# areas_of NAME SIZE: the areas of a disk and its partitions, including partitions that only the table names.
 areas_of() {
   a_dev=$(device_of "$1")
   area_of 0 "$2" "$a_dev"
@@ -46,11 +46,11 @@ areas_of() {
   read_table "$a_dev" | while read -r number start sectors rest; do
     case $start:$sectors in *[!0-9:]* | : | :* | *:) continue ;; esac
     echo "$((start * 512)) $a_head"
-    # The table of a logical partition lies in front of it.
+    # The table of a logical partition lies before the partition.
     if [ "$start" -ge 2048 ]; then echo "$((start * 512 - a_mib)) $a_mib"; else echo "0 $((start * 512))"; fi
   done
 }
-# pieces_of SIZE: areas that touch are one; none is longer than a part.
+# pieces_of SIZE: joins areas that touch, and cuts them into parts.
 pieces_of() {
   sort -n | awk -v size="$1" -v part="$a_part" '
     function tell() {
@@ -67,12 +67,12 @@ read_piece() {
   while [ $(($2 % a_bs)) != 0 ] || [ $(($3 % a_bs)) != 0 ]; do a_bs=$((a_bs / 2)); done
   dd if="$1" bs="$a_bs" skip=$(($2 / a_bs)) count=$(($3 / a_bs)) 2>"$K_TMP/said"
 }
-# uncached NAME: partitions have caches of their own, which the whole disk does not see.
+# uncached NAME: flushes the caches of a disk and its partitions, which are separate.
 uncached() { for a_p in "$1" $(partitions_of "$1"); do blockdev --flushbufs "$(device_of "$a_p")" 2>/dev/null; done; }
-# contents_sum NAME: the SHA-256 of what a disk or partition holds there.
+# contents_sum NAME: the SHA-256 of the areas of a disk or partition.
 contents_sum() {
   read -r a_size <"/sys/class/block/$1/size" || return 1
-  # More than is saved: here lie the maps and checkpoints of filesystems, which tell of a new file.
+  # The sum covers more than the save: here lie filesystems' maps and checkpoints, which a new file changes.
   a_head=$((16 * a_mib))
   uncached "$1"
   areas_of "$1" $((a_size * 512)) | pieces_of $((a_size * 512)) | while read -r a_at a_length; do

@@ -88,14 +88,14 @@ export const Check = z
     memberOf: z
       .strictObject({
         cluster: z.string().describe("The cluster's name."),
-        root: RootPrint.describe("What pki.checkPassphrase tells of its root."),
+        root: RootPrint.describe("The cluster's root, as pki.checkPassphrase gives it."),
         leaves: z
           .union([RootPrint, z.literal("")])
           .default("")
-          .describe("The root of the cluster that it may be taken from."),
+          .describe("The root of the cluster that the machine may leave."),
         node: z.string().default("").describe("The node's name in the roster."),
-        id: z.string().optional().describe("The node's id; without it any will do."),
-        former: z.array(z.string()).default([]).describe("The ids that it was removed with, if it is taken over."),
+        id: z.string().optional().describe("The node's id; without it any id will do."),
+        former: z.array(z.string()).default([]).describe("The node's former ids, under which it was removed."),
         folder: AbsolutePath.default("/etc/kcore/certs").describe("Where the node's certificates lie."),
       })
       .describe("The node is in no other cluster of kcore's.")

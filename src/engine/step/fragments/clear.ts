@@ -2,20 +2,20 @@ import { sh } from "../sh.ts";
 import { isGranted } from "./granted.ts";
 
 /**
- * How a whole disk is judged and cleared. Stands behind `findDisk`; `mark` and `describe` are set, and `judge_open` sets `users` to what an
- * exclusive open says.
+ * Judges and clears a whole disk. Stands behind `findDisk`; the caller sets `mark` and `describe`, and its `judge_open` sets `users` to
+ * the result of an exclusive open.
  */
 export const clearing = sh`${isGranted}
 all_contents() { for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done; }
-# is_ours GUID: the disk has the table that kcore gives it.
+# is_ours GUID: whether the disk has kcore's table of this GUID.
 is_ours() { [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = "$1" ]; }
-# No grant covers what is in use now.
+# No grant covers a disk in use.
 judge_use() {
   users=$(for name in "$disk_name" $(partitions_of "$disk_name"); do users_of "$name"; done)
   [ -n "$users" ] || judge_open
   [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$(about_disk "$disk_name")$K_NL$users\${found:+$K_NL$found}\${differ-}"
 }
-# judge_contents NAME: sets found, and grant if there is anything.
+# judge_contents NAME: sets found and, unless the disk is blank, grant.
 judge_contents() {
   found=$(all_contents)
   [ -z "$found" ] || is_granted "$disk_name" "$1" "$mark" "$found" "$disk_name" ||
@@ -28,7 +28,7 @@ clear_disk() {
   note "wiping $describe, as granted"
   wiping "\${judged#*:}"
   mkdir -p "$K_STATE/fresh" && echo "$grant" >"$mark" && sync || exit 1
-  # By force only because it is held already: they would stumble over that.
+  # With -f: wipefs would take kcore's own exclusive open for use by another process.
   for name in $(partitions_of "$disk_name"); do wipefs -a -q \${holder:+-f} "$(device_of "$name")" || exit 1; done
   wipefs -a -q \${holder:+-f} "$disk" || exit 1
   sectors=$(cat "/sys/class/block/$disk_name/size")

@@ -8,7 +8,7 @@ import { unmark } from "./unmark.ts";
 export interface Format {
   /** Sets `disk_name`, `device` and `name`, or refuses: `findDevice`. */
   readonly find: Sh;
-  /** What the device is known by. A mark of this name tells that nobody has used it yet; one with a grant in it, that the wipe of it began. */
+  /** The device's id, which names its mark file. An empty mark: the device is unused; a grant in the mark: its wipe began. */
   readonly guid: string;
   /** Type and UUID as blkid shows them; the UUID proves later that kcore made it. */
   readonly type: string;
@@ -108,7 +108,7 @@ fi`;
 /** Does what `judgeFormat` said, which has to stand directly before it: the names of devices may have changed. */
 function makeFormat({ prepare = nothing, make }: Format): Sh {
   return sh`${wipeGranted}
-# A wipe that is refused leaves no mark, by which the next one would need no grant of its own.
+# A refused wipe must leave no mark: with a mark, the next wipe would need no grant.
 begin() {
   mkdir -p "$K_STATE/fresh" || exit 1
   ${prepare}

@@ -24,9 +24,9 @@ export const granted = sh`granted() {
 /** `is_granted`, which stands behind the functions over disks. */
 export const isGranted = sh`${granted}
 ${areaFunctions}
-# is_granted NAME_OF_DISK NAME MARK CONTENTS DEVICE: a wipe of just these contents was granted, by the name given or by another that the disk has; or
-# one that was granted began, as the file MARK says, and they are what it left. CONTENTS tell it in words; DEVICE, by its name in sysfs, has the bytes.
-# Sets grant: what grants it; judged: SUM:FINGERPRINT, of the bytes and of the grant. What the node calls the disk today is no part of them.
+# is_granted NAME_OF_DISK NAME MARK CONTENTS DEVICE: whether a grant by NAME, or by another name of the disk, covers exactly these contents. True also
+# for contents that an interrupted granted wipe (file MARK) has left. CONTENTS is a description in words; DEVICE, by its name in sysfs, has the bytes.
+# Sets grant, and judged to SUM:FINGERPRINT of the bytes and of the grant. The kernel's names for the disk are part of neither.
 is_granted() {
   sum=$(contents_sum "$5")
   contents=$(printf '%s\n' "$4" "$sum" | sed -e "s#\${device:-none}#device#g" -e "s#\${disk:-none}#disk#g" | sha256sum | head -c 16)
@@ -48,8 +48,8 @@ is_granted() {
 }`;
 
 /**
- * `wipe_granted NAME JUDGED [COMMAND]`, behind `isGranted`: erases the signatures of what holds just what was judged, while no other process can
- * open it. COMMAND runs when nothing speaks against the wipe any more, and directly before it.
+ * `wipe_granted NAME JUDGED [COMMAND]`, behind `isGranted`: holds a device exclusively and erases its signatures, if it still has the judged
+ * contents. COMMAND runs after the last check, directly before the wipe.
  */
 export const wipeGranted = sh`${alone}
 wipe_granted() {
@@ -60,7 +60,7 @@ wipe_granted() {
   [ "$(contents_sum "$1")" = "\${2%:*}" ] || refuse FILESYSTEM_DIFFERS "$device was written to after its contents were compared with the grant"
   "\${3:-:}"
   wiping "\${2#*:}"
-  # By force only because it is held already: wipefs would stumble over that.
+  # With -f: wipefs would take kcore's own exclusive open for use by another process.
   wipefs -a -q \${holder:+-f} "$device" || exit 1
   release
 }`;

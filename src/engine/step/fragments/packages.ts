@@ -48,9 +48,9 @@ function wordOf(name: string, version?: string, release?: string): string {
   return `${name}${version === undefined ? "" : `=${version}`}${release === undefined ? "" : `/${release}`}`;
 }
 
-/** Whether `$version` is the one that is asked for, or begins as one that ends in `*`. */
+/** Whether `$version` is the wanted version, or matches a wanted version that ends in `*`. */
 export function isVersion(version: string): Sh {
-  // As a condition: what a pattern is quoted for counts in “case”, not within “${…#…}”.
+  // “case” takes a quoted pattern literally; “${…#…}” does not.
   return version.endsWith("*")
     ? sh`case $version in ${version.slice(0, -1)}*) ;; *) false ;; esac`
     : sh`[ "$version" = ${version} ]`;
@@ -135,7 +135,7 @@ export function probeLists(maxAge: number): Sh {
 
 // apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
 export const apt: PackageManager = {
-  // Of a file: its version, where that very one is installed.
+  // For a package file: its version, if exactly that version is installed.
   installed: (name) =>
     typeof name === "string" && name.startsWith("/")
       ? sh`set -- $(dpkg-deb -W --showformat='\${Package} \${Version}' -- ${name}) && dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- "$1" 2>/dev/null | sed -n '/^installed /{s///p;q}' | grep -xF -e "$2"`

@@ -114,8 +114,8 @@ ${withProcess(command, given)}`,
 }
 
 /**
- * Runs a command in its folder, with its variables, which are its alone (PATH may be among them), and its input: `$status`. What
- * modules read is in the C locale (LC_ALL); a command has LANG, which knows UTF-8.
+ * Runs a command in its folder, with its own variables (PATH may be one) and its input; sets `$status`. Modules read output in the C
+ * locale (LC_ALL); a command has LANG instead, which knows UTF-8.
  */
 function running(command: Sh, { cwd, env, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}

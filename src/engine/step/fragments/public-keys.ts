@@ -67,6 +67,6 @@ export const KeyOption = shellText(
     const [, name = "", value] = /^([A-Za-z0-9-]+)(?:="((?:[^"\\\0\t\r\n]|\\[^\0\t\r\n])*)")?$/.exec(option) ?? [];
     return (value === undefined ? bare : valued).includes(name.toLowerCase());
   }, 'must be an option of sshd(8), such as no-pty or from="192.0.2.0/24"'),
-  // A login shell reads the command, which sshd takes out of its quotes; so a value in it can be a plain word alone.
+  // sshd unquotes the command and a login shell reads it, so that an expression's value in the command must be a plain word.
   (_, option) => (/^command=/i.test(option) ? "sh" : undefined),
 );

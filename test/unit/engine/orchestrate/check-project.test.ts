@@ -83,9 +83,9 @@ stages:
     });
     expect(found.problems.map(({ at, code, message }) => `${at?.file}:${at?.line} ${code} ${message}`)).to.deep.equal([
       "orchestrate/o.yaml:4 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
-      "orchestrate/o.yaml:5 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion",
-      "orchestrate/o.yaml:6 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion",
-      "orchestrate/o.yaml:9 EXPRESSION_UNQUOTED what the run brings would be a command of the bastion",
+      "orchestrate/o.yaml:5 EXPRESSION_UNQUOTED an answer of the run must not be a command of the bastion",
+      "orchestrate/o.yaml:6 EXPRESSION_UNQUOTED an answer of the run must not be a command of the bastion",
+      "orchestrate/o.yaml:9 EXPRESSION_UNQUOTED an answer of the run must not be a command of the bastion",
       "states/s.yaml:3 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
       "states/s.yaml:4 EXPRESSION_UNQUOTED this expression stands in a comment, where its own quotes mean nothing",
       "states/s.yaml:5 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",

@@ -571,7 +571,7 @@ steps:
     for (const files of [states("params.file"), states("item", ', each: "{{params.all}}"')]) {
       const refused = await execute({ ...given, files: { ...given.files, ...files } });
       expect(refused.exitCode).to.equal(1);
-      expect(JSON.stringify(refused.events)).to.include("a node told what names a file of the bastion here");
+      expect(JSON.stringify(refused.events)).to.include("a node's answer must not name a file of the bastion");
     }
     const lessons = { ...given.lessons, "copy/copy": {} };
     const taken = await execute({ ...given, lessons, files: { ...given.files, ...states("params.plain") } });

@@ -18,6 +18,17 @@ const finished = (outcome: "done" | "failed" | "unreachable" | "interrupted"): R
   problem: { code: "STEP_FAILED", message: "a failed" },
 });
 const changed = { type: "action.finished", stage: "s", action: "a", outcome: "changed" } as const;
+const step = (outcome: "changed" | "interrupted"): RunEventBody => ({
+  type: "step.finished",
+  node: "n1",
+  stage: "s",
+  step: "net",
+  title: "net",
+  module: "network.managed",
+  outcome,
+  position: { file: "states/s.yaml", line: 1, column: 1 },
+  duration: 1,
+});
 const gone = {
   type: "node.finished",
   node: "n1",
@@ -53,6 +64,10 @@ describe("O10: notices of a run", () => {
     expect(await of(finished("done"))).to.deep.equal([]);
     expect(await of(finished("interrupted"))).to.deep.equal([]);
     expect(await of(changed, finished("done"))).to.deep.equal(["change"]);
+    const reverted = [step("changed"), step("interrupted"), finished("failed")];
+    expect(await of(...reverted), "a change that was taken back is none").to.deep.equal(["failure"]);
+    expect(await of(changed, ...reverted)).to.deep.equal(["failure", "change"]);
+    expect(told.map((one) => one.changed)).to.deep.equal([1, 1]);
     expect(await of(asked, changed, gone, finished("unreachable"))).to.deep.equal(["question", "failure", "change"]);
     expect(told[0]).to.deep.include({ ...run, question: "Go on?" });
     expect(told[1]).to.deep.include({

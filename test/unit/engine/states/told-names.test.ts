@@ -84,7 +84,7 @@ describe("a name of a file of the bastion", () => {
     ])
       for (const told of ["../sa.key", "/etc/shadow", "./../sa.key"])
         expect((await problemsOfRejection(make(step, told)))[0], step).to.contain(
-          "a node told what names a file of the bastion here [EXPRESSION_TYPE]",
+          "a node's answer must not name a file of the bastion [EXPRESSION_TYPE]",
         );
     for (const source of [
       "{{facts.os.id}}",
@@ -93,7 +93,7 @@ describe("a name of a file of the bastion", () => {
       "{{#with steps.find}}{{stdout}}{{/with}}",
     ])
       expect((await problemsOfRejection(make(`script.run: { source: "${source}" }`, "sa.key")))[0], source).to.contain(
-        "a node told",
+        "a node's answer",
       );
   });
 

@@ -195,7 +195,7 @@ hex=0x10
     expect(roster.nodes.get("web2")).to.deep.include({ address: "web2", groups: ["web"], vars: { k: 3 } });
     expect(leftOut).to.include("2 k of web1: ansible-inventory reads it otherwise; its values are taken");
     expect(leftOut).to.include(
-      "ansible-inventory:1 the host web2: only ansible-inventory named it; it is imported as it tells",
+      "ansible-inventory:1 the host web2: only ansible-inventory lists it; it is imported as listed there",
     );
   });
 
