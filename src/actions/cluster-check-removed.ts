@@ -10,7 +10,7 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 
-/** Whoever takes a machine over drops its former keys and controller's state: they must be nobody's any more. */
+/** A node that takes over a machine discards the keys and controller state of its former ids: the cluster must have removed those ids. */
 export const clusterCheckRemoved = defineAction({
   name: "cluster.checkRemoved",
   summary:

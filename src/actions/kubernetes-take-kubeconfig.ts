@@ -19,8 +19,8 @@ const Args = z.strictObject({
 });
 
 /**
- * Keeps a way into a cluster whose kubeconfig a node told, such as k3s': with the server that the orchestration names, and the CA and the
- * credentials of the node's one. A kubeconfig that names programs or files is refused. Gives `kubeconfig`, its path.
+ * Writes a kubeconfig with the server that the orchestration names, and the CA and credentials of a kubeconfig read on a node, such as k3s'.
+ * A node's kubeconfig that names programs or files is refused. The output `kubeconfig` is the path of the written file.
  * ```yaml
  * - { id: admin, run: kubernetes.takeKubeconfig, each: "role:first", file: .kcore/k3s.conf, server: "https://{{node.address}}:6443", content: "{{stages.told.kubeconfig.facts.content}}" }
  * ```

@@ -80,7 +80,7 @@ export function unreachable(server: string, error: unknown): KcoreError {
   );
 }
 
-/** More than is read of an answer, whoever sends it: nothing that is waited for. */
+/** An answer beyond kcore's limits; a wait ends with this error instead of asking again. */
 export function overflow(server: string, what: string): KcoreError {
   return new KcoreError(
     {

@@ -62,7 +62,7 @@ export function createPlainView(options: PlainOptions): RunDrawing {
         for (const { mark, text } of some) logger.log(levels[mark], when + escapeForCi(ci, text));
       };
       write(lines);
-      // Nothing else may happen until somebody has read it.
+      // The view draws held-back notes by a timer: no event may follow until an operator acts on the note.
       if (event.type.endsWith(".note") && now() - event.at < LONG)
         after(LONG, () => {
           const when = times ? `${new Date(now()).toISOString().slice(11, 19)}  ` : "";

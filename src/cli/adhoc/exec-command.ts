@@ -80,7 +80,7 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
   }
 }
 
-/** Carries it out: with a lock as any run is, else here. */
+/** Starts a run with `--lock`; else asks the nodes from this process. */
 async function run(
   flags: ExecFlags,
   request: RunRequest,
@@ -129,7 +129,7 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
 }
 
-/** Whether one word that only a shell can make a command of was looked for as a program, and found nowhere. */
+/** Whether the first word has shell syntax and a node found no program of that name. */
 export function needsShell(
   { argv, shell }: { readonly argv: readonly string[]; readonly shell: boolean },
   exitCodes: readonly (number | undefined)[],

@@ -22,7 +22,7 @@ interface TrustFlags extends CommonFlags {
   readonly replace?: boolean;
   readonly yes?: boolean;
   readonly hostKey?: string;
-  /** What `--host-key` was called. */
+  /** The former name of `--host-key`, which still works. */
   readonly fingerprint?: string;
   readonly deployKey?: string;
   readonly passwordFile?: string;

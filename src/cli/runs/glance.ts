@@ -13,12 +13,12 @@ export interface RunGlance {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   readonly state: string;
-  /** When it began, in milliseconds since the epoch; the same in every view. */
+  /** The run's start in milliseconds since the epoch; the same in every view. */
   readonly started: number;
   readonly milliseconds: number;
-  /** From when on its time counts, of one that goes on. */
+  /** The time from which a living run's duration counts. */
   readonly since: number;
-  /** What it waits for somebody to answer. */
+  /** The question that the run waits for. */
   readonly question?: Question;
   readonly nodes: readonly string[];
   readonly exitCode?: number;

@@ -157,7 +157,7 @@ async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags
   process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
 }
 
-/** What only looked, or was one command, is not what somebody means to go on with. */
+/** `runs resume last` passes over dry runs and single commands: an operator hardly means to resume those. */
 function isGoneOnWith({ request }: RunHeader): boolean {
   return !request.dryRun && request.what.kind !== "exec";
 }

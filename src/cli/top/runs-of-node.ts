@@ -10,7 +10,7 @@ import { glanceAtRun } from "../runs/glance.ts";
 const looked = 200;
 const shown = 5;
 
-/** The newest runs of a project on a node, each with the milestone that the node reached in it, and with how it ended for this node. */
+/** The newest runs of a project on a node, each with the node's last milestone and the node's own outcome. */
 export async function runsOfNode(project: string, node: string): Promise<readonly FleetRun[]> {
   const found: FleetRun[] = [];
   for (const id of (await listRunIds(project)).reverse().slice(0, looked)) {
@@ -23,7 +23,7 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
     const goesOn = ["starting", "running", "stopping"].includes(state);
     found.push({
       id,
-      // Another node's failure is none of this one.
+      // The run's state may be another node's failure.
       state: goesOn ? state : (outcome ?? state),
       at: new Date(header.created).toISOString(),
       command: header.request.command,
@@ -33,7 +33,7 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
   return found;
 }
 
-/** The last milestone that the node reached, and its own outcome; read line by line, for a record may be large. */
+/** The last milestone that the node reached, and its own outcome; read line by line because a record may be large. */
 async function readNode(
   { events }: RunFolder,
   node: string,

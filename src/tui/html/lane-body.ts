@@ -94,7 +94,7 @@ function drawFacts(node: Lane["node"], log: string | undefined, waits: string | 
     <dl class="about">${drawFactRows(rows)}</dl>`;
 }
 
-/** Of what runs a step tells more. */
+/** The wait, unless a running step is shown, which says more. */
 function pieceless(steps: NodeModel["steps"], waits: string | undefined): string | undefined {
   return steps.some(({ outcome }) => outcome === undefined) ? undefined : waits;
 }
