@@ -12,7 +12,7 @@ const Args = z.strictObject({
   file: InProject.describe(
     "The kubeconfig's file in the project, such as .kcore/k3s.conf; only its owner may read it.",
   ),
-  content: Text.describe("The kubeconfig as the node told it; of it CA and credentials are taken, and nothing else."),
+  content: Text.describe("The node's kubeconfig; kcore takes only CA and credentials from it."),
   server: z.url({ protocol: /^https$/ }).describe("Where the API server is reached from this machine."),
   cluster: AuthorityName.default("kubernetes").describe("What the cluster is called in the file."),
   user: CertificateName.default("kubernetes-admin").describe("What the user is called in the file."),

@@ -51,7 +51,7 @@ function refusePrograms(text: string, path: string): void {
   throw new KcoreError({
     code: "KUBECONFIG_INVALID",
     message: `the content for ${path} is a kubeconfig with “${key}”: it names a program or a file of this machine`,
-    hint: "kubernetes.takeKubeconfig keeps CA and credentials of what a node told; what you wrote yourself lies in the project as a file",
+    hint: "kubernetes.takeKubeconfig keeps CA and credentials of a node's kubeconfig; your own kubeconfig belongs in the project as a file",
   });
 }
 

@@ -86,7 +86,7 @@ export function overflow(server: string, what: string): KcoreError {
     {
       code: "KUBERNETES_OVERFLOW",
       message: `the API server ${server} sends ${what}`,
-      hint: "look what answers there: kcore reads no more of it",
+      hint: "check which server answers there: kcore reads no more of the answer",
     },
     { exitCode: exitCodes.failed },
   );

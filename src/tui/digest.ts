@@ -263,7 +263,7 @@ function nextOf(
   if (state !== "failed") return [resume, replay];
   return [
     { command, why: "when the project is mended" },
-    { ...resume, why: "when a node is: go on where it stopped" },
+    { ...resume, why: "when a node is mended: go on where it stopped" },
     replay,
   ];
 }

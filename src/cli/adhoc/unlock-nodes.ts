@@ -14,7 +14,7 @@ export async function unlockNodes(target: string, flags: UnlockFlags): Promise<v
   if (!flags.yes) {
     const held = await ask(asked, { isLook: true });
     if (!held.some((text) => text.startsWith("held by run"))) return;
-    await confirm("End that run on these nodes? What it was doing there is broken off.", {});
+    await confirm("End that run on these nodes? Its work there is broken off.", {});
   }
   await ask(asked, { isLook: false });
 }
