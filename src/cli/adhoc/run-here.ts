@@ -61,7 +61,10 @@ export async function runHere(
       const { at, command, nodes } = event;
       recording(trailFolder(project), () => recordRuns(project, at, { type: "adhoc.started", who, command, nodes }));
     }
-    if (event.type === "node.facts") keep(project, id, event);
+    if (event.type === "node.facts") {
+      const { node, facts, at } = event;
+      keepFacts(project, { node, run: id, gathered: at, facts });
+    }
     onEvent(event);
     run.add(event);
     if (event.type.startsWith("question.")) prompts.follow(run.fleeting.questions);
@@ -126,15 +129,6 @@ export async function refreshFacts(project: string, flags: RunFlags, request: Ru
 function lookOf(what: RunRequest["what"]): Pick<LookOptions, "look" | "run"> {
   if (what.kind === "unlock") return { look: what.isLook ? "holder" : "unlock", ...defined({ run: what.run }) };
   return { look: what.kind === "facts" ? "facts" : "ping" };
-}
-
-/** Keeps the facts for later targets; the command succeeds even if they cannot be written. */
-function keep(project: string, run: string, { node, facts, at }: Extract<RunEvent, { type: "node.facts" }>): void {
-  try {
-    keepFacts(project, { node, run, gathered: at, facts });
-  } catch (error) {
-    process.stderr.write(`the facts of ${node} could not be kept: ${(error as Error).message}\n`);
-  }
 }
 
 /** kcore's stdin for the command: a single node gets a stream, several nodes get the whole each. Input from a terminal goes to a single node only. */
