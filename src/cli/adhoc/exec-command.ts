@@ -52,8 +52,8 @@ Examples:
 
 Of one node, stdout, stderr and the exit code are the command's, byte for byte (on a terminal
 without escape sequences); 255: it gave no exit code, and stderr says why. Of several: 0 all
-ended with 0, 1 one did not, 3 some could not be reached. One node reads stdin as it comes, of
-several each the whole of it; with --lock nobody does. Ctrl-C ends the command.`,
+ended with 0, 1 one did not, 3 some could not be reached. The command of one node reads
+stdin as it comes, of several each all of it; with --lock none does. Ctrl-C ends the command.`,
     )
     .action(execute);
   return command;

@@ -56,9 +56,9 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   });
 }
 
-/** Dry runs, `ping`, `facts` and `exec` send no notices. */
+/** Dry runs and `exec --lock` send no notices. */
 async function notifierOf({ id, who, request }: RunHeader, project: string): Promise<Notifier | undefined> {
-  if (request.dryRun || ["ping", "facts", "exec"].includes(request.what.kind)) return undefined;
+  if (request.dryRun || request.what.kind === "exec") return undefined;
   if (!existsSync(join(project, "notify.yaml"))) return undefined;
   const [{ readNotices }, { Notifier }] = await Promise.all([
     import("#engine/orchestrate/notices.ts"),
