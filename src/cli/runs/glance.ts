@@ -13,6 +13,8 @@ export interface RunGlance {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   readonly state: string;
+  /** No process works on the run any more. */
+  readonly isOver: boolean;
   /** The run's start in milliseconds since the epoch; the same in every view. */
   readonly started: number;
   readonly milliseconds: number;
@@ -31,7 +33,7 @@ export async function glanceAtRun(folder: RunFolder): Promise<RunGlance> {
   const { first, last, stopping, question } = await readEnds(folder);
   const isOver = last?.type === "run.finished" || !alive;
   const time = timeOf(header, first, isOver ? last?.at : Date.now());
-  const common = { folder, header, started: first?.at ?? header.created, ...time, nodes: first?.nodes ?? [] };
+  const common = { folder, header, isOver, started: first?.at ?? header.created, ...time, nodes: first?.nodes ?? [] };
   if (last?.type === "run.finished") {
     const { exitCode, outcome } = last;
     return { ...common, state: first ? outcome : "refused", exitCode };

@@ -79,7 +79,7 @@ async function beyond(project: string, { keep, olderThan, maxSize }: Limits): Pr
   const [going, resumable]: [RunFolder[], RunFolder[]] = [[], []];
   for (const folder of folders.filter(isBeyond).reverse()) {
     const glance = await glanceAtRun(folder).catch(() => undefined);
-    if (["starting", "running", "waiting", "stopping"].includes(glance?.state ?? "")) continue;
+    if (glance?.isOver === false) continue;
     const isOver = !glance || ["done", "refused"].includes(glance.state) || glance.header.request.dryRun;
     (isOver ? going : resumable).push(folder);
   }

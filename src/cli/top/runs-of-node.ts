@@ -18,13 +18,12 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
     const folder = runFolder(project, id);
     const glance = await glanceAtRun(folder).catch(() => undefined);
     if (!glance?.nodes.includes(node)) continue;
-    const { header, state } = glance;
+    const { header, state, isOver } = glance;
     const { milestone, outcome } = await readNode(folder, node);
-    const goesOn = ["starting", "running", "stopping"].includes(state);
     found.push({
       id,
       // The run's state may be another node's failure.
-      state: goesOn ? state : (outcome ?? state),
+      state: isOver ? (outcome ?? state) : state,
       at: new Date(header.created).toISOString(),
       command: header.request.command,
       ...defined({ milestone }),
