@@ -13,8 +13,7 @@ type Args = z.output<typeof Args>;
 /** A node that takes over a machine discards the keys and controller state of its former ids: the cluster must have removed those ids. */
 export const clusterCheckRemoved = defineAction({
   name: "cluster.checkRemoved",
-  summary:
-    "Refuses a node if the cluster still has one of its formerIds, as a node or a controller.",
+  summary: "Refuses a node if the cluster still has one of its formerIds, as a node or a controller.",
   outputs: [],
   args: Args,
   run: check,

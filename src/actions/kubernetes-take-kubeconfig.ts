@@ -31,8 +31,8 @@ export const kubernetesTakeKubeconfig = defineAction({
   summary: "Keeps a kubeconfig on this machine with the CA and the credentials of one that a node told.",
   bastionNames: ["file", "server"],
   args: Args,
-  run: (given, context) => keep(given, context),
-  plan: (given, context) => keep(given, context),
+  run: keep,
+  plan: keep,
 });
 
 async function keep(

@@ -108,8 +108,7 @@ async function checkConfig(daemon: string, configFile: string): Promise<number> 
     return exitCodes.done;
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
-    process.stderr.write(`${drawProblems(error.problems)}
-`);
+    process.stderr.write(`${drawProblems(error.problems)}\n`);
     return error.exitCode;
   }
 }

@@ -233,7 +233,8 @@ function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<type
       .filter((key) => (fields?.[key] ?? undefined) !== undefined)
       .flatMap((key) => {
         const message = `the given kubeconfig has “${key}”, which only one in a file may have`;
-        const hint = "give a kubeconfig with its keys inside (…-data, token), or the path of your own kubeconfig's file";
+        const hint =
+          "give a kubeconfig with its keys inside (…-data, token), or the path of your own kubeconfig's file";
         return invalid(message, nodeAt(node, [...path, key]) ?? node, hint).problems.slice();
       }),
   );
