@@ -10,11 +10,10 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 
-/** Whoever takes a machine over drops its former keys and controller's state: they must be nobody's any more. */
+/** A node that takes over a machine discards the keys and controller state of its former ids: the cluster must have removed those ids. */
 export const clusterCheckRemoved = defineAction({
   name: "cluster.checkRemoved",
-  summary:
-    "Refuses a node that takes over what is still in the cluster: as a node or a controller by one of its formerIds.",
+  summary: "Refuses a node if the cluster still has one of its formerIds, as a node or a controller.",
   outputs: [],
   args: Args,
   run: check,
@@ -38,7 +37,7 @@ async function check({ node: name, port }: Args, context: ActionContext): Promis
     const unsure = {
       code: "CLUSTER_UNHEALTHY",
       message: `no controller says whether ${former.join(" and ")} was removed, and ${node.name} would drop its keys and state`,
-      hint: `kcore health, then run again; or let it go on as what it was: that id and no formerIds for ${node.name} in the roster`,
+      hint: `kcore health, then run again; or keep the former node: give ${node.name} that id and no formerIds in the roster`,
     } as const;
     throw new KcoreError([unsure, ...error.problems], { cause: error, exitCode: 1 });
   });

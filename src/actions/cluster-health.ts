@@ -87,7 +87,7 @@ async function checkHealth(args: Args, cluster: Context, context: ActionContext)
   return { changed: false, outputs: { healthy: true, controllers } };
 }
 
-/** Others could only wait for the controller that failed in this run; a dry run goes on, to show what is in their way. */
+/** Stops the run: the remaining nodes could only wait for the failed controller. A dry run goes on, to show the obstacles of the remaining nodes. */
 function refuseWithoutFounder({ ended, nodes, targets, dryRun }: ActionContext): void {
   const [failed] = [...ended].filter(([name, { outcome }]) => {
     const node = nodes.get(name);

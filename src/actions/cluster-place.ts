@@ -43,7 +43,7 @@ export function askingOf(
   return { endpoints, credentials: { ca, cert, key }, clock: Date.now, signal, run: runId };
 }
 
-/** Whether no controller answered, or those that did showed certificates that have expired: as after a year off, which a deployment mends. */
+/** Whether each controller was unreachable or showed an expired certificate, as after a year switched off: a deployment mends both. */
 export function areAway(error: unknown): boolean {
   const isAway = ({ code, message }: Problem): boolean =>
     code === "API_UNREACHABLE" || (code === "API_UNTRUSTED" && message.includes("certificate has expired"));
@@ -84,7 +84,7 @@ export function endpointsFor(
   return [...new Set([...own, ...cluster.controllers, ...fromRoster])];
 }
 
-/** A node's own controller last: it may still be joining, and then it takes no orders, or be gone from the cluster and not know. */
+/** Puts a node's own controller last: that controller may still be joining, or may not know that the cluster has removed it. */
 export function othersFirst(...[node, ...rest]: Parameters<typeof endpointsFor>): readonly string[] {
   const known = endpointsFor(node, ...rest);
   return isController(node) ? [...known.slice(1), ...known.slice(0, 1)] : known;

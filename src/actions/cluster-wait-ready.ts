@@ -109,7 +109,7 @@ function judge(view: NodeDetail, key: string | undefined): Look {
   if (view.approval === "pending")
     return { waitingFor: `it is pending until an operator says: kcore node approve ${view.id}`, isPending: true };
   if (view.status !== "ready") return { waitingFor: view.reason ?? `it is ${view.status}` };
-  // The key of the last deployment ends when the agent has renewed its certificate with another one since.
+  // The cluster revokes the key of the last deployment once the agent has renewed its certificate with another key.
   const isRenewed = view.certificates.some(({ spki, status }) => spki === key && status === "revoked");
   return key === undefined || key === view.key || isRenewed
     ? { ready: view }

@@ -12,15 +12,15 @@ const Args = z.strictObject({
   file: InProject.describe(
     "The kubeconfig's file in the project, such as .kcore/k3s.conf; only its owner may read it.",
   ),
-  content: Text.describe("The kubeconfig as the node told it; of it CA and credentials are taken, and nothing else."),
+  content: Text.describe("The node's kubeconfig; kcore takes only CA and credentials from it."),
   server: z.url({ protocol: /^https$/ }).describe("Where the API server is reached from this machine."),
   cluster: AuthorityName.default("kubernetes").describe("What the cluster is called in the file."),
   user: CertificateName.default("kubernetes-admin").describe("What the user is called in the file."),
 });
 
 /**
- * Keeps a way into a cluster whose kubeconfig a node told, such as k3s': with the server that the orchestration names, and the CA and the
- * credentials of the node's one. A kubeconfig that names programs or files is refused. Gives `kubeconfig`, its path.
+ * Writes a kubeconfig with the server that the orchestration names, and the CA and credentials of a kubeconfig read on a node, such as k3s'.
+ * A node's kubeconfig that names programs or files is refused. The output `kubeconfig` is the path of the written file.
  * ```yaml
  * - { id: admin, run: kubernetes.takeKubeconfig, each: "role:first", file: .kcore/k3s.conf, server: "https://{{node.address}}:6443", content: "{{stages.told.kubeconfig.facts.content}}" }
  * ```
@@ -31,8 +31,8 @@ export const kubernetesTakeKubeconfig = defineAction({
   summary: "Keeps a kubeconfig on this machine with the CA and the credentials of one that a node told.",
   bastionNames: ["file", "server"],
   args: Args,
-  run: (given, context) => keep(given, context),
-  plan: (given, context) => keep(given, context),
+  run: keep,
+  plan: keep,
 });
 
 async function keep(

@@ -39,11 +39,11 @@ function keep(given: Args, context: Parameters<typeof keepFile>[1]): Promise<Act
   return keepFile(given, context);
 }
 
-/** What a kubeconfig's user names on the machine that reads it. */
+/** Keys of a kubeconfig's user by which kubectl starts a program or reads a file. */
 const userNames = /^(exec|auth-provider|client-certificate|client-key|token-?file)$/i;
 const usersKey = /^users$/i;
 
-/** A kubeconfig may come from a node; kubectl would start the programs that it names, on this machine (S2). */
+/** A kubeconfig may come from a node, and kubectl on the bastion would start the programs that the kubeconfig names (S2). */
 function refusePrograms(text: string, path: string): void {
   const keys = keysIn(text);
   const key = keys.find((each) => userNames.test(each));
@@ -51,11 +51,11 @@ function refusePrograms(text: string, path: string): void {
   throw new KcoreError({
     code: "KUBECONFIG_INVALID",
     message: `the content for ${path} is a kubeconfig with “${key}”: it names a program or a file of this machine`,
-    hint: "kubernetes.takeKubeconfig keeps CA and credentials of what a node told; what you wrote yourself lies in the project as a file",
+    hint: "kubernetes.takeKubeconfig keeps CA and credentials of a node's kubeconfig; your own kubeconfig belongs in the project as a file",
   });
 }
 
-/** Keeps the file with that content. @throws KcoreError FILE_IN_THE_WAY, FILE_PARENT_UNSAFE, PROJECT_NOT_TRUSTED */
+/** Writes the file unless the file has that content and mode already. @throws KcoreError FILE_IN_THE_WAY, FILE_PARENT_UNSAFE, PROJECT_NOT_TRUSTED */
 export async function keepFile(
   { path, content, mode }: Args,
   context: Pick<ActionContext, "project" | "trust" | "dryRun" | "note">,

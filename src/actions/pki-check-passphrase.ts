@@ -11,7 +11,7 @@ import { openContext } from "./cluster-place.ts";
 
 /**
  * Tries the passphrase that was given at the start of the run, so that a wrong one is found before anything was changed.
- * One that was not given is asked for here, if a node of the run has no certificate yet and somebody is there to answer.
+ * A passphrase that was not given is asked for here if a node of the run has no certificate yet and an operator can answer.
  */
 export const pkiCheckPassphrase = defineAction({
   name: "pki.checkPassphrase",
@@ -21,14 +21,14 @@ export const pkiCheckPassphrase = defineAction({
   args: z.strictObject({}),
   run: async (_, context) => {
     if (context.givenPassphrase === undefined && (await needsCertificates(context)))
-      // Nobody is there: it may be given beforehand, and is missed where it is needed.
+      // Without an operator to answer, the run goes on: the action that needs the passphrase refuses.
       await context.passphrase().catch(unlessUnanswered);
     return check(context);
   },
   plan: (_, context) => check(context),
 });
 
-/** Whether no certificate was issued yet for one of the run's nodes, by a CA that is there. */
+/** Whether a node of the run has no certificate yet, although this bastion has the CA. */
 async function needsCertificates(context: ActionContext): Promise<boolean> {
   const cluster = await openContext(context).catch(() => undefined);
   if (!cluster) return false;
@@ -45,7 +45,7 @@ async function check(context: ActionContext): Promise<ActionResult> {
   const { folder, ca, cert, controllers } = await openContext(context);
   if (givenPassphrase !== undefined) await openAuthority(folder, givenPassphrase);
   const { cluster } = identityOf(firstCertificate(cert), "client");
-  // As memberOf of fact.assert makes it on a node, with a shell's means.
+  // `memberOf` of fact.assert computes the same digest on a node, with shell tools.
   const text = firstCertificate(ca)
     .toString()
     .replaceAll(/^-.*$|\s/gm, "");

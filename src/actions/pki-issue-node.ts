@@ -194,7 +194,7 @@ function subCaReason(
   if (refusal !== undefined) return refusal;
   const certificate = firstCertificate(pem);
   if (!publicDer(certificate.publicKey).equals(publicDer(readPublicKey(expected.spki)))) return "the key changed";
-  // The controller renews its own certificate under these names alone (ADR 0516).
+  // The controller renews its own certificate under the names of the present one only (ADR 0516).
   if (!namesExactly(certificate, expected.hosts)) return "its controller's names changed";
   const left = daysLeft(certificate, expected.now);
   return left > subCaRenewDays ? undefined : `it expires in ${Math.floor(left)} days`;

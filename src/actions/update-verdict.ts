@@ -21,7 +21,7 @@ export const updateVerdict = defineAction({
     const isGate = failed.every(
       ([, { stage = "", problem }]) => gates.includes(stage) || problem?.code === "UPDATE_GATE_FAILED",
     );
-    // There is nobody to take it back from.
+    // No node can be reached to take the update back.
     if (ended.size > 0 && [...ended.values()].every(({ outcome }) => outcome === "unreachable"))
       return Promise.resolve({ changed: false, outputs: { goesBack: false } });
     const goesBack = onGateFailure || failed.length === 0 || !isGate;

@@ -94,7 +94,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
 }
 
-/** Whether a daemon would start with this configuration: what a deployment writes is looked at before it takes the old one's place. */
+/** Whether a daemon would start with this configuration: a deployment checks the new file before it replaces the old one. */
 async function checkConfig(daemon: string, configFile: string): Promise<number> {
   const [{ AgentConfig }, { ControllerConfig }, { readDaemonConfig }, { parsePlainYaml }] = await Promise.all([
     import("#agent/agent-config.ts"),
@@ -108,8 +108,7 @@ async function checkConfig(daemon: string, configFile: string): Promise<number> 
     return exitCodes.done;
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
-    process.stderr.write(`${drawProblems(error.problems)}
-`);
+    process.stderr.write(`${drawProblems(error.problems)}\n`);
     return error.exitCode;
   }
 }

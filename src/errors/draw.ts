@@ -70,8 +70,8 @@ export function visible(text: string): string {
 const unescaped = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
 /**
- * The text of JSON or of double-quoted YAML with such characters as `\u009b`: it reads the same, and drives no terminal (S-4). `##[` is a command
- * of GitHub's runner wherever it stands.
+ * Writes control characters in JSON or double-quoted YAML as `\u009b`: parsers read the same, terminals obey nothing (S-4).
+ * `##[` is escaped too, because GitHub's runner obeys it anywhere in a line.
  */
 export function escapeControls(text: string): string {
   return text.replace(unescaped, escaped).replaceAll("##[", `#${escaped("#")}[`);

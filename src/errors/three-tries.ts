@@ -2,8 +2,8 @@ import type { ErrorCode } from "./codes.ts";
 import { KcoreError } from "./problem.ts";
 
 /**
- * Asks for a secret and tries it; asks again while it is wrong, three times in all. `again`: the answer before was wrong.
- * @throws what `attempt` throws: another code than these, or at the third time
+ * Asks for a secret and tries it, up to three times while the secret is wrong. `again`: the last answer was wrong.
+ * @throws an error of `attempt`: a code outside `wrong` at once, any code at the third try
  */
 export async function threeTries<T>(attempt: (again: boolean) => Promise<T>, wrong: readonly ErrorCode[]): Promise<T> {
   for (let tries = 1; ; tries++)
@@ -15,7 +15,7 @@ export async function threeTries<T>(attempt: (again: boolean) => Promise<T>, wro
     }
 }
 
-/** A question that is asked again. */
+/** A question's text, which says if the last answer was wrong. */
 export function askedAgain(text: string, again: boolean): string {
   return again ? `That was wrong. ${text}` : text;
 }

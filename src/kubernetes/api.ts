@@ -10,13 +10,13 @@ import { pathOf, type Call, type Target } from "./target.ts";
 
 /** Milliseconds without a byte. */
 const SILENCE = 30_000;
-/** Bytes: of one answer, and of all pages of a list; an object has 1.5 MiB at most (etcd's limit of a request). */
+/** Bytes of one answer, and of all pages of a list; etcd limits a request, and so an object, to 1.5 MiB. */
 const REPLY_LIMIT = 8 << 20;
 const LIST_LIMIT = 32 << 20;
-/** Of a list, and objects of a page. */
+/** The most pages of a list, and objects per page. */
 const PAGES = 100;
 const PAGE_SIZE = 250;
-/** Milliseconds for one answer: a server that sends a byte now and then is never silent. */
+/** Milliseconds for one whole answer: `SILENCE` never ends a server that sends a byte now and then. */
 const ANSWER_LIMIT = 120_000;
 
 const methods = { get: "GET", list: "GET", create: "POST", patch: "PATCH", delete: "DELETE" } as const;
@@ -73,7 +73,7 @@ export class KubeApi {
     throw overflow(this.cluster.server, `a list of more than ${PAGES} pages or ${LIST_LIMIT >> 20} MiB`);
   }
 
-  /** `read`: counts the bytes of answers. */
+  /** Adds the bytes of the answer to `read`. */
   async #send<Answer>(
     path: string,
     call: Call,

@@ -12,7 +12,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { Access } from "./kubeconfig-access.ts";
 import { PathPart } from "./target.ts";
 
-/** A string is a path on the bastion; a secret, or what is under `content`, is the kubeconfig's own text (S6). */
+/** A string is a path on the bastion; a secret or the value of `content` is the kubeconfig's own text (S6). */
 export type GivenKubeconfig = string | Secret | { readonly content: string | Secret };
 
 /** How a kubeconfig is named by an action. */
@@ -110,7 +110,7 @@ export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
   };
 }
 
-/** What the kubeconfig that a node told has for its current context. */
+/** CA and credentials of the current context of a kubeconfig that a node sent. */
 export interface ToldAccess {
   /** PEM in base64. */
   readonly ca: string;
@@ -119,7 +119,7 @@ export interface ToldAccess {
 
 const credentialKeys = ["client-certificate-data", "client-key-data", "token", "username", "password"] as const;
 
-/** CA and credentials out of a kubeconfig's text, and nothing else of it. @throws KcoreError KUBECONFIG_INVALID */
+/** Takes only CA and credentials out of a kubeconfig's text. @throws KcoreError KUBECONFIG_INVALID */
 export function readToldAccess(text: string | Secret): ToldAccess {
   const { node, name } = parseText(text);
   const config = concealed(() => validate(node, Kubeconfig));
@@ -222,7 +222,7 @@ function choose(config: Kubeconfig, node: SourceNode, wanted: string | undefined
   };
 }
 
-/** What is given as a text may come from a node: it starts nothing on this machine, sends no file of it anywhere, and asks nobody between. */
+/** A kubeconfig given as text may come from a node: it must name no program, no file of the bastion and no proxy. */
 function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<typeof choose>, node: SourceNode): void {
   const given = [
     [cluster, clusterPath, [...clusterFiles, "proxy-url"]],
@@ -233,7 +233,8 @@ function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<type
       .filter((key) => (fields?.[key] ?? undefined) !== undefined)
       .flatMap((key) => {
         const message = `the given kubeconfig has “${key}”, which only one in a file may have`;
-        const hint = "give it with its keys inside (…-data, token); only what you wrote yourself belongs into a file";
+        const hint =
+          "give a kubeconfig with its keys inside (…-data, token), or the path of your own kubeconfig's file";
         return invalid(message, nodeAt(node, [...path, key]) ?? node, hint).problems.slice();
       }),
   );

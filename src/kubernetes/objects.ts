@@ -108,7 +108,7 @@ export const PodShape = ObjectShape.extend({
   status: z.looseObject({ phase: Text }).optional(),
 });
 
-/** One page of a list; of one with more objects than were asked for none is looked at. */
+/** The schema of one page of a list; a page with more than `most` objects is refused before any object is parsed. */
 export function pageOf(item: z.ZodType, most: number): z.ZodType {
   const few = z.looseObject({ items: z.array(z.unknown()).max(most).nullish() });
   return few.pipe(

@@ -80,13 +80,13 @@ export function unreachable(server: string, error: unknown): KcoreError {
   );
 }
 
-/** More than is read of an answer, whoever sends it: nothing that is waited for. */
+/** An answer beyond kcore's limits; a wait ends with this error instead of asking again. */
 export function overflow(server: string, what: string): KcoreError {
   return new KcoreError(
     {
       code: "KUBERNETES_OVERFLOW",
       message: `the API server ${server} sends ${what}`,
-      hint: "look what answers there: kcore reads no more of it",
+      hint: "check which server answers there: kcore reads no more of the answer",
     },
     { exitCode: exitCodes.failed },
   );

@@ -1,6 +1,6 @@
 import type { Question } from "#engine/events/event.ts";
 
-/** A question that a run waits for, as data: who asks, what, and the command that answers. */
+/** A question that a run waits for, as data: the asking node, the text, and the command that answers. */
 export interface Asked {
   readonly node?: string;
   readonly kind: Question["kind"];

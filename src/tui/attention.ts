@@ -1,17 +1,17 @@
-/** What calls somebody to a terminal: the bell and a title, which is put back when nobody is wanted any more (xterm, “window operations” 22 and 23). */
+/** Sequences that call the operator to a terminal: the bell and a title, restored after the last question (xterm, “window operations” 22 and 23). */
 export const attention = {
   call: "\u001b[22;2t\u001b]2;kcore: waiting for you\u0007\u0007",
-  /** Another question, while the title stands. */
+  /** For a further question while the title stands. */
   again: "\u0007",
   over: "\u001b[23;2t",
 } as const;
 
-/** Whether a terminal knows titles: the console of Linux would print them. */
+/** Whether a terminal knows titles; the Linux console would print the sequence. */
 export function knowsTitles(env: Readonly<Record<string, string | undefined>>): boolean {
   return env["TERM"] !== "linux" && env["TERM"] !== "dumb";
 }
 
-/** Calls while a question is open. Gives what is told how many are: writes when that changes. */
+/** Gives a function that takes the number of open questions, and calls the operator when the number rises. */
 export function calling(write: (text: string) => void, hasTitles: boolean): (open: number) => void {
   let before = 0;
   return (open) => {

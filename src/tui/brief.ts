@@ -32,7 +32,7 @@ export class BriefLines {
   /** Steps and actions of which it was told that they run. */
   readonly #begun = new Set<string>();
   readonly #kept = new Map<string, PlainLine[]>();
-  /** The last note of what began a moment ago, and when it is told if that still goes on. */
+  /** The last note of each step or action that began a moment ago, and when to show the note if the step still runs. */
   readonly #early = new Map<string, { readonly due: number; readonly lines: readonly PlainLine[] }>();
   /** Stages of nodes that were told to be in order. */
   readonly #left = new Set<string>();
@@ -50,7 +50,7 @@ export class BriefLines {
     return late.length === 0 ? told : { ...told, lines: [...late, ...told.lines] };
   }
 
-  /** What was noted too early to be told, of what still goes on by `now`. */
+  /** The held-back notes of steps and actions that still run at `now`. */
   overdue(now: number): readonly PlainLine[] {
     const due = [...this.#early].filter(([, early]) => early.due <= now);
     for (const [key] of due) {
@@ -107,7 +107,7 @@ export class BriefLines {
     }
   }
 
-  /** Output, and notes of what takes long, in a dry run all of them: with the name of what runs before the first of them. */
+  /** Lines of output, and notes of long steps (in a dry run all notes); the step's name stands above the first line. */
   #say(before: RunModel, event: StepOrAction): readonly PlainLine[] {
     const key = keyOf(event);
     const one = workIn(before, event);

@@ -1,6 +1,6 @@
 import type { Problem } from "#errors/problem.ts";
 
-/** What failed, and with what its command ended. */
+/** A failure and the exit status of its command. */
 interface Failed {
   readonly problem?: Problem | undefined;
   readonly exitStatus?: number | undefined;

@@ -53,7 +53,7 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
     case "node.saved":
       return [line("done", event.node, savedText(event))];
     case "node.unsaved":
-      return [line("output", event.node, `${event.device} is as it was: what was saved of it is not kept`)];
+      return [line("output", event.node, `${event.device} is unchanged: its saved table is not kept`)];
     case "node.sending":
       return isTold(before, event) ? [line("output", event.node, sendingText(event))] : [];
     case "node.sent":

@@ -44,10 +44,10 @@ export interface RunDigest {
   readonly resumed: boolean;
   readonly tally: Tally;
   readonly nodes: readonly NodeDigest[];
-  /** What it waits for somebody to answer. */
+  /** The questions that the run waits for. */
   readonly questions: readonly Asked[];
   readonly changes: readonly ChangeDigest[];
-  /** Of a dry run: each step that would change with its diff, and those that cannot be told. */
+  /** In a dry run: each step that would change, with its diff, and each step whose outcome is unknown. */
   readonly foresight?: Foresight;
   readonly failures: readonly FailureDigest[];
   readonly warnings: readonly { readonly node?: string; readonly text: string }[];
@@ -157,7 +157,7 @@ function isOver(state: string): boolean {
   return !["starting", "running", "waiting", "stopping"].includes(state);
 }
 
-/** Of a node without an end. */
+/** The state of a node that has not ended. */
 function openState({ questions }: RunModel, { name, startedAt }: NodeModel, state: string): string {
   if (isOver(state)) return "not finished";
   if (questions.some(({ node }) => node === name)) return "waiting for you";
@@ -194,7 +194,7 @@ function nameOf({ stage: id, title }: Pick<WorkItem, "stage" | "title">): {
   return { stage, title: title === id ? stage : title };
 }
 
-/** For each node what stopped it, not what followed from that; in a run that was resumed at `partAt` what stopped it last. */
+/** The failure that stopped a node, without its consequences; in a run resumed at `partAt`, a failure since then comes first. */
 function causeOf(
   node: NodeModel,
   items: readonly WorkItem[],
@@ -259,11 +259,11 @@ function nextOf(
   const repeat = failures[0]?.repeat;
   if (dryRun) return [{ command: repeat ?? command, why: "try again, when that is mended" }, replay];
   const resume = { command: `kcore runs resume ${id}`, why: "go on where it stopped; what is done is not done again" };
-  // What failed may have to be mended in the project, and a run is resumed as it was planned.
+  // A run is resumed as it was planned; a mistake in the project needs a new run.
   if (state !== "failed") return [resume, replay];
   return [
     { command, why: "when the project is mended" },
-    { ...resume, why: "when a node is: go on where it stopped" },
+    { ...resume, why: "when a node is mended: go on where it stopped" },
     replay,
   ];
 }

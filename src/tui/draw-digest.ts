@@ -58,10 +58,7 @@ function block(title: string, lines: readonly string[]): readonly string[] {
 
 /** What ran, how it ended and how long it took. */
 export function headLine({ title, state, milliseconds, dryRun, resumed, nodes }: RunDigest): string {
-  const took =
-    state === "running" || state === "waiting"
-      ? `for ${formatDuration(milliseconds)}`
-      : `after ${formatDuration(milliseconds)}`;
+  const took = `${state === "running" || state === "waiting" ? "for" : "after"} ${formatDuration(milliseconds)}`;
   const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
   const gone = nodes.filter(({ outcome }) => outcome === "unreachable").length;
   if (state === "unreachable" && gone > 0)

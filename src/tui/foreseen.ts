@@ -49,13 +49,13 @@ function foreseenOf({ stage: id, title, module, changes, diff, reason }: WorkIte
   return { stage, title: title === id ? stage : title, module, nodes: [], changes: told, ...defined({ diff, reason }) };
 }
 
-/** A dry run in one line: “3 to change on 2 nodes, 38 unknown”. `nodes`: on how many something would change. */
+/** A dry run in one line: “3 to change on 2 nodes, 38 unknown”. `nodes`: the number of nodes that would change. */
 export function sumOfDryRun({ wouldChange, unknown }: Pick<Tally, "wouldChange" | "unknown">, nodes: number): string {
   const on = nodes === 0 ? "" : ` on ${nodes === 1 ? "1 node" : `${nodes} nodes`}`;
   return `${wouldChange === 0 ? "nothing" : wouldChange} to change${on}${unknown === 0 ? "" : `, ${unknown} unknown`}`;
 }
 
-/** The same of a model. */
+/** The same line for a run's model. */
 export function foreseenSum(model: RunModel): string {
   const nodes = [...model.nodes.values()].filter((node) => tallyOfNode(model, node).wouldChange > 0);
   return sumOfDryRun(tallyOfRun(model), nodes.length);

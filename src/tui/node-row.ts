@@ -52,9 +52,9 @@ export interface NodeRow {
   readonly isOpen: boolean;
   /** Changed, or in a dry run what would change. */
   readonly changed: number;
-  /** Of a dry run: what cannot be told before earlier steps are applied. */
+  /** In a dry run: steps whose outcome is unknown before earlier steps are applied. */
   readonly unknown: number;
-  /** What `changed` counts was not done: it would be. */
+  /** `changed` counts steps that would change, as in a dry run. */
   readonly isForeseen: boolean;
   readonly failed: number;
   /** 0 to 1: how much of the run's stages lies behind it. */
@@ -83,7 +83,7 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   return all;
 }
 
-/** A node, or the bastion, waits for the answer to its question, whatever else is known of it. */
+/** An open question of a node or the bastion outranks every other state of its row but a failure. */
 function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
   const asker = row.isBastion ? undefined : row.name;
   const question = state === "finished" ? undefined : questions.find(({ node }) => node === asker);

@@ -57,17 +57,13 @@ export function createPlainView(options: PlainOptions): RunDrawing {
       if (!run) own.add(event);
       // It is told all the same: what is told of the next one may depend on it.
       if (event.seq <= since) return;
-      const when = times ? `${new Date(event.at).toISOString().slice(11, 19)}  ` : "";
-      const write = (some: readonly PlainLine[]) => {
+      const write = (some: readonly PlainLine[], at = event.at) => {
+        const when = times ? `${new Date(at).toISOString().slice(11, 19)}  ` : "";
         for (const { mark, text } of some) logger.log(levels[mark], when + escapeForCi(ci, text));
       };
       write(lines);
-      // Nothing else may happen until somebody has read it.
-      if (event.type.endsWith(".note") && now() - event.at < LONG)
-        after(LONG, () => {
-          const when = times ? `${new Date(now()).toISOString().slice(11, 19)}  ` : "";
-          for (const { mark, text } of overdue(now())) logger.log(levels[mark], when + escapeForCi(ci, text));
-        });
+      // The view draws held-back notes by a timer: no event may follow until an operator acts on the note.
+      if (event.type.endsWith(".note") && now() - event.at < LONG) after(LONG, () => write(overdue(now()), now()));
       if (!folded || ci === undefined) return;
       const title = escapeForCi(ci, folded.title);
       const [open, close] = foldOf(ci, { title, id: `kcore_${event.seq}`, since: folded.since, until: event.at });

@@ -1,6 +1,6 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 
-/** What a node waits for that has not begun, or has ended a stage and not begun the next one; undefined: nothing more is known to come. */
+/** The reason why a node waits before its first or its next stage; undefined if no further stage is known. */
 export function waitsFor(model: RunModel, name: string): string | undefined {
   const node = model.nodes.get(name);
   if (!node || node.outcome !== undefined || model.state === "finished") return undefined;
@@ -19,7 +19,7 @@ export function waitsFor(model: RunModel, name: string): string | undefined {
 
 const known = new WeakMap<readonly string[], ReadonlySet<string>>();
 
-/** A stage's nodes never change: of a thousand each is asked for in each frame. */
+/** Kept, because a stage's nodes never change and every frame looks up each of perhaps a thousand nodes. */
 function namesOf(nodes: readonly string[]): ReadonlySet<string> {
   const names = known.get(nodes) ?? new Set(nodes);
   known.set(nodes, names);

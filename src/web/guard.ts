@@ -13,15 +13,15 @@ export type Guard = (request: IncomingMessage) => Verdict;
 /** Lets in whoever has the token, and the browser that came with it once. On loopback, where other users of the machine are. */
 export interface TokenGuard {
   readonly token: string;
-  /** A path that no other server is asked for: a browser sends a cookie to all ports of a host, but below its path alone (S9). */
+  /** A random path: a browser sends a cookie to every port of a host, but only below the cookie's path (S9). */
   readonly root: string;
   readonly guard: (port: number) => Guard;
 }
 
 /**
- * The token stands in the address that is printed. A browser that shows it is given a cookie instead, which no script
- * reads, no other site's page sends along, and no other port's server gets; so the token stays out of its history. A name that is not loopback's own
- * is refused: another site's name may be made to point here (DNS rebinding).
+ * The token stands in the address that is printed. A browser that shows the token is given a cookie instead, so that the token stays out of
+ * the browser's history. No script reads the cookie, no page of another site sends it, and no server on another port receives it.
+ * A host name other than loopback's is refused: another site's name may be made to point here (DNS rebinding).
  */
 export function tokenGuard(): TokenGuard {
   const [token, session, place] = [32, 32, 16].map((bytes) => randomBytes(bytes).toString("base64url")) as [

@@ -14,7 +14,7 @@ export interface Frame {
   /** What the head calls the project. */
   readonly project: string;
   readonly version: string;
-  /** What all addresses begin with: where a browser's cookie goes, and no other port's server knows it. */
+  /** The secret path before all addresses; the browser sends the cookie nowhere else, so no server on another port gets it. */
   readonly root: string;
 }
 

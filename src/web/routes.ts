@@ -32,7 +32,7 @@ export interface WebSources {
   readonly openFleet: () => Promise<FleetFeed>;
 }
 
-/** What is no fault of the page: how it is answered. */
+/** Errors that are no fault of the page, and the answers to them. */
 const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly title?: string }>> = {
   RUN_UNKNOWN: { status: 404 },
   CLUSTER_UNKNOWN: { status: 503, title: "No cluster yet" },
@@ -93,7 +93,7 @@ export class Routes {
     send(response, drawRefusal(why, this.#frame, title), { status });
   }
 
-  /** Before it is known who asks: the answer names no address. */
+  /** The browser has not proved itself yet, so the refusal must not contain the secret path. */
   refuse(response: ServerResponse, status: number, why: string): void {
     send(response, drawRefusal(why, { ...this.#frame, root: "" }), { status });
   }

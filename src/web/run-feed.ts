@@ -52,7 +52,7 @@ export class RunFeed {
     return this.#fold.model;
   }
 
-  /** Its process goes on with it, as far as is known. */
+  /** Whether the run's process was last seen at work on the run. */
   get isLive(): boolean {
     return this.#isLive;
   }

@@ -10,13 +10,13 @@ export interface ListedRun {
   /** Milliseconds since the epoch; how long it took, or has taken. */
   readonly created: number;
   readonly milliseconds: number;
-  /** From when on its time counts, of one that goes on. */
+  /** The time from which a living run's duration counts. */
   readonly since: number;
   readonly who: string;
   readonly command: string;
   readonly dryRun: boolean;
   readonly nodes: readonly string[];
-  /** What it waits for somebody to answer, and the command for that. */
+  /** The question that the run waits for, and the command that answers it. */
   readonly asked?: Asked;
 }
 
@@ -47,7 +47,7 @@ export interface RunsPage {
   readonly runs: readonly ListedRun[];
   readonly query: RunsQuery;
   readonly states: readonly string[];
-  /** What all addresses begin with. */
+  /** The secret path before all addresses. */
   readonly root: string;
 }
 

@@ -14,7 +14,7 @@ export function streamBoard(response: ServerResponse, board: Board, from: string
   let version = from;
   let stuck: NodeJS.Timeout | undefined;
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
-  // Of a HEAD nothing more would ever be sent.
+  // The answer to HEAD has no body.
   if (response.req.method === "HEAD") return void response.end();
   // At once, even where there is no news: the page shows that it is live.
   response.write("retry: 1000\n\n: hello\n\n");

@@ -6,7 +6,7 @@ import type { RunDrawing } from "#tui/drawing.ts";
 /** Where an answer goes: bytes as they are, unless somebody sees them on a screen. */
 export interface AnswerStream {
   readonly write: (text: string | Uint8Array) => void;
-  /** Lines of ours that quote what nodes print. */
+  /** Writes kcore's own lines, which quote the output of nodes. */
   readonly tell: (text: string) => void;
   /** What a node prints must not drive the operator's terminal (S-4): there only its text is shown. */
   readonly isScreen: boolean;

@@ -52,8 +52,8 @@ Examples:
 
 Of one node, stdout, stderr and the exit code are the command's, byte for byte (on a terminal
 without escape sequences); 255: it gave no exit code, and stderr says why. Of several: 0 all
-ended with 0, 1 one did not, 3 some could not be reached. One node reads stdin as it comes, of
-several each the whole of it; with --lock nobody does. Ctrl-C ends the command.`,
+ended with 0, 1 one did not, 3 some could not be reached. The command of one node reads
+stdin as it comes, of several each all of it; with --lock none does. Ctrl-C ends the command.`,
     )
     .action(execute);
   return command;
@@ -80,7 +80,7 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
   }
 }
 
-/** Carries it out: with a lock as any run is, else here. */
+/** Starts a run with `--lock`; else asks the nodes from this process. */
 async function run(
   flags: ExecFlags,
   request: RunRequest,
@@ -129,7 +129,7 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
 }
 
-/** Whether one word that only a shell can make a command of was looked for as a program, and found nowhere. */
+/** Whether the first word has shell syntax and a node found no program of that name. */
 export function needsShell(
   { argv, shell }: { readonly argv: readonly string[]; readonly shell: boolean },
   exitCodes: readonly (number | undefined)[],

@@ -25,13 +25,13 @@ import { canPrompt } from "../terminal/prompt.ts";
 import { requestOf, type RunFlags } from "../watch/run-options.ts";
 import { Prompts } from "../watch/run-prompts.ts";
 
-/** Milliseconds that a question waits. */
+/** Milliseconds that a question waits for its answer. */
 const answerPatience = 30 * 60_000;
 
 /**
- * Carries out `exec`, `ping` or `facts` in this process: no lock and no runner on the nodes, and of the command one line in the trail.
- * `collects`: whoever hears the events keeps what is printed.
- * @throws KcoreError with every problem of the input, RUN_RECORD_UNWRITABLE before anything was connected to
+ * Carries out `exec`, `ping` or `facts` in this process: no lock and no runner on the nodes, one line in the audit trail.
+ * `collects`: the caller keeps all output, so the output is capped.
+ * @throws KcoreError with every problem of the input, RUN_RECORD_UNWRITABLE before the first connection
  */
 export async function runHere(
   flags: RunFlags,
@@ -61,7 +61,10 @@ export async function runHere(
       const { at, command, nodes } = event;
       recording(trailFolder(project), () => recordRuns(project, at, { type: "adhoc.started", who, command, nodes }));
     }
-    if (event.type === "node.facts") keep(project, id, event);
+    if (event.type === "node.facts") {
+      const { node, facts, at } = event;
+      keepFacts(project, { node, run: id, gathered: at, facts });
+    }
     onEvent(event);
     run.add(event);
     if (event.type.startsWith("question.")) prompts.follow(run.fleeting.questions);
@@ -69,7 +72,7 @@ export async function runHere(
   const cap = new OutputCap();
   const emit = (body: RunEventBody): void => {
     for (const event of redactor.pass(cleanStrings(body))) {
-      // What nobody keeps needs no bound.
+      // Output that the caller does not keep needs no cap.
       const kept = collects ? cap.pass(event, 0) : event;
       if (kept) tell(kept);
     }
@@ -88,7 +91,7 @@ export async function runHere(
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.on(signal, interrupt);
-  // Whoever read the answers has seen enough (`kcore exec … | head -1`).
+  // The reader of stdout has left (`kcore exec … | head -1`).
   process.stdout.once("error", interrupt);
   try {
     const perform = await loadParts(look);
@@ -98,14 +101,14 @@ export async function runHere(
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
     process.stdout.off("error", interrupt);
-    // Nobody else wants what the command did not read; others may be asked something yet.
+    // After `exec` no reader is left for stdin; after `ping` and `facts`, a later question may still read it.
     if (request.what.kind === "exec") process.stdin.destroy();
   }
 }
 
 /**
- * Gathers the facts of the nodes of which they decide whether the request means them, before it. Gives the
- * request that believes no older facts; of whom could not be reached they are not known.
+ * Gathers facts of the nodes for which facts decide whether `--on` includes them.
+ * Gives a request that believes no older facts: the facts of an unreachable node are unknown.
  */
 export async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
   const [{ nodesOnFacts }, { ownRoster }] = await Promise.all([
@@ -128,16 +131,7 @@ function lookOf(what: RunRequest["what"]): Pick<LookOptions, "look" | "run"> {
   return { look: what.kind === "facts" ? "facts" : "ping" };
 }
 
-/** For later targets: the command does not fail for it. */
-function keep(project: string, run: string, { node, facts, at }: Extract<RunEvent, { type: "node.facts" }>): void {
-  try {
-    keepFacts(project, { node, run, gathered: at, facts });
-  } catch (error) {
-    process.stderr.write(`the facts of ${node} could not be kept: ${(error as Error).message}\n`);
-  }
-}
-
-/** Our stdin: one node gets it as it comes, of several each the whole. What is typed at a terminal is for one alone. */
+/** kcore's stdin for the command: a single node gets a stream, several nodes get the whole each. Input from a terminal goes to a single node only. */
 function givenOnce(isAlone: () => boolean): () => AsyncIterable<Uint8Array> {
   let whole: Promise<Uint8Array> | undefined;
   return async function* () {

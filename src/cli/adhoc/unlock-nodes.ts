@@ -8,18 +8,18 @@ export interface UnlockFlags extends RunFlags {
   readonly yes?: boolean;
 }
 
-/** `kcore node unlock TARGET`: says who holds nodes, asks, and makes that run's runner let go. */
+/** `kcore node unlock TARGET`: says which runs hold the nodes, asks, and makes the runners of those runs let go. */
 export async function unlockNodes(target: string, flags: UnlockFlags): Promise<void> {
   const asked = { ...flags, on: [target] };
   if (!flags.yes) {
     const held = await ask(asked, { isLook: true });
     if (!held.some((text) => text.startsWith("held by run"))) return;
-    await confirm("End that run on these nodes? What it was doing there is broken off.", {});
+    await confirm("End that run on these nodes? Its work there is broken off.", {});
   }
   await ask(asked, { isLook: false });
 }
 
-/** The run's nodes are let go of, where it still holds them. */
+/** Makes the run let go of those nodes that it still holds. */
 export async function abandonNodes(run: string, nodes: readonly string[], flags: UnlockFlags): Promise<void> {
   await ask({ ...flags, on: [nodes.join(",")] }, { isLook: false, run });
 }

@@ -85,7 +85,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
     authority: await openIssuer(folder, passphrase),
     passphrase,
   }));
-  // An expired one opens no controller, and a renewed one of the same key does.
+  // Controllers refuse an expired certificate, and accept a renewed one of the same key.
   await reviveOperator(folder, { authority, passphrase, now: Date.now() });
   const cluster = await openCluster(flags);
   const chain = await reissueOperator(cluster.folder, authority, Date.now());
@@ -132,7 +132,7 @@ async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {
     root: await openRoot(cluster.folder, passphrase),
     passphrase,
   }));
-  // First, for it needs no controller: a cluster whose sub-CAs have all expired is brought back from here.
+  // The bastion's own sub-CA comes first, as it needs no controller: this revives a cluster whose sub-CAs have all expired.
   await rotateBastionSubCa(cluster.folder, { root, passphrase, now: Date.now() });
   process.stdout.write(`this machine: new sub-CA in ${cluster.folder}\n`);
   const missed = await rotateEach(cluster, "sub-CA", (one) => renewSubCa(one, cluster, root));
@@ -191,7 +191,7 @@ async function renewSubCa(one: Reachable, cluster: Cluster, root: Root) {
       hint: "kcore get controllers: does the address belong to this controller?",
     });
   const proof = { challenge, signature: asked.signature };
-  // The names that its present certificate has by the bastion's word: under these it renews itself (ADR 0516).
+  // The controller renews its certificate under the names of the present one, which the bastion chose (ADR 0516).
   const { certificate: present } = await askPinned(one, cluster, (client) =>
     client.call("certificateRequest", { nonce }),
   );

@@ -39,7 +39,7 @@ type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml" };
 async function health({ output, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const found = await Promise.all(cluster.endpoints.map((endpoint) => look(endpoint, cluster)));
-  // What ends soon was told when the cluster was opened.
+  // Opening the cluster has warned already: only certificates that fail the check are left.
   const ending = (await endingsHere({ ...cluster, ca: cluster.rootPem }, Date.now())).filter(
     ({ isFailure }) => isFailure,
   );
@@ -70,7 +70,7 @@ function draw(found: readonly Finding[], ending: readonly Ending[]): string {
   return `${table}${warnings.join("")}${verdict}\n`;
 }
 
-/** By the controller that counts the fewest nodes as ready. */
+/** Judges the nodes by the controller that counts the fewest as ready. */
 function verdictOnNodes(found: readonly Finding[]): string {
   const [worst] = found.flatMap(({ nodes }) => nodes ?? []).toSorted((a, b) => b.total - b.ready - (a.total - a.ready));
   if (!worst || worst.ready === worst.total) return "cluster is healthy";

@@ -11,7 +11,7 @@ import type { Say } from "../terminal/say.ts";
 
 type Present = Pick<Context, "folder" | "cert" | "ca">;
 
-/** What ends soon of the certificates on this machine: the operator's, the sub-CA's, the root's. */
+/** The certificates on this machine that expire soon: the operator's, the sub-CA's, the root's. */
 export async function endingsHere({ folder, cert, ca }: Present, now: number): Promise<readonly Ending[]> {
   // A context without the CA has no sub-CA here.
   const subCa = await readText(join(folder, "sub-ca.crt")).catch(() => undefined);
@@ -26,8 +26,8 @@ export async function endingsHere({ folder, cert, ca }: Present, now: number): P
 }
 
 /**
- * Renews the operator's certificate when 30 days or less are left and the CA's passphrase was given beforehand; says whether it did. Else it
- * tells what ends soon: the CA's key stays closed without its passphrase (ADR 0111).
+ * Renews the operator's certificate at 30 days left if the CA's passphrase was given beforehand; true if renewed.
+ * Else warns of certificates that expire soon: the CA's key stays closed without its passphrase (ADR 0111).
  */
 export async function keepOperator(present: Present, say: Say, now = Date.now()): Promise<boolean> {
   const endings = await endingsHere(present, now);

@@ -98,7 +98,7 @@ function targets({ current }: Asked): readonly Candidate[] {
   return unique(nodes.flatMap(words[prefix as keyof typeof words]).map((value) => `${prefix}:${value}`));
 }
 
-/** The newest runs by the last four digits of their ids; the whole ids once one is begun. */
+/** Offers the newest runs by the last four digits of their ids; whole ids too once the operator has begun to type. */
 function runIds({ current }: Asked): readonly Candidate[] {
   const runs = join(projectIfAny(undefined) ?? "", ".kcore", "runs");
   const ids = readdirSync(runs).filter(isRunId).sort().reverse().slice(0, 30);

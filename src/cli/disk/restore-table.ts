@@ -94,7 +94,7 @@ interface Wanted {
   readonly isOf: (save: SavedTable) => boolean;
 }
 
-/** The save of that id, or that from before the newest wipe. One that was cut off was saved again when it went on by the same grant: the first counts. */
+/** The save with that id, else the save before the newest wipe. A wipe resumed under the same grant saves again: the first save counts. */
 function pick(saves: readonly SavedTable[], { node, name, id, isOf }: Wanted): SavedTable {
   const all = `kcore disk restore-table ${node} lists what is saved`;
   const fail = (message: string): KcoreError => new KcoreError({ code: "DISK_SAVE_UNKNOWN", message, hint: all });

@@ -11,7 +11,7 @@ export function nodeCommand(): Command {
   addNodeHardware(node);
   addNodeChanges(node);
   addProjectOption(node.command("unlock <target>"))
-    .description("Make a run that holds nodes and is over let go of them; says whose it is, and asks")
+    .description("Free nodes that a finished or dead run still holds; says whose run it is, and asks")
     .option("--yes", "do not ask")
     .addHelpText("after", "\nExamples:\n  kcore node unlock n1\n  kcore node unlock 'role:worker' --yes")
     .action(async (target: string, flags: UnlockFlags) =>

@@ -14,7 +14,7 @@ interface OrchestrateFlags extends RunFlags, ViewFlags {
   readonly params?: string;
 }
 
-/** `kcore orchestrate NAME [TARGET]`; without a name it lists what there is. Only help needs the orchestrations at once. */
+/** `kcore orchestrate NAME [TARGET]`; without a name it lists the orchestrations. Only `--help` reads an orchestration before the command line is parsed. */
 export async function orchestrateCommand(words: readonly string[] = []): Promise<Command> {
   const isHelp = words.some((word) => word === "--help" || word === "-h");
   const helped = isHelp ? (await import("./list-orchestrations.ts")).paramsForHelp : () => "";

@@ -3,16 +3,16 @@ import { changedFiles, contentOf, type ProjectContent } from "#engine/project/co
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-/** Files that are named. */
+/** The most files that a refusal names. */
 const named = 10;
 
-/** Keeps what the project holds with the run that is about to go by it. */
+/** Records the project's content with a run that is about to begin. */
 export function keepContent({ project, content }: RunFolder): void {
   writeFileSync(content, `${JSON.stringify(contentOf(project))}\n`, { mode: 0o600 });
 }
 
 /**
- * A run is resumed as it was planned: what it did before cannot be told from a project that says something else now.
+ * Refuses to resume a run whose project has changed: the finished steps of a run cannot be matched to a changed project.
  * @throws KcoreError RUN_OUTDATED
  */
 export async function assertAsPlanned(folder: RunFolder): Promise<void> {
@@ -29,7 +29,7 @@ export async function assertAsPlanned(folder: RunFolder): Promise<void> {
   });
 }
 
-/** Undefined: the record is of an earlier kcore, or the run never came so far. */
+/** Undefined for the record of an earlier kcore, or of a run that ended before its content was recorded. */
 function keptContent({ content }: RunFolder): ProjectContent | undefined {
   try {
     return JSON.parse(readFileSync(content, "utf8")) as ProjectContent;

@@ -14,7 +14,7 @@ import { kcoreHome } from "./kcore-home.ts";
 import { openFileLimit } from "./open-files.ts";
 import type { unlocker } from "./unlock-node.ts";
 
-/** Few runs fetch anything: what asks by HTTP is loaded for those. */
+/** Loads the HTTP client, which few runs need. */
 async function loadDownloads(): Promise<Fetch> {
   const { openDownloads } = await import("#engine/downloads/downloads.ts");
   return openDownloads({ folder: join(kcoreHome(), "cache", "downloads"), env: process.env });
@@ -28,7 +28,7 @@ interface Given {
   readonly passphrase?: string;
 }
 
-/** Loads what carries out a run, and gives it. `look`: how nodes are gone about without a record; absent: by a runner each. */
+/** Loads the parts that carry out a run. `look` opens sessions without a run record; by default each node gets a runner. */
 export async function loadParts(look?: OpenSession): Promise<(given: Given) => Promise<RunResult>> {
   const [{ executeRun }, { createTransport }, openSession, { readSecret }, { openerOf }, { findAction, actionNames }] =
     await Promise.all([
@@ -94,7 +94,7 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
   };
 }
 
-/** Lets the record mask the value from now on. */
+/** Masks the value in the run's record from now on. */
 export function known(value: string): string {
   return secret(value).reveal();
 }

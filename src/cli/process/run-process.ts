@@ -40,7 +40,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
     secrets: knownSecrets,
     notifier: () => notifierOf(header, project),
     perform: async (stage) => {
-      // Before anything of it is read.
+      // Record the project's content before the run reads any of it.
       if (!stage.earlier.some(({ type }) => type === "run.started")) keepContent(folder);
       const { passphrase } = await handed;
       const { revision, dirty } = await state;
@@ -56,9 +56,9 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   });
 }
 
-/** What changes nothing by itself tells nobody: dry runs, and looks at nodes. */
+/** Dry runs and `exec --lock` send no notices. */
 async function notifierOf({ id, who, request }: RunHeader, project: string): Promise<Notifier | undefined> {
-  if (request.dryRun || ["ping", "facts", "exec"].includes(request.what.kind)) return undefined;
+  if (request.dryRun || request.what.kind === "exec") return undefined;
   if (!existsSync(join(project, "notify.yaml"))) return undefined;
   const [{ readNotices }, { Notifier }] = await Promise.all([
     import("#engine/orchestrate/notices.ts"),

@@ -32,7 +32,7 @@ async function initProject(
   command: Command,
 ): Promise<void> {
   const project = resolve(dir);
-  // The current context, or that of a project around it, is another project's: create cluster names this one's.
+  // Only a context that the operator names counts: others belong to other projects, and `create cluster` will name this project's.
   const cluster =
     command.getOptionValueSource("context") === "cli" ? (command.getOptionValue("context") as string) : undefined;
   const files = skeletonOf({ newId: randomUUID, empty, ...defined({ cluster }) });

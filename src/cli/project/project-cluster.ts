@@ -7,10 +7,10 @@ import { KcoreError } from "#errors/problem.ts";
 import { isClusterName } from "#pki/identity.ts";
 import { findProject } from "./find-project.ts";
 
-/** Where a project names its cluster, and with it the context of every command in it: `cluster: NAME`. */
+/** The project's file that names its cluster (`cluster: NAME`), which is the context of every command in the project. */
 export const projectFile = "kcore.yaml";
 
-/** The cluster that a project names, if it does. @throws KcoreError CONFIG_INVALID */
+/** The cluster that a project names, or undefined. @throws KcoreError CONFIG_INVALID */
 export function clusterOf(project: string): string | undefined {
   const file = join(project, projectFile);
   if (!existsSync(file)) return undefined;
@@ -24,7 +24,7 @@ export function clusterOf(project: string): string | undefined {
   });
 }
 
-/** Writes into a project which cluster it is of. */
+/** Records in a project the cluster that the project belongs to. */
 export function nameCluster(project: string, cluster: string): Promise<void> {
   return appendFile(join(project, projectFile), clusterLine(cluster));
 }
@@ -33,7 +33,7 @@ export function clusterLine(cluster: string): string {
   return `# The cluster that this project's machines belong to, by the name of its context.\ncluster: ${cluster}\n`;
 }
 
-/** Lets a command be about its project's cluster, unless it names another context. @throws KcoreError CONFIG_INVALID */
+/** Makes the project's cluster the context of a command, unless the command line names a context. @throws KcoreError CONFIG_INVALID */
 export function useClusterOfProject(command: Command): void {
   const takesContext = command.options.some((option) => option.attributeName() === "context");
   if (!takesContext || command.getOptionValue("context") !== undefined) return;
@@ -41,13 +41,13 @@ export function useClusterOfProject(command: Command): void {
   if (cluster !== undefined) command.setOptionValueWithSource("context", cluster, "config");
 }
 
-/** What `ask` says of the command's project; undefined where there is none. */
+/** The answer of `ask` for the command's project; undefined outside a project. */
 export function ownProject<Said>(given: string | undefined, ask: (project: string) => Said): Said | undefined {
   let project: string;
   try {
     project = findProject(given);
   } catch (error) {
-    // Who needs a project says so.
+    // A command that needs a project refuses by itself.
     if (error instanceof KcoreError) return undefined;
     throw error;
   }

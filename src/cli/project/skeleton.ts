@@ -14,7 +14,7 @@ export function skeletonOf({
 }: {
   readonly newId: () => string;
   readonly empty: boolean;
-  /** The cluster that the project is of, when it is known. */
+  /** The project's cluster, if known. */
   readonly cluster?: string;
 }): ReadonlyMap<string, SkeletonFile> {
   return new Map<string, SkeletonFile>([

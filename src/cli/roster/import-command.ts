@@ -89,7 +89,7 @@ function projectFor({ project, dryRun }: ImportFlags): string | undefined {
   }
 }
 
-/** The file, what stdin sends, or the files of a folder as Ansible takes one for an inventory. */
+/** Reads a file, stdin (`-`), or those files of a folder that Ansible would take as inventories. */
 async function readForeign(name: string): Promise<readonly ForeignFile[]> {
   if (statSync(name, { throwIfNoEntry: false })?.isDirectory())
     return regular(readdirSync(name).map((entry) => join(name, entry)))
@@ -119,15 +119,15 @@ const beside: Beside = {
   variablesOf: (inventory, kind, name) => {
     if (inventory === "stdin" || /[/\0]|^\.\.?$/.test(name)) return [];
     const base = join(dirname(inventory), kind, name);
-    // The first one that is there, as Ansible looks for them.
+    // Ansible takes the first of these that exists.
     const path = ["", ".yml", ".yaml", ".json"].map((ending) => `${base}${ending}`).find((one) => existsSync(one));
     return path === undefined ? [] : variableFiles(path).map((file) => ({ file, text: textOf(file) }));
   },
   askAnsible: (inventories) => {
-    // Ansible runs an inventory that may be executed; an import runs nothing.
+    // Ansible executes an executable inventory; an import must execute nothing.
     if (inventories.some((file) => (statSync(file).mode & 0o111) !== 0)) return undefined;
     const args = [...inventories.flatMap((file) => ["-i", resolve(file)]), "--list"];
-    // In “/” no ansible.cfg of a folder that was brought along names plugins.
+    // Ansible obeys the ansible.cfg of its working folder; “/” keeps out one that came with the inventory and names plugins.
     const { status, stdout } = spawnSync("ansible-inventory", args, {
       cwd: "/",
       env: { ...process.env, ANSIBLE_INVENTORY_ENABLED: "ini,yaml" },
@@ -138,10 +138,10 @@ const beside: Beside = {
   },
 };
 
-/** Names in a folder that Ansible takes for no inventory. */
+/** File names that Ansible ignores in a folder of inventories. */
 const notInventory = /^\.|~$|\.(pyc|pyo|swp|bak|rpm|md|txt|rst|orig|ini|cfg|retry)$/;
 
-/** A file of variables, or those of a folder and of its folders: hidden files, backups and other endings are none. */
+/** The file of variables, or all such files below a folder, without hidden files, backups and other endings. */
 function variableFiles(path: string): readonly string[] {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path)

@@ -161,7 +161,7 @@ function check({ project }: CommonFlags): void {
   }
 }
 
-/** No mistake: a project may have none. But no `role:…` takes such a node. */
+/** Not an error: a project may use no roles, but no `role:…` target includes such a node. */
 function noRole(names: readonly string[]): string {
   return `no role: ${names.join(", ")}; where a stage is for role:controller or role:worker, write roles: [worker] into the entry or a group of it`;
 }
@@ -194,7 +194,7 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
   process.stdout.write(`next: kcore roster trust ${name}\n`);
 }
 
-/** Its disks are known by the id that they were made with, the first, and its certificates by any, however often the machine was removed since. */
+/** The first former id stays first however often the machine was removed: its disks were made with that id, its certificates with any. */
 async function adopt(name: string, former: string | undefined, { project }: CommonFlags): Promise<void> {
   const { root, roster } = read(project);
   const node = roster.nodes.get(name);

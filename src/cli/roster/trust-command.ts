@@ -1,10 +1,8 @@
-import { askedAgain } from "#errors/three-tries.ts";
 import { homedir } from "node:os";
 import { Command, Option } from "commander";
 import { setHostKeys } from "#engine/roster/edit.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
-import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import { drawProblems } from "#errors/draw.ts";
@@ -12,6 +10,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { leave } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
+import { wayTo } from "../install/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 import { KeyDeployment, readPublicKey } from "./deploy-key.ts";
@@ -22,7 +21,7 @@ interface TrustFlags extends CommonFlags {
   readonly replace?: boolean;
   readonly yes?: boolean;
   readonly hostKey?: string;
-  /** What `--host-key` was called. */
+  /** The former name of `--host-key`, which still works. */
   readonly fingerprint?: string;
   readonly deployKey?: string;
   readonly passwordFile?: string;
@@ -65,7 +64,7 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
   const deployment = key && new KeyDeployment(transport, { key, users, passwordFile });
   try {
     for (const node of nodes) {
-      const endpoint = endpointOf(node, roster, askKeyPassphrase);
+      const endpoint = wayTo({ entry: node, roster });
       const found = await transport.scanHostKey(endpoint);
       const isPinned = await pin(root, roster, node, found, flags);
       if (isPinned && deployment)
@@ -139,11 +138,4 @@ async function isWanted({ fingerprint: found }: HostKey, { yes = false, ...flags
     onInterrupt: leave,
   });
   return answer?.trim().toLowerCase() === "yes";
-}
-
-/** The passphrase of a key on the way through jump hosts. */
-function askKeyPassphrase(file: string, _: unknown, again = false): Promise<string | undefined> {
-  if (!canPrompt()) return Promise.resolve(undefined);
-  const signal = new AbortController().signal;
-  return promptLine({ text: askedAgain(`Passphrase of ${file}`, again), secret: true, signal, onInterrupt: leave });
 }

@@ -13,12 +13,14 @@ export interface RunGlance {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   readonly state: string;
-  /** When it began, in milliseconds since the epoch; the same in every view. */
+  /** No process works on the run any more. */
+  readonly isOver: boolean;
+  /** The run's start in milliseconds since the epoch; the same in every view. */
   readonly started: number;
   readonly milliseconds: number;
-  /** From when on its time counts, of one that goes on. */
+  /** The time from which a living run's duration counts. */
   readonly since: number;
-  /** What it waits for somebody to answer. */
+  /** The question that the run waits for. */
   readonly question?: Question;
   readonly nodes: readonly string[];
   readonly exitCode?: number;
@@ -31,7 +33,7 @@ export async function glanceAtRun(folder: RunFolder): Promise<RunGlance> {
   const { first, last, stopping, question } = await readEnds(folder);
   const isOver = last?.type === "run.finished" || !alive;
   const time = timeOf(header, first, isOver ? last?.at : Date.now());
-  const common = { folder, header, started: first?.at ?? header.created, ...time, nodes: first?.nodes ?? [] };
+  const common = { folder, header, isOver, started: first?.at ?? header.created, ...time, nodes: first?.nodes ?? [] };
   if (last?.type === "run.finished") {
     const { exitCode, outcome } = last;
     return { ...common, state: first ? outcome : "refused", exitCode };

@@ -20,11 +20,11 @@ export interface KnownRun {
 /** A recorded run without its events: whoever follows it reads them himself. */
 export type FoundRun = Pick<KnownRun, "folder" | "header">;
 
-/** Which runs `last` may mean. */
+/** Selects the runs that `last` may mean. */
 type IsMeant = (header: RunHeader) => boolean;
 
 /**
- * Finds a run by its id, or the last four digits of it; `last` is the newest that is meant.
+ * Finds a run by its id or the last four digits of the id; `last` is the newest run that `isMeant` accepts.
  * @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT
  */
 export async function findRun(project: string, id: string, isMeant?: IsMeant): Promise<FoundRun> {
@@ -49,7 +49,7 @@ export function stateOf({ model, alive }: Pick<KnownRun, "model" | "alive">): st
   return model.runId === "" ? "refused" : model.outcome;
 }
 
-/** The whole id. @throws KcoreError RUN_UNKNOWN */
+/** The whole id of the run. @throws KcoreError RUN_UNKNOWN */
 async function resolveId(project: string, id: string, isMeant?: IsMeant): Promise<string> {
   if (id !== "last" && !/^[0-9a-f]{4}$/.test(id)) return id;
   const ids = await listRunIds(project);

@@ -26,7 +26,7 @@ export async function listRuns({ project, output, ...filter }: ListFlags): Promi
   );
 }
 
-/** The colours of the outcomes that somebody has to know of. */
+/** The colours of those outcomes that an operator has to notice. */
 const roles: Readonly<Record<string, Role>> = {
   done: "ok",
   running: "running",
@@ -38,7 +38,7 @@ const roles: Readonly<Record<string, Role>> = {
   interrupted: "warning",
 };
 
-/** The table of runs; a dry run is marked as one, whatever its command is called. */
+/** The table of runs; every dry run is marked, also that of a command whose name does not say so. */
 export function drawRuns(found: readonly RunGlance[], now: number, isColoured = wantsColor(process.stdout)): string {
   const rows = found.map(({ folder, header, nodes, started, milliseconds, state: is }) => [
     folder.id,

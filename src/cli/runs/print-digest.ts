@@ -18,7 +18,7 @@ export async function digestOf(run: Omit<KnownRun, "events">): Promise<RecordedD
   const { folder, header, model } = run;
   const { revision, dirty, who, created, request } = header;
   const { params, skipHealth, context } = request;
-  // Of a run that goes on its time does, too.
+  // The duration of a living run lasts until now.
   const isGoing = run.alive && model.state !== "finished";
   const digest = digestRun(isGoing ? { ...model, lastAt: Date.now() } : model, {
     id: folder.id,

@@ -16,20 +16,20 @@ interface Limits {
   readonly keep?: number;
   /** Milliseconds. */
   readonly olderThan?: number;
-  /** Bytes of all that stay. */
+  /** The most bytes of all kept records together. */
   readonly maxSize?: number;
 }
 
-/** What stays when nothing else is said (docs/reading-a-run.md, What is kept of runs). */
+/** The default limits (docs/reading-a-run.md, What is kept of runs). */
 const defaults = { keep: 200, olderThan: 90 * 86_400_000, maxSize: 1 << 30 };
 
 interface Going {
   readonly going: readonly RunFolder[];
-  /** Beyond the limits, too, but they can be resumed. */
+  /** Runs beyond the limits that can still be resumed. */
   readonly resumable: readonly RunFolder[];
 }
 
-/** `kcore runs prune`: removes the records of ended runs that are beyond what is to stay. */
+/** `kcore runs prune`: removes the records of ended runs that are beyond the limits. */
 export async function pruneRuns({ project, dryRun = false, resumable = false, ...limits }: PruneFlags): Promise<void> {
   const root = findProject(project);
   const found = await beyond(root, limits);
@@ -45,12 +45,12 @@ export async function pruneRuns({ project, dryRun = false, resumable = false, ..
   process.stdout.write(`${going.length} removed\n${more}`);
 }
 
-/** After a run: what nobody can go on with any more does not pile up. A run does not fail for it. */
+/** Removes old records after a run, except those of runs that can be resumed. A failure to do so does not fail the run. */
 export async function pruneEnded(project: string): Promise<void> {
   try {
     await remove(project, (await beyond(project, {})).going);
   } catch {
-    // A disk that is full or read-only: the next run tries again.
+    // The disk may be full or read-only: the next run tries again.
   }
 }
 
@@ -61,7 +61,7 @@ async function remove(project: string, going: readonly RunFolder[]): Promise<voi
   for (const { path } of going) await rm(path, { recursive: true, force: true });
 }
 
-/** Without limits the default ones, each for itself; of number and age, where both are given, both must be passed. */
+/** Without given limits, a run beyond any default limit goes; a run must be beyond both number and age where both are given. */
 async function beyond(project: string, { keep, olderThan, maxSize }: Limits): Promise<Going> {
   const isDefault = keep === undefined && olderThan === undefined && maxSize === undefined;
   const isByCount = keep !== undefined || olderThan !== undefined;
@@ -79,19 +79,19 @@ async function beyond(project: string, { keep, olderThan, maxSize }: Limits): Pr
   const [going, resumable]: [RunFolder[], RunFolder[]] = [[], []];
   for (const folder of folders.filter(isBeyond).reverse()) {
     const glance = await glanceAtRun(folder).catch(() => undefined);
-    if (["starting", "running", "waiting", "stopping"].includes(glance?.state ?? "")) continue;
+    if (glance?.isOver === false) continue;
     const isOver = !glance || ["done", "refused"].includes(glance.state) || glance.header.request.dryRun;
     (isOver ? going : resumable).push(folder);
   }
   return { going, resumable };
 }
 
-/** The nodes' logs repeat the record. */
+/** Twice the record, because the nodes' logs repeat it. */
 function sizeOf({ events }: RunFolder): number {
   return 2 * (statSync(events, { throwIfNoEntry: false })?.size ?? 0);
 }
 
-/** As its id has it: its header may be damaged. */
+/** Taken from the run's id, because the run's header may be damaged. */
 function createdAt({ id }: RunFolder): number {
   return Date.parse(id.replace(/^(....)(..)(..)-(..)(..)(..).*/, "$1-$2-$3T$4:$5:$6Z"));
 }

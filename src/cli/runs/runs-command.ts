@@ -84,7 +84,7 @@ Examples:
     .action(resume);
   add(
     "abort <id>",
-    "End a run: its running steps too; of one whose process died what holds its nodes",
+    "End a run, its running steps too; if its process died, free the nodes that it holds",
     "abort last",
     "abort 20261121-061500-a1b2",
   ).action(abort);
@@ -131,8 +131,8 @@ Examples:
   )
     .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
     .addOption(new Option("--older-than <age>", "remove only runs older than this: 36h, 30d, 8w").argParser(ageOf))
-    .addOption(new Option("--max-size <size>", "keep the newest that are no more together: 300M, 2G").argParser(sizeOf))
-    .option("--resumable", "remove also what can still be resumed")
+    .addOption(new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(sizeOf))
+    .option("--resumable", "also remove runs that can still be resumed")
     .option("--dry-run", "say what would be removed; remove nothing")
     .action(async (flags: PruneFlags) => (await import("./prune.ts")).pruneRuns(flags));
   return runs;
@@ -157,7 +157,7 @@ async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags
   process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
 }
 
-/** What only looked, or was one command, is not what somebody means to go on with. */
+/** `runs resume last` passes over dry runs and single commands: an operator hardly means to resume those. */
 function isGoneOnWith({ request }: RunHeader): boolean {
   return !request.dryRun && request.what.kind !== "exec";
 }

@@ -9,7 +9,7 @@ export interface Column<Item> {
   readonly wide?: true;
 }
 
-/** The table of some items; an empty cell is shown as `-`, so that columns can be cut out by blanks. `wide`: all of them, however wide. */
+/** The table of some items; an empty cell is shown as `-`, so that scripts can split rows at blanks. `wide`: all columns, in full width. */
 export function drawTable<Item>(
   columns: readonly Column<Item>[],
   items: readonly Item[],

@@ -3,24 +3,24 @@ import { widthOf, wrapWords } from "#tui/ink/text.ts";
 
 /** How a table is drawn. */
 export interface TableStyle {
-  /** Columns of the terminal; what goes to a file or a pipe stays as wide as it is. */
+  /** Columns of the terminal; infinite for a file or a pipe. */
   readonly columns?: number;
   /** Colours a cell: its text, and the number of its column. */
   readonly paint?: (text: string, column: number) => string;
 }
 
 const gap = "  ";
-/** Columns that a cell gets where it needs them: ids, hashes and addresses stay in one piece. */
+/** The longest word that is not broken: ids, hashes and addresses stay in one piece. */
 const piece = 40;
 
-/** Columns of the terminal at a stream; endless where it is none. */
+/** Columns of a stream's terminal; infinite for a file or a pipe. */
 export function screenColumns({ isTTY, columns }: { readonly isTTY?: boolean; readonly columns?: number }): number {
   return isTTY ? columns || 80 : Infinity;
 }
 
 /**
- * Rows under a heading, columns aligned, two blanks between; ends with a line break. Where the terminal is too narrow, columns without a
- * value go, then long cells go on below themselves, then the last columns go, and a last line names them.
+ * Rows under a heading, columns aligned, two blanks between; ends with a line break. On a narrow terminal, columns without
+ * values go first; then long cells are wrapped; then the last columns go, and a last line names them.
  */
 export function formatTable(
   heading: readonly string[],
@@ -66,12 +66,12 @@ export function formatTable(
   return [...drawn, ...note].map((line) => `${line}\n`).join("");
 }
 
-/** A text broken between words where the terminal ends. */
+/** Wraps a text to the terminal's width. */
 export function wrapToScreen(text: string): string {
   return wrapWords(text, screenColumns(process.stdout)).join("\n");
 }
 
-/** What a list tells of a text. */
+/** The first sentence of a text, as lists show it. */
 export function firstSentence(text: string): string {
   return /^.*?[.!?](?=\s)/.exec(text)?.[0] ?? text;
 }

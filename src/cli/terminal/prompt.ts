@@ -19,7 +19,7 @@ export function canPrompt(): boolean {
 export async function promptLine({ text, secret, signal, onInterrupt }: PromptOptions): Promise<string | undefined> {
   const input: ReadStream = process.stdin;
   if (signal.aborted) return undefined;
-  // What is typed as soon as the question is read must not be echoed.
+  // Before the question: keys typed right after its text appears must not be echoed.
   input.setRawMode(true);
   process.stderr.write(`${text}: `);
   input.setEncoding("utf8");
@@ -62,11 +62,11 @@ export async function promptLine({ text, secret, signal, onInterrupt }: PromptOp
   }
 }
 
-/** Throws away what was typed for a question that is closed: else the shell, or whoever asks next, would read it. */
+/** Throws away keys typed for a closed question: else the shell or the next question would read them. */
 async function discardTyped(input: ReadStream): Promise<void> {
   const discard = (): void => undefined;
   input.on("data", discard);
-  // What waits in the terminal is read in the turn that comes between.
+  // Node reads the terminal's pending input in the turn between these two.
   for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve));
   input.off("data", discard);
 }

@@ -4,7 +4,7 @@ import { detectCi, escapeForCi } from "#tui/ci.ts";
 /** Tells a person something beside the result. */
 export type Say = (text: string) => void;
 
-/** A result on stdout that quotes nodes and files: it speaks to no CI that reads it. */
+/** Writes a result that quotes nodes and files to stdout; a CI finds no commands in the text. */
 export function toStdout(text: string): void {
   process.stdout.write(escapeForCi(detectCi(process.env), text));
 }

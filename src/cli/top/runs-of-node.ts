@@ -10,7 +10,7 @@ import { glanceAtRun } from "../runs/glance.ts";
 const looked = 200;
 const shown = 5;
 
-/** The newest runs of a project on a node, each with the milestone that the node reached in it, and with how it ended for this node. */
+/** The newest runs of a project on a node, each with the node's last milestone and the node's own outcome. */
 export async function runsOfNode(project: string, node: string): Promise<readonly FleetRun[]> {
   const found: FleetRun[] = [];
   for (const id of (await listRunIds(project)).reverse().slice(0, looked)) {
@@ -18,13 +18,12 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
     const folder = runFolder(project, id);
     const glance = await glanceAtRun(folder).catch(() => undefined);
     if (!glance?.nodes.includes(node)) continue;
-    const { header, state } = glance;
+    const { header, state, isOver } = glance;
     const { milestone, outcome } = await readNode(folder, node);
-    const goesOn = ["starting", "running", "stopping"].includes(state);
     found.push({
       id,
-      // Another node's failure is none of this one.
-      state: goesOn ? state : (outcome ?? state),
+      // The run's state may be another node's failure.
+      state: isOver ? (outcome ?? state) : state,
       at: new Date(header.created).toISOString(),
       command: header.request.command,
       ...defined({ milestone }),
@@ -33,7 +32,7 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
   return found;
 }
 
-/** The last milestone that the node reached, and its own outcome; read line by line, for a record may be large. */
+/** The last milestone that the node reached, and its own outcome; read line by line because a record may be large. */
 async function readNode(
   { events }: RunFolder,
   node: string,

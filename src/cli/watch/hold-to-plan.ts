@@ -108,7 +108,7 @@ export function holdToPlan(plan: Plan, now: RecordedDigest): void {
   if (differences.length > 0) throw outdated(differences);
 }
 
-/** A roster by URL or program, or another user's, may mean another machine by a name at the same commit. */
+/** A name can mean another machine at the same commit: a roster may come from a URL or a program, or from another user. */
 function movedNodes(then: Plan["nodes"], now: RecordedDigest["nodes"]): readonly string[] {
   const places = new Map(now.map(({ name, place }) => [name, place]));
   return then.flatMap(({ name, place = "an unknown address" }) => {

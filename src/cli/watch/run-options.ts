@@ -38,7 +38,6 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
   return full ? addPlanOptions(addChangeOptions(command)) : command;
 }
 
-/** The options that tell whether a dry run says what is wanted. */
 function addPlanOptions(command: Command): Command {
   return command
     .option("--fail-on-change", "with --dry-run: end with 4 where something would change or cannot be told")
@@ -77,7 +76,7 @@ function countOf(text: string): number {
   throw new InvalidArgumentError("a number of nodes is wanted, 1 or more");
 }
 
-/** The request that the flags make. */
+/** The request that the flags describe. */
 export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Partial<RunRequest> = {}): RunRequest {
   const {
     on,

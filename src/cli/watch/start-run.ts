@@ -110,7 +110,7 @@ function launch(folder: RunFolder, passphrase?: string): Launched {
   return launchRun({ folder, program: runMain(), ...defined({ passphrase }) });
 }
 
-/** Lets a run go on, as it was planned, with whoever is there now to answer. @throws KcoreError RUN_OUTDATED */
+/** Resumes a run as it was planned; the run asks questions if an operator is present now. @throws KcoreError RUN_OUTDATED */
 export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<Launched> {
   return async () => {
     const { assertAsPlanned } = await import("../process/planned-content.ts");

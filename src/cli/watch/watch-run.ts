@@ -82,8 +82,8 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
 }
 
 /**
- * Whether the run rests as its end was seen: resolves when the process that ended it is gone, which stays for views that have not got
- * it all; with false as soon as another process has gone on with the run.
+ * True once the process that ended the run is gone; this process stays until all views have read the run's end.
+ * False as soon as another process has resumed the run.
  */
 export async function isFree(
   folder: Pick<RunFolder, "id" | "header">,

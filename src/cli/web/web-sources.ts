@@ -17,7 +17,7 @@ import { sourceLines } from "../terminal/report-failure.ts";
 import { FleetFollower } from "../top/follow-fleet.ts";
 import { readFleet, snapshotOf } from "../top/read-fleet.ts";
 
-/** All that the pages show: the project's records and living runs, and the cluster as soon as there is one. */
+/** The sources of the pages: the project's records and living runs, and the cluster once one exists. */
 export function webSources(project: string, cluster: () => Promise<Cluster>): WebSources {
   const glances = new Glances(project);
   return {
@@ -30,7 +30,7 @@ export function webSources(project: string, cluster: () => Promise<Cluster>): We
       return RunFeed.open(folder, { by: whoAmI(), isAlive: alive, sourceLine: sourceLines(project), logOf });
     },
     report: async (id) => drawReport("html", await readRun(project, id)),
-    // Anew each time: the first controller, or another one, may have been deployed since.
+    // Opened for each request: the first or another controller may have been deployed since.
     openFleet: async () => openFleet(await cluster()),
   };
 }

@@ -17,13 +17,20 @@ function fileOf(project: string, node: string): string {
   return join(project, ".kcore", "facts", `${encodeURIComponent(node)}.json`);
 }
 
-/** Keeps a node's facts in `.kcore/facts/NODE.json`, in the place of earlier ones; whole, or not at all. */
+/**
+ * Keeps a node's facts for later targets, in `.kcore/facts/NODE.json` in the place of earlier ones; whole, or not at all.
+ * A failure is told on stderr: neither a run nor a command fails for it.
+ */
 export function keepFacts(project: string, kept: Omit<KeptFacts, "version">): void {
   const file = fileOf(project, kept.node);
-  mkdirSync(join(project, ".kcore", "facts"), { recursive: true, mode: 0o700 });
   const aside = `${file}.${process.pid}`;
-  writeFileSync(aside, `${JSON.stringify({ version: 1, ...kept })}\n`, { mode: 0o600 });
-  renameSync(aside, file);
+  try {
+    mkdirSync(join(project, ".kcore", "facts"), { recursive: true, mode: 0o700 });
+    writeFileSync(aside, `${JSON.stringify({ version: 1, ...kept })}\n`, { mode: 0o600 });
+    renameSync(aside, file);
+  } catch (error) {
+    process.stderr.write(`the facts of ${kept.node} could not be kept: ${(error as Error).message}\n`);
+  }
 }
 
 /** What a node told last; undefined where nothing is kept, or nothing that can be read. */

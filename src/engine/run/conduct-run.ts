@@ -81,7 +81,10 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       return fail(error);
     }
     const at = record.append(event);
-    if (event.type === "node.facts") keepOf(event);
+    if (event.type === "node.facts") {
+      const { node, facts } = event;
+      keepFacts(folder.project, { node, run: folder.id, gathered: now(), facts });
+    }
     if (event.type === "run.started" && event.resumed) keepPart(at);
     logs.add(event);
     if (event.type !== "run.finished") tell(event);
@@ -91,14 +94,6 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   const tell = (event: RunEventBody): void => {
     const untold = notifier?.see(event)?.then((texts) => texts.forEach((text) => write({ type: "warning", text })));
     if (untold) telling = Promise.all([telling, untold]);
-  };
-  /** For later targets: the run does not fail for it. */
-  const keepOf = ({ node, facts }: Extract<RunEventBody, { type: "node.facts" }>) => {
-    try {
-      keepFacts(folder.project, { node, run: folder.id, gathered: now(), facts });
-    } catch (error) {
-      process.stderr.write(`the facts of ${node} could not be kept: ${(error as Error).message}\n`);
-    }
   };
   const emit = (body: RunEventBody) => {
     if (finished) return;

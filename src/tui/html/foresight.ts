@@ -5,10 +5,10 @@ import { drawChanges, drawDiff } from "./details.ts";
 import { html, type Html, type Part } from "./html.ts";
 import { badge, count, tellStep } from "./words.ts";
 
-/** Steps beyond these are told in the rows alone. */
+/** The most steps listed here; the nodes' rows show the rest. */
 const MANY = 200;
 
-/** What a dry run foresees: each change with its diff, nodes on which it is the same told once; then what cannot be told, and why. */
+/** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */
 export function drawForesight(model: RunModel): Part {
   if (!model.dryRun) return undefined;
   const { changes, unknown } = foresee(model);

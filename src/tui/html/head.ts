@@ -67,7 +67,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
   </header>`;
 }
 
-/** What the first node that failed says, or else the run itself. */
+/** The cause of the first failed node, else of the run itself. */
 function headCause(model: RunModel): string | undefined {
   const actions = actionsByNode(model);
   const isFailed = ({ outcome }: NodeModel) => outcome === "failed" || outcome === "unreachable";

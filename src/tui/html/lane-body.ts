@@ -80,23 +80,19 @@ function drawFacts(node: Lane["node"], log: string | undefined, waits: string | 
     steps = [],
   }: Partial<NodeModel> = node ?? {};
   const told = steps.some(({ outcome }) => outcome === "failed");
+  const isAtWork = steps.some(({ outcome }) => outcome === undefined);
   const rows: readonly Fact[] = [
     ["Milestone", milestone],
     ["Host key", fingerprint && html`<code>${fingerprint}</code>`],
     ["Round trips", exchanges > 0 && String(exchanges)],
     ["Saved", saved.map(savedText).join("; ")],
     ["Sent", sent.map(sentText).join("; ")],
-    ["State", reason ?? (sending ? sendingText(sending) : pieceless(steps, waits))],
+    ["State", reason ?? (sending ? sendingText(sending) : isAtWork ? undefined : waits)],
     ["Log", log !== undefined && html`<code>${log}</code>`],
   ];
   if (rows.every(([, value]) => !value)) return undefined;
   return html`${problem && !told && drawProblem(problem)}
     <dl class="about">${drawFactRows(rows)}</dl>`;
-}
-
-/** Of what runs a step tells more. */
-function pieceless(steps: NodeModel["steps"], waits: string | undefined): string | undefined {
-  return steps.some(({ outcome }) => outcome === undefined) ? undefined : waits;
 }
 
 interface PieceOptions extends Pick<BodyOptions, "span" | "budget" | "keyed"> {

@@ -6,9 +6,9 @@ import { badge, count, tellEnd, tellStep } from "./words.ts";
 export interface LaneDrawing {
   readonly bars: Html;
   readonly dryRun: boolean;
-  /** A process goes on with the run. */
+  /** A process is working on the run. */
   readonly isLive?: boolean;
-  /** It waits for the answer to a question of its own. */
+  /** The node waits for the answer to its own question. */
   readonly asks?: boolean;
   /** Shown opened from the start. */
   readonly open?: boolean;

@@ -147,7 +147,7 @@
     const seconds = milliseconds / 1000;
     const step = long / zoom / 4000;
     if (step < 1) return `${seconds.toFixed(step < 0.01 ? 3 : step < 0.1 ? 2 : 1)} s`;
-    // Ticks that stand 1.5 s apart do not stand 2 s apart.
+    // Tenths, as in timeline.ts: ticks 1.5 s apart must not read as 2 s apart.
     if (seconds < 60) return `${Number(seconds.toFixed(1))} s`;
     const whole = Math.round(seconds);
     const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];

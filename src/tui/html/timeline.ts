@@ -101,7 +101,7 @@ function ticks({ from, to }: Span): readonly Html[] {
   return [0, 1, 2, 3].map((index) => html`<span>${index === 0 ? "0" : tickText(((to - from) * index) / 4)}</span>`);
 }
 
-/** To a tenth of a second below a minute: what stands 1.5 s apart does not stand 2 s apart. */
+/** A tick's time, in tenths of a second below a minute: ticks 1.5 s apart must not read as 2 s apart. */
 export function tickText(milliseconds: number): string {
   return milliseconds < 60_000 && milliseconds >= 10_000
     ? `${Number((milliseconds / 1000).toFixed(1))} s`

@@ -35,7 +35,7 @@ export function tellStep(outcome: Outcome | undefined): Telling {
   return steps[outcome ?? "running"];
 }
 
-/** `isLive`: a process goes on with it, so that a node without an end runs, or waits for its turn or, if it `asks`, for an answer. */
+/** The end of a node. In a living run (`isLive`) a node without an end runs, waits for its turn, or `asks` and waits for an answer. */
 export function tellEnd(node: Pick<NodeModel, "outcome" | "startedAt">, isLive = false, asks = false): Telling {
   if (node.outcome !== undefined || !isLive) return ends[node.outcome ?? "running"];
   if (asks) return { mark: "?", word: "waiting for you", look: "unknown" };

@@ -22,7 +22,7 @@ export interface NodesProps {
   readonly usual?: ReadonlyMap<string, number>;
   /** By a role or a datacenter: then it has a column. */
   readonly sort: Sort;
-  /** What a row waits for that does nothing now. */
+  /** The reason why an idle node waits, for its row. */
   readonly waits?: (name: string) => string | undefined;
 }
 

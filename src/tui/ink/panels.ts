@@ -84,7 +84,7 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
   ];
 }
 
-/** Before a run goes on from here: what that does. */
+/** The question before a run is resumed, with the nodes that go on. */
 export function resumeLines({ runId, nodes }: RunModel, theme: Theme, width: number): readonly Line[] {
   const left = [...nodes.values()].filter(({ outcome }) => outcome !== "done").map(({ name }) => name);
   const names = left.slice(0, 4).join(", ") + (left.length > 4 ? ` and ${left.length - 4} more` : "");

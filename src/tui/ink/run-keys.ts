@@ -46,7 +46,7 @@ function chooseStop({ ui }: Scene, { name }: KeyPress): Pressed {
   }
 }
 
-/** The run goes on by a decision alone: every other key takes the question away. */
+/** Only `y` resumes the run; every other key closes the question. */
 function decideResume(ui: RunUi, { name }: KeyPress): Pressed {
   const closed = { ...ui, resuming: false };
   return name === "y" ? { ui: closed, does: { type: "resume" } } : { ui: closed };

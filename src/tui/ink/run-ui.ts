@@ -38,7 +38,7 @@ export interface RunUi {
   readonly resting: boolean;
   /** The choice after a Ctrl-C is open. */
   readonly stopping: boolean;
-  /** Whether the run shall go on is asked. */
+  /** The question whether to resume the run is open. */
   readonly resuming: boolean;
   /** A line for a moment; `until` on the real clock. */
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };

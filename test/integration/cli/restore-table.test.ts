@@ -124,7 +124,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     // Granted are other contents than those that are there: nothing is wiped, and nothing kept.
     const refused = await clear("--grant", `${name()}:${"0".repeat(16)}`);
     expect([refused.code, refused.stdout]).to.satisfy(
-      ([code, text]: [number, string]) => code === 1 && text.includes("what was saved of it is not kept"),
+      ([code, text]: [number, string]) => code === 1 && text.includes("its saved table is not kept"),
     );
     const grant = grantIn(await clear());
     expect((await clear("--grant", grant)).code).to.equal(0);

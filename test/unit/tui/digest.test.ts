@@ -46,7 +46,9 @@ describe("a run on one screen", () => {
     expect(text).to.contain("    | E: Unable to locate package nope\n");
     expect(text).to.contain("    log: .kcore/runs/x/nodes/n1.log\n    again: kcore orchestrate deploy_node --on n1\n");
     expect(text).to.match(/ {2}kcore orchestrate deploy_node \S+ +when the project is mended\n/);
-    expect(text).to.match(/ {2}kcore runs resume 20261121-061500-a1b2 +when a node is: go on where it stopped\n/);
+    expect(text).to.match(
+      / {2}kcore runs resume 20261121-061500-a1b2 +when a node is mended: go on where it stopped\n/,
+    );
     expect(text).to.not.contain("after it failed");
   });
 

@@ -17,10 +17,10 @@ import { conflictLines } from "./conflicts-section.ts";
 import { roleOf, type Concern, type Section } from "./section.ts";
 import type { FleetNode, FleetRun, FleetSnapshot, FleetUsage } from "./snapshot.ts";
 
-/** How a node stands: what is not ready or runs out comes before what waits or never came, that before ready nodes and rejected ones. */
+/** Ranks a node: not ready or expiring first, then waiting or never registered, then ready, then rejected. */
 export function concernOfNode(node: FleetNode, now: number): Concern {
   if (node.status === "rejected") return node.conflicts > 0 ? 1 : 3;
-  // The roster expects it, and it has never registered.
+  // The roster names the node, but the node has never registered.
   if (node.status === "unknown") return 1;
   if (node.status === "not-ready") return 0;
   const expiry = concernOfExpiry(node.certificateExpires, now);

@@ -34,6 +34,7 @@ describe("runs as they are listed and named", () => {
       folder: runFolder(project.path, ids[0] ?? ""),
       header: headerOf(ids[0] ?? "", dryRun),
       state,
+      isOver: state !== "running",
       started: 0,
       since: 0,
       milliseconds: 5000,
@@ -57,6 +58,7 @@ describe("runs as they are listed and named", () => {
     const one = {
       folder,
       header: headerOf(ids[0] ?? ""),
+      isOver: false,
       started: 0,
       since: 0,
       milliseconds: 5,

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { keepFacts, readFacts } from "#engine/facts/cache.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
@@ -127,6 +127,22 @@ describe("fact terms of targets", () => {
       keepFacts(project, { node: "n2", run: "r2", gathered: 2000, facts: shapeFacts({ nix: "true" }) });
       expect(run(true)).to.equal("n1");
       expect(run(false)).to.equal("n1 n2");
+    });
+  });
+
+  it("stay as they were where new facts cannot be kept, and that fails nothing", () => {
+    inKnown((project) => {
+      mkdirSync(join(project, ".kcore", "facts", `n1.json.${process.pid}`));
+      const write = process.stderr.write.bind(process.stderr);
+      let said = "";
+      process.stderr.write = (text: string | Uint8Array) => (said += String(text)) !== "";
+      try {
+        keepFacts(project, { node: "n1", run: "r2", gathered: 2000, facts: shapeFacts({ nix: "false" }) });
+      } finally {
+        process.stderr.write = write;
+      }
+      expect(said).to.match(/^the facts of n1 could not be kept: EISDIR/);
+      expect(match(project, "role:worker and fact:nix")).to.equal("n1");
     });
   });
 
