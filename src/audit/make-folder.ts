@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Makes a folder and those above it. Node's own way says ENOENT where the file system is read-only or a quota is used up. @throws NodeJS.ErrnoException */
+/** Makes a folder and those above it. Node's `recursive` would say ENOENT for a read-only file system or a used-up quota. @throws NodeJS.ErrnoException */
 export function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { mode: 0o700 });

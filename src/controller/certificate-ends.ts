@@ -4,13 +4,13 @@ import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
 import type { Replica } from "./replica/replica.ts";
 
-/** The certificates that this controller stands on: how long each lives, and what is to be told of it. */
+/** The certificates that this controller needs, and the alarms before each of them ends. */
 export interface CertificateEnds {
-  /** When each ends, by its name in metrics. */
+  /** Each certificate, by its name in metrics. */
   readonly all: () => ReadonlyMap<"controller" | "sub-ca" | "root", Certified>;
-  /** Why this controller counts as failed: one ends within two days. */
+  /** Why this controller counts as failed: a certificate ends within two days. */
   readonly failure: () => string | undefined;
-  /** Raises an alarm at 30, 14, 7 and 2 days, and clears the one before. */
+  /** Raises an alarm when a certificate has 30, 14, 7 and 2 days left, and clears the alarm before. */
   readonly tell: () => void;
 }
 

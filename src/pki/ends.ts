@@ -12,7 +12,7 @@ export interface Certified {
   readonly way: string;
 }
 
-/** What an operator has to know of a certificate that ends soon. */
+/** The warning of a certificate that ends soon. */
 export interface Ending {
   /** The threshold that was passed last. */
   readonly days: (typeof warnDays)[number] | typeof failDays;
@@ -20,7 +20,7 @@ export interface Ending {
   readonly message: string;
 }
 
-/** How soon a certificate ends, from 30 days on; undefined: there is time. */
+/** The warning of a certificate with 30 days or less left; undefined: it has more. */
 export function endingOf({ what, notAfter, way }: Certified, now: number): Ending | undefined {
   const left = (notAfter.getTime() - now) / dayMs;
   const days = ([failDays, 7, 14, 30] as const).find((limit) => left <= limit);
