@@ -102,7 +102,7 @@ describe("a replica", () => {
 });
 
 describe("C2: a replica that is started again", () => {
-  /** `b` of a pair, started again by itself; `a` has run on. */
+  /** A pair of which `b` was started again without a connection, while `a` ran on. */
   async function again(): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica }> {
     const { scheduler, a, b: former, wire } = await pair();
     wire.cut();
