@@ -391,6 +391,15 @@ describe("the updater", () => {
         expect(left).to.deep.equal(stays ? [pathOf(young)] : []);
       });
 
+    it("C16: and removes a bundle for which there is no room", async () => {
+      const world = Object.assign(prepared(), { free: 1_000_000 });
+      const [bundle = ""] = world.bundles.keys();
+      const effects: string[] = [];
+      world.onEffect = (effect) => void effects.push(effect);
+      await world.give(statementOf(young, quick), "prepare");
+      expect(effects).to.include(`remove ${bundle}`);
+    });
+
     it("nor activates an older one that is still in the store, signed as it was", async () => {
       const world = prepared();
       world.fetch("0.3.0");
