@@ -18,7 +18,7 @@ export interface CourierParts {
   readonly verify: (signed: SignedStatement) => Promise<Statement>;
   readonly signal: AbortSignal;
   readonly log: Log;
-  /** What is free where a path lies, and on which file system that is; undefined where there is no such path. */
+  /** Gives the free bytes and the device of the file system that holds a path; undefined if there is no such path. */
   readonly room?: (path: string) => Promise<Room | undefined>;
 }
 
@@ -57,7 +57,7 @@ async function bundleOf(
   return bundle && spec && { ...bundle, seconds: spec.timeouts.prepareSeconds };
 }
 
-/** Of another bundle, which was called off, nothing stays: there is room for one. */
+/** Removes every bundle but the target's: the folder is to hold one. */
 async function dropOthers(folder: string, target?: string): Promise<void> {
   const paths = (await readdir(folder)).map((name) => join(folder, name));
   const others = paths.filter((path) => target === undefined || !path.startsWith(target));
@@ -69,7 +69,7 @@ async function roomAt(path: string): Promise<Room | undefined> {
   return disk && entry && { free: disk.bavail * disk.bsize, dev: entry.dev };
 }
 
-/** Why there is no room for a bundle in the folder, or for what it becomes in the store; undefined: there is. */
+/** Why a bundle has no room, compressed in its folder or unpacked in the store; undefined: it has. */
 async function shortOfRoom(
   bundle: Bundle,
   target: string,
@@ -95,7 +95,7 @@ async function shortOfRoom(
   return here && here.free < toFetch ? tell(dirname(target), here, toFetch) : undefined;
 }
 
-/** Fetches a bundle from whichever controller has it. Gives why it could not: of one that finds no room nothing stays. */
+/** Fetches a bundle from a controller that has it, or gives the reason why not. Without room, no part of the bundle stays. */
 async function fetchFor(
   bundle: Bundle & { readonly seconds: number },
   { folder, controllers, log, signal, room = roomAt }: Omit<CourierParts, "verify">,

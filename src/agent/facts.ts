@@ -53,7 +53,7 @@ export function isSameMachine(before: Facts, after: Facts): boolean {
   return JSON.stringify([restBefore, storageBefore]) === JSON.stringify([restAfter, storageAfter]);
 }
 
-/** How busy this machine is; of the root's disk and that of this folder, the fuller one counts. `inbox` is the updater's. */
+/** How busy this machine is; of the root's disk and that of this folder, the fuller one counts. `inbox`: the file of the updater's next order. */
 export async function readUsage(folder: string, inbox: string): Promise<Usage> {
   const [storeFree, orderUntaken, ...disks] = await Promise.all([
     readStoreFree(),
@@ -72,7 +72,7 @@ export async function readUsage(folder: string, inbox: string): Promise<Usage> {
   };
 }
 
-/** An updater that runs, or is started by its path unit, takes an order within this time, in s. */
+/** Seconds in which a healthy updater takes an order, even if its path unit has to start the updater first. */
 const takenWithin = 15;
 
 async function readUntaken(inbox: string): Promise<number | undefined> {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openControllers } from "#api/ask.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
-import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseEndpoint, parseListen } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent, type AgentMachine } from "./agent.ts";
@@ -84,7 +84,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     const parts = { config, controllers, credentials, renewer, machine, nodeId, statusFile, revocations };
     const agent = new Agent({ ...daemon, ...parts, onCredentials, onRevoked, onConcerned });
     server = await serveStatus({
-      listen: listenOf(config.listenAddr),
+      listen: parseListen(config.listenAddr, 9091),
       credentials: credentials.present(),
       pages: {
         "/status": () => readStatusFile(statusFile),
@@ -129,11 +129,4 @@ function endpointsOf(config: AgentConfig, configFile: string): readonly string[]
     message: `${configFile} names no controller`,
     hint: "add: controllers: [HOST:9090]",
   });
-}
-
-/** As other endpoints; port 0 means any that is free. */
-function listenOf(text: string): Endpoint {
-  return text.endsWith(":0")
-    ? { host: text.slice(0, -2).replaceAll(/[[\]]/g, ""), port: 0 }
-    : parseEndpoint(text, 9091);
 }

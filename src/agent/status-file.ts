@@ -27,7 +27,7 @@ export interface AgentStatus {
   readonly pid: number;
 }
 
-/** Where the agent's part lies alone, in one line: a runner, which reads no JSON, takes it over into the `status.json` that it writes. */
+/** The agent's part alone, in one line: a runner cannot parse JSON, and copies this line into the `status.json` that it writes. */
 const ownFile = "agent.json";
 
 /**

@@ -25,6 +25,13 @@ export function parseEndpoint(text: string, defaultPort = controllerPort): Endpo
   });
 }
 
+/** Reads the endpoint at which a daemon listens; port 0 means any free port. @throws KcoreError USAGE */
+export function parseListen(text: string, defaultPort?: number): Endpoint {
+  const isAnyPort = text.endsWith(":0");
+  const { host, port } = parseEndpoint(isAnyPort ? text.slice(0, -2) : text, defaultPort);
+  return { host, port: isAnyPort ? 0 : port };
+}
+
 /** `host:port`, with brackets around IPv6. */
 export function formatEndpoint({ host, port }: Endpoint): string {
   return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;

@@ -87,7 +87,7 @@ export const Usage = z
     diskUsed: z.number(),
     diskSize: z.number(),
     storeFree: z.number(),
-    /** For how many seconds the updater has left an order of an update untaken; absent: there is none, or none for long. */
+    /** Seconds for which an order has waited for the updater; absent while no order waits longer than usual. */
     orderUntaken: z.number(),
   })
   .partial();

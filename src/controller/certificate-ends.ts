@@ -1,16 +1,16 @@
 import { firstCertificate } from "#pki/chain.ts";
-import { endingOf, failDays, warnDays, type Certified, type Ending } from "#pki/ends.ts";
+import { endDays, endingOf, type Certified, type Ending } from "#pki/ends.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
 import type { Replica } from "./replica/replica.ts";
 
-/** The certificates that this controller stands on: how long each lives, and what is to be told of it. */
+/** The certificates that this controller needs, and the alarms before each of them ends. */
 export interface CertificateEnds {
-  /** When each ends, by its name in metrics. */
-  readonly all: () => ReadonlyMap<"controller" | "sub-ca" | "root", Certified>;
-  /** Why this controller counts as failed: one ends within two days. */
+  /** Each certificate, by its name in metrics. */
+  readonly all: () => ReadonlyMap<string, Certified>;
+  /** Why this controller counts as failed: a certificate ends within two days. */
   readonly failure: () => string | undefined;
-  /** Raises an alarm at 30, 14, 7 and 2 days, and clears the one before. */
+  /** Raises an alarm when a certificate has 30, 14, 7 and 2 days left, and clears the alarm before. */
   readonly tell: () => void;
 }
 
@@ -33,21 +33,16 @@ export function watchCertificateEnds({
       problem === undefined
         ? "kcore rotate certs"
         : `it was not renewed (${problem}); kcore rotate sub-ca lets it renew itself, kcore rotate certs renews it`;
-    return new Map<"controller" | "sub-ca" | "root", Certified>([
-      ["controller", { what: "this controller's certificate", notAfter, way }],
-      ...(sub
-        ? [
-            [
-              "sub-ca",
-              { what: "this controller's sub-CA", notAfter: new Date(sub.notAfter), way: "kcore rotate sub-ca" },
-            ] as const,
-          ]
-        : []),
-      [
-        "root",
-        { what: "the cluster's root", notAfter: firstCertificate(ca).validToDate, way: "its nodes need a new cluster" },
-      ],
-    ]);
+    const ends = new Map<string, Certified>();
+    ends.set("controller", { what: "this controller's certificate", notAfter, way });
+    if (sub)
+      ends.set("sub-ca", {
+        what: "this controller's sub-CA",
+        notAfter: new Date(sub.notAfter),
+        way: "kcore rotate sub-ca",
+      });
+    const rootEnds = firstCertificate(ca).validToDate;
+    return ends.set("root", { what: "the cluster's root", notAfter: rootEnds, way: "its nodes need a new cluster" });
   };
   const endings = (): readonly (readonly [string, Ending | undefined])[] =>
     [...all()].map(([name, certified]) => [name, endingOf(certified, clock())]);
@@ -56,7 +51,7 @@ export function watchCertificateEnds({
     failure: () => endings().find(([, ending]) => ending?.isFailure)?.[1]?.message,
     tell() {
       for (const [name, ending] of endings())
-        for (const days of [...warnDays, failDays])
+        for (const days of endDays)
           replica.alarm(ending?.days === days, "CERTIFICATE_ENDS", `${name}, ${days} days`, ending?.message ?? "");
     },
   };

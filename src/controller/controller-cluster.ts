@@ -200,7 +200,7 @@ function watchMembership(
   let published: string | undefined;
   const emptiness = (): string | undefined => {
     const { ready, registers } = replica.status();
-    // One that was put back holds a state, and is told to catch up.
+    // A controller that was restored or repaired holds registers: it has to catch up, but is not empty.
     return wasReady || ready || registers > 0 ? undefined : whyEmpty(config);
   };
   let isToldEmpty = false;

@@ -105,7 +105,7 @@ export function watchHealth({
       const problems = [
         ...(block === undefined ? [] : [`this controller: ${block}`]),
         ...peers.flatMap(({ controllerId, reason }) => (reason === undefined ? [] : [`${controllerId}: ${reason}`])),
-        // Weeks before the end there is no problem yet; within two days it is why this controller is not ready.
+        // A certificate that ends in weeks is no problem yet; one that ends within two days is told as the block above.
         ...status.alarms
           .filter(({ code }) => code !== "CERTIFICATE_ENDS")
           .map(({ code, message }) => `${message} (${code})`),

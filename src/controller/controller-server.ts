@@ -1,6 +1,6 @@
 import type { Server } from "node:https";
 import { pipeline } from "node:stream/promises";
-import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseListen, type Endpoint } from "#api/endpoint.ts";
 import { listenAt } from "#api/listen.ts";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -65,8 +65,9 @@ export function openServer(
     watches,
     cut,
     async listen() {
-      const port = await listen(api.server, config.listenAddr);
-      return { port, address: ownAddress(config.listenAddr, port) };
+      const endpoint = parseListen(config.listenAddr);
+      const port = await listen(api.server, endpoint);
+      return { port, address: ownAddress({ ...endpoint, port }) };
     },
     async close() {
       unwatch();
@@ -159,14 +160,11 @@ function measure(
 const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
 
 /** Where others reach us, if the address we listen on says so; an unspecified one does not. */
-function ownAddress(listenAddr: string, port: number): string {
-  const host = listenAddr.slice(0, listenAddr.lastIndexOf(":")).replaceAll(/[[\]]/g, "");
-  return ["0.0.0.0", "::", ""].includes(host) ? "" : formatEndpoint({ host, port });
+function ownAddress(endpoint: Endpoint): string {
+  return ["0.0.0.0", "::"].includes(endpoint.host) ? "" : formatEndpoint(endpoint);
 }
 
-async function listen(server: Server, address: string): Promise<number> {
-  const anyPort = { host: address.slice(0, -2).replaceAll(/[[\]]/g, ""), port: 0 };
-  const endpoint = address.endsWith(":0") ? anyPort : parseEndpoint(address);
+async function listen(server: Server, endpoint: Endpoint): Promise<number> {
   try {
     return await listenAt(server, endpoint);
   } catch (error) {
@@ -174,7 +172,7 @@ async function listen(server: Server, address: string): Promise<number> {
     throw new KcoreError(
       {
         code: "LISTEN_FAILED",
-        message: `the controller cannot listen on ${address}: ${reason}`,
+        message: `the controller cannot listen on ${formatEndpoint(endpoint)}: ${reason}`,
         hint: `who has it: ss -ltnp 'sport = :${endpoint.port}'`,
       },
       { cause: error },

@@ -6,7 +6,7 @@ import { HeardLife } from "./cluster/node-lives.ts";
 
 const Kept = z.array(HeardLife);
 
-/** The nodes that this controller heard itself, over a restart; a file that cannot be read holds none. */
+/** The nodes that sent heartbeats to this controller before its restart; none if the file cannot be read. */
 export async function readLives(folder: string): Promise<readonly HeardLife[]> {
   try {
     return Kept.parse(JSON.parse(await readFile(fileIn(folder), "utf8")));

@@ -36,7 +36,7 @@ export interface MaintainOptions {
 export interface PutBackOptions extends MaintainOptions {
   /** No other controller is left to catch up with: this one serves at once. */
   readonly alone: boolean;
-  /** The cluster's name as the operator typed it; `alone` needs it. */
+  /** The cluster's name as the operator typed it to confirm `alone`. */
   readonly cluster?: string;
   readonly output: "table" | "json";
 }
@@ -100,8 +100,8 @@ export async function repairHere({ alone, cluster, output, ...options }: PutBack
 }
 
 /**
- * What is put back must be the state of a cluster: nothing but `found` begins one. Who goes on `alone` reads first, in the words of that
- * state, what the cluster will be from then on, and types the cluster's name.
+ * Refuses a state without controllers, as only `found` begins a cluster. With `alone` the operator must type the cluster's name; a
+ * refusal sums up the state with which the cluster would go on.
  */
 async function judgeOf(
   { tls }: Place,

@@ -20,7 +20,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
   let stopRounds = (): void => undefined;
   try {
     await cluster.subCa.load();
-    // Before it listens: a controller that was off for longer than its certificate lived comes back with a valid one.
+    // The certificate may have expired while the controller was off, so it is renewed before the server listens.
     await state.own.renewIfDue(cluster.subCa.authority);
     cluster.ends.tell();
     cluster.liveness.recall(await readLives(state.config.dbPath));
@@ -97,7 +97,7 @@ function startRounds(
   };
 }
 
-/** For the next start; a disk that takes nothing costs nodes no more than the time until they are heard again. */
+/** Keeps the heard nodes for the next start. Without the file, a node is only not ready until its next heartbeat. */
 async function keepLives(
   { config }: ControllerState,
   { liveness }: ControllerCluster,

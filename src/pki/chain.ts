@@ -35,8 +35,8 @@ export function isOfBastion(ca: X509Certificate, rootPem: string): boolean {
 }
 
 /**
- * Why a leaf does not have the bastion's word; undefined: it has. Operators' and controllers' certificates must (ADR 0511): the bastion issued
- * the leaf, or the controller's own sub-CA did within the names that the root wrote into it (ADR 0516).
+ * Why the leaf of an operator or a controller is not accepted from its issuer; undefined: it is. Accepted are the bastion (ADR 0511), and a
+ * controller's own sub-CA within the names that the root wrote into that sub-CA (ADR 0516).
  */
 export function refusalOfIssuer(
   leaf: X509Certificate,

@@ -57,7 +57,7 @@ export interface CreatedCluster {
 
 /**
  * Makes a cluster's CA on this machine: root, sub-CA and the operator's certificate, and a context for them that
- * becomes the current one where none is. Either all of it is there afterwards or nothing.
+ * becomes the current one if there is none. Either all of it is there afterwards or nothing.
  * @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID, PKI_PASSPHRASE_WEAK
  */
 export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
@@ -99,7 +99,7 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
   const { "current-context": current } = await changeConfig(plan, (config) => {
     const contexts = { ...config.contexts, [context]: entryOf(plan) };
     const { "current-context": former } = config;
-    // All other projects go on with the one that is current.
+    // Projects that name no cluster use the current context, so a new cluster does not replace it.
     const stays = former !== undefined && Object.hasOwn(contexts, former);
     return { ...config, "current-context": stays ? former : context, contexts };
   });
@@ -235,7 +235,7 @@ export async function renewOperatorIfNeeded(folder: string, authority: Authority
   return true;
 }
 
-/** Certifies the operator's key anew after its certificate has expired: by the root where the root had certified it, else by the sub-CA. */
+/** Certifies the operator's key anew after its certificate has expired, by the former issuer: the root or the sub-CA. */
 export async function reviveOperator(
   folder: string,
   { authority, passphrase, now }: { readonly authority: Authority; readonly passphrase: string; readonly now: number },

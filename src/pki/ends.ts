@@ -1,8 +1,8 @@
 const dayMs = 86_400_000;
-/** Days that are left when an operator is told, and told again. */
-export const warnDays = [30, 14, 7] as const;
-/** Days that are left when a certificate counts as a failure. */
-export const failDays = 2;
+/** A certificate with so many days left counts as a failure. */
+const failDays = 2;
+/** Days left at which an operator is warned of a certificate, the last warning first. */
+export const endDays = [failDays, 7, 14, 30] as const;
 
 /** A certificate, and the command that renews it. */
 export interface Certified {
@@ -12,18 +12,18 @@ export interface Certified {
   readonly way: string;
 }
 
-/** What an operator has to know of a certificate that ends soon. */
+/** The warning of a certificate that ends soon. */
 export interface Ending {
   /** The threshold that was passed last. */
-  readonly days: (typeof warnDays)[number] | typeof failDays;
+  readonly days: (typeof endDays)[number];
   readonly isFailure: boolean;
   readonly message: string;
 }
 
-/** How soon a certificate ends, from 30 days on; undefined: there is time. */
+/** The warning of a certificate with 30 days or less left; undefined: it has more. */
 export function endingOf({ what, notAfter, way }: Certified, now: number): Ending | undefined {
   const left = (notAfter.getTime() - now) / dayMs;
-  const days = ([failDays, 7, 14, 30] as const).find((limit) => left <= limit);
+  const days = endDays.find((limit) => left <= limit);
   if (days === undefined) return undefined;
   const whole = Math.floor(left);
   const when = left <= 0 ? "ended" : whole === 1 ? "ends in 1 day, " : `ends in ${whole} days, `;

@@ -48,10 +48,10 @@ export function refusalOfNext(
   const { identity, ca: rootPem, cert, notAfter } = present;
   const leaf = firstCertificate(cert);
   const reason = renewalReason(certificate, { spki, hosts: hostsOf(leaf), identity, rootPem, now });
-  // One that is short-lived is still better than the present one, if it ends later.
+  // A short-lived certificate is still better than the present one, if it ends later.
   const isShort = reason?.startsWith("it expires in") === true;
   if (reason !== undefined && !isShort) return reason;
-  // However late the present one ends: a clock that was ahead may have certified it for later.
+  // A clock that was ahead made the present certificate start in the future: any valid one is better, however soon it ends.
   if (leaf.validFromDate.getTime() > now) return undefined;
   return firstCertificate(certificate).validToDate > notAfter ? undefined : "it ends no later than the present one";
 }

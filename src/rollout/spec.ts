@@ -164,7 +164,7 @@ export const Bundle = z.strictObject({
 });
 export type Bundle = z.output<typeof Bundle>;
 
-/** Bytes that a bundle becomes in the store: three times its size, measured (docs/updates.md). */
+/** Bytes that an unpacked bundle takes in the store: three times its size, as measured (docs/updates.md). */
 export function unpackedSize({ size }: Pick<Bundle, "size">): number {
   return 3 * size;
 }

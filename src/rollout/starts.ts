@@ -111,7 +111,7 @@ export function whyUnconfirmed(view: RolloutView, id: string): string {
   return whyUntaken(view, id) ?? `${name}, which has not confirmed its owner`;
 }
 
-/** The node's agent tells that the updater leaves orders where they are: then nothing happens on this node, for ever. */
+/** Why nothing happens on a node whose updater takes no order, as its agent tells; undefined: no order waits for long. */
 export function whyUntaken({ nodes }: RolloutView, id: string): string | undefined {
   const { hostname, orderUntaken } = nodes.get(id) ?? {};
   if (orderUntaken === undefined) return undefined;

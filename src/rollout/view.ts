@@ -14,7 +14,7 @@ export interface RolloutNode {
   readonly reason?: string;
   /** What it registered with. */
   readonly version: string;
-  /** For how many seconds its updater has left an order untaken. */
+  /** Seconds for which an order has waited for the node's updater, if for long. */
   readonly orderUntaken?: number;
   /** For controllers: why its replication is not healthy, if it is not. */
   readonly replication?: string;

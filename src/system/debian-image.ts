@@ -72,7 +72,7 @@ const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /** Milliseconds after which an image is made anew: security updates come as packages. */
 const longestAge = 30 * 24 * 3_600_000;
 
-/** Milliseconds between two lines of what debootstrap is at. */
+/** Milliseconds between two lines that tell how far debootstrap is. */
 const tellEvery = 15_000;
 
 const building = new Map<string, Promise<SystemImage>>();
@@ -93,7 +93,7 @@ export function debianImage(wanted: DebianWanted, options: BuildOptions): Promis
   return made;
 }
 
-/** The same if it is in the cache already. */
+/** The image of these wishes if the cache holds it already. */
 export function keptImage(wanted: DebianWanted, cache: string): Promise<SystemImage | undefined> {
   return find(placeOf(wanted, cache));
 }

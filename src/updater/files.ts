@@ -25,7 +25,7 @@ export function updatesFolder(stateDir: string): string {
   return join(stateDir, "updates");
 }
 
-/** The order that the updater has not taken yet. */
+/** The file of an order that the updater has not taken yet. */
 export function inboxFile(stateDir: string): string {
   return join(updatesFolder(stateDir), names.inbox);
 }

@@ -67,7 +67,7 @@ async function refuseFull(ports: Ports, file: string): Promise<void> {
   const needed = ((await ports.readBundle(file))?.unpacked ?? 0) + reserve;
   const free = await ports.freeBytes("/nix/store");
   if (free >= needed) return;
-  // What cannot be unpacked takes no room either.
+  // A bundle that cannot be unpacked must not take room either.
   await ports.remove(file);
   throw new UpdateFailure("build", `/nix/store has ${mebibytes(free)} free, and the bundle needs ${mebibytes(needed)}`);
 }

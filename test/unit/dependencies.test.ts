@@ -13,7 +13,7 @@ interface Manifest {
 
 const read = (name: string): unknown => JSON.parse(readFileSync(join(import.meta.dirname, "../..", name), "utf8"));
 
-/** Packages that may run a script at installation and of which nothing is said; npm runs those of git with what prepares them. */
+/** Packages that `allowScripts` does not mention although npm may run their install scripts; npm runs `prepare` of packages from git. */
 function undecided(packages: Lock["packages"], allowed: Manifest["allowScripts"]): readonly string[] {
   return Object.entries(packages)
     .filter(([path, locked]) => path !== "" && (locked.hasInstallScript === true || !isPublished(locked)))

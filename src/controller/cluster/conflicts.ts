@@ -14,7 +14,7 @@ interface ConflictParts {
   readonly rejects: Rejects;
 }
 
-/** A conflict as it is shown: its winner is what stands. */
+/** A conflict as kcore shows it; its winner is the value in force. */
 export function viewConflict(conflict: ConflictRecord, rejects: Pick<Rejects, "of">): ConflictView {
   const { id, key, winner, loser, others } = asItStands(conflict, rejects);
   const [won, lost] = [sideOf(winner), sideOf(loser)];
@@ -28,7 +28,7 @@ export function viewConflict(conflict: ConflictRecord, rejects: Pick<Rejects, "o
   };
 }
 
-/** A reject stands in a register of its own (rejects.ts): against it an approve has lost, whatever the register of the approval says. */
+/** A reject has its own register (rejects.ts) and wins over an approve, even if the approve won in the approval's register. */
 function asItStands(conflict: ConflictRecord, rejects: Pick<Rejects, "of">): ConflictRecord {
   const { key, winner, loser, others = [] } = conflict;
   const isRejected = mergeKindOf(key) === "approval" && rejects.of(key.split("/")[1] ?? "").length > 0;

@@ -67,7 +67,7 @@ export function manageControllers(options: ControllersOptions): Controllers {
     return [{ controllerId, requireManualApproval }, ...told];
   };
   const peerStatus = (): readonly PeerStatus[] => records.replica.status().peers;
-  /** The bastion records what it issues; the controller records what its own sub-CA certified (ADR 0516). */
+  /** The bastion records the certificates that it issues; a controller records a renewal by its own sub-CA (ADR 0516). */
   const wishesToRecordOwn = (chain: string): readonly Wish[] => {
     const entry = inventoryEntry(chain);
     if (entry === undefined || certificatesOf(chain)[1]?.subjectAltName === undefined) return [];

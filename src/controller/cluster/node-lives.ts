@@ -13,7 +13,7 @@ const Beat = z.object({
 });
 type Beat = z.infer<typeof Beat>;
 
-/** A node that this controller heard itself, as it is kept over a restart. */
+/** A node's last heartbeat to this controller, as a file keeps it over a restart. */
 export const HeardLife = z.object({ id: z.string(), beat: Beat, isStale: z.boolean() });
 export type HeardLife = z.infer<typeof HeardLife>;
 
@@ -36,9 +36,9 @@ export interface Liveness {
   readonly of: (id: string) => Life;
   /** Nodes whose readiness is another than at the last look, for those who watch. */
   readonly changed: () => readonly string[];
-  /** What this controller heard itself, for its next start. */
+  /** The nodes that sent heartbeats to this controller, for its next start. */
   readonly heard: () => readonly HeardLife[];
-  /** Takes over what it heard before it was started again: a node that was alive has all its time to be heard again. */
+  /** Takes over the heartbeats from before a restart; a node that was alive gets the full time until its next heartbeat. */
   readonly recall: (lives: readonly HeardLife[]) => void;
   readonly stop: () => void;
 }

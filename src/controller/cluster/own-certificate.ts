@@ -32,11 +32,11 @@ export interface OwnCertificate {
    */
   readonly install: (certificate: string, isRegistered: (spki: string) => boolean) => Promise<Installed>;
   /**
-   * Certifies the present key anew by this controller's own sub-CA, once 30 days or less are left (ADR 0516), or when a clock that was
-   * ahead certified it for later. A failure is logged, and the present certificate stays.
+   * Renews the certificate by this controller's own sub-CA, with the same key (ADR 0516). Due with 30 days or less left, or when a clock
+   * that was ahead made the certificate start in the future. A failure is logged, and the present certificate stays.
    */
   readonly renewIfDue: (subCa: () => Authority) => Promise<void>;
-  /** Why the last renewal failed. */
+  /** Why the last renewal failed, if it did. */
   readonly problem: () => string | undefined;
 }
 
@@ -74,7 +74,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
     try {
       const newer = await loadCredentials(rotated, "controller");
       if (!isSame(newer, deployed)) throw new Error("it is another controller's");
-      // A clock that was ahead certified it: only its key counts, if that is another one.
+      // A clock that was ahead made the newer certificate start in the future: it is used only if its key is another one.
       if (startOf(newer) > clock() && newer.key === deployed.key) return deployed;
       return startOf(newer) > startOf(deployed) ? newer : deployed;
     } catch (error) {
@@ -95,7 +95,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
   };
 
   const put = async (certificate: string, keyPem: string): Promise<LoadedCredentials> => {
-    // Two files cannot change at once, and the deployed pair may be revoked: the next reader of the folder finishes the change.
+    // Two files cannot change at once: after a crash in between, the next reader of the folder finishes the change.
     await ensurePrivateFolder(folder);
     await replaceFile(nextCertFile, certificate, { mode: 0o644 });
     await replaceFile(rotated.keyFile, keyPem);

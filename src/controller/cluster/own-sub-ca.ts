@@ -23,7 +23,7 @@ const backupPem = /^-----BEGIN/;
 export interface SubCa {
   /** Reads the files again: those of the deployment, and those of the last rotation; the newer pair is used. */
   readonly load: () => Promise<void>;
-  /** Ready to issue. @throws Refused SUB_CA_MISSING */
+  /** The sub-CA's certificate and key, to issue with. @throws Refused SUB_CA_MISSING */
   readonly authority: () => Authority;
   readonly published: () =>
     { readonly certificate: string; readonly serial: string; readonly notAfter: string } | undefined;

@@ -148,7 +148,7 @@ function mismatch(key: string, dot: string): Refused {
   return new Refused(409, "MATCH_FAILED", `${key} is not as you saw it`, `look again; its version is ${dot} now`);
 }
 
-/** What is acknowledged here must come to the others. @throws Refused CONTROLLER_READ_ONLY */
+/** Refuses a write that may never reach the other controllers. @throws Refused CONTROLLER_READ_ONLY */
 function checkArrives(replica: Replica): void {
   const turnedOut = replica.turnedOut();
   if (turnedOut === undefined && !replica.isUnheard()) return;

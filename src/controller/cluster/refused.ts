@@ -23,11 +23,11 @@ export class Refused extends Error {
   }
 }
 
-/** How the machine of a removed node comes back. */
+/** The hint that tells how the machine of a removed node comes back. */
 export const comesBack =
   "kcore roster adopt NODE gives its machine a new id and keeps the data on its disks; then deploy it";
 
-/** A deployment keeps the key that it finds, so it is to be removed first; `removed`: the node's id is gone with it. */
+/** A deployment keeps a key that it finds, so a revoked key must be deleted first. `isRemoved`: the node was removed, too. */
 export function revokedKey(
   status: 403 | 409,
   { role, id }: Readonly<Record<"role" | "id", string>>,

@@ -16,7 +16,7 @@ export type AlarmCode =
   | "REFUSED" // a peer refuses us
   | "REFUSING" // we refuse a peer
   | "CERTIFICATE_ENDS" // a certificate of this controller ends within 30 days
-  | "TURNED_OUT" // a member says that we are none, and no other one lets us in
+  | "TURNED_OUT" // a member says that this controller is not a member, and no other member lets it in
   | "EMPTY_STATE"; // a founder without state, and nobody to get it from
 
 export interface Alarm {

@@ -32,7 +32,7 @@ export class Core {
   isStopped = false;
   /** It has just started, and asks the others for what it missed; what it shows may be old. */
   isAsking = false;
-  /** A member has let us in since the start, none but us ever wrote, or an operator said that none is left. */
+  /** A member has let this controller in since the start, no other member ever wrote, or an operator said that none is left. */
   hasHeard: boolean;
   /** Our own origin, once this process writes under it: nobody can know more of it than it does. */
   settledOrigin: string | undefined;
@@ -86,13 +86,13 @@ export class Core {
     return this.#members.filter((id) => id !== this.options.id);
   }
 
-  /** Whether another member ever ran: what it does first is to write. One that was registered only can let nobody in. */
+  /** Whether another member ever wrote, as each does when it first runs. A member that is only registered can let no controller in. */
   get hasCompany(): boolean {
     const writers = new Set(Array.from(this.state.map.vector.keys(), controllerOf));
     return this.others.some((id) => writers.has(id));
   }
 
-  /** A member lets us in: from now on what we write arrives. */
+  /** Called when a member lets this controller in: from now on writes reach that member. */
   heard(): void {
     this.hasHeard = true;
     if (this.state.isAlone) this.commit([{ t: "meta", alone: false }], [], ignore, ignore);

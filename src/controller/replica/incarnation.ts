@@ -8,8 +8,8 @@ import type { JournalRecord } from "./replica-ports.ts";
  * digits, others each time.
  */
 export function newIncarnation(id: string, word: () => string, alone = false): JournalRecord {
-  const states = alone ? { ready: true, behind: false, alone } : { behind: true, alone };
-  return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), ...states };
+  const states = alone ? { ready: true, behind: false } : { behind: true };
+  return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), alone, ...states };
 }
 
 /** ms; so often at most a new origin is taken because one peer claims more of the present one. */

@@ -30,8 +30,8 @@ const wayBackIn =
   "To let it in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
 
 /**
- * With these a member says that it does not know this controller, or its key. A backup from before says so too, and all that came since may be
- * here alone: so only a revocation, which removing a controller writes, turns out.
+ * With these codes a member says that it does not know this controller or its key. A member restored from an older backup does so, too, and
+ * newer writes may exist here alone: so only a revoked key, as the removal of a controller leaves it, turns this controller out.
  */
 const unknown: ReadonlySet<string> = new Set(["KEY_UNREGISTERED", "CONTROLLER_UNKNOWN", "NOT_REGISTERED"]);
 
@@ -45,7 +45,7 @@ export class Refusals {
     this.#core = core;
   }
 
-  /** How a member said that this controller is no member, in words; undefined as long as any member lets it in. */
+  /** The answer of a member that this controller is not a member, in words; undefined while any member lets this controller in. */
   get turnedOut(): string | undefined {
     const isLetIn = [...this.#core.peers.values()].some(({ stream }) => stream?.isOpen === true);
     return isLetIn ? undefined : this.#turnedOut;

@@ -61,7 +61,7 @@ export type JournalRecord =
       readonly conflicts?: readonly ConflictRecord[];
       /** It was put back to an earlier state, or mended, and has not caught up with another controller since. */
       readonly behind?: boolean;
-      /** An operator said that no other member is left; so long as none is heard. */
+      /** An operator said that no other member is left; false once a member lets this controller in. */
       readonly alone?: boolean;
     }
   /**

@@ -43,7 +43,7 @@ export class ReplicaState {
   ready = false;
   /** Put back to an earlier state, or mended, and not caught up with another controller since. */
   isBehind = false;
-  /** An operator said that no other member is left, and none was heard since. */
+  /** An operator said that no other member is left, and no member has let this controller in since. */
   isAlone = false;
   /** Found behind what a repair could not read; merged when this controller has caught up. */
   salvaged: Register[] = [];

@@ -130,9 +130,9 @@ export interface Replica {
   /** One for each key, the same on all replicas that agree. */
   readonly conflicts: () => readonly ConflictRecord[];
   readonly status: () => ReplicationStatus;
-  /** How a member said that this controller is none, while no other one lets it in. */
+  /** The answer of a member that this controller is not a member, in words, while no other member lets it in. */
   readonly turnedOut: () => string | undefined;
-  /** No member has let this one in since it started, although others are on record. */
+  /** No member has let this controller in since its start, although another member has written before. */
   readonly isUnheard: () => boolean;
 
   /** The state as records, for the store; see Journal. Made now, read when it suits. */

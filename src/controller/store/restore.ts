@@ -22,7 +22,7 @@ export interface Replacement {
   readonly now: number;
   /** No other controller is left that it could catch up with: it serves at once. */
   readonly alone?: boolean;
-  /** Looks at what the new state begins with; what it throws leaves all as it was. */
+  /** Checks the records of the new state; if it throws, nothing has changed. */
   readonly judge?: (entries: readonly JournalRecord[]) => void;
 }
 
@@ -36,8 +36,9 @@ export interface Replaced {
 }
 
 export interface Restored extends Replaced {
-  /** How many registers the backup holds, and how many things these are. */
+  /** How many registers the backup holds, without deleted ones. */
   readonly registers: number;
+  /** How many things of each kind these registers describe. */
   readonly contents: Readonly<Record<"objects" | "nodes" | "controllers", number>>;
 }
 
@@ -56,7 +57,7 @@ export interface Repaired extends Replaced {
 /**
  * Puts a backup (of this or of any other controller of the cluster) in the place of a controller's state. What was there is kept
  * aside. The other controllers give what happened since, as soon as it runs.
- * `name`: what the operator calls the file.
+ * `name`: the file as the operator named it, for messages.
  * @throws KcoreError STORE_LOCKED while the controller runs, BACKUP_DAMAGED, STORE_TOO_NEW, FILE_UNREADABLE; then nothing has changed
  */
 export async function restoreStore({
@@ -92,7 +93,7 @@ function countKinds(registers: readonly string[]): Restored["contents"] {
   return { objects: count("object", 3), nodes: count("node", 2), controllers: count("controller", 2) };
 }
 
-/** A problem of the backup, by the name that the operator knows; the state of the controller is untouched. */
+/** A problem of the backup, told under the name that the operator gave; the state of the controller is untouched. */
 function ofBackup(error: unknown, file: string, name: string): KcoreError {
   const { message } = error as Error;
   if (!(error instanceof KcoreError))

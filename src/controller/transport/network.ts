@@ -58,7 +58,7 @@ export function openNetwork(options: NetworkOptions): Network {
     streams.set(socket, { peer, key });
     socket.once("close", () => streams.delete(socket));
     failures.delete(peer);
-    // The look for a copy at this controller's own address is no peer's stream: what it finds is told as an alarm (TWO_COPIES).
+    // A stream to this controller's own address only looks for a copy of the controller; the alarm TWO_COPIES tells of a copy, not the log.
     const told = peer === controllerId ? { ...log, info: () => undefined } : log;
     told.info("a replication stream begins", { peer, initiator });
     const { connected, onBytes } = attached;

@@ -222,7 +222,7 @@ function rebootOf({ spec }: UpdateDraft, prepared: Report | undefined): PlannedN
   return prepared?.needsReboot === undefined ? "unknown" : prepared.needsReboot ? "yes" : "no";
 }
 
-/** The compressed bundle, and what it becomes in the store. */
+/** Bytes that a bundle takes, compressed and unpacked in the store. */
 function neededFor(size: number): number {
   return size + unpackedSize({ size });
 }

@@ -31,7 +31,7 @@ describe("kcore facts, and targets by them", () => {
     const all = JSON.parse((await project.kcore("facts", "here", "-o", "json")).stdout) as Record<string, unknown>;
     for (const { name } of factCatalogue.filter((fact) => !/\.(N|NAME)\./.test(fact.name)))
       expect(selectFact(all["here"], name), name).not.to.equal(undefined);
-    // Of sh and of awk.
+    // Facts that sh gathers, and facts that awk gathers.
     for (const name of ["hostname", "os.name", "cpu.count", "memory.totalKiB"])
       expect(selectFact(all["here"], name), name).not.to.equal(null);
     expect(kept()).to.deep.equal(["here.json"]);

@@ -35,7 +35,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
   const clear = (...words: readonly string[]): Promise<Ended> =>
     project.kcore("state", "apply", "clear", "--on", "here", "--params", JSON.stringify({ disk: name() }), ...words);
   const grantIn = ({ stdout }: Ended): string => /--grant (\S+:[0-9a-f]{16})/.exec(stdout)?.[1] ?? "";
-  /** By a grant of what the disk holds. */
+  /** Clears the disk by a grant of its present contents. */
   const wipe = async (): Promise<Ended> => {
     const wiped = await clear("--grant", grantIn(await clear()));
     expect(wiped.code, wiped.stdout).to.equal(0);
@@ -121,14 +121,14 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
   it("M4: takes by itself what was there before the newest wipe, not what a refused run saved, nor a cut-off wipe's second save", async () => {
     disk?.write(randomBytes(3 << 20));
     const before = content();
-    // Granted are other contents than those that are there: nothing is wiped, and nothing kept.
+    // The grant is for other contents than the disk's: nothing is wiped, and no save is kept.
     const refused = await clear("--grant", `${name()}:${"0".repeat(16)}`);
     expect([refused.code, refused.stdout]).to.satisfy(
       ([code, text]: [number, string]) => code === 1 && text.includes("its saved table is not kept"),
     );
     const grant = grantIn(await clear());
     expect((await clear("--grant", grant)).code).to.equal(0);
-    // As if that wipe had been cut off, and went on by its mark in another run.
+    // The mark of a wipe that was cut off lets another run continue that wipe.
     disk?.write(randomBytes(512));
     const [nodeId = ""] = readdirSync(tablesFolder(project.project));
     const mark = join(project.path, "state", "fresh", diskGuid({ node: "here", nodeId }, { byId: name() }));

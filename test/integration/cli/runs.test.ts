@@ -185,7 +185,7 @@ describe("kcore, from the command line to a node and back", () => {
     expect((await project.kcore("runs", "resume", "last")).stderr).to.contain("began with: configs/a  [RUN_OUTDATED]");
     rmSync(join(project.project, "configs"), { recursive: true });
     project.write({ "project/states/parts.yaml": state(1, "false") });
-    // The last run of that kind: no dry run, and no single command.
+    // “last” names the last run that can be resumed: neither a dry run nor a single command.
     await project.kcore(...words, "--dry-run");
     await project.kcore("exec", "--lock", "--on", "here", "--", "true");
     expect((await project.kcore("runs", "resume", "last")).code).to.equal(1);

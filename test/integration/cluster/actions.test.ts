@@ -156,7 +156,7 @@ describe("bastion actions against a real controller", () => {
     expect(publicDer(certificate.publicKey).toString("base64")).to.equal(other.facts.spki);
     const subCa = firstCertificate(String(outputs["subCaCert"]));
     expect(publicDer(subCa.publicKey).toString("base64")).to.equal(sub.facts.spki);
-    // The names are those under which the controller renews its own certificate (C1).
+    // The controller may renew its own certificate under these names (C1).
     expect(subCa.subjectAltName).to.equal(`DNS:n1, IP Address:127.0.0.1, URI:kcore://lab/sub-ca/${nodeId}`);
     const moved = contextFor({ ...entry, address: "127.0.0.2" });
     expect((await pkiIssueNode.run(args, moved)).changed).to.equal(true);
@@ -446,7 +446,7 @@ describe("bastion actions against a real controller", () => {
     const context = contextFor(nodeEntry("n1", id, { address: "127.0.0.11", roles: ["controller"] }), {
       targets: ["n1"],
     });
-    // Seen once, so it is not founded again.
+    // A founder that was seen once is not founded again.
     await clusterHealth.run({ timeout: 60, settle: 0 }, context);
     await stop();
     const ended = Date.now() - 2000 * 86_400_000;

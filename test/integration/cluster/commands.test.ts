@@ -219,7 +219,7 @@ describe("the cluster's commands against three real controllers", () => {
     writeFileSync(file, `kind: Cluster\nmetadata: { name: lab }\nspec: { controller: "${at(1).endpoint}" }\n`);
     expect(await does("apply", "-f", file)).to.equal("cluster/lab updated\n");
     expect(await does("apply", "-f", file)).to.equal("cluster/lab unchanged\n");
-    // Another controller has it a moment later.
+    // Replication brings the object to the other controllers a moment later.
     const kinds = async () => (await at(2).operator.call("listObjects", {})).objects.map(({ kind }) => kind);
     await eventually(async () => (await kinds()).includes("Cluster"));
   });

@@ -19,7 +19,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
   let agent: Daemon | undefined;
   const nodeId = randomUUID();
   const folder = (): string => join(site.cluster.home, "lab");
-  /** What was issued for the same key and names `days` ago. */
+  /** A certificate for the same key and names that was issued `days` ago. */
   const issuedAgo = (
     days: number,
     role: "controller" | "node",

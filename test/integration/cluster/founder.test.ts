@@ -104,7 +104,7 @@ describe("a controller that lost its state", () => {
     await mkdir(founder.dbPath);
     for (const alone of [false, true])
       expect(await codeOf(repairHere({ ...options, alone, cluster: "lab" }))).to.equal("STORE_EMPTY");
-    // So is what was founded and never ran: its start founds, a repair does not.
+    // A state that was founded but never started is empty too: only a start of the controller founds the cluster.
     await foundHere(options);
     for (const alone of [false, true])
       expect(await codeOf(repairHere({ ...options, alone, cluster: "lab" }))).to.equal("STORE_EMPTY");

@@ -45,7 +45,7 @@ describe("the guides of docs/cluster.md, command by command", () => {
     "Settle a conflict": async () => {
       const { nodes } = await operator().call("listNodes", {});
       const id = nodes.find(({ hostname }) => hostname === "n1")?.id ?? "";
-      // Who has heard from no other one since its start writes nothing: two of them do not know what the third wrote.
+      // A controller that no other has let in since its start takes no writes, so two are restarted without the third.
       await at(0).stop();
       await at(2).stop();
       await at(1).operator.call("setLabels", { set: { side: "b" } }, { id });

@@ -47,7 +47,7 @@ describe("a controller that was started again", () => {
   });
 
   it("C5: a controller that was put back tells that it has to catch up, and nothing of an empty state", async () => {
-    // One that cannot be reached: without another member there is nobody to catch up with.
+    // A second, unreachable member is registered, because a sole member has no controller to catch up with.
     const other = { spki: "0".repeat(64), address: "127.0.0.1:1", dc: "DC2" };
     await controller.operator.call("registerController", other, { id: randomUUID() });
     const backup = join(cluster.dir, "lab-backup");

@@ -164,7 +164,7 @@ describe("kcore web", () => {
       ["/runs/%2e%2e/roster/nodes.yaml", 404],
       ["/roster/nodes.yaml", 404],
       ["/%", 400],
-      // No cluster yet.
+      // This project has no cluster yet.
       ["/fleet", 503],
       ["//evil.example/", 404],
     ] as const) {

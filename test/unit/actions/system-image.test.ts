@@ -44,7 +44,7 @@ describe("system.image", () => {
         .and.not.include("initramfs,");
       expect(await packagesOf({ encrypted: true })).to.match(/,vim,cryptsetup-initramfs,dropbear-initramfs\n$/);
       expect(await packagesOf({})).to.equal(plain);
-      // One that is kept is the image of a dry run too.
+      // A dry run gives an image that the cache holds.
       const args = systemImage.args.parse({ mirror: "http://192.0.2.1/debian", packages: ["vim"] });
       expect(await systemImage.plan(args, actionContext({ home: project.path }))).to.have.nested.property(
         "outputs.image",

@@ -42,7 +42,7 @@ describe("update.verdict", () => {
     expect(await goesBack({ n1: { outcome: "failed", stage: "gate1" } }, false)).to.equal(false);
     expect(await goesBack({ n1: gate, n2: { outcome: "failed", stage: "activate" } }, false)).to.equal(true);
     expect(await goesBack({ n1: { outcome: "done" } }, false)).to.equal(true);
-    // O10: it follows a run that reached nobody, too.
+    // O10: the action also runs after a run that reached no node.
     expect(await goesBack({ n1: { outcome: "unreachable" } }, true)).to.equal(false);
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseEndpoint, parseListen } from "#api/endpoint.ts";
 
 describe("an endpoint", () => {
   it("is a host with or without a port, IPv6 in brackets or bare", () => {
@@ -15,5 +15,14 @@ describe("an endpoint", () => {
     for (const text of ["", "n1:", "n1:0", "n1:65536", "https://n1", "a b", "[n1]:1", "-x", "n1:9090/x", "n1;id"]) {
       expect(() => parseEndpoint(text), text).to.throw("is not an endpoint");
     }
+  });
+
+  it("O6: may be an address to listen at with any free port", () => {
+    expect(["[::]:9091", "[::]:0", "127.0.0.1:0", "127.0.0.1"].map((text) => parseListen(text, 9091))).to.deep.equal([
+      { host: "::", port: 9091 },
+      { host: "::", port: 0 },
+      { host: "127.0.0.1", port: 0 },
+      { host: "127.0.0.1", port: 9091 },
+    ]);
   });
 });

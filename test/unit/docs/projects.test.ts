@@ -26,7 +26,7 @@ describe("the projects of examples/", () => {
       const texts = readdirSync(project, { recursive: true, encoding: "utf8" })
         .filter((file) => /\.(md|yaml)$/.test(file) && !file.startsWith(".kcore/"))
         .map((file) => readFileSync(join(project, file), "utf8"));
-      // Secrets that a file of the roster reads, and files that actions keep.
+      // Secret files that the roster refers to, and files that actions write.
       const made = texts.flatMap((text) => [
         ...[...text.matchAll(/: file:([\w./-]+)/g)].map(([, file = ""]) => file),
         ...[

@@ -318,7 +318,11 @@ describe("creating a cluster", () => {
     const { folder } = await createCluster(plan({ now: now - 200 * day }));
     const root = await openRoot(folder, passphrase);
     await replaceOperatorKey(folder, root, now - 100 * day);
-    await reviveOperator(folder, { authority: await openIssuer(folder, passphrase, now), passphrase, now });
+    const former = await readFile(join(folder, "kctl.crt"), "utf8");
+    const authority = await openIssuer(folder, passphrase, now);
+    await reviveOperator(folder, { authority, passphrase, now: now - 50 * day });
+    expect(await readFile(join(folder, "kctl.crt"), "utf8"), "not expired then").to.equal(former);
+    await reviveOperator(folder, { authority, passphrase, now });
     const operator = firstCertificate(await readFile(join(folder, "kctl.crt"), "utf8"));
     expect([Math.round(daysLeft(operator, now)), operator.verify(root.certificate.publicKey)]).to.deep.equal([
       90,

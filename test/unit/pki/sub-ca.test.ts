@@ -147,18 +147,21 @@ describe("a controller's sub-CA", () => {
     expect(refusal("controller", other, "n1"), "another controller").to.equal(no);
     expect(refusal("controller", id, "n2"), "another's name").to.equal(no);
     expect(refusal("node", id, "n1"), "no controller").to.equal(no);
-    const operator = issueCertificate({
-      commonName: "kctl",
-      publicKey: createPublicKey(generateKey()),
-      issuer: authority.certificate,
-      signer: authority.key,
-      notBefore: new Date(Date.now() - 1000),
-      notAfter: new Date(Date.now() + 1_000_000),
-      usages: ["client"],
-      uri: "kcore://lab/operator/ann",
-    });
+    const certified = (more: object): string =>
+      issueCertificate({
+        commonName: "kctl",
+        publicKey: createPublicKey(generateKey()),
+        issuer: authority.certificate,
+        signer: authority.key,
+        notBefore: new Date(Date.now() - 1000),
+        notAfter: new Date(Date.now() + 1_000_000),
+        usages: ["client"],
+        ...more,
+      });
     const issued = { issuer: authority.certificate, rootPem: root.rootPem };
-    expect(refusalOfIssuer(firstCertificate(operator), issued), "an operator").to.equal(no);
+    const operator = firstCertificate(certified({ uri: "kcore://lab/operator/ann" }));
+    expect(refusalOfIssuer(operator, issued), "an operator").to.equal(no);
+    expect(refusalOfIssuer(firstCertificate(certified({})), issued), "without a name").to.equal(no);
   });
 
   it("C1: certifies no controller where the root allowed no name, as earlier versions had it sign", () => {

@@ -56,7 +56,7 @@ const { words, cases } = casesOf<{
   readonly cases: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>>;
 }>("rollout-rows.yaml");
 
-/** What becomes of a row of which a key of the table tells. */
+/** The next phase of the row that a key of the table describes. */
 function outcomeOf(key: string): string {
   const [phase = "", ...given] = key.split(" ");
   const meant = given.map((word): Word & Pick<Case, "age"> => {

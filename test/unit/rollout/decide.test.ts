@@ -32,6 +32,11 @@ describe("the decision, beside the tables", () => {
     const rollout = begun([aNode("n1", { orderUntaken: 20 }), "n2"]);
     expect(rollout.phases).to.equal("n1=preparing n2=pending");
     expect(rollout.progress.waits).to.equal(silent);
+    expect(rollout.report("n1", "preparing").progress.waits, "no room").to.equal(silent);
+    const stopped = begun(["n1"]).report("n1", "prepared").node("n1", { orderUntaken: 20 }).wish("cancel");
+    expect(stopped.progress.waits, "cancelled").to.equal(silent);
+    const back = begun(["n1"]).finish("n1").wish("rollback").node("n1", { orderUntaken: 20 });
+    expect(back.progress.waits, "taken back").to.equal(silent);
     rollout.after(24 * 3600);
     expect(rollout.row("n1").failure?.message)
       .to.match(/^the node did not say within \d+ s and a minute/)

@@ -80,7 +80,7 @@ function counted(found: Iterable<readonly [word: string, count: number]>): Parti
   return counts;
 }
 
-/** Of a dry run: nothing was done on it, and something would be. */
+/** A node of a dry run on which an apply would change something. */
 function isForeseen({ wouldChange }: Tally, { outcome }: NodeModel): boolean {
   return wouldChange > 0 && outcome === "done";
 }

@@ -12,7 +12,7 @@ interface Failing {
 }
 const failures = casesOf<{
   readonly nixos: Readonly<Record<string, Failing & { next: FakeSystem; activation?: object; boots: number }>>;
-  /** A command that `lasts` longer than it may; a link that is not there. */
+  /** `lasts`: a command that exceeds its time; `without`: a link that is missing. */
   readonly "nixos preparation": Readonly<
     Record<
       string,

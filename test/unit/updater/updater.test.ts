@@ -25,7 +25,7 @@ interface Failing {
   readonly behaves?: Behaviour;
 }
 const { activation, preparation } = casesOf<{
-  /** `until` a command the others fail; the behaviour begins with the command `from`; the gate `holds`. */
+  /** `until`: commands fail until this one runs; `from`: the command with which the behaviour begins; `holds`: the gate that succeeds. */
   readonly activation: Readonly<Record<string, Failing & { until?: string; holds?: string; from?: string }>>;
   readonly preparation: Readonly<
     Record<
@@ -35,9 +35,9 @@ const { activation, preparation } = casesOf<{
         readonly hangs?: string;
         readonly bundle?: "gone" | "other";
         readonly version?: string;
-        /** What is signed of the bundle. */
+        /** Fields of the bundle in the signed statement. */
         readonly signed?: Partial<Bundle> | null;
-        /** What was imported is kept. */
+        /** Whether the imported paths are kept. */
         readonly stays?: boolean;
       }
     >
@@ -390,6 +390,15 @@ describe("the updater", () => {
         const left = [...world.store.keys()].filter((path) => path !== pathOf(old));
         expect(left).to.deep.equal(stays ? [pathOf(young)] : []);
       });
+
+    it("C16: and removes a bundle for which there is no room", async () => {
+      const world = Object.assign(prepared(), { free: 1_000_000 });
+      const [bundle = ""] = world.bundles.keys();
+      const effects: string[] = [];
+      world.onEffect = (effect) => void effects.push(effect);
+      await world.give(statementOf(young, quick), "prepare");
+      expect(effects).to.include(`remove ${bundle}`);
+    });
 
     it("nor activates an older one that is still in the store, signed as it was", async () => {
       const world = prepared();

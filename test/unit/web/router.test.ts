@@ -46,7 +46,7 @@ describe("The router of kcore web", () => {
     await folder.remove();
   });
 
-  /** The status with which a request is answered that no client would send so. */
+  /** The status of the answer to a raw request, such as no client sends; 0 if the connection is cut. */
   const ask = async (line: string, headers: readonly string[] = []): Promise<number> => {
     const { port } = web.server;
     const socket = connect(port, "127.0.0.1");
@@ -124,7 +124,6 @@ describe("The router of kcore web", () => {
         fc.array(header, { maxLength: 2 }),
         async (verb, parts, more) => {
           const status = await ask(`${verb} ${parts.join("")} HTTP/1.1`, more);
-          // 0: no HTTP at all, so the connection is cut.
           expect(status === 0 || (status >= 100 && status < 500), `${status}`).to.equal(true);
         },
       ),

@@ -97,7 +97,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     await refused.session.finish("failed");
     expect(tables.forgotten).to.deep.equal([name()]);
     expect(refused.events.slice(-2).map(({ type }) => type)).to.deep.equal(["node.unsaved", "node.finished"]);
-    // Where the end of the wipe is not known, it may have been.
+    // The end of a lost node's wipe is not known, so its save stays.
     const lost = session();
     await lost.session.perform([{ stage: "s", drafts: [draftOf("wipe", held)] }]);
     await lost.session.finish("unreachable");

@@ -539,7 +539,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const dead = ["took the lock over from a dead run (other of root@vm)"];
     expect(await takenFrom("other")).to.deep.equal(dead);
     expect(await takenFrom("other", "12 345 60 1\n")).to.deep.equal(dead);
-    // M6: a run whose last step rebooted the node was at no other one.
+    // M6: an empty `current` means that the other run had ended its last step, which rebooted the node.
     expect(await takenFrom("other", "")).to.deep.equal([]);
   });
 

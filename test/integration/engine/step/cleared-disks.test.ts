@@ -9,7 +9,7 @@ import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { runStepOn, shells, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-/** Two disks of this machine. */
+/** With two loop disks of this machine. */
 describe("the disks of a deployment (F-18)", () => {
   let folder: TempDir;
   let first: LoopDisk;

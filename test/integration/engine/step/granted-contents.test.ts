@@ -16,7 +16,7 @@ import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/ste
 
 const [KiB, MiB] = [1024, 1024 ** 2];
 
-/** On a disk of this machine: what changes between the refusal that names a grant and the run that is given it. */
+/** Changes of a loop disk between the refusal that names a grant and the run that gets this grant. */
 describe("a grant, and what the disk holds (F-18)", () => {
   const disk = useLoopDisk("contents");
   beforeEach(() => void execFileSync("blkdiscard", ["-fz", disk().device], { stdio: "ignore" }));
@@ -27,7 +27,7 @@ describe("a grant, and what the disk holds (F-18)", () => {
   };
   const ext4 = (): void => void execFileSync("mkfs.ext4", ["-qF", disk().device]);
   const gpt = (): void => void execFileSync("sgdisk", ["-n1:0:+8M", disk().device]);
-  /** LUKS2 On-Disk Format, 3: as much of a header as libblkid wants to see. */
+  /** LUKS2 On-Disk Format, 3: the part of a header that libblkid needs. */
   const luks = (): void => {
     const header = Buffer.alloc(4 * KiB);
     header.write("LUKS\xba\xbe\0\x02", 0, "latin1");
@@ -35,7 +35,7 @@ describe("a grant, and what the disk holds (F-18)", () => {
     disk().write(header);
   };
 
-  /** Each kind: a disk that holds it, and a change that leaves its signature as it is. */
+  /** By the kind of contents: makes a disk with it, and changes the disk without its signature. */
   const kinds: Readonly<Record<string, readonly [make: () => void, change: () => void]>> = {
     "a file in an ext4": [ext4, () => void execFileSync("debugfs", ["-wR", "write /etc/hostname f", disk().device])],
     "an entry of a GPT": [gpt, () => void execFileSync("sgdisk", ["-c1:other", disk().device])],
@@ -58,7 +58,7 @@ describe("a grant, and what the disk holds (F-18)", () => {
       granted: given,
       bin,
     });
-  /** Somebody writes to the disk before it is held. */
+  /** A `wipefs` before whose lock another process writes to the disk. */
   const writtenTo = (): Readonly<Record<string, string>> => {
     const late = `case $* in *--lock=*) echo late | dd of=${disk().device} bs=1024 seek=9 conv=notrunc,fsync 2>/dev/null ;; esac`;
     return { wipefs: `${late}; exec /usr/sbin/wipefs "$@"` };
@@ -157,7 +157,7 @@ fact sum "$(contents_sum ${name})"`;
     writeAt(MiB, "without a signature");
     await expectRefused([grantOf(await run([]))], writtenTo());
     await expectRefused([]);
-    // One that began, as its mark says, goes on as granted, and only so.
+    // A wipe that left its mark goes on by the same grant, and only by that.
     const last = grantOf(await run([]));
     expect((await run([last], { "mkfs.ext4": "exit 1" })).notes).to.include("prepared");
     writeAt(MiB, "half a filesystem");

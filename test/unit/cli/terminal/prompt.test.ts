@@ -6,7 +6,7 @@ describe("a question in lines", () => {
   const stdin = Object.getOwnPropertyDescriptor(process, "stdin");
   afterEach(() => {
     Object.defineProperty(process, "stdin", stdin as PropertyDescriptor);
-    // The stream's own way lies beneath.
+    // Without the property, the method of the prototype is in force again.
     Reflect.deleteProperty(process.stderr, "write");
   });
 
@@ -23,7 +23,7 @@ describe("a question in lines", () => {
     const stop = new AbortController();
     const answer = promptLine({ text: "Passphrase", secret: true, signal: stop.signal, onInterrupt: () => undefined });
     input.emit("data", "hunt");
-    // Somebody else answered while the rest was on its way.
+    // Another terminal answered while the rest of the input was on its way.
     stop.abort();
     setImmediate(() => log.push(`heard ${input.emit("data", "er2\n")}`));
     expect(await answer).to.equal(undefined);

@@ -19,7 +19,7 @@ describe("a view that resumes a run", () => {
     const place = { id: "20261121-061500-a1b2", header };
     await write(gone);
     expect(await isFree(place, gone)).to.equal(true);
-    // Somebody else's process drives it: that lives, and is not waited for.
+    // Another live process drives the run: the view does not wait for that process.
     await write(markProcess(process.pid));
     expect(await isFree(place, gone)).to.equal(false);
   });

@@ -58,7 +58,7 @@ describe("the liveness of nodes", () => {
     liveness.bury("stopped");
     now += 10_000;
     const kept = liveness.heard();
-    // It was off for an hour, and its monotonic clock begins anew.
+    // The controller was off for an hour.
     now += 3_600_000;
     const restarted = open();
     restarted.recall(kept);

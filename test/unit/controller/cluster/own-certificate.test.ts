@@ -80,7 +80,7 @@ describe("a controller's own certificate", () => {
   describe("C1: with 30 days or less left", () => {
     let root: Root;
     const key = generateKey();
-    /** Its sub-CA, as the root allows it to renew under these names. */
+    /** The controller's sub-CA, with the names under which the root lets it renew. */
     const subCaFor = (hosts: readonly string[], at = now): Authority => {
       const spki = publicDer(key).toString("base64");
       const proof = { challenge: "test", signature: proveKey(key, "test") };

@@ -102,7 +102,7 @@ describe("a replica", () => {
 });
 
 describe("C2: a replica that is started again", () => {
-  /** `b` of a pair, started again by itself; `a` has run on. */
+  /** A pair of which `b` was started again without a connection, while `a` ran on. */
   async function again(): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica }> {
     const { scheduler, a, b: former, wire } = await pair();
     wire.cut();
@@ -150,13 +150,16 @@ describe("C2: a replica that is started again", () => {
     c.replica.dialFailed({ id: "b" }, refusal);
     expect(c.replica.turnedOut(), "one of two may lie").to.equal(undefined);
     wire.cut();
+    c.replica.dialFailed({ id: "d" }, refusal);
+    expect(c.replica.turnedOut(), "b alone is a member").not.to.contain("d answers");
     c.replica.dialFailed({ id: "b" }, refusal);
     const alarm = c.replica.status().alarms.find(({ code: kind }) => kind === "TURNED_OUT");
     expect(alarm?.message).to.contain("kcore controller join --fresh");
     await scheduler.runUntil(scheduler.now + 120_000);
     expect(c.replica.turnedOut()).to.contain("b answers").and.to.contain("KEY_REVOKED");
-    connect(c, b);
+    const again = connect(c, b);
     await scheduler.runUntil(scheduler.now + 500);
+    again.cut();
     expect(c.replica.turnedOut()).to.equal(undefined);
     expect(c.alarms()).not.to.include("TURNED_OUT c");
   });

@@ -47,8 +47,8 @@ describe("the plan of an update", () => {
 
   it("is blocked by what a node runs, and by what it has no room for", () => {
     const bundle = bundleOf("0.2.0");
-    const planned = (target: object, storeFree = 1e9) => {
-      const usage = { cpu: 0, memory: 0, storeFree };
+    const planned = (target: object, storeFree = 1e9, more = {}) => {
+      const usage = { cpu: 0, memory: 0, storeFree, ...more };
       const liveness: typeof known.parts.liveness = { of: (id) => ({ ...known.parts.liveness.of(id), usage }) };
       const spec = aSpec({ selector: { nodeIds: ["n1"] }, target: { version: "0.2.0", ...target } });
       const { viable, nodes } = planUpdate({ ...known.parts, liveness }, { name: "u", spec, bundle });
@@ -62,6 +62,10 @@ describe("the plan of an update", () => {
     expect(planned({ allowDowngrade: true }, 3_999)).to.deep.equal([
       false,
       "the bundle needs 4000 bytes there, and 3999 are free",
+    ]);
+    expect(planned({ allowDowngrade: true }, 1e9, { orderUntaken: 20 }), "G2").to.deep.equal([
+      false,
+      "its updater has not taken an order for 20 s: systemctl status kcore-updater.path kcore-updater",
     ]);
   });
 

@@ -11,7 +11,7 @@ const secretText = fc
   .array(fc.constantFrom(...signs), { minLength: 9, maxLength: 30 })
   .map((parts) => `k${parts.join("")}9`);
 
-/** Digits that look like a key's: as many as wanted, the same for the same name. */
+/** Text of this length that looks like a key, the same for the same name. */
 function digits(name: string, length: number): string {
   let text = "";
   while (text.length < length)
@@ -21,7 +21,7 @@ function digits(name: string, length: number): string {
   return text.slice(0, length);
 }
 
-/** What is shown of a step's output that comes in these pieces. */
+/** The redacted output of a step that prints these pieces. */
 function shown(secrets: readonly string[], pieces: readonly string[]): string {
   const redactor = createRedactor(secrets);
   const events = pieces.flatMap((text) =>
@@ -30,7 +30,7 @@ function shown(secrets: readonly string[], pieces: readonly string[]): string {
   return [...events, ...redactor.flush()].map((event) => ("text" in event ? event.text : "")).join("");
 }
 
-/** What each tool prints of each of the texts, a NUL behind each form: all forms of a tool by one process. */
+/** The program of one tool that prints every text in every form, each followed by NUL. */
 const tools: readonly (readonly [
   tool: string,
   forms: readonly string[],
@@ -114,7 +114,7 @@ describe("S10: the redactor knows a secret", () => {
       for (const [place, form] of printed.entries()) {
         const text = texts[place % texts.length] ?? "";
         const masked = redactors[place % texts.length]?.text(`see ${form} end`) ?? "";
-        // Quotes, and characters of base64 that hold more than the secret alone, may be left.
+        // Quotes may stay, and characters of base64 that hold bytes beside the secret.
         const left = masked
           .replace("***", "")
           .slice("see ".length, -" end".length)

@@ -23,7 +23,7 @@ describe("os.installed", () => {
         const unpacked = (bytes: Buffer, rate: string) => {
           writeFileSync(packed, bytes);
           const [command = "", ...args] = shell.split(" ");
-          // The first look comes at once; the teller ends with what it tells of.
+          // `sleep` does nothing, so that the first note comes at once; the notes end with the unpacking.
           const stand = `K_TMP=${folder}; sleep() { :; }; note() { printf '%s\\n' "$1" >>${folder}/notes; }`;
           return execFileSync(command, [...args, "-c", `${stand}\n${text} | { ${rate} cat; }`], {
             stdio: ["ignore", "pipe", "ignore"],

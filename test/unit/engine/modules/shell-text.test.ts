@@ -17,7 +17,7 @@ import { moreArguments } from "../../../../scripts/module-samples.ts";
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const MARK = "kcoremark";
 
-/** Where a shell reads what it is given as code, at once or later: what a mark in an argument must not reach undeclared. */
+/** Places where a shell reads text as code, at once or later. An argument whose mark gets there must declare that. */
 const readers: Readonly<Record<string, RegExp>> = {
   "a shell's -c": /\b(?:ba|da)?sh -c (?:--command )?(?:'(?:[^']|'\\'')*kcoremark|[^\s']*kcoremark)/,
   eval: /\beval (?:'(?:[^']|'\\'')*kcoremark|[^\s']*kcoremark)/,
@@ -44,7 +44,7 @@ function withLeaf(value: unknown, [key, ...rest]: Path, text: string): unknown {
   return { ...(value as object), [key]: withLeaf((value as Record<string, unknown>)[key], rest, text) };
 }
 
-/** All that a step sends to its node, if the module takes these arguments. */
+/** Every text that a step sends to its node; none if the module refuses these arguments. */
 function sentBy(module: ModuleDefinition, args: unknown): readonly string[] {
   let step: Step;
   try {
@@ -61,7 +61,7 @@ function sentBy(module: ModuleDefinition, args: unknown): readonly string[] {
   return [...texts, ...blobs.map(({ bytes }) => (bytes === undefined ? "" : Buffer.from(bytes).toString("utf8")))];
 }
 
-/** What no example and no table has. */
+/** Arguments that neither the examples nor the tables use. */
 const moreSamples: Readonly<Record<string, readonly object[]>> = {
   "command.run": [{ cmd: "a", revert: "b" }, { argv: ["sh", "-c", "a"] }],
   "script.run": [{ text: "a", revert: "b" }],

@@ -18,7 +18,7 @@ const files = {
   "sa.key": "a private key\n",
 };
 
-/** Makes the last of these steps when the node has told its facts, and what the first one found. */
+/** Compiles this step after the node has told its facts and the result of the step `find`. */
 function make(step: string, told: string): Promise<unknown> {
   const find = "  - { id: find, file.managed: { path: /a, content: a }, register: find }\n";
   const state = `params: { files: { type: map, default: { debian: files/debian.conf } } }\nsteps:\n${find}  - id: a\n    ${step}\n`;
