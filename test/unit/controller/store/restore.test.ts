@@ -102,7 +102,9 @@ describe("a controller's backup, restore and repair", () => {
     await writeFile(file, whole.toString("latin1").replace("kcore-store/2", "kcore-store/3"), "latin1");
     const newer = await restoreStore({ file, name: "lab-backup", ...where() }).catch((reason: unknown) => reason);
     expect((newer as KcoreError).problems[0]?.code).to.equal("STORE_TOO_NEW");
-    expect((newer as KcoreError).message).to.contain("lab-backup").and.not.contain(file);
+    expect((newer as KcoreError).message)
+      .to.contain("lab-backup")
+      .and.not.contain(file);
     expect(await readAll()).to.deep.equal(before);
   });
 
