@@ -23,6 +23,15 @@ export function conditionAgainst(run: LiveRun, stage: PlannedStage, node?: RunNo
   }
 }
 
+/** Whether the stage's condition is false on this node, whatever earlier stages have still to give. */
+export function isNeedless(run: LiveRun, { when }: PlannedStage, node: RunNode): boolean {
+  try {
+    return when?.(run.scopeOf(node)) === false;
+  } catch {
+    return false;
+  }
+}
+
 function whenFalse({ condition }: PlannedStage): string {
   return condition === undefined ? "its “when” is false" : `not needed: ${condition} is false`;
 }

@@ -4,7 +4,7 @@ import type { StageWork, WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { followStages } from "./follow-stages.ts";
 import { isDenied, runAction } from "./run-action.ts";
-import { conditionAgainst } from "./condition.ts";
+import { conditionAgainst, isNeedless } from "./condition.ts";
 import { LastWord } from "./last-word.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
@@ -27,8 +27,8 @@ export interface LaneEnd {
 type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { readonly problem: Problem };
 
 /**
- * Takes one node through stages, by itself: adjacent states go to it together, an action on the bastion or a value
- * that an earlier stage gives cuts them. Stops at the first failure. Never rejects for what happens on the node.
+ * Takes one node through stages, by itself: adjacent states go to it together; a stage that waits for an earlier
+ * one's result, or an action on the bastion, cuts them, if its condition is not false in any case. Stops at the first failure. Never rejects for what happens on the node.
  * `isLast`: the run has nothing for this node behind these stages.
  */
 export async function walkLane(
@@ -86,7 +86,7 @@ async function nextGroup(
   const group: Ready[] = [];
   let consumed = 0;
   for (const stage of rest) {
-    if (stage.task.kind === "action" || isCutBefore(stage, group)) break;
+    if (!isNeedless(run, stage, node) && (stage.task.kind === "action" || isCutBefore(stage, group))) break;
     const gate = await open(run, node, stage);
     if ("problem" in gate) {
       // What stands before it is done first, so that the problem shows at its turn.
@@ -108,10 +108,10 @@ function isCutBefore(stage: PlannedStage, group: readonly Ready[]): boolean {
 }
 
 async function open(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<Gate> {
-  if (stage.task.kind === "action") throw new Error(`stage ${stage.id} has no steps`);
   const verdict = gateOf(run, stage, node);
   if (verdict === false) return { left: true };
   if (verdict !== true) return { problem: verdict };
+  if (stage.task.kind === "action") throw new Error(`stage ${stage.id} has no steps`);
   if (stage.task.kind === "look") return { go: [] };
   try {
     return { go: run.plan.drafts?.take(stage, node.name) ?? (await stage.task.draft(run.scopeOf(node))) };

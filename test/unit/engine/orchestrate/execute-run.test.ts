@@ -429,6 +429,33 @@ stages:
     ]);
   });
 
+  it("sends states around a stage in one piece, if that stage's condition is false before they ran (ADR 0004)", async () => {
+    const asked: unknown[] = [];
+    const check = testAction("check", ({ node }) => (asked.push(node?.name), { changed: false, outputs: {} }));
+    const orchestration = `stages:
+  - { id: identity, on: "w1,w2", apply: [key] }
+  - { id: taken, run: check, each: "w1,w2", when: "{{and (eq node.name 'w1') (eq stages.identity.spki.stdout 'AAA')}}" }
+  - { id: late, on: "w1,w2", when: "{{and (eq node.name 'w1') (eq stages.identity.spki.stdout 'AAA')}}", apply: [web] }
+  - { id: certs, on: "w1,w2", apply: [certs], with: { cert: one } }
+`;
+    const { exitCode, nodes } = await execute({
+      files: { ...issuing, "orchestrate/test.yaml": orchestration, "states/web.yaml": WEB },
+      actions: [check],
+      lessons: {
+        "key/make": { registered: { stdout: "AAA" } },
+        "web/config": {},
+        "certs/cert": {},
+        "certs/folder": {},
+      },
+    });
+    expect([exitCode, asked]).to.deep.equal([0, ["w1"]]);
+    expect(nodes.log.filter((line) => line.includes(" perform "))).to.have.members([
+      "w1 perform [identity]",
+      "w1 perform [late+certs]",
+      "w2 perform [identity+certs]",
+    ]);
+  });
+
   it("O16: what stages gave by node comes in the roster's order, whoever ended first", async () => {
     for (const first of ["w1", "w2", "c2"]) {
       const begun = Promise.withResolvers<void>();
