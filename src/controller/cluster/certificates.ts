@@ -1,4 +1,6 @@
 import type { CertificateView } from "#api/schemas.ts";
+import { defined } from "#optional/defined.ts";
+import { commonProtocol } from "./common-protocol.ts";
 import { Refused } from "./refused.ts";
 import type { Records, Wish } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
@@ -25,6 +27,8 @@ export interface Certificates {
   /** Whether a key is known to be a node's or a CA's, and nothing else: no agent answers it, revoked or not. */
   readonly isNoCaller: (spki: string) => boolean;
   readonly wishToRecord: (serial: string, record: CertificateRecordValue) => Wish;
+  /** The wishes that delete records of certificates that ended a day ago, with the revocations of their keys. */
+  readonly wishesToForget: () => Wish[];
   readonly revoke: (options: {
     readonly serial?: string | undefined;
     readonly spki?: string | undefined;
@@ -48,17 +52,28 @@ export interface Certificates {
   readonly stop: () => void;
 }
 
+/** The replication protocol with which what ended is deleted. */
+const forgets = 4;
+/** Clocks differ. */
+const graceMs = 86_400_000;
+/** A transaction holds 500 changes (replica/writer.ts), two for each. */
+const forgottenAtOnce = 200;
+
 export function watchCertificates(records: Records, clock: () => number): Certificates {
+  /** By a key, and by role and id of a holder. */
   const serialsOf = new Map<string, Set<string>>();
-  const keysOf = new Map<string, Set<string>>();
+  const noted = new Map<string, CertificateRecordValue>();
   let isAnyOperatorRecorded = false;
   const index = (key: string): void => {
-    const record = records.value("certificate", key);
+    const serial = key.slice(keys.certificate("").length);
+    const [former, record] = [noted.get(serial), records.value("certificate", key)];
+    for (const name of former ? namesOf(former) : []) remove(serialsOf, name, serial);
+    noted.delete(serial);
     if (!record) return;
-    // Records only grow, so this stays true.
+    // The last record of an operator's key stays, so this stays true.
     isAnyOperatorRecorded ||= record.role === "operator";
-    add(serialsOf, record.spki, key.slice(keys.certificate("").length));
-    add(keysOf, `${record.role} ${record.id}`, record.spki);
+    noted.set(serial, record);
+    for (const name of namesOf(record)) add(serialsOf, name, serial);
   };
   for (const { key } of records.list("certificate", keys.certificate(""))) index(key);
   const stop = records.replica.watch((changed) => {
@@ -68,14 +83,12 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     [...(serialsOf.get(spki) ?? [])].flatMap((serial) => records.value("certificate", keys.certificate(serial)) ?? []);
   const isRecorded: Certificates["isRecorded"] = (spki, role, id) =>
     recordsOf(spki).some((record) => record.role === role && record.id === id);
-  const recordedKeys = (role: CertificateRecordValue["role"], id: string): ReadonlySet<string> =>
-    keysOf.get(`${role} ${id}`) ?? new Set();
   const recordsOfHolder = ({ role, id }: { readonly role: CertificateRecordValue["role"]; readonly id: string }) =>
-    [...recordedKeys(role, id)]
-      .flatMap((spki) => [...(serialsOf.get(spki) ?? [])])
+    [...(serialsOf.get(`${role} ${id}`) ?? [])]
       .flatMap((serial) => records.get("certificate", keys.certificate(serial)) ?? [])
-      .filter(({ value }) => value.role === role && value.id === id)
       .toSorted((a, b) => (a.key < b.key ? -1 : 1));
+  const recordedKeys = (role: CertificateRecordValue["role"], id: string): readonly string[] =>
+    recordsOfHolder({ role, id }).map(({ value }) => value.spki);
   // Also by what this version cannot read.
   const isRevoked = (spki: string): boolean => records.replica.stands(keys.revoked(spki));
 
@@ -88,8 +101,31 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     for (const _ of records.replica.entries("operator/")) return true;
     return isAnyOperatorRecorded;
   };
+  /** A node's key cannot come back: without a record no certificate of it is accepted. */
+  const endOfKey = (spki: string): { readonly notAfter?: string } => {
+    const known = recordsOf(spki);
+    if (commonProtocol(records.replica) < forgets || !known.every(({ role }) => role === "node")) return {};
+    return defined({
+      notAfter: known
+        .map(({ notAfter }) => notAfter)
+        .toSorted()
+        .at(-1),
+    });
+  };
+  const wishToRevokeKey = (spki: string, gone: Gone): Wish => ({
+    key: keys.revoked(spki),
+    value: { ...gone, ...endOfKey(spki) },
+  });
   const wishesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): Wish[] =>
-    [...new Set(spkis)].filter((spki) => !isRevoked(spki)).map((spki) => ({ key: keys.revoked(spki), value: gone }));
+    [...new Set(spkis)].filter((spki) => !isRevoked(spki)).map((spki) => wishToRevokeKey(spki, gone));
+  const hasEnded = ({ notAfter }: { readonly notAfter?: string | undefined }): boolean =>
+    notAfter !== undefined && Date.parse(notAfter) + graceMs < clock();
+  const isForgettable = (record: CertificateRecordValue): boolean => {
+    const { role, spki } = record;
+    if (!hasEnded(record) || (role === "operator" && recordsOf(spki).every(hasEnded))) return false;
+    const revoked = records.value("revoked", keys.revoked(spki));
+    return !isRevoked(spki) || (revoked !== undefined && hasEnded(revoked));
+  };
 
   return {
     isRecorded,
@@ -110,6 +146,15 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       const isSame = present?.spki === record.spki && present.role === record.role && present.id === record.id;
       return { key, value: isSame ? present : record };
     },
+    wishesToForget() {
+      if (commonProtocol(records.replica) < forgets) return [];
+      const ended = [...noted].filter(([, record]) => isForgettable(record)).slice(0, forgottenAtOnce);
+      const revoked = ended.map(([, { spki }]) => keys.revoked(spki)).filter((key) => records.replica.stands(key));
+      return [...ended.map(([serial]) => keys.certificate(serial)), ...new Set(revoked)].map((key) => ({
+        key,
+        value: undefined,
+      }));
+    },
     async revoke({ serial, spki: given, reason, by }) {
       const spki =
         given ?? (serial === undefined ? undefined : records.value("certificate", keys.certificate(serial))?.spki);
@@ -118,7 +163,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       }
       const serials = [...(serialsOf.get(spki) ?? [])];
       if (isRevoked(spki)) return { spki, serials, result: "unchanged" };
-      await records.write([{ key: keys.revoked(spki), value: { at: new Date(clock()).toISOString(), by, reason } }]);
+      await records.write([wishToRevokeKey(spki, { at: new Date(clock()).toISOString(), by, reason })]);
       return { spki, serials, result: "created" };
     },
     wishesToRevoke(role, id, more, gone) {
@@ -158,6 +203,16 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     },
     stop,
   };
+}
+
+function namesOf({ spki, role, id }: CertificateRecordValue): readonly string[] {
+  return [spki, `${role} ${id}`];
+}
+
+function remove(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const present = sets.get(key);
+  present?.delete(value);
+  if (present?.size === 0) sets.delete(key);
 }
 
 function add(sets: Map<string, Set<string>>, key: string, value: string): void {

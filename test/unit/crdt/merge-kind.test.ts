@@ -49,7 +49,33 @@ describe("how two writes of a key merge", () => {
       );
     });
 
-  for (const key of [removed, keys.revoked(spki), keys.certificate("0a"), update.claim(1, "c"), update.grant(1, "c")])
+  for (const key of [update.owner, update.progress, update.row("n"), update.report("n")])
+    it(`C6: ${key}: a deletion stands, whatever a former owner writes later`, () => {
+      expect(standing(write(key, null, 1), write(key, { epoch: 9 }, 2))).to.equal(null);
+      expect(standing(write(key, { epoch: 9 }, 2), write(key, null, 3))).to.equal(null);
+    });
+
+  for (const key of [keys.revoked(spki), keys.certificate("0a")])
+    it(`C6: ${key}: is deleted when the certificate has ended, and never before`, () => {
+      const value = (ms: number, at = 1) => write(key, { notAfter: new Date(ms).toISOString() }, at);
+      const notAfter = (ms: number) => new Date(ms).toISOString();
+      expect(standing(value(10), write(key, null, 11))).to.equal(null);
+      expect(standing(value(10), write(key, null, 9))).to.deep.equal({ notAfter: notAfter(10) });
+      expect(standing(write(key, { at: 1 }, 1), write(key, null, 11))).to.deep.equal({ at: 1 });
+      // The longer one stands, else the first; so three writes of one key have one order.
+      expect(standing(value(10), value(20, 2))).to.deep.equal({ notAfter: notAfter(20) });
+      expect(standing(value(20, 2), write(key, null, 15))).to.deep.equal({ notAfter: notAfter(20) });
+      expect(standing(write(key, null, 15), write(key, null, 5))).to.equal(null);
+    });
+
+  for (const key of [
+    removed,
+    update.removed,
+    keys.revoked(spki),
+    keys.certificate("0a"),
+    update.claim(1, "c"),
+    update.grant(1, "c"),
+  ])
     it(`${key}: what was written first stands, and is never deleted`, () => {
       expect(standing(write(key, { at: 1 }, 1), write(key, { at: 2 }, 2))).to.have.property("at", 1);
       expect(standing(write(key, { at: 1 }, 1), write(key, null, 2))).to.have.property("at", 1);
