@@ -1,5 +1,5 @@
+import { graceEnd } from "#api/late-renewal.ts";
 import type { CertificateView } from "#api/schemas.ts";
-import { defined } from "#optional/defined.ts";
 import { commonProtocol } from "./common-protocol.ts";
 import { Refused } from "./refused.ts";
 import type { Records, Wish } from "./records.ts";
@@ -27,7 +27,7 @@ export interface Certificates {
   /** Whether a key is known to be a node's or a CA's, and nothing else: no agent answers it, revoked or not. */
   readonly isNoCaller: (spki: string) => boolean;
   readonly wishToRecord: (serial: string, record: CertificateRecordValue) => Wish;
-  /** The wishes that delete records of certificates that ended a day ago, with the revocations of their keys. */
+  /** The wishes that delete records of certificates that cannot be renewed any more, with the revocations of their keys. */
   readonly wishesToForget: () => Wish[];
   readonly revoke: (options: {
     readonly serial?: string | undefined;
@@ -55,7 +55,7 @@ export interface Certificates {
 /** The replication protocol with which what ended is deleted. */
 const forgets = 4;
 /** Clocks differ. */
-const graceMs = 86_400_000;
+const dayMs = 86_400_000;
 /** A transaction holds 500 changes (replica/writer.ts), two for each. */
 const forgottenAtOnce = 200;
 
@@ -101,30 +101,24 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     for (const _ of records.replica.entries("operator/")) return true;
     return isAnyOperatorRecorded;
   };
-  /** A node's key cannot come back: without a record no certificate of it is accepted. */
+  /** Of a node's key that is recorded: without its records no certificate of it is accepted. */
   const endOfKey = (spki: string): { readonly notAfter?: string } => {
     const known = recordsOf(spki);
-    if (commonProtocol(records.replica) < forgets || !known.every(({ role }) => role === "node")) return {};
-    return defined({
-      notAfter: known
-        .map(({ notAfter }) => notAfter)
-        .toSorted()
-        .at(-1),
-    });
+    const end = Math.max(...known.map(endOf));
+    const isKnown = known.every(({ role }) => role === "node") && Number.isFinite(end);
+    return isKnown && commonProtocol(records.replica) >= forgets ? { notAfter: new Date(end).toISOString() } : {};
   };
-  const wishToRevokeKey = (spki: string, gone: Gone): Wish => ({
-    key: keys.revoked(spki),
-    value: { ...gone, ...endOfKey(spki) },
-  });
   const wishesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): Wish[] =>
-    [...new Set(spkis)].filter((spki) => !isRevoked(spki)).map((spki) => wishToRevokeKey(spki, gone));
-  const hasEnded = ({ notAfter }: { readonly notAfter?: string | undefined }): boolean =>
-    notAfter !== undefined && Date.parse(notAfter) + graceMs < clock();
+    [...new Set(spkis)]
+      .filter((spki) => !isRevoked(spki))
+      .map((spki) => ({ key: keys.revoked(spki), value: { ...gone, ...endOfKey(spki) } }));
+  const isOver = (end: number): boolean => end + dayMs < clock();
   const isForgettable = (record: CertificateRecordValue): boolean => {
     const { role, spki } = record;
-    if (!hasEnded(record) || (role === "operator" && recordsOf(spki).every(hasEnded))) return false;
-    const revoked = records.value("revoked", keys.revoked(spki));
-    return !isRevoked(spki) || (revoked !== undefined && hasEnded(revoked));
+    if (!isOver(endOf(record))) return false;
+    if (role === "operator" && recordsOf(spki).every((one) => isOver(endOf(one)))) return false;
+    const { notAfter = "" } = records.value("revoked", keys.revoked(spki)) ?? {};
+    return !isRevoked(spki) || isOver(Date.parse(notAfter));
   };
 
   return {
@@ -163,7 +157,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       }
       const serials = [...(serialsOf.get(spki) ?? [])];
       if (isRevoked(spki)) return { spki, serials, result: "unchanged" };
-      await records.write([wishToRevokeKey(spki, { at: new Date(clock()).toISOString(), by, reason })]);
+      await records.write([{ key: keys.revoked(spki), value: { at: new Date(clock()).toISOString(), by, reason } }]);
       return { spki, serials, result: "created" };
     },
     wishesToRevoke(role, id, more, gone) {
@@ -203,6 +197,11 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     },
     stop,
   };
+}
+
+/** When its key may renew it no more, ms since 1970. */
+function endOf({ notAfter }: CertificateRecordValue): number {
+  return graceEnd(new Date(notAfter));
 }
 
 function namesOf({ spki, role, id }: CertificateRecordValue): readonly string[] {

@@ -86,7 +86,7 @@ export type RejectRecord = z.infer<typeof RejectRecord>;
 const LabelRecord = z.looseObject({ value: text.nullable() });
 const RoleRecord = z.looseObject({ present: z.boolean() });
 const Gone = z.looseObject({ at: text, by, reason: text });
-/** `notAfter` is when the last certificate of a node's key ends, and with it the need to know that it was revoked. */
+/** `notAfter` is when a node's key can renew no certificate any more; from then on its revocation changes nothing. */
 const Revoked = Gone.extend({ notAfter: text.optional() });
 /** `owner` is the controller that removed an update, and deletes what is left of it. */
 const UpdateRemoved = z.looseObject({ at: text, by, owner: text });

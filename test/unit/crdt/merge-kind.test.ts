@@ -1,7 +1,9 @@
 import { expect } from "chai";
 import { keys, mergeKindOf } from "#controller/cluster/registers.ts";
+import { compareRegisters } from "#crdt/merge-kind.ts";
 import { LwwMap } from "#crdt/lww-map.ts";
 import type { Register } from "#crdt/register.ts";
+import fc from "#support/properties.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 const spki = "0".repeat(64);
@@ -86,6 +88,25 @@ describe("how two writes of a key merge", () => {
     it(`${key}: a deletion stands, whatever is written later`, () => {
       expect(standing(write(key, null, 1), write(key, { by: "ann" }, 2))).to.equal(null);
     });
+
+  it("C6: what stands until a time has one order with deletions and with what stands for ever", () => {
+    const key = keys.certificate("0a");
+    const time = fc.integer({ min: 0, max: 6 });
+    const until = time.map((at) => ({ notAfter: new Date(at).toISOString() }));
+    const value = fc.oneof(fc.constant(null), fc.constant({}), until);
+    const registers = fc.array(fc.record({ value, ms: time }), { minLength: 3, maxLength: 5 });
+    fc.assert(
+      fc.property(registers, (drafts) => {
+        const all = drafts.map((draft, index) => write(key, draft.value, draft.ms, `o#${index}`));
+        const sorted = all.toSorted((a, b) => compareRegisters("first", a, b));
+        for (const [index, a] of sorted.entries())
+          for (const b of sorted.slice(index + 1)) {
+            expect(compareRegisters("first", a, b)).to.be.lessThan(0);
+            expect(compareRegisters("first", b, a)).to.be.greaterThan(0);
+          }
+      }),
+    );
+  });
 
   it("of two writes of one stamp the one of the higher origin stands", () => {
     expect(standing(write(label("tier"), "a", 1), write(label("tier"), "b", 1, "b#1"))).to.equal("b");
