@@ -1,5 +1,6 @@
 import { graceEnd } from "#api/late-renewal.ts";
 import type { CertificateView } from "#api/schemas.ts";
+import { endOf } from "#crdt/merge-kind.ts";
 import { commonProtocol } from "./common-protocol.ts";
 import { Refused } from "./refused.ts";
 import type { Records, Wish } from "./records.ts";
@@ -60,20 +61,16 @@ const dayMs = 86_400_000;
 const forgottenAtOnce = 200;
 
 export function watchCertificates(records: Records, clock: () => number): Certificates {
-  /** By a key, and by role and id of a holder. */
+  /** By a key, and by role and id of a holder; some of the records may be deleted. */
   const serialsOf = new Map<string, Set<string>>();
-  const noted = new Map<string, CertificateRecordValue>();
   let isAnyOperatorRecorded = false;
   const index = (key: string): void => {
-    const serial = key.slice(keys.certificate("").length);
-    const [former, record] = [noted.get(serial), records.value("certificate", key)];
-    for (const name of former ? namesOf(former) : []) remove(serialsOf, name, serial);
-    noted.delete(serial);
+    const record = records.value("certificate", key);
     if (!record) return;
     // The last record of an operator's key stays, so this stays true.
     isAnyOperatorRecorded ||= record.role === "operator";
-    noted.set(serial, record);
-    for (const name of namesOf(record)) add(serialsOf, name, serial);
+    for (const name of [record.spki, `${record.role} ${record.id}`])
+      add(serialsOf, name, key.slice(keys.certificate("").length));
   };
   for (const { key } of records.list("certificate", keys.certificate(""))) index(key);
   const stop = records.replica.watch((changed) => {
@@ -86,6 +83,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
   const recordsOfHolder = ({ role, id }: { readonly role: CertificateRecordValue["role"]; readonly id: string }) =>
     [...(serialsOf.get(`${role} ${id}`) ?? [])]
       .flatMap((serial) => records.get("certificate", keys.certificate(serial)) ?? [])
+      .filter(({ value }) => value.role === role && value.id === id)
       .toSorted((a, b) => (a.key < b.key ? -1 : 1));
   const recordedKeys = (role: CertificateRecordValue["role"], id: string): readonly string[] =>
     recordsOfHolder({ role, id }).map(({ value }) => value.spki);
@@ -101,24 +99,31 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     for (const _ of records.replica.entries("operator/")) return true;
     return isAnyOperatorRecorded;
   };
-  /** Of a node's key that is recorded: without its records no certificate of it is accepted. */
-  const endOfKey = (spki: string): { readonly notAfter?: string } => {
+  /** Until when a revocation of a key is needed: without its records no certificate of a node's key is accepted. */
+  const endOfKey = (spki: string): number => {
     const known = recordsOf(spki);
-    const end = Math.max(...known.map(endOf));
-    const isKnown = known.every(({ role }) => role === "node") && Number.isFinite(end);
-    return isKnown && commonProtocol(records.replica) >= forgets ? { notAfter: new Date(end).toISOString() } : {};
+    const end = Math.max(...known.map(graceOf));
+    const isNodes = known.every(({ role }) => role === "node") && commonProtocol(records.replica) >= forgets;
+    return isNodes && end > 0 ? end : Infinity;
+  };
+  /** A revocation that ends sooner could have been written by a controller in wrong hands, which deletes it later. */
+  const isRevokedUntil = (spki: string, end: number): boolean => {
+    const standing = records.replica.get(keys.revoked(spki));
+    return isRevoked(spki) && (standing === undefined || endOf(standing) >= end);
   };
   const wishesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): Wish[] =>
-    [...new Set(spkis)]
-      .filter((spki) => !isRevoked(spki))
-      .map((spki) => ({ key: keys.revoked(spki), value: { ...gone, ...endOfKey(spki) } }));
-  const isOver = (end: number): boolean => end + dayMs < clock();
+    [...new Set(spkis)].flatMap((spki) => {
+      const end = endOfKey(spki);
+      if (isRevokedUntil(spki, end)) return [];
+      const until = end === Infinity ? {} : { notAfter: new Date(end).toISOString() };
+      return [{ key: keys.revoked(spki), value: { ...gone, ...until } }];
+    });
   const isForgettable = (record: CertificateRecordValue): boolean => {
     const { role, spki } = record;
-    if (!isOver(endOf(record))) return false;
-    if (role === "operator" && recordsOf(spki).every((one) => isOver(endOf(one)))) return false;
-    const { notAfter = "" } = records.value("revoked", keys.revoked(spki)) ?? {};
-    return !isRevoked(spki) || isOver(Date.parse(notAfter));
+    const over = clock() - dayMs;
+    if (graceOf(record) >= over) return false;
+    if (role === "operator" && recordsOf(spki).every((one) => graceOf(one) < over)) return false;
+    return !isRevokedUntil(spki, over);
   };
 
   return {
@@ -142,12 +147,10 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     },
     wishesToForget() {
       if (commonProtocol(records.replica) < forgets) return [];
-      const ended = [...noted].filter(([, record]) => isForgettable(record)).slice(0, forgottenAtOnce);
-      const revoked = ended.map(([, { spki }]) => keys.revoked(spki)).filter((key) => records.replica.stands(key));
-      return [...ended.map(([serial]) => keys.certificate(serial)), ...new Set(revoked)].map((key) => ({
-        key,
-        value: undefined,
-      }));
+      const ended = [...records.list("certificate", keys.certificate(""))].filter(({ value }) => isForgettable(value));
+      const due = ended.slice(0, forgottenAtOnce);
+      const revoked = due.map(({ value }) => keys.revoked(value.spki)).filter((key) => records.replica.stands(key));
+      return [...due.map(({ key }) => key), ...new Set(revoked)].map((key) => ({ key, value: undefined }));
     },
     async revoke({ serial, spki: given, reason, by }) {
       const spki =
@@ -156,7 +159,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
         throw new Refused(404, "CERTIFICATE_UNKNOWN", `no certificate ${serial} is recorded`, "kcore get certificates");
       }
       const serials = [...(serialsOf.get(spki) ?? [])];
-      if (isRevoked(spki)) return { spki, serials, result: "unchanged" };
+      if (isRevokedUntil(spki, Infinity)) return { spki, serials, result: "unchanged" };
       await records.write([{ key: keys.revoked(spki), value: { at: new Date(clock()).toISOString(), by, reason } }]);
       return { spki, serials, result: "created" };
     },
@@ -200,18 +203,8 @@ export function watchCertificates(records: Records, clock: () => number): Certif
 }
 
 /** When its key may renew it no more, ms since 1970. */
-function endOf({ notAfter }: CertificateRecordValue): number {
+function graceOf({ notAfter }: CertificateRecordValue): number {
   return graceEnd(new Date(notAfter));
-}
-
-function namesOf({ spki, role, id }: CertificateRecordValue): readonly string[] {
-  return [spki, `${role} ${id}`];
-}
-
-function remove(sets: Map<string, Set<string>>, key: string, value: string): void {
-  const present = sets.get(key);
-  present?.delete(value);
-  if (present?.size === 0) sets.delete(key);
 }
 
 function add(sets: Map<string, Set<string>>, key: string, value: string): void {

@@ -151,6 +151,12 @@ describe("the registered keys", () => {
     expect(forgettable(31)).to.deep.equal([]);
     const due = [keys.certificate("01"), keys.certificate("04"), keys.revoked(key1)];
     expect(forgettable(33)).to.have.members(due);
+    // A controller in wrong hands could write a revocation that ends soon, and delete it then.
+    const soon = { at: "", by: "", reason: "", notAfter: new Date(now).toISOString() };
+    await records.write([{ key: keys.revoked(key4), value: soon }]);
+    expect(live.wishesToRevoke("node", "a", [], soon).map(({ key }) => key)).to.include(keys.revoked(key4));
+    expect((await live.revoke({ spki: key1, reason: "stolen", by: "operator ann" })).result).to.equal("created");
+    expect(forgettable(33), "what an operator revoked stays").to.deep.equal(due.slice(1, 2).concat(keys.revoked(key4)));
     await records.put([{ key: keys.controller("c2").auth, value: { spki: "01", dc: "DC1" } }]);
     expect(forgettable(33), "a controller does not know of it yet").to.deep.equal([]);
     live.stop();
