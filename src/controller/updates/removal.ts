@@ -82,12 +82,14 @@ function whyKept(
   nodes: ReadonlyMap<string, KnownNode>,
 ): string | undefined {
   const { head, progress, rows, reports } = update;
-  if (!isSettled(update)) return `it is not over (${progress?.value.phase ?? "pending"})`;
+  const { generation } = head.value;
+  const phase = progress?.value.generation === generation ? progress.value.phase : "pending";
+  if (!isSettled(update)) return `it is not over (${phase})`;
   const view = viewOf(update, nodes, parts, parts.clock());
   for (const [id, row] of rows) {
     const node = nodes.get(id);
     if (!node) continue;
-    if (row.generation === head.value.generation && !isAtRest(row)) return `${node.hostname} is ${row.phase}`;
+    if (row.generation === generation && !isAtRest(row)) return `${node.hostname} is ${row.phase}`;
     if (isFollowed(parts, update, id, row)) continue;
     const report = reports.get(id);
     if (report && workStates.has(report.state)) return `${node.hostname} is ${report.state}`;
