@@ -7,7 +7,7 @@ import { Refused } from "../cluster/refused.ts";
 import { keys, kindOf, kinds, type Kind } from "../cluster/registers.ts";
 import { refuseChange } from "./apply-update.ts";
 import { isSettled, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
-import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
+import { knowNodes } from "./rollout-nodes.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import type { ViewParts } from "./update-views.ts";
 
@@ -32,7 +32,7 @@ export async function removeUpdate(
   by: string,
 ): Promise<AnswerOf<"removeUpdate">> {
   refuseChange(parts, update, `remove ${update.name}`);
-  const why = whyKept(parts, update, knowNodes(parts));
+  const why = whyKept(parts, update);
   if (why !== undefined)
     throw new Refused(
       409,
@@ -52,17 +52,15 @@ export async function removeOld(parts: ViewParts): Promise<void> {
     if (removed && isOurs(parts, removed.owner)) await deleteRest(parts, name);
   }
   const all = [...index.all()].toSorted((a, b) => changedAt(b) - changedAt(a));
-  const old = all.filter(
-    (update, place) =>
-      isOurs(parts, update.owner.owner) && (place >= kept.updates || clock() - changedAt(update) > kept.ms),
-  );
-  const nodes = old.length > 0 ? knowNodes(parts) : new Map<string, KnownNode>();
-  for (const update of old.toReversed()) {
-    if (whyKept(parts, update, nodes) !== undefined) continue;
+  const old = all.filter((update, place) => place >= kept.updates || clock() - changedAt(update) > kept.ms);
+  for (const { name } of old.toReversed()) {
+    // Read anew: while the one before was removed, a rollback of this one may have been asked for.
+    const update = index.read(name);
+    if (!update || !isOurs(parts, update.owner.owner) || whyKept(parts, update) !== undefined) continue;
     const by = `controller ${controllerId}`;
     await remove(parts, update, by);
-    log.info("an old update was removed", { update: update.name });
-    audit.record({ method: "removeUpdate", by, target: update.name, outcome: "deleted" });
+    log.info("an old update was removed", { update: name });
+    audit.record({ method: "removeUpdate", by, target: name, outcome: "deleted" });
   }
 }
 
@@ -76,15 +74,12 @@ function changedAt({ head, progress }: UpdateRecords): number {
 }
 
 /** Why an update stays: it is not over, or the cluster knows by it alone what came to a node. */
-function whyKept(
-  parts: OwnerLoopParts,
-  update: UpdateRecords,
-  nodes: ReadonlyMap<string, KnownNode>,
-): string | undefined {
+function whyKept(parts: OwnerLoopParts, update: UpdateRecords): string | undefined {
   const { head, progress, rows, reports } = update;
   const { generation } = head.value;
   const phase = progress?.value.generation === generation ? progress.value.phase : "pending";
   if (!isSettled(update)) return `it is not over (${phase})`;
+  const nodes = knowNodes(parts);
   const view = viewOf(update, nodes, parts, parts.clock());
   for (const [id, row] of rows) {
     const node = nodes.get(id);
