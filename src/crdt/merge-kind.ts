@@ -51,7 +51,10 @@ function approvalRank(text: string | null): readonly [number, number] {
 export function endOf({ text, ms }: Pick<Register, "text" | "ms">): number {
   if (text === null) return ms;
   const end = fieldOf(text, "notAfter");
-  const at = typeof end === "string" ? Date.parse(end) : NaN;
+  // Every replica must read the same time: without a zone it would be each one's own.
+  const isTime = typeof end === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(end);
+  // oxlint-disable-next-line no-restricted-globals -- a text is read; no clock is asked
+  const at = isTime ? Date.parse(end) : NaN;
   return Number.isNaN(at) ? Infinity : at;
 }
 

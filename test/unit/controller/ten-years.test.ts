@@ -15,11 +15,17 @@ const weekMs = 7 * dayMs;
 const nodes = ["n1", "n2", "n3", "n4"];
 /** Nothing goes wrong here, so it is enough to look once a day. */
 const tuning = {
-  ...{ pingEvery: dayMs, pullEvery: dayMs, collectEvery: dayMs, conflictsEvery: dayMs },
+  pingEvery: dayMs,
+  pullEvery: dayMs,
+  collectEvery: dayMs,
+  conflictsEvery: dayMs,
   dialItselfEvery: 365 * dayMs,
 };
 const options = {
-  ...{ mergeKindOf, isContested, isSecret, tuning },
+  mergeKindOf,
+  isContested,
+  isSecret,
+  tuning,
   isKnown: (key: string, json: string) => key.endsWith("/auth") || isKnown(key, json),
 };
 

@@ -64,6 +64,8 @@ describe("how two writes of a key merge", () => {
       expect(standing(value(10), write(key, null, 11))).to.equal(null);
       expect(standing(value(10), write(key, null, 9))).to.deep.equal({ notAfter: notAfter(10) });
       expect(standing(write(key, { at: 1 }, 1), write(key, null, 11))).to.deep.equal({ at: 1 });
+      const local = { notAfter: "1970-01-01T00:00:00" };
+      expect(standing(write(key, local, 1), write(key, null, 9e8))).to.deep.equal(local);
       // The longer one stands, else the first; so three writes of one key have one order.
       expect(standing(value(10), value(20, 2))).to.deep.equal({ notAfter: notAfter(20) });
       expect(standing(value(20, 2), write(key, null, 15))).to.deep.equal({ notAfter: notAfter(20) });
