@@ -152,6 +152,8 @@ export const methods = {
   promoteUpdate: change("/v1/updates/{id}/promote", u.UpdateWish),
   /** Asked of the controller that shall own it. */
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
+  /** Asked of its owner. */
+  removeUpdate: change("/v1/updates/{id}/remove", s.Nothing),
   answerHook: change("/v1/updates/{id}/hooks", u.UpdateHookAnswer),
 
   /** What this controller has of which bundles. */

@@ -173,6 +173,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     rollbackUpdate: ({ caller, id, body }) => updates.wish(id, "rollback", body, byOf(caller)),
     promoteUpdate: ({ caller, id, body }) => updates.wish(id, "promote", body, byOf(caller)),
     takeOverUpdate: ({ caller, id, body }) => updates.takeOver(id, body, byOf(caller)),
+    removeUpdate: ({ caller, id }) => updates.remove(id, byOf(caller)),
     answerHook: ({ id, body }) => updates.answerHook(id, body),
 
     listObjects: () => ({ objects: objects.list() }),

@@ -12,9 +12,9 @@ export type MergeKind =
   | "lww"
   /** Approvals: (epoch, rejected > approved > pending), then last writer: inside an epoch a reject stands. */
   | "approval"
-  /** Owners of an update: the highest epoch, then last writer. */
+  /** What owners of an update write: a deletion stands, since a removed update's name is not used again; else the highest epoch, then last writer. */
   | "epoch"
-  /** Grow-only: the first write stands and is never deleted. */
+  /** The first write stands. It is never deleted, or not before the time that its field `notAfter` names. */
   | "first"
   /** A deletion stands: conflicts that were acknowledged. */
   | "remove-wins";
@@ -27,9 +27,10 @@ export function compareRegisters(kind: MergeKind, a: Register, b: Register): num
     case "approval":
       return compareNumbers(approvalRank(a.text), approvalRank(b.text)) || compareWrites(a, b);
     case "epoch":
+      if ((a.text === null) !== (b.text === null)) return a.text === null ? 1 : -1;
       return epochOf(a.text) - epochOf(b.text) || compareWrites(a, b);
     case "first":
-      return Number(a.text !== null) - Number(b.text !== null) || compareWrites(b, a);
+      return compareEnds(a, b) || (a.text === null ? compareWrites(a, b) : compareWrites(b, a));
     case "remove-wins":
       return Number(a.text === null) - Number(b.text === null) || compareWrites(a, b);
   }
@@ -44,6 +45,23 @@ const approvalStates: readonly unknown[] = ["pending", "approved", "rejected"];
 
 function approvalRank(text: string | null): readonly [number, number] {
   return [epochOf(text), approvalStates.indexOf(fieldOf(text, "state"))];
+}
+
+/** Until when no deletion wins over a value of kind “first”, ms since 1970; of a deletion, when it was written. */
+export function endOf({ text, ms }: Pick<Register, "text" | "ms">): number {
+  if (text === null) return ms;
+  const end = fieldOf(text, "notAfter");
+  // Every replica must read the same time: without a zone it would be each one's own.
+  const isTime = typeof end === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(end);
+  // oxlint-disable-next-line no-restricted-globals -- a text is read; no clock is asked
+  const at = isTime ? Date.parse(end) : NaN;
+  return Number.isNaN(at) ? Infinity : at;
+}
+
+/** By when they end, so that the order is total: of two values the longer stands, and a deletion over those that had ended. */
+function compareEnds(a: Register, b: Register): number {
+  const [x, y] = [endOf(a), endOf(b)];
+  return x === y ? Number(a.text !== null) - Number(b.text !== null) : x - y;
 }
 
 /** What names no epoch loses to all that do. */

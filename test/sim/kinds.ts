@@ -13,8 +13,8 @@ export function mergeKindOf(key: string): MergeKind {
 
 /** The order of a kind as the documentation has it, told a second time: the oracle must not believe the code it judges. */
 export function isAtLeast(key: string, a: Register, b: Register): boolean {
-  const isFirst = mergeKindOf(key) === "first";
-  if (isFirst && (a.text === null) !== (b.text === null)) return b.text === null;
+  const isFirst = mergeKindOf(key) === "first" && a.text !== null;
+  if (mergeKindOf(key) === "first" && (a.text === null) !== (b.text === null)) return b.text === null;
   const [x, y] = isFirst ? [rankOf(key, b), rankOf(key, a)] : [rankOf(key, a), rankOf(key, b)];
   for (const [index, value] of x.entries()) if (value !== y[index]) return value > (y[index] as number | string);
   return true;
@@ -30,7 +30,7 @@ function rankOf(key: string, { text, ms, c, o }: Register): readonly (number | s
     case "approval":
       return [value?.epoch ?? -1, value?.state === "rejected" ? 2 : value?.state === "approved" ? 1 : 0, ms, c, o];
     case "epoch":
-      return [value?.epoch ?? -1, ms, c, o];
+      return [isDeleted, value?.epoch ?? -1, ms, c, o];
     case "remove-wins":
       return [isDeleted, ms, c, o];
   }

@@ -13,8 +13,8 @@ const at = new Date(now).toISOString();
 export class KnownUpdates {
   readonly parts: ViewParts;
 
-  constructor(controllerId = "c1") {
-    const records = readRecords(memoryReplica(() => now, controllerId));
+  constructor(controllerId = "c1", replica = memoryReplica(() => now, controllerId)) {
+    const records = readRecords(replica);
     const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
     this.parts = {
       records,

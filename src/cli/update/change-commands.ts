@@ -106,6 +106,20 @@ export async function promoteUpdate(given: string | undefined, flags: ChangeFlag
   await followIfAsked(view, flags, {});
 }
 
+/** `kcore update cluster remove`. @throws KcoreError UPDATE_BLOCKED, UPDATE_OWNED, UPDATE_NO_MAJORITY, CONFIRM_DENIED */
+export async function removeUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
+  const { cluster, view } = await open(given, flags);
+  const { name, owner } = view;
+  if (canPrompt())
+    await confirm(`Remove ${name}? It cannot be rolled back then, and its name is never used again`, {
+      yes: flags.yes === true,
+    });
+  // The owner alone removes it; when that is gone, another controller's refusal names the way.
+  const endpoints = owner.heard && owner.endpoint !== undefined ? { endpoints: [owner.endpoint] } : {};
+  await askUpdates(cluster, (client) => client.call("removeUpdate", {}, { id: name }), endpoints);
+  tell(view, flags, "removed", "is removed; its nodes stay as they are");
+}
+
 /** What was done: in words, or as data. Who follows it as data gets each transition, and nothing else. */
 function tell(
   { name, generation, hash, owner }: UpdateView,

@@ -25,12 +25,14 @@ Examples:
   kcore update cluster cancel release-0-4-0          no node is begun any more; none is interrupted
   kcore update cluster rollback release-0-4-0        back to what nodes ran before, the last one first
   kcore update cluster list
+  kcore update cluster remove release-0-4-0          one that is over leaves the list
 
 An update is named by its name, or by -f FILE with its manifest. kcore update os is the same.`,
     );
   addLooks(cluster);
   addChanges(cluster);
   addOwnership(cluster);
+  addRemoval(cluster);
   return cluster;
 }
 
@@ -121,6 +123,22 @@ among those that were built here, unless --bundle gives it; it is brought to one
     )
     .action(async (name: string | undefined, flags: ChangeFlags & { readonly now?: boolean }) =>
       (await import("./change-commands.ts")).rollBackUpdate(name, flags),
+    );
+}
+
+function addRemoval(cluster: Command): void {
+  command(cluster, "remove", ["name", "file", "yes", "output"])
+    .description("Remove an update that is over from the list; nodes stay as they are")
+    .addHelpText(
+      "after",
+      examples(
+        ["remove release-0-4-0", "remove release-0-4-0 --yes"],
+        `It cannot be rolled back then, and its name is never used again. An update that is not over stays, and so does the last one of a node.
+Controllers remove by themselves what is over beyond the newest 20, or for a year.`,
+      ),
+    )
+    .action(async (name: string | undefined, flags: ChangeFlags) =>
+      (await import("./change-commands.ts")).removeUpdate(name, flags),
     );
 }
 

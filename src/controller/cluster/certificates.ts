@@ -1,4 +1,7 @@
+import { graceEnd } from "#api/late-renewal.ts";
 import type { CertificateView } from "#api/schemas.ts";
+import { endOf } from "#crdt/merge-kind.ts";
+import { commonProtocol } from "./common-protocol.ts";
 import { Refused } from "./refused.ts";
 import type { Records, Wish } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
@@ -25,6 +28,8 @@ export interface Certificates {
   /** Whether a key is known to be a node's or a CA's, and nothing else: no agent answers it, revoked or not. */
   readonly isNoCaller: (spki: string) => boolean;
   readonly wishToRecord: (serial: string, record: CertificateRecordValue) => Wish;
+  /** The wishes that delete records of certificates that cannot be renewed any more, with the revocations of their keys. */
+  readonly wishesToForget: () => Wish[];
   readonly revoke: (options: {
     readonly serial?: string | undefined;
     readonly spki?: string | undefined;
@@ -48,17 +53,24 @@ export interface Certificates {
   readonly stop: () => void;
 }
 
+/** The replication protocol with which what ended is deleted. */
+const forgets = 4;
+/** Clocks differ. */
+const dayMs = 86_400_000;
+/** A transaction holds 500 changes (replica/writer.ts), two for each. */
+const forgottenAtOnce = 200;
+
 export function watchCertificates(records: Records, clock: () => number): Certificates {
+  /** By a key, and by role and id of a holder; some of the records may be deleted. */
   const serialsOf = new Map<string, Set<string>>();
-  const keysOf = new Map<string, Set<string>>();
   let isAnyOperatorRecorded = false;
   const index = (key: string): void => {
     const record = records.value("certificate", key);
     if (!record) return;
-    // Records only grow, so this stays true.
+    // The last record of an operator's key stays, so this stays true.
     isAnyOperatorRecorded ||= record.role === "operator";
-    add(serialsOf, record.spki, key.slice(keys.certificate("").length));
-    add(keysOf, `${record.role} ${record.id}`, record.spki);
+    for (const name of [record.spki, `${record.role} ${record.id}`])
+      add(serialsOf, name, key.slice(keys.certificate("").length));
   };
   for (const { key } of records.list("certificate", keys.certificate(""))) index(key);
   const stop = records.replica.watch((changed) => {
@@ -68,14 +80,13 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     [...(serialsOf.get(spki) ?? [])].flatMap((serial) => records.value("certificate", keys.certificate(serial)) ?? []);
   const isRecorded: Certificates["isRecorded"] = (spki, role, id) =>
     recordsOf(spki).some((record) => record.role === role && record.id === id);
-  const recordedKeys = (role: CertificateRecordValue["role"], id: string): ReadonlySet<string> =>
-    keysOf.get(`${role} ${id}`) ?? new Set();
   const recordsOfHolder = ({ role, id }: { readonly role: CertificateRecordValue["role"]; readonly id: string }) =>
-    [...recordedKeys(role, id)]
-      .flatMap((spki) => [...(serialsOf.get(spki) ?? [])])
+    [...(serialsOf.get(`${role} ${id}`) ?? [])]
       .flatMap((serial) => records.get("certificate", keys.certificate(serial)) ?? [])
       .filter(({ value }) => value.role === role && value.id === id)
       .toSorted((a, b) => (a.key < b.key ? -1 : 1));
+  const recordedKeys = (role: CertificateRecordValue["role"], id: string): readonly string[] =>
+    recordsOfHolder({ role, id }).map(({ value }) => value.spki);
   // Also by what this version cannot read.
   const isRevoked = (spki: string): boolean => records.replica.stands(keys.revoked(spki));
 
@@ -88,8 +99,32 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     for (const _ of records.replica.entries("operator/")) return true;
     return isAnyOperatorRecorded;
   };
+  /** Until when a revocation of a key is needed: without its records no certificate of a node's key is accepted. */
+  const endOfKey = (spki: string): number => {
+    const known = recordsOf(spki);
+    const end = Math.max(...known.map(graceOf));
+    const isNodes = known.every(({ role }) => role === "node") && commonProtocol(records.replica) >= forgets;
+    return isNodes && end > 0 ? end : Infinity;
+  };
+  /** A revocation that ends sooner could have been written by a controller in wrong hands, which deletes it later. */
+  const isRevokedUntil = (spki: string, end: number): boolean => {
+    const standing = records.replica.get(keys.revoked(spki));
+    return isRevoked(spki) && (standing === undefined || endOf(standing) >= end);
+  };
   const wishesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): Wish[] =>
-    [...new Set(spkis)].filter((spki) => !isRevoked(spki)).map((spki) => ({ key: keys.revoked(spki), value: gone }));
+    [...new Set(spkis)].flatMap((spki) => {
+      const end = endOfKey(spki);
+      if (isRevokedUntil(spki, end)) return [];
+      const until = end === Infinity ? {} : { notAfter: new Date(end).toISOString() };
+      return [{ key: keys.revoked(spki), value: { ...gone, ...until } }];
+    });
+  const isForgettable = (record: CertificateRecordValue): boolean => {
+    const { role, spki } = record;
+    const over = clock() - dayMs;
+    if (graceOf(record) >= over) return false;
+    if (role === "operator" && recordsOf(spki).every((one) => graceOf(one) < over)) return false;
+    return !isRevokedUntil(spki, over);
+  };
 
   return {
     isRecorded,
@@ -110,6 +145,13 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       const isSame = present?.spki === record.spki && present.role === record.role && present.id === record.id;
       return { key, value: isSame ? present : record };
     },
+    wishesToForget() {
+      if (commonProtocol(records.replica) < forgets) return [];
+      const ended = [...records.list("certificate", keys.certificate(""))].filter(({ value }) => isForgettable(value));
+      const due = ended.slice(0, forgottenAtOnce);
+      const revoked = due.map(({ value }) => keys.revoked(value.spki)).filter((key) => records.replica.stands(key));
+      return [...due.map(({ key }) => key), ...new Set(revoked)].map((key) => ({ key, value: undefined }));
+    },
     async revoke({ serial, spki: given, reason, by }) {
       const spki =
         given ?? (serial === undefined ? undefined : records.value("certificate", keys.certificate(serial))?.spki);
@@ -117,7 +159,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
         throw new Refused(404, "CERTIFICATE_UNKNOWN", `no certificate ${serial} is recorded`, "kcore get certificates");
       }
       const serials = [...(serialsOf.get(spki) ?? [])];
-      if (isRevoked(spki)) return { spki, serials, result: "unchanged" };
+      if (isRevokedUntil(spki, Infinity)) return { spki, serials, result: "unchanged" };
       await records.write([{ key: keys.revoked(spki), value: { at: new Date(clock()).toISOString(), by, reason } }]);
       return { spki, serials, result: "created" };
     },
@@ -158,6 +200,11 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     },
     stop,
   };
+}
+
+/** When its key may renew it no more, ms since 1970. */
+function graceOf({ notAfter }: CertificateRecordValue): number {
+  return graceEnd(new Date(notAfter));
 }
 
 function add(sets: Map<string, Set<string>>, key: string, value: string): void {

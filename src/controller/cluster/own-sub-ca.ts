@@ -162,6 +162,7 @@ export function openSubCa(options: SubCaOptions): SubCa {
           issued: new Date(clock()).toISOString(),
           by: `controller ${controllerId}`,
         }),
+        ...certificates.wishesToForget(),
       ]);
       return { certificate: leaf.chain, serial: leaf.serial, notAfter };
     },

@@ -38,6 +38,8 @@ export const keys = {
   update: (name: string) =>
     ({
       all: `update/${name}/`,
+      /** The update was removed, and its name is never used again. */
+      removed: `update/${name}/removed`,
       head: `update/${name}/head`,
       owner: `update/${name}/owner`,
       approved: `update/${name}/approved`,
@@ -84,6 +86,10 @@ export type RejectRecord = z.infer<typeof RejectRecord>;
 const LabelRecord = z.looseObject({ value: text.nullable() });
 const RoleRecord = z.looseObject({ present: z.boolean() });
 const Gone = z.looseObject({ at: text, by, reason: text });
+/** `notAfter` is when a node's key can renew no certificate any more; from then on its revocation changes nothing. */
+const Revoked = Gone.extend({ notAfter: text.optional() });
+/** `owner` is the controller that removed an update, and deletes what is left of it. */
+const UpdateRemoved = z.looseObject({ at: text, by, owner: text });
 /** `next` is accepted as well: a rotation is under way. */
 const Auth = z.looseObject({
   spki: text,
@@ -139,11 +145,12 @@ export const kinds = {
   settings: { schema: z.looseObject({ requireManualApproval: z.boolean() }), merge: "lww" },
   subCa: { schema: z.looseObject({ certificate: text, serial: text, notAfter: text }), merge: "lww" },
   operator: { schema: z.looseObject({ spki: text }), merge: "first" },
-  revoked: { schema: Gone, merge: "first" },
+  revoked: { schema: Revoked, merge: "first" },
   certificate: { schema: CertificateRecordValue, merge: "first" },
   conflict: { schema: z.unknown(), merge: "remove-wins" },
   object: { schema: z.record(text, z.unknown()), merge: "lww" },
   config: { schema: z.record(text, z.unknown()), merge: "lww" },
+  updateRemoved: { schema: UpdateRemoved, merge: "first", since: 4 },
   updateHead: { schema: UpdateHead, merge: "lww", since: 3 },
   updateOwner: { schema: Owner, merge: "epoch", since: 3 },
   updateApproved: { schema: Approved, merge: "lww", since: 3 },
@@ -169,7 +176,7 @@ const uncontested: ReadonlySet<Kind | undefined> = new Set([
   ...(["addr", "version", "settings", "subCa"] as const),
   "revoked",
   ...(["updateApproved", "updateWish", "updateProgress", "updateRow", "updateReport"] as const),
-  ...(["updateHook", "updateClaim", "updateGrant"] as const),
+  ...(["updateHook", "updateClaim", "updateGrant", "updateRemoved"] as const),
 ]);
 
 const patterns: readonly (readonly [RegExp, Kind])[] = [
@@ -194,6 +201,7 @@ const patterns: readonly (readonly [RegExp, Kind])[] = [
   [/^conflict\/.+$/, "conflict"],
   [/^object\/[^/]+\/.+$/, "object"],
   [/^cluster\/config\/.+$/, "config"],
+  [/^update\/[^/]+\/removed$/, "updateRemoved"],
   [/^update\/[^/]+\/head$/, "updateHead"],
   [/^update\/[^/]+\/owner$/, "updateOwner"],
   [/^update\/[^/]+\/approved$/, "updateApproved"],

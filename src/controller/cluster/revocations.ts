@@ -18,7 +18,7 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
   let version: string | undefined;
   // A node's key is not told: agents answer no nodes, and each renewal takes one out of use.
   const note = (spki: string): void => {
-    const isWorthTelling = !certificates.isNoCaller(spki);
+    const isWorthTelling = records.replica.stands(keys.revoked(spki)) && !certificates.isNoCaller(spki);
     if (isWorthTelling === revoked.has(spki)) return;
     if (isWorthTelling) revoked.add(spki);
     else revoked.delete(spki);

@@ -7,8 +7,9 @@ import type { Page } from "#crdt/page.ts";
  * makes the next one. Fields that may be passed over do not. `controller/ID/version` tells the newest to all.
  * 2: rejects of nodes are registers of their own (cluster/rejects.ts).
  * 3: cluster updates (docs/adr/0515-cluster-updates.md).
+ * 4: updates are removed (updates/removal.ts), as are records of certificates that ended (cluster/certificates.ts).
  */
-export const protocols = [1, 3] as const;
+export const protocols = [1, 4] as const;
 
 type Range = readonly [oldest: number, newest: number];
 

@@ -1,7 +1,7 @@
 import { areInConflict, lossId } from "#crdt/conflict.ts";
 import { compareStamps, decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { LwwMap } from "#crdt/lww-map.ts";
-import type { MergeKind } from "#crdt/merge-kind.ts";
+import { endOf, type MergeKind } from "#crdt/merge-kind.ts";
 import { encodePage, PageReader, type Page } from "#crdt/page.ts";
 import { isSameDot, type Dot, type Register } from "#crdt/register.ts";
 import { covers, coversContext, dominates, raise, toWire } from "#crdt/version-vector.ts";
@@ -142,9 +142,11 @@ export class ReplicaState {
     );
   }
 
-  /** What is never deleted, or whose deletion is never forgotten: grow-only registers, and who is a member. */
-  isLasting({ key, text }: Register): boolean {
-    return concernsMembers([key]) || (text !== null && this.#rules.mergeKindOf(key) === "first");
+  /** What is not deleted yet, or whose deletion is never forgotten: registers whose first write stands, and who is a member. */
+  isLasting(register: Register): boolean {
+    const { key, text } = register;
+    const isFirst = text !== null && this.#rules.mergeKindOf(key) === "first";
+    return concernsMembers([key]) || (isFirst && endOf(register) > this.clock.ms);
   }
 
   /**

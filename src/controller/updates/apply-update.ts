@@ -4,7 +4,7 @@ import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { BundleStore } from "./bundles.ts";
 import { planUpdate, standsAs } from "./plan-update.ts";
-import { hashOf } from "./update-records.ts";
+import { hashOf, type UpdateRecords } from "./update-records.ts";
 import { viewUpdate, type ViewParts } from "./update-views.ts";
 
 export interface ApplyParts extends ViewParts {
@@ -28,7 +28,7 @@ export async function applyUpdate(
   { signed, again = false }: AcceptedBodyOf<"applyUpdate">,
   { by, at }: { readonly by: string; readonly at: string },
 ): Promise<AnswerOf<"applyUpdate">> {
-  const { records, index, controllerId, endpointOf } = parts;
+  const { records, index, controllerId } = parts;
   const statement = readStatement(parts, name, signed);
   // Nothing is waited for between what is known of the update and what is made of it.
   const held = await parts.bundles.list();
@@ -36,21 +36,7 @@ export async function applyUpdate(
   const update = index.read(name);
   const { blockers, nodes, ...planned } = planUpdate(parts, { ...statement, again });
   const isUnchanged = standsAs(update, hash, again);
-  if (update && !isUnchanged && update.owner.owner !== controllerId)
-    throw new Refused(
-      409,
-      "UPDATE_OWNED",
-      `“${name}” is owned by the controller ${update.owner.owner}`,
-      `kcore -s ${endpointOf(update.owner.owner) ?? "HOST"} update cluster apply; if it is gone: kcore update cluster takeover ${name}`,
-    );
-  // Two owners of one epoch, or two manifests of one generation, can be made on two sides of a cut alone.
-  if (!isUnchanged && !parts.majority.isHeld())
-    throw new Refused(
-      409,
-      "UPDATE_NO_MAJORITY",
-      "this controller does not reach a majority of the controllers, and no update is taken without one",
-      "kcore health tells which are missing; without them: kcore orchestrate update -f FILE",
-    );
+  if (!isUnchanged) refuseChange(parts, update, "apply");
   const why = [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
   if (!isUnchanged && why.length > 0)
     throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
@@ -76,6 +62,31 @@ export async function applyUpdate(
     hash: view?.hash ?? planned.hash,
     approvalStatus: view?.approvalStatus ?? "awaiting_approval",
   };
+}
+
+/** Refuses what is the owner's to change, and all without a majority. @throws Refused UPDATE_OWNED, UPDATE_NO_MAJORITY */
+export function refuseChange(
+  { controllerId, endpointOf, majority }: Pick<ViewParts, "controllerId" | "endpointOf" | "majority">,
+  update: Pick<UpdateRecords, "name" | "owner"> | undefined,
+  verb: string,
+): void {
+  if (update && update.owner.owner !== controllerId) {
+    const { name, owner } = update;
+    throw new Refused(
+      409,
+      "UPDATE_OWNED",
+      `“${name}” is owned by the controller ${owner.owner}`,
+      `kcore -s ${endpointOf(owner.owner) ?? "HOST"} update cluster ${verb}; if it is gone: kcore update cluster takeover ${name}`,
+    );
+  }
+  // Two owners of one epoch, or two manifests of one generation, can be made on two sides of a cut alone.
+  if (!majority.isHeld())
+    throw new Refused(
+      409,
+      "UPDATE_NO_MAJORITY",
+      "this controller does not reach a majority of the controllers, and no update is taken or removed without one",
+      "kcore health tells which are missing; without them: kcore orchestrate update -f FILE",
+    );
 }
 
 /** What is to be rolled out must be here: nodes and the other controllers get it from here. */

@@ -9,6 +9,7 @@ import { selectionFaults } from "#rollout/selection-faults.ts";
 import { bringsOf, unpackedSize } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
+import { keys } from "../cluster/registers.ts";
 import { isUnderWay } from "./owner-loop.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { hashOf, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
@@ -82,7 +83,7 @@ function strategyText({ strategy }: UpdateDraft["spec"]): string {
 }
 
 function blockersOf(
-  { index }: ViewParts,
+  { index, records }: ViewParts,
   { name, spec, bundle }: UpdateDraft,
   {
     present,
@@ -97,6 +98,8 @@ function blockersOf(
   },
 ): string[] {
   const blockers: string[] = [];
+  const gone = records.value("updateRemoved", keys.update(name).removed);
+  if (gone) blockers.push(`“${name}” was removed at ${gone.at}, and its name is never used again: give it another one`);
   if (selected.length === 0) blockers.push("the selector means no node");
   if (isTooLarge(waves))
     blockers.push(`${selected.length} nodes are too many for one update: take them by datacenter, or by label`);

@@ -29,6 +29,8 @@ export interface UpdateIndex {
   /** Undefined when there is none of this name, or none that can be read. */
   readonly read: (name: string) => UpdateRecords | undefined;
   readonly all: () => Iterable<UpdateRecords>;
+  /** The names that were ever used. */
+  readonly names: () => Iterable<string>;
   readonly stop: () => void;
 }
 
@@ -51,6 +53,7 @@ export function indexUpdates(records: Records): UpdateIndex {
   };
   return {
     read,
+    names: () => names,
     *all() {
       for (const name of [...names].toSorted()) {
         const update = read(name);
@@ -91,7 +94,8 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   const head = records.get("updateHead", of.head);
   const owner = records.value("updateOwner", of.owner);
   const statement = head && statementOf(head.value);
-  if (!head || !owner || !statement) return undefined;
+  // A former owner's late word about an update that was removed does not bring it back.
+  if (!head || !owner || !statement || records.replica.stands(of.removed)) return undefined;
   const below = (part: string): string => `${of.all}${part}/`;
   const rows = new Map<string, Row>();
   for (const { key, value } of records.list("updateRow", below("node"))) rows.set(lastOf(key), value);

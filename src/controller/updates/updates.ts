@@ -15,6 +15,7 @@ import { wantedBundles } from "./needed-bundles.ts";
 import { presentHash, startOwnerLoop } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
 import { knowNodes } from "./rollout-nodes.ts";
+import { removeOld, removeUpdate } from "./removal.ts";
 import { grantClaims, takeOver, unknownUpdate } from "./takeover.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate } from "./update-views.ts";
@@ -50,6 +51,7 @@ export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
     body: AcceptedBodyOf<"takeOverUpdate">,
     by: string,
   ) => Promise<AnswerOf<"takeOverUpdate">>;
+  readonly remove: (name: string, by: string) => Promise<AnswerOf<"removeUpdate">>;
   readonly answerHook: (name: string, body: AcceptedBodyOf<"answerHook">) => Promise<AnswerOf<"answerHook">>;
   readonly stop: () => Promise<void>;
 }
@@ -68,20 +70,23 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     random,
     log,
   });
-  let granting = Promise.resolve();
-  const grant = (): void => {
-    granting = granting
-      .then(() => grantClaims({ records, index, controllerId }))
-      .catch((error: unknown) => log.warn("a claim to an update could not be answered", describeError(error)));
+  let working = Promise.resolve();
+  const inTurn = (work: () => Promise<void>, failure: string): void => {
+    working = working.then(work).catch((error: unknown) => log.warn(failure, describeError(error)));
   };
+  const grant = (): void =>
+    inTurn(() => grantClaims({ records, index, controllerId }), "a claim to an update could not be answered");
+  const tidy = (): void => inTurn(() => removeOld(parts), "old updates could not be removed");
   fetcher.look();
   grant();
+  tidy();
   const unwatch = records.replica.watch((changed) => {
     const touched = changed.filter((key) => key.startsWith("update/"));
     if (touched.length === 0) return;
     loop.nudge(new Set(touched.map((key) => key.split("/")[1] ?? "")));
     if (touched.some((key) => key.endsWith("/head"))) fetcher.look();
     if (touched.some((key) => key.includes("/claim/"))) grant();
+    if (touched.some((key) => key.endsWith("/progress"))) tidy();
   });
   const known = (name: string): UpdateRecords => {
     const update = index.read(name);
@@ -112,12 +117,13 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     },
     wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
     takeOver: (name, { force }, by) => takeOver(parts, name, { by, ...defined({ force }) }),
+    remove: (name, by) => removeUpdate(parts, known(name), by),
     answerHook: (name, answer) => answerHook(parts, known(name), { ...answer, node: parts.names.find(answer.node) }),
     async stop() {
       unwatch();
       exchange.stop();
       await fetcher.stop();
-      await granting;
+      await working;
       await loop.stop();
       index.stop();
     },

@@ -58,7 +58,7 @@ describe("a controller's audit", () => {
   const expected = { name: "n1", roles: [] as string[], source: "roster" as const };
 
   const bundle = Buffer.from(canary);
-  type Wish = "cancelUpdate" | "rollbackUpdate" | "promoteUpdate" | "takeOverUpdate";
+  type Wish = "cancelUpdate" | "rollbackUpdate" | "promoteUpdate" | "takeOverUpdate" | "removeUpdate";
   const onNoUpdate = (
     name: Wish,
     body: Readonly<Record<string, boolean>> = {},
@@ -126,6 +126,7 @@ describe("a controller's audit", () => {
     rollbackUpdate: onNoUpdate("rollbackUpdate", { now: true }),
     promoteUpdate: onNoUpdate("promoteUpdate"),
     takeOverUpdate: onNoUpdate("takeOverUpdate", { force: true }),
+    removeUpdate: onNoUpdate("removeUpdate"),
     answerHook: [
       () =>
         operator().call(

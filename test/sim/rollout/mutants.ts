@@ -442,8 +442,8 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = {
     edits: [
       {
         file: "controller/updates/apply-update.ts",
-        from: "if (update && !isUnchanged && update.owner.owner !== controllerId)",
-        to: 'if (update && !isUnchanged && controllerId === "")',
+        from: "if (update && update.owner.owner !== controllerId) {",
+        to: 'if (update && controllerId === "") {',
       },
       {
         file: "cli/update/hand-over.ts",

@@ -59,6 +59,7 @@ const verdicts: Readonly<Record<MethodName, readonly Role[]>> = {
   promoteUpdate: ["operator"],
   takeOverUpdate: ["operator"],
   answerHook: ["operator"],
+  removeUpdate: ["operator"],
   listBundles: ["controller", "operator"],
   putBundle: ["operator"],
   bundle: ["controller", "node", "operator"],

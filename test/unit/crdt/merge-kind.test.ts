@@ -1,7 +1,9 @@
 import { expect } from "chai";
 import { keys, mergeKindOf } from "#controller/cluster/registers.ts";
+import { compareRegisters } from "#crdt/merge-kind.ts";
 import { LwwMap } from "#crdt/lww-map.ts";
 import type { Register } from "#crdt/register.ts";
+import fc from "#support/properties.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 const spki = "0".repeat(64);
@@ -49,7 +51,35 @@ describe("how two writes of a key merge", () => {
       );
     });
 
-  for (const key of [removed, keys.revoked(spki), keys.certificate("0a"), update.claim(1, "c"), update.grant(1, "c")])
+  for (const key of [update.owner, update.progress, update.row("n"), update.report("n")])
+    it(`C6: ${key}: a deletion stands, whatever a former owner writes later`, () => {
+      expect(standing(write(key, null, 1), write(key, { epoch: 9 }, 2))).to.equal(null);
+      expect(standing(write(key, { epoch: 9 }, 2), write(key, null, 3))).to.equal(null);
+    });
+
+  for (const key of [keys.revoked(spki), keys.certificate("0a")])
+    it(`C6: ${key}: is deleted when the certificate has ended, and never before`, () => {
+      const value = (ms: number, at = 1) => write(key, { notAfter: new Date(ms).toISOString() }, at);
+      const notAfter = (ms: number) => new Date(ms).toISOString();
+      expect(standing(value(10), write(key, null, 11))).to.equal(null);
+      expect(standing(value(10), write(key, null, 9))).to.deep.equal({ notAfter: notAfter(10) });
+      expect(standing(write(key, { at: 1 }, 1), write(key, null, 11))).to.deep.equal({ at: 1 });
+      const local = { notAfter: "1970-01-01T00:00:00" };
+      expect(standing(write(key, local, 1), write(key, null, 9e8))).to.deep.equal(local);
+      // The longer one stands, else the first; so three writes of one key have one order.
+      expect(standing(value(10), value(20, 2))).to.deep.equal({ notAfter: notAfter(20) });
+      expect(standing(value(20, 2), write(key, null, 15))).to.deep.equal({ notAfter: notAfter(20) });
+      expect(standing(write(key, null, 15), write(key, null, 5))).to.equal(null);
+    });
+
+  for (const key of [
+    removed,
+    update.removed,
+    keys.revoked(spki),
+    keys.certificate("0a"),
+    update.claim(1, "c"),
+    update.grant(1, "c"),
+  ])
     it(`${key}: what was written first stands, and is never deleted`, () => {
       expect(standing(write(key, { at: 1 }, 1), write(key, { at: 2 }, 2))).to.have.property("at", 1);
       expect(standing(write(key, { at: 1 }, 1), write(key, null, 2))).to.have.property("at", 1);
@@ -60,6 +90,25 @@ describe("how two writes of a key merge", () => {
     it(`${key}: a deletion stands, whatever is written later`, () => {
       expect(standing(write(key, null, 1), write(key, { by: "ann" }, 2))).to.equal(null);
     });
+
+  it("C6: what stands until a time has one order with deletions and with what stands for ever", () => {
+    const key = keys.certificate("0a");
+    const time = fc.integer({ min: 0, max: 6 });
+    const until = time.map((at) => ({ notAfter: new Date(at).toISOString() }));
+    const value = fc.oneof(fc.constant(null), fc.constant({}), until);
+    const registers = fc.array(fc.record({ value, ms: time }), { minLength: 3, maxLength: 5 });
+    fc.assert(
+      fc.property(registers, (drafts) => {
+        const all = drafts.map((draft, index) => write(key, draft.value, draft.ms, `o#${index}`));
+        const sorted = all.toSorted((a, b) => compareRegisters("first", a, b));
+        for (const [index, a] of sorted.entries())
+          for (const b of sorted.slice(index + 1)) {
+            expect(compareRegisters("first", a, b)).to.be.lessThan(0);
+            expect(compareRegisters("first", b, a)).to.be.greaterThan(0);
+          }
+      }),
+    );
+  });
 
   it("of two writes of one stamp the one of the higher origin stands", () => {
     expect(standing(write(label("tier"), "a", 1), write(label("tier"), "b", 1, "b#1"))).to.equal("b");

@@ -12,7 +12,7 @@ describe("the commands of cluster updates", () => {
   const commands = clusterCommand().commands.filter((command) => !others.has(command.name()));
 
   it("take an update by its name, or by -f with its manifest", () => {
-    const names = ["approve", "attend", "cancel", "get", "plan", "promote", "rollback", "takeover"];
+    const names = ["approve", "attend", "cancel", "get", "plan", "promote", "remove", "rollback", "takeover"];
     expect(commands.map((command) => command.name()).toSorted()).to.deep.equal(names);
     for (const command of commands) {
       expect(

@@ -122,6 +122,46 @@ describe("the registered keys", () => {
     expect(certificates.wishToRecord("04", { ...told, spki: key2 }).value).to.have.property("spki", key2);
   });
 
+  it("C6: leave the list when they can be renewed no more, with the revocation of a node's key; an operator's last one stays", async () => {
+    const dayMs = 86_400_000;
+    let clock = now;
+    const live = watchCertificates(records, () => clock);
+    const version = { version: "1", protocol: 4 };
+    await records.put([
+      { key: keys.controller("c1").auth, value: { spki: "00", dc: "DC1" } },
+      { key: keys.controller("c1").version, value: version },
+    ]);
+    const end = new Date(now + dayMs).toISOString();
+    const add = (serial: string, role: "node" | "operator" | "sub-ca", spki: string, notAfter = end) =>
+      records.put([
+        live.wishToRecord(serial, { spki, role, id: "a", issuer: "1", notAfter, issued: "", by: "operator ann" }),
+      ]);
+    const [key3, key4] = ["c".repeat(64), "d".repeat(64)];
+    await add("01", "node", key1);
+    await add("02", "operator", key2);
+    await add("03", "sub-ca", key3);
+    await add("04", "node", key4);
+    await add("05", "node", "e".repeat(64), new Date(now + 400 * dayMs).toISOString());
+    await records.write(live.wishesToSupersede("a", key4, "node a"));
+    await live.revoke({ spki: key3, reason: "", by: "operator ann" });
+    const forgettable = (days: number): readonly string[] => {
+      clock = now + days * dayMs;
+      return live.wishesToForget().map(({ key }) => key);
+    };
+    expect(forgettable(31)).to.deep.equal([]);
+    const due = [keys.certificate("01"), keys.certificate("04"), keys.revoked(key1)];
+    expect(forgettable(33)).to.have.members(due);
+    // A controller in wrong hands could write a revocation that ends soon, and delete it then.
+    const soon = { at: "", by: "", reason: "", notAfter: new Date(now).toISOString() };
+    await records.write([{ key: keys.revoked(key4), value: soon }]);
+    expect(live.wishesToRevoke("node", "a", [], soon).map(({ key }) => key)).to.include(keys.revoked(key4));
+    expect((await live.revoke({ spki: key1, reason: "stolen", by: "operator ann" })).result).to.equal("created");
+    expect(forgettable(33), "what an operator revoked stays").to.deep.equal(due.slice(1, 2).concat(keys.revoked(key4)));
+    await records.put([{ key: keys.controller("c2").auth, value: { spki: "01", dc: "DC1" } }]);
+    expect(forgettable(33), "a controller does not know of it yet").to.deep.equal([]);
+    live.stop();
+  });
+
   it("revokes a controller's sub-CA together with its keys", async () => {
     await record("03", "sub-ca", "c2", key2);
     const gone = { at: "", by: "operator ann", reason: "" };

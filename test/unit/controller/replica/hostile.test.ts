@@ -33,12 +33,14 @@ function spoil(value: unknown, random: Random): unknown {
   return { ...value, [name]: spoil(inner, random) };
 }
 
-/** Registers `own`, `grow/only` and both memberships at `a`; then somebody with the certificate of `b` speaks by hand. */
+/** Registers `own`, three of `grow/` and both memberships at `a`; then somebody with the certificate of `b` speaks by hand. */
 async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestReplica) => unknown) {
   const { scheduler, a, wire } = await pair();
   await a.replica.write([
     { key: "own", value: 1 },
     { key: "grow/only", value: 1 },
+    { key: "grow/until", value: { notAfter: "2099-01-01T00:00:00Z" } },
+    { key: "grow/ended", value: { notAfter: "2020-01-01T00:00:00Z" } },
   ]);
   await scheduler.runUntil(scheduler.now + 3_000);
   wire.cut();
@@ -93,10 +95,12 @@ describe("a hostile peer", () => {
   it("H1: drops no revocation, no other grow-only register and no member by a full exchange, whatever floor it invents", async () => {
     const floor = [[`b#${"f".repeat(8)}`, 7] as const];
     const { scheduler, a } = await lied(emptying(floor, { upto: floor }));
-    expect(["grow/only", authKeyOf("a"), authKeyOf("b")].filter((key) => !a.replica.get(key))).to.deep.equal([]);
+    const lasting = ["grow/only", "grow/until", authKeyOf("a"), authKeyOf("b")];
+    expect(lasting.filter((key) => !a.replica.get(key))).to.deep.equal([]);
+    expect(a.replica.get("grow/ended"), "C6: its time is over").to.equal(undefined);
     // After a restart too: the same records are judged again.
     const again = new TestReplica(scheduler, "a", { recovered: a.records });
-    expect(["grow/only", authKeyOf("a"), authKeyOf("b")].filter((key) => !again.replica.get(key))).to.deep.equal([]);
+    expect(lasting.filter((key) => !again.replica.get(key))).to.deep.equal([]);
   });
 
   it("H2: takes nothing by a pull that an unregistered origin wrote", async () => {

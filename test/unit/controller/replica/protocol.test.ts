@@ -77,7 +77,7 @@ describe("replication protocol 1 (F-29)", () => {
         `operator/ann/key/${hash}`,
         `revoked/${hash}`,
         "cert/0a",
-        ...["claim", "grant"].map((name) => `update/u/${name}/1/${id}`),
+        ...["removed", `claim/1/${id}`, `grant/1/${id}`].map((name) => `update/u/${name}`),
       ],
       epoch: ["owner", "progress", `node/${id}`, `report/${id}`].map((name) => `update/u/${name}`),
       "remove-wins": ["conflict/4e4e3ba010c58a0c", `node/${id}/reject/0`],

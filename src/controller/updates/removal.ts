@@ -1,0 +1,127 @@
+import type { AnswerOf } from "#api/methods.ts";
+import { isDrained } from "#rollout/hooks.ts";
+import { workStates, type Row } from "#rollout/records.ts";
+import { isAtRest, isBack } from "#rollout/view.ts";
+import { commonProtocol } from "../cluster/common-protocol.ts";
+import { Refused } from "../cluster/refused.ts";
+import { keys, kindOf, kinds, type Kind } from "../cluster/registers.ts";
+import { refuseChange } from "./apply-update.ts";
+import { isSettled, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
+import { knowNodes } from "./rollout-nodes.ts";
+import type { UpdateRecords } from "./update-records.ts";
+import type { ViewParts } from "./update-views.ts";
+
+/** Of the updates that may be removed the newest stay, and of these none that ended longer ago. */
+const kept = { updates: 20, ms: 365 * 86_400_000 } as const;
+
+/** Deletions in one transaction; a replica takes 500 changes (replica/writer.ts). */
+const atOnce = 400;
+
+/** What stays of an update that was removed: that it was, so its name and its epochs are never used again; and a newer version's registers. */
+const lasting: ReadonlySet<Kind | undefined> = new Set([
+  "updateRemoved",
+  "updateClaim",
+  "updateGrant",
+  undefined,
+] as const);
+
+/** Removes an update that is over, for an operator. @throws Refused UPDATE_OWNED, UPDATE_NO_MAJORITY, UPDATE_BLOCKED, MATCH_FAILED */
+export async function removeUpdate(
+  parts: ViewParts,
+  update: UpdateRecords,
+  by: string,
+): Promise<AnswerOf<"removeUpdate">> {
+  refuseChange(parts, update, `remove ${update.name}`);
+  const why = whyKept(parts, update);
+  if (why !== undefined)
+    throw new Refused(
+      409,
+      "UPDATE_BLOCKED",
+      `“${update.name}” is not removed: ${why}`,
+      `kcore update cluster get ${update.name}`,
+    );
+  return { result: "deleted", dot: await remove(parts, update, by) };
+}
+
+/** Removes those of this controller's updates that are over and too many or too old, and what is left of removed ones. */
+export async function removeOld(parts: ViewParts): Promise<void> {
+  const { index, records, clock, audit, controllerId, log } = parts;
+  if (!parts.majority.isHeld() || commonProtocol(records.replica) < kinds.updateRemoved.since) return;
+  for (const name of index.names()) {
+    const removed = records.value("updateRemoved", keys.update(name).removed);
+    if (removed && isOurs(parts, removed.owner)) await deleteRest(parts, name);
+  }
+  const all = [...index.all()].toSorted((a, b) => changedAt(b) - changedAt(a));
+  const old = all.filter((update, place) => place >= kept.updates || clock() - changedAt(update) > kept.ms);
+  for (const { name } of old.toReversed()) {
+    // Read anew: while the one before was removed, a rollback of this one may have been asked for.
+    const update = index.read(name);
+    if (!update || !isOurs(parts, update.owner.owner) || whyKept(parts, update) !== undefined) continue;
+    const by = `controller ${controllerId}`;
+    await remove(parts, update, by);
+    log.info("an old update was removed", { update: name });
+    audit.record({ method: "removeUpdate", by, target: name, outcome: "deleted" });
+  }
+}
+
+/** This controller's, or one's that is gone for good. */
+function isOurs({ controllerId, controllers }: ViewParts, owner: string): boolean {
+  return owner === controllerId || !controllers.isMember(owner);
+}
+
+function changedAt({ head, progress }: UpdateRecords): number {
+  return progress?.value.since ?? Date.parse(head.value.updatedAt);
+}
+
+/** Why an update stays: it is not over, or the cluster knows by it alone what came to a node. */
+function whyKept(parts: OwnerLoopParts, update: UpdateRecords): string | undefined {
+  const { head, progress, rows, reports } = update;
+  const { generation } = head.value;
+  const phase = progress?.value.generation === generation ? progress.value.phase : "pending";
+  if (!isSettled(update)) return `it is not over (${phase})`;
+  const nodes = knowNodes(parts);
+  const view = viewOf(update, nodes, parts, parts.clock());
+  for (const [id, row] of rows) {
+    const node = nodes.get(id);
+    if (!node) continue;
+    if (row.generation === generation && !isAtRest(row)) return `${node.hostname} is ${row.phase}`;
+    if (isFollowed(parts, update, id, row)) continue;
+    const report = reports.get(id);
+    if (report && workStates.has(report.state)) return `${node.hostname} is ${report.state}`;
+    if (isDrained(view, id, row)) return `${node.hostname} is drained`;
+    if (!isBack(row)) return `no later update tells what ${node.hostname} runs`;
+  }
+  return undefined;
+}
+
+/** Whether a later update came to the node and succeeded, or ended there in the same way. */
+function isFollowed({ index }: OwnerLoopParts, { name }: UpdateRecords, id: string, row: Row): boolean {
+  return [...index.all()].some((other) => {
+    const later = other.name === name ? undefined : other.rows.get(id);
+    return later && later.since > row.since && (later.phase === "succeeded" || later.phase === row.phase);
+  });
+}
+
+/** The mark comes first: after a crash between the two, removeOld deletes the rest. */
+async function remove(parts: ViewParts, { name, head }: UpdateRecords, by: string): Promise<string> {
+  const { records, clock, controllerId } = parts;
+  const of = keys.update(name);
+  const removed = { at: new Date(clock()).toISOString(), by, owner: controllerId };
+  const dot = await records.write(
+    [
+      { key: of.removed, value: removed, isFree: true },
+      { key: of.head, value: undefined },
+    ],
+    head.dot,
+  );
+  await deleteRest(parts, name);
+  return dot;
+}
+
+async function deleteRest({ records }: ViewParts, name: string): Promise<void> {
+  const rest = Array.from(records.replica.entries(keys.update(name).all), ([key]) => ({
+    key,
+    value: undefined,
+  })).filter(({ key }) => !lasting.has(kindOf(key)));
+  for (let from = 0; from < rest.length; from += atOnce) await records.write(rest.slice(from, from + atOnce));
+}
