@@ -29,7 +29,7 @@ Examples:
       collect,
     )
     .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
-    .option("--force", "put an existing context of that name aside")
+    .option("--force", "put an existing context of that name aside; make it even if controllers of a cluster answer")
     .addHelpText("after", "\nExamples:\n  kcore create cluster --context lab --controller 192.0.2.11:9090")
     .action(createTheCluster);
   return create;
@@ -53,7 +53,7 @@ async function createTheCluster({
     context,
     controllers: controller,
     force,
-    ...defined({ passphraseFile }),
+    ...defined({ passphraseFile, project }),
   });
   const isNews = place && place.named === undefined;
   if (isNews) await nameCluster(place.found, context);
