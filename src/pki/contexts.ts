@@ -106,7 +106,8 @@ export async function findContext(
   const entry = chosen !== undefined && Object.hasOwn(config.contexts, chosen) ? config.contexts[chosen] : undefined;
   if (chosen !== undefined && entry) return { name: chosen, entry };
   const known = Object.keys(config.contexts);
-  const create = "make one with: kcore create cluster --controller HOST";
+  const create =
+    "make one with: kcore create cluster --controller HOST; a lost one comes back with: kcore cluster restore FILE";
   throw new KcoreError({
     code: "PKI_CONTEXT_UNKNOWN",
     message:

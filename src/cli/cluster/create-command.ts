@@ -61,11 +61,19 @@ async function createTheCluster({
   if (created.aside !== undefined) process.stdout.write(`the former context lies in ${created.aside} now\n`);
   process.stdout.write(
     [
-      `created the cluster “${context}” in ${created.folder}; ${current === context ? "it is the current context" : `the current context stays “${current}”: kcore config use-context ${context}`}`,
+      `created the cluster “${context}” in ${created.folder}; ${currentOf(context, current)}`,
       ...(isNews ? [`${join(place.found, projectFile)} names it: commands in this project are about it`] : []),
       "its CA keys are encrypted: keep the passphrase, no node is deployed without it",
+      "they lie on this machine alone: kcore cluster backup FILE",
       "next: kcore orchestrate deploy_node NODE",
       "",
     ].join("\n"),
   );
+}
+
+/** Whether a context that was put in its place is the current one, in words. */
+export function currentOf(context: string, current: string | undefined): string {
+  return current === context
+    ? "it is the current context"
+    : `the current context stays “${current}”: kcore config use-context ${context}`;
 }

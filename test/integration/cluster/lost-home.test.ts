@@ -1,12 +1,15 @@
-import { mkdir, readdir } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createServer } from "node:tls";
 import { expect } from "chai";
+import { wasFounded } from "#actions/founded.ts";
 import { pkiCreateCluster } from "#actions/pki-create-cluster.ts";
+import { keepSealed, makeEscrowKey } from "#pki/escrow.ts";
 import { actionContext } from "#support/action-context.ts";
-import { issueTo } from "#support/cluster.ts";
+import { issueTo, passphrase } from "#support/cluster.ts";
 import { ClusterSite } from "#support/cluster-site.ts";
 import type { Ended } from "#support/kcore.ts";
 import { codeOf } from "#support/rejection.ts";
@@ -15,6 +18,7 @@ import { nodeEntry } from "#support/runs.ts";
 describe("a bastion that lost its ~/.kcore", () => {
   let site: ClusterSite;
   let home: string;
+  let file: string;
   before(async () => {
     site = await ClusterSite.open(1);
     home = join(site.project.path, "new-home");
@@ -22,6 +26,7 @@ describe("a bastion that lost its ~/.kcore", () => {
     site.project.write({
       "project/roster/controllers.yaml": `nodes:\n  n1: { address: 127.0.0.11, roles: [worker], vars: { joinControllers: ["127.0.0.11:${port}"] } }\n`,
     });
+    file = join(site.project.path, "lab.age");
     await mkdir(home);
   });
   after(() => site.stop());
@@ -41,6 +46,61 @@ describe("a bastion that lost its ~/.kcore", () => {
     }
     expect(await readdir(home)).to.deep.equal([]);
     expect((await create("prod", "--force")).code).to.equal(0);
+    await rm(join(site.project.project, "kcore.yaml"));
+  });
+
+  it("C7: gets its cluster back from a backup that was verified", async () => {
+    const phrase = ["--passphrase-file", site.passphraseFile];
+    const folder = join(site.cluster.home, "lab");
+    await makeEscrowKey(folder, passphrase);
+    await keepSealed(
+      folder,
+      { node: "n1", id: "4b" },
+      { keys: [{ uuid: randomUUID(), disks: [], sealed: "", at: 0 }] },
+    );
+    await rm(join(folder, "backup.json"));
+    const reminder = "the CA's keys lie on this machine alone: kcore cluster backup FILE";
+    expect((await site.call("health")).stderr).to.contain(reminder);
+    const made = await site.call("cluster", "backup", file, ...phrase, "-o", "json");
+    expect(made.code, made.stderr).to.equal(0);
+    expect(JSON.parse(made.stdout)).to.deep.include({ context: "lab", verified: true });
+    expect((await stat(file)).mode & 0o777).to.equal(0o600);
+    expect(await readFile(file, "utf8")).to.match(/^-----BEGIN AGE ENCRYPTED FILE-----/);
+    expect((await site.call("health")).stderr).not.to.contain(reminder);
+    const twice = await site.call("cluster", "backup", file, ...phrase);
+    expect(twice.stderr).to.contain("[FILE_IN_THE_WAY]");
+
+    const back = await call("cluster", "restore", file, ...phrase);
+    expect(back.stdout + back.stderr).to.contain(`restored the cluster “lab” in ${join(home, "lab")}`);
+    const health = await call("--context", "lab", "health");
+    expect(health.stdout, health.stderr).to.contain("cluster is healthy");
+    expect(health.stderr).to.equal("");
+    for (const name of ["ca.key", "sub-ca.key", "kctl.key", "escrow.key", "escrow.pub", "escrow/4b.json"])
+      expect(await readFile(join(home, "lab", name)), name).to.deep.equal(await readFile(join(folder, name)));
+    expect((await stat(join(home, "lab/kctl.key"))).mode & 0o777).to.equal(0o600);
+    // A backup of the first day must not let an empty controller found the cluster again.
+    expect(await wasFounded({ folder: join(home, "lab"), controllers: [] })).to.equal(true);
+  });
+
+  it("C7: refuses a file that is no backup, was changed, or has another passphrase, and puts nothing back", async () => {
+    const phrase = join(site.project.path, "other");
+    await writeFile(phrase, "another passphrase\n", { mode: 0o600 });
+    const none = await call("cluster", "restore", phrase, "--passphrase-file", site.passphraseFile);
+    expect(none.stderr).to.contain("[BACKUP_DAMAGED]");
+    const unopened = await site.call("cluster", "backup", `${file}.new`, "--passphrase-file", phrase);
+    expect(unopened.stderr).to.contain("[PKI_PASSPHRASE_WRONG]");
+    expect((await readdir(site.project.path)).includes("lab.age.new")).to.equal(false);
+    const { lock } = await import("#engine/sealed/age.ts");
+    const crafted = async (backup: object, by = site.passphraseFile): Promise<string> => {
+      const text = JSON.stringify({ kind: "kcore-context", controllers: [], files: {}, ...backup });
+      await writeFile(`${file}.crafted`, await lock(text, passphrase, 10));
+      return (await call("cluster", "restore", `${file}.crafted`, "--passphrase-file", by)).stderr;
+    };
+    expect(await crafted({ context: "evil", files: { "../config": "" } })).to.contain("[BACKUP_DAMAGED]");
+    expect(await crafted({ context: "../evil" })).to.contain("[BACKUP_DAMAGED]");
+    expect(await crafted({ context: "fourth" }, phrase)).to.contain("[PKI_PASSPHRASE_WRONG]");
+    expect(await crafted({ context: "lab" })).to.contain("[PKI_CONTEXT_EXISTS]");
+    expect((await readdir(home)).toSorted()).to.deep.equal(["config", "lab", "prod"]);
   });
 
   it("C7: takes a server that is no controller for none", async () => {
