@@ -8,7 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import type { Context } from "#pki/contexts.ts";
-import { askingOf, isController, openContext } from "./cluster-place.ts";
+import { askingOf, hostsOfRoster, isController, openContext } from "./cluster-place.ts";
 import { noteFounded } from "./founded.ts";
 
 const Args = z.strictObject({
@@ -116,7 +116,7 @@ function isDown({ required, answers }: Finding): boolean {
 async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionContext): Promise<readonly Finding[]> {
   const { targets, nodes, signal } = context;
   const deployed = targets.flatMap((name) => nodes.get(name) ?? []);
-  const hosts = new Set(deployed.flatMap(({ name, address }) => [name.toLowerCase(), address.toLowerCase()]));
+  const hosts = hostsOfRoster(deployed);
   const ids = new Set(deployed.map(({ id }) => id));
   const findings = await Promise.all(
     cluster.controllers.map(async (text): Promise<Finding> => {

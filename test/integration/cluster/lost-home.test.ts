@@ -7,11 +7,12 @@ import { createServer } from "node:tls";
 import { expect } from "chai";
 import { wasFounded } from "#actions/founded.ts";
 import { pkiCreateCluster } from "#actions/pki-create-cluster.ts";
+import { changeControllers } from "#pki/contexts.ts";
 import { keepSealed, makeEscrowKey } from "#pki/escrow.ts";
 import { actionContext } from "#support/action-context.ts";
-import { issueTo, passphrase } from "#support/cluster.ts";
+import { codec, createTestCluster, issueTo, passphrase } from "#support/cluster.ts";
 import { ClusterSite } from "#support/cluster-site.ts";
-import type { Ended } from "#support/kcore.ts";
+import { TestProject, type Ended } from "#support/kcore.ts";
 import { codeOf } from "#support/rejection.ts";
 import { nodeEntry } from "#support/runs.ts";
 
@@ -122,5 +123,31 @@ describe("a bastion that lost its ~/.kcore", () => {
     const context = actionContext({ home, context: "third", nodes: new Map([["n1", n1]]) });
     expect(await codeOf(pkiCreateCluster.plan({}, context))).to.equal("CLUSTER_EXISTS");
     expect(await codeOf(pkiCreateCluster.run({}, context))).to.equal("CLUSTER_EXISTS");
+  });
+});
+
+describe("a context whose endpoints nobody answers at", () => {
+  it("C7: names the controllers that the roster has, and the command that mends the context", async () => {
+    const cluster = await createTestCluster();
+    const roster = "nodes:\n  n1: { address: 127.0.0.22, roles: [controller] }\n";
+    const project = new TestProject({ "roster/nodes.yaml": roster });
+    try {
+      await changeControllers({ home: cluster.home, codec }, "lab", () => ["127.0.0.21:1"]);
+      const env = { KCORE_HOME: cluster.home };
+      const lost = await project.call(["get", "nodes"], env);
+      expect(lost.stderr)
+        .to.contain("; the roster says n1 at 127.0.0.22:9090")
+        .and.to.contain("kcore orchestrate deploy_node n1")
+        .and.to.contain("[API_UNREACHABLE]");
+      expect(lost.code).to.equal(3);
+      expect((await project.call(["health"], env)).stdout).to.contain("the roster says n1 at 127.0.0.22:9090");
+      const asked = await project.call(["-s", "127.0.0.21:1", "get", "nodes"], env);
+      expect(asked.stderr, "the operator chose").not.to.contain("roster");
+      await changeControllers({ home: cluster.home, codec }, "lab", () => ["127.0.0.22:1"]);
+      expect((await project.call(["get", "nodes"], env)).stderr, "a known one is down").not.to.contain("roster");
+    } finally {
+      await project.remove();
+      await cluster.remove();
+    }
   });
 });
