@@ -1,5 +1,6 @@
 import { endpointOf, type Asking } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
+import { refuseWrongClock } from "#api/refuse-wrong-clock.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
@@ -42,6 +43,12 @@ async function followMoves(
     return moved ? endpointOf(moved.address, port) : text;
   });
   return [...new Set(present)];
+}
+
+/** Refuses to sign for the run's cluster by a clock that none of its controllers shares. @throws KcoreError CLOCK_DIFFERS */
+export async function checkClock(context: ActionContext): Promise<void> {
+  const { controllers: endpoints, ...own } = await openContext(context);
+  await refuseWrongClock({ ...own, endpoints });
 }
 
 /** All names and addresses of a roster, in lower case. */

@@ -17,7 +17,7 @@ import { namesExactly, renewalReason, renewDays } from "#pki/expectation.ts";
 import type { KeyProof } from "#pki/issue.ts";
 import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
-import { isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
+import { checkClock, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 import { onceARun } from "./once-a-run.ts";
 import { revokedKeys } from "./revoked-keys.ts";
@@ -138,9 +138,10 @@ function openOnce<What extends keyof typeof open>(
   folder: string,
   context: ActionContext,
 ): ReturnType<(typeof open)[What]> {
-  return onceARun(`${what} ${folder}`, context, async () =>
-    open[what](folder, await context.passphrase()),
-  ) as ReturnType<(typeof open)[What]>;
+  return onceARun(`${what} ${folder}`, context, async () => {
+    await checkClock(context);
+    return open[what](folder, await context.passphrase());
+  }) as ReturnType<(typeof open)[What]>;
 }
 
 /** Finds out, without the passphrase, which certificates have to be issued. */
