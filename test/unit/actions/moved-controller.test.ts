@@ -1,7 +1,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { expect } from "chai";
+import { noteFounded } from "#actions/founded.ts";
 import { clusterHealth } from "#actions/cluster-health.ts";
+import { clusterRegisterController } from "#actions/cluster-register-controller.ts";
 import { challengeFor } from "#actions/generated-key.ts";
 import { openContext } from "#actions/cluster-place.ts";
 import { pkiIssueNode } from "#actions/pki-issue-node.ts";
@@ -31,6 +33,7 @@ describe("a controller whose address in the roster changed", () => {
   before(async () => {
     cluster = await createTestCluster();
     await changeControllers({ home: cluster.home, codec }, "lab", () => ["127.0.0.21:1", "127.0.0.12:1"]);
+    await noteFounded({ folder: contextFolder(cluster.home, "lab") }, { dryRun: false });
     const file = issuedFile(contextFolder(cluster.home, "lab"), n1.id, "controller");
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, issueTo(cluster.authority, "controller", n1.id, { host: "127.0.0.21" }).cert);
@@ -55,10 +58,15 @@ describe("a controller whose address in the roster changed", () => {
       proof: proveKey(key, challengeFor(n1, context)),
     };
     const identity = { nodeKey: { facts }, controllerKey: { facts }, subCaKey: { facts } };
-    await pkiIssueNode.run({ identity, hosts: [] }, context);
+    const issued = (await pkiIssueNode.run({ identity, hosts: [] }, context)).outputs as { controllerCert: string };
     expect(await known()).to.deep.equal(["127.0.0.22:1", "127.0.0.12:1"]);
     expect(context.notes.join("\n")).to.contain(
       "context lab follows n1: its controllers are 127.0.0.22:1, 127.0.0.12:1",
     );
+    // It begins as before: it joins nobody, least of all itself at the former address, and founds nothing anew.
+    const { outputs } = await clusterRegisterController.run({ issued, port: 1 }, context);
+    expect(outputs)
+      .to.deep.include({ founds: true, join: [], advertise: "127.0.0.22:1" })
+      .and.not.to.have.property("found");
   });
 });
