@@ -61,7 +61,9 @@ async function backup(file: string, { context, passphraseFile, output }: BackupF
   const files = await withCaPassphrase(passphraseFile, async (passphrase) => {
     const gathered = await gatherContext(present, passphrase);
     const text = JSON.stringify(gathered);
-    await createFile(file, await lock(text, passphrase)).catch((cause: Error) => {
+    await createFile(file, await lock(text, passphrase)).catch(async (cause: NodeJS.ErrnoException) => {
+      // Half a file, as on a full disk, is nobody else's.
+      if (cause.code !== "EEXIST") await rm(file, { force: true });
       throw inTheWay(file, cause.message);
     });
     if ((await unlock(await readFile(file), passphrase)) !== text) {
