@@ -8,7 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import type { Context } from "#pki/contexts.ts";
-import { askingOf, isController, openContext } from "./cluster-place.ts";
+import { askingOf, checkClock, hostsOfRoster, isController, openContext } from "./cluster-place.ts";
 import { noteFounded } from "./founded.ts";
 
 const Args = z.strictObject({
@@ -45,6 +45,7 @@ export const clusterHealth = defineAction({
   async run(args, context) {
     const cluster = await openContext(context);
     if (!hasExpired(cluster)) return checkHealth(args, cluster, context);
+    await checkClock(context);
     // Otherwise nobody could ever get as far as pki.issueNode, which renews it in time.
     const authority = await openIssuer(cluster.folder, await context.passphrase());
     await renewOperatorIfNeeded(cluster.folder, authority, Date.now());
@@ -116,7 +117,7 @@ function isDown({ required, answers }: Finding): boolean {
 async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionContext): Promise<readonly Finding[]> {
   const { targets, nodes, signal } = context;
   const deployed = targets.flatMap((name) => nodes.get(name) ?? []);
-  const hosts = new Set(deployed.flatMap(({ name, address }) => [name.toLowerCase(), address.toLowerCase()]));
+  const hosts = hostsOfRoster(deployed);
   const ids = new Set(deployed.map(({ id }) => id));
   const findings = await Promise.all(
     cluster.controllers.map(async (text): Promise<Finding> => {

@@ -1,20 +1,59 @@
 import { endpointOf, type Asking } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
+import { refuseWrongClock } from "#api/refuse-wrong-clock.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { loadContext, type Context, type ContextHome } from "#pki/contexts.ts";
+import { hostsIssuedTo } from "#pki/issued.ts";
 
 /** Where an action finds the operator's contexts. */
 export function placeOf({ home }: Pick<ActionContext, "home">): ContextHome {
   return { home, codec: { parse: parsePlainYaml, print: printYaml } };
 }
 
-/** The run's context, with its certificates. @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE */
-export function openContext(context: Pick<ActionContext, "home" | "context">): Promise<Context> {
-  return loadContext(placeOf(context), context.context);
+type Opening = Pick<ActionContext, "home" | "context"> & Partial<Pick<ActionContext, "nodes" | "targets">>;
+
+/**
+ * The run's context, with its certificates; a controller that the run deploys is known by the roster's present address.
+ * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE
+ */
+export async function openContext(context: Opening): Promise<Context> {
+  const found = await loadContext(placeOf(context), context.context);
+  return { ...found, controllers: await followMoves(found, context) };
+}
+
+/** The endpoints of a context; one that this machine certified a controller of the run for, and that the roster has no more, is its present one. */
+async function followMoves(
+  { folder, controllers }: Context,
+  { nodes = new Map<string, NodeEntry>(), targets = [] }: Opening,
+): Promise<readonly string[]> {
+  const inRoster = hostsOfRoster(nodes.values());
+  const isKnown = (text: string): boolean => inRoster.has(parseEndpoint(text).host.toLowerCase());
+  if (controllers.every(isKnown)) return controllers;
+  const deployed = targets.flatMap((name) => nodes.get(name) ?? []).filter(isController);
+  const certified = await Promise.all(
+    deployed.map(async ({ id, address }) => ({ address, hosts: await hostsIssuedTo(folder, id) })),
+  );
+  const present = controllers.map((text) => {
+    const { host, port } = parseEndpoint(text);
+    const moved = isKnown(text) ? undefined : certified.find(({ hosts }) => hosts.includes(host));
+    return moved ? endpointOf(moved.address, port) : text;
+  });
+  return [...new Set(present)];
+}
+
+/** Refuses to sign for the run's cluster by a clock that none of its controllers shares. @throws KcoreError CLOCK_DIFFERS */
+export async function checkClock(context: ActionContext): Promise<void> {
+  const { controllers: endpoints, ...own } = await openContext(context);
+  await refuseWrongClock({ ...own, endpoints });
+}
+
+/** All names and addresses of a roster, in lower case. */
+export function hostsOfRoster(nodes: Iterable<NodeEntry>): ReadonlySet<string> {
+  return new Set([...nodes].flatMap(({ name, address }) => [name.toLowerCase(), address.toLowerCase()]));
 }
 
 /** The node that an action is about: the named one, else the stage's own. @throws KcoreError NODE_UNKNOWN */

@@ -1,7 +1,7 @@
 import { access, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { Context } from "#pki/contexts.ts";
-import { unfoundedMark } from "#pki/cluster.ts";
+import { foundedMark, unfoundedMark } from "#pki/cluster.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 
 /**
@@ -25,8 +25,6 @@ export async function noteFounded(
     if (error.code !== "ENOENT") throw error;
   });
 }
-
-const foundedMark = "founded.json";
 
 function exists(path: string): Promise<boolean> {
   return access(path).then(

@@ -1,12 +1,13 @@
 import { userInfo } from "node:os";
 import { z } from "zod";
-import { endpointOf } from "#api/ask.ts";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { createCluster } from "#pki/cluster.ts";
 import { readConfig } from "#pki/contexts.ts";
 import { placeOf } from "./cluster-place.ts";
+import { refuseSecondCluster } from "./refuse-second-cluster.ts";
 
 const Args = z.strictObject({
   controller: z.string().optional().describe("Endpoint of the first controller; unless given it is noted once it runs"),
@@ -19,12 +20,12 @@ export const pkiCreateCluster = defineAction({
   outputs: [],
   args: Args,
   async run({ controller }, context) {
-    const name = await missingContext(context);
+    const name = await missingContext(controller, context);
     if (name === undefined) return { changed: false, outputs: {} };
     const { folder } = await createCluster({
       ...placeOf(context),
       context: name,
-      controllers: controller === undefined ? [] : [endpointOf(controller)],
+      controllers: controller === undefined ? [] : [formatEndpoint(parseEndpoint(controller))],
       operator: userInfo().username,
       passphrase: await newPassphrase(context),
       now: Date.now(),
@@ -32,19 +33,21 @@ export const pkiCreateCluster = defineAction({
     context.note(`created the cluster “${name}” in ${folder}; keep the passphrase of its CA's keys`);
     return { changed: true, outputs: {} };
   },
-  async plan(_, context) {
-    const name = await missingContext(context);
+  async plan({ controller }, context) {
+    const name = await missingContext(controller, context);
     if (name === undefined) return { changed: false, outputs: {} };
     context.note(`would create the cluster “${name}”`);
     return { changed: true, outputs: {} };
   },
 });
 
-/** The context that the run is about, if it has to be made. */
-async function missingContext(context: ActionContext): Promise<string | undefined> {
+/** The context that the run is about, if it has to be made. @throws KcoreError CLUSTER_EXISTS */
+async function missingContext(controller: string | undefined, context: ActionContext): Promise<string | undefined> {
   const { contexts, "current-context": current } = await readConfig(placeOf(context));
   const name = context.context ?? current ?? "default";
-  return Object.hasOwn(contexts, name) ? undefined : name;
+  if (Object.hasOwn(contexts, name)) return undefined;
+  await refuseSecondCluster(context.nodes.values(), controller === undefined ? [] : [controller]);
+  return name;
 }
 
 /** One that was typed is typed twice: a mistake would be found only when it is needed next. */

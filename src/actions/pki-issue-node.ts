@@ -8,7 +8,7 @@ import { makeFolder } from "#pki/make-folder.ts";
 import { certificatesOf, firstCertificate, isOfBastion } from "#pki/chain.ts";
 import { daysLeft, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
-import { contextFolder, findContext } from "#pki/contexts.ts";
+import { changeControllers, contextFolder, findContext } from "#pki/contexts.ts";
 import { replaceFile, readText } from "#pki/private-files.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedFile } from "#pki/issued.ts";
@@ -17,7 +17,7 @@ import { namesExactly, renewalReason, renewDays } from "#pki/expectation.ts";
 import type { KeyProof } from "#pki/issue.ts";
 import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
-import { isController, nodeOf, placeOf } from "./cluster-place.ts";
+import { checkClock, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 import { onceARun } from "./once-a-run.ts";
 import { revokedKeys } from "./revoked-keys.ts";
@@ -83,6 +83,8 @@ export const pkiIssueNode = defineAction({
     for (const item of due) {
       const challenge = args.challenge ?? challengeFor(node, context);
       const pem = await issue(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
+      // The former certificate alone tells which endpoint was this controller's.
+      if (item.kind === "controller") await followController(node, context);
       await makeFolder(dirname(item.file), { mode: 0o700 });
       await replaceFile(item.file, pem, { mode: 0o644 });
       issued.set(item.kind, pem);
@@ -96,6 +98,13 @@ export const pkiIssueNode = defineAction({
     return wanted.every(({ kept }) => kept !== undefined) ? resultOf(folder, wanted, false) : "unknown";
   },
 });
+
+/** Notes in the context the present address of a controller that moved. */
+async function followController({ name }: NodeEntry, context: ActionContext): Promise<void> {
+  const { name: cluster, controllers } = await openContext(context);
+  if (await changeControllers(placeOf(context), cluster, () => controllers))
+    context.note(`context ${cluster} follows ${name}: its controllers are ${controllers.join(", ")}`);
+}
 
 async function issue(
   { kind, spki }: Wanted,
@@ -129,9 +138,10 @@ function openOnce<What extends keyof typeof open>(
   folder: string,
   context: ActionContext,
 ): ReturnType<(typeof open)[What]> {
-  return onceARun(`${what} ${folder}`, context, async () =>
-    open[what](folder, await context.passphrase()),
-  ) as ReturnType<(typeof open)[What]>;
+  return onceARun(`${what} ${folder}`, context, async () => {
+    await checkClock(context);
+    return open[what](folder, await context.passphrase());
+  }) as ReturnType<(typeof open)[What]>;
 }
 
 /** Finds out, without the passphrase, which certificates have to be issued. */

@@ -4,7 +4,7 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
 import { Statement } from "#rollout/spec.ts";
-import { placeOf } from "./cluster-place.ts";
+import { checkClock, placeOf } from "./cluster-place.ts";
 import { onceARun } from "./once-a-run.ts";
 
 /**
@@ -30,9 +30,10 @@ export const updateSign = defineAction({
   async run({ update: name, spec, bundle, at }, context) {
     const { name: cluster } = await findContext(placeOf(context), context.context);
     const folder = contextFolder(context.home, cluster);
-    const authority = await onceARun(`authority ${folder}`, context, async () =>
-      openIssuer(folder, await context.passphrase()),
-    );
+    const authority = await onceARun(`authority ${folder}`, context, async () => {
+      await checkClock(context);
+      return openIssuer(folder, await context.passphrase());
+    });
     const said = { kind: "ClusterUpdate", cluster: authority.cluster, name, spec, bundle, signedAt: at };
     return { changed: false, outputs: { ...signStatement(JSON.stringify(Statement.parse(said)), authority) } };
   },

@@ -100,6 +100,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./cluster/create-command.ts")).createCommand(),
   },
   {
+    name: "cluster",
+    summary: "Back up and restore this machine's keys of a cluster",
+    load: async () => (await import("./cluster/cluster-command.ts")).clusterCommand(),
+  },
+  {
     name: "config",
     summary: "Contexts: the clusters this user knows",
     load: async () => (await import("./cluster/config-command.ts")).configCommand(),

@@ -1,6 +1,6 @@
 import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
 import { rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "./make-folder.ts";
@@ -45,24 +45,44 @@ export interface NewCluster extends ContextHome {
 
 /** In a context's folder: no controller of the cluster was ever seen ready from here (ADR 0514). */
 export const unfoundedMark = "unfounded.json";
+/** The same file once one was. */
+export const foundedMark = "founded.json";
 
-export interface CreatedCluster {
+/** A context that was put in its place. */
+export interface PlacedContext {
   readonly folder: string;
   /** Where the former context of that name lies now. */
   readonly aside?: string;
-  readonly rootPem: string;
   /** The context that is current now. */
   readonly current?: string;
 }
 
+export interface CreatedCluster extends PlacedContext {
+  readonly rootPem: string;
+}
+
+/** The files of a context's folder, by name. */
+export type ContextFiles = ReadonlyMap<string, { readonly text: string; readonly mode: number }>;
+
 /**
- * Makes a cluster's CA on this machine: root, sub-CA and the operator's certificate, and a context for them that
- * becomes the current one if there is none. Either all of it is there afterwards or nothing.
+ * Makes a cluster's CA on this machine: root, sub-CA and the operator's certificate, and a context for them.
  * @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID, PKI_PASSPHRASE_WEAK
  */
 export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
-  const { home, context, passphrase } = plan;
-  checkPassphrase(passphrase);
+  checkPassphrase(plan.passphrase);
+  const files = makeFiles(plan);
+  return { ...(await placeContext(plan, files)), rootPem: files.get("ca.crt")?.text ?? "" };
+}
+
+/**
+ * Puts a context's folder and its entry in their places; it becomes the current context if there is none. Either all of it is there
+ * afterwards or nothing. @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID
+ */
+export async function placeContext(
+  plan: ContextHome & Pick<NewCluster, "context" | "controllers" | "force" | "now">,
+  files: ContextFiles,
+): Promise<PlacedContext> {
+  const { home, context } = plan;
   const taken = [configFile(home), foreignFolder(home)].find((path) => path === join(home, context));
   if (taken !== undefined) {
     throw new KcoreError({
@@ -70,7 +90,6 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
       message: `a context cannot be named “${context}”: ${taken} is something else`,
     });
   }
-  const files = makeFiles(plan);
   const isKnown = Object.hasOwn((await readConfig(plan)).contexts, context);
   const folder = contextFolder(home, context);
   const isTaken = isKnown || (await hasFiles(folder));
@@ -78,7 +97,7 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
     throw new KcoreError({
       code: "PKI_CONTEXT_EXISTS",
       message: `context “${context}” exists already, in ${folder}`,
-      hint: "choose another name: --context NAME; where kcore.yaml names the project's cluster, change cluster: in it",
+      hint: `choose another name: --context NAME; where kcore.yaml names the project's cluster, change cluster: in it; kcore config delete-context ${context} puts the present one aside`,
     });
   }
   await ensurePrivateFolder(home);
@@ -87,7 +106,10 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
   try {
     await makeFolder(join(fresh, "issued"), { mode: 0o700 });
     await ensurePrivateFolder(fresh);
-    for (const [name, { text, mode }] of files) await createFile(join(fresh, name), text, { mode });
+    for (const [name, { text, mode }] of files) {
+      await makeFolder(dirname(join(fresh, name)), { mode: 0o700 });
+      await createFile(join(fresh, name), text, { mode });
+    }
     await syncFolder(fresh);
     aside = await putAside(folder, plan.now);
     await rename(fresh, folder);
@@ -103,11 +125,11 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
     const stays = former !== undefined && Object.hasOwn(contexts, former);
     return { ...config, "current-context": stays ? former : context, contexts };
   });
-  return { folder, ...defined({ current }), ...defined({ aside }), rootPem: files.get("ca.crt")?.text ?? "" };
+  return { folder, ...defined({ current }), ...defined({ aside }) };
 }
 
 /** Paths are relative to the configuration, so the folder may move as a whole. */
-function entryOf({ context, controllers }: NewCluster): Record<string, unknown> {
+function entryOf({ context, controllers }: Pick<NewCluster, "context" | "controllers">): Record<string, unknown> {
   const [first] = controllers;
   return {
     ...defined({ controller: first }),
@@ -118,7 +140,7 @@ function entryOf({ context, controllers }: NewCluster): Record<string, unknown> 
   };
 }
 
-function makeFiles(plan: NewCluster): Map<string, { readonly text: string; readonly mode: number }> {
+function makeFiles(plan: NewCluster): ContextFiles {
   const { context: cluster, passphrase, now, cost } = plan;
   const notBefore = new Date(now - backdateMs);
   const after = (days: number): Date => new Date(now + days * dayMs);

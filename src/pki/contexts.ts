@@ -1,5 +1,6 @@
 import { readdir, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -106,7 +107,8 @@ export async function findContext(
   const entry = chosen !== undefined && Object.hasOwn(config.contexts, chosen) ? config.contexts[chosen] : undefined;
   if (chosen !== undefined && entry) return { name: chosen, entry };
   const known = Object.keys(config.contexts);
-  const create = "make one with: kcore create cluster --controller HOST";
+  const create =
+    "make one with: kcore create cluster --controller HOST; a lost one comes back with: kcore cluster restore FILE";
   throw new KcoreError({
     code: "PKI_CONTEXT_UNKNOWN",
     message:
@@ -148,33 +150,34 @@ export function endpointsOf({ controller, controllers = [] }: ContextEntry): rea
 }
 
 /** Notes a controller's endpoint in a context; says whether it was new. */
-export async function addController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
-  let isNew = false;
-  await changeConfig(place, (config) => {
-    const entry = config.contexts[context];
-    if (!entry || endpointsOf(entry).includes(endpoint)) return config;
-    isNew = true;
-    const controllers = [...endpointsOf(entry), endpoint];
-    const changed = { ...entry, controller: controllers[0], controllers };
-    return { ...config, contexts: { ...config.contexts, [context]: changed } };
-  });
-  return isNew;
+export function addController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
+  return changeControllers(place, context, (known) => [...new Set([...known, endpoint])]);
 }
 
 /** Takes a controller's endpoint out of a context; says whether it was there. */
-export async function removeController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
-  let wasThere = false;
+export function removeController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
+  return changeControllers(place, context, (known) => known.filter((one) => one !== endpoint));
+}
+
+/** Changes the endpoints of a context; says whether they differ now. */
+export async function changeControllers(
+  place: ContextHome,
+  context: string,
+  change: (known: readonly string[]) => readonly string[],
+): Promise<boolean> {
+  let isChanged = false;
   await changeConfig(place, (config) => {
     const entry = config.contexts[context];
-    if (!entry || !endpointsOf(entry).includes(endpoint)) return config;
-    wasThere = true;
+    if (!entry) return config;
+    const known = endpointsOf(entry);
+    const controllers = [...change(known)];
+    if (isDeepStrictEqual(known, controllers)) return config;
+    isChanged = true;
     const { controller: _, ...rest } = entry;
-    const controllers = endpointsOf(entry).filter((known) => known !== endpoint);
-    const [first] = controllers;
-    const changed = { ...rest, ...defined({ controller: first }), controllers };
+    const changed = { ...rest, ...defined({ controller: controllers[0] }), controllers };
     return { ...config, contexts: { ...config.contexts, [context]: changed } };
   });
-  return wasThere;
+  return isChanged;
 }
 
 /** Makes a context the current one. @throws KcoreError PKI_CONTEXT_UNKNOWN */

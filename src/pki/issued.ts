@@ -3,6 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { firstCertificate } from "./chain.ts";
+import { hostsOf } from "./expectation.ts";
 import { keyFingerprint, publicDer } from "./keys.ts";
 
 /**
@@ -32,6 +33,12 @@ export async function keysIssuedTo(folder: string, controllerId: string): Promis
   const files = [issuedFile(folder, controllerId, "controller"), nextIssuedFile(folder, controllerId)];
   const certificates = await Promise.all(files.map(readCertificate));
   return certificates.flatMap((certificate) => (certificate ? [keyFingerprint(publicDer(certificate.publicKey))] : []));
+}
+
+/** The names and addresses in the certificate that this machine issued to a controller last; empty when another machine issued it. */
+export async function hostsIssuedTo(folder: string, controllerId: string): Promise<readonly string[]> {
+  const certificate = await readCertificate(issuedFile(folder, controllerId, "controller"));
+  return certificate ? hostsOf(certificate) : [];
 }
 
 /** Where this machine keeps what it issued to a node, or to its controller. */

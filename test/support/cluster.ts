@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Credentials } from "#api/client.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { createCluster, openAuthority } from "#pki/cluster.ts";
+import { noteBackup } from "#pki/context-backup.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { issueLeaf } from "#pki/issue.ts";
 import type { Authority } from "#pki/issue.ts";
@@ -36,6 +37,7 @@ export async function createTestCluster(context = "lab"): Promise<TestCluster> {
   const home = join(dir, "home");
   const plan = { home, codec, context, controllers: [], operator: "ann", passphrase, now: Date.now(), cost: cheapCost };
   const { folder } = await createCluster(plan);
+  await noteBackup(folder, plan.now);
   const authority = await openAuthority(folder, passphrase);
   const { ca, cert, key } = await loadContext({ home, codec });
   return {

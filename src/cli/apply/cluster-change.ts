@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { addController, contextFolder, endpointsOf, readConfig } from "#pki/contexts.ts";
 import { makeCluster } from "../cluster/new-cluster.ts";
 import { contextHome } from "../cluster/context-home.ts";
@@ -44,13 +45,13 @@ export async function planCluster({ name, spec, at }: ClusterManifest, flags: Fl
     differences: [...local, ...(record?.differences ?? [])],
     notes: record?.notes ?? [],
     perform: async () => {
-      const { passphraseFile } = flags;
+      const { passphraseFile, project } = flags;
       if (!entry)
         await makeCluster({
           context: name,
           controllers,
           force: spec.force,
-          ...(passphraseFile === undefined ? {} : { passphraseFile }),
+          ...defined({ passphraseFile, project }),
         });
       for (const endpoint of missing) await addController(place, name, endpoint);
       await record?.write();

@@ -13,6 +13,7 @@ import { issueSubCa, type Root } from "#pki/sub-ca.ts";
 import { allControllers, askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
 import { readPresent, rotateController } from "./rotate-controller.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
+import { checkClock } from "../cluster/check-clock.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 
@@ -80,7 +81,9 @@ function withPassphrase(command: Command): Command {
 }
 
 async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
-  const { folder } = await openCluster(flags);
+  const former = await openCluster(flags);
+  const { folder } = former;
+  await checkClock(former);
   const { authority, passphrase } = await withCaPassphrase(passphraseFile, async (passphrase) => ({
     authority: await openIssuer(folder, passphrase),
     passphrase,
@@ -106,7 +109,9 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
 }
 
 async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void> {
-  const { folder } = await openCluster(flags);
+  const former = await openCluster(flags);
+  const { folder } = former;
+  await checkClock(former);
   const root = await withCaPassphrase(passphraseFile, (passphrase) => openRoot(folder, passphrase));
   const { certificate, formerKey } = await replaceOperatorKey(folder, root, Date.now());
   const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
@@ -128,6 +133,7 @@ async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void
 
 async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
+  await checkClock(cluster);
   const { root, passphrase } = await withCaPassphrase(passphraseFile, async (passphrase) => ({
     root: await openRoot(cluster.folder, passphrase),
     passphrase,

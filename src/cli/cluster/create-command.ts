@@ -29,7 +29,7 @@ Examples:
       collect,
     )
     .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
-    .option("--force", "put an existing context of that name aside")
+    .option("--force", "put an existing context of that name aside; make it even if controllers of a cluster answer")
     .addHelpText("after", "\nExamples:\n  kcore create cluster --context lab --controller 192.0.2.11:9090")
     .action(createTheCluster);
   return create;
@@ -53,7 +53,7 @@ async function createTheCluster({
     context,
     controllers: controller,
     force,
-    ...defined({ passphraseFile }),
+    ...defined({ passphraseFile, project }),
   });
   const isNews = place && place.named === undefined;
   if (isNews) await nameCluster(place.found, context);
@@ -61,11 +61,19 @@ async function createTheCluster({
   if (created.aside !== undefined) process.stdout.write(`the former context lies in ${created.aside} now\n`);
   process.stdout.write(
     [
-      `created the cluster “${context}” in ${created.folder}; ${current === context ? "it is the current context" : `the current context stays “${current}”: kcore config use-context ${context}`}`,
+      `created the cluster “${context}” in ${created.folder}; ${currentOf(context, current)}`,
       ...(isNews ? [`${join(place.found, projectFile)} names it: commands in this project are about it`] : []),
       "its CA keys are encrypted: keep the passphrase, no node is deployed without it",
+      "they lie on this machine alone: kcore cluster backup FILE",
       "next: kcore orchestrate deploy_node NODE",
       "",
     ].join("\n"),
   );
+}
+
+/** Whether a context that was put in its place is the current one, in words. */
+export function currentOf(context: string, current: string | undefined): string {
+  return current === context
+    ? "it is the current context"
+    : `the current context stays “${current}”: kcore config use-context ${context}`;
 }

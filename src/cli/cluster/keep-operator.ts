@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { refuseWrongClock } from "#api/refuse-wrong-clock.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
@@ -10,6 +11,7 @@ import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import type { Say } from "../terminal/say.ts";
 
 type Present = Pick<Context, "folder" | "cert" | "ca">;
+type Kept = Present & Pick<Context, "controllers" | "key">;
 
 /** The certificates on this machine that expire soon: the operator's, the sub-CA's, the root's. */
 export async function endingsHere({ folder, cert, ca }: Present, now: number): Promise<readonly Ending[]> {
@@ -29,12 +31,13 @@ export async function endingsHere({ folder, cert, ca }: Present, now: number): P
  * Renews the operator's certificate at 30 days left if the CA's passphrase was given beforehand; true if renewed.
  * Else warns of certificates that expire soon: the CA's key stays closed without its passphrase (ADR 0111).
  */
-export async function keepOperator(present: Present, say: Say, now = Date.now()): Promise<boolean> {
+export async function keepOperator(present: Kept, say: Say, now = Date.now()): Promise<boolean> {
   const endings = await endingsHere(present, now);
   const passphrase = endings.length === 0 ? undefined : await givenPassphrase(undefined);
   if (passphrase !== undefined)
     try {
-      const { folder } = present;
+      const { folder, controllers: endpoints } = present;
+      await refuseWrongClock({ ...present, endpoints });
       if (await renewOperatorIfNeeded(folder, await openIssuer(folder, passphrase, now), now)) {
         say("renewed the operator's certificate");
         return true;

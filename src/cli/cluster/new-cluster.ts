@@ -1,6 +1,10 @@
+import { refuseSecondCluster } from "#actions/refuse-second-cluster.ts";
 import { createCluster, type CreatedCluster } from "#pki/cluster.ts";
+import { readConfig } from "#pki/contexts.ts";
 import { contextHome } from "./context-home.ts";
 import { whoAmI } from "../process/who.ts";
+import { ownProject } from "../project/project-cluster.ts";
+import { rosterIfAny } from "../roster/own-roster.ts";
 import { newCaPassphrase } from "./ca-passphrase.ts";
 
 /** What `kcore create cluster` and a `Cluster` manifest say. */
@@ -9,10 +13,15 @@ export interface ClusterRequest {
   readonly controllers: readonly string[];
   readonly passphraseFile?: string;
   readonly force?: boolean;
+  /** `--project`: whose roster's controllers are looked at first. */
+  readonly project?: string;
 }
 
 /** Makes a cluster's CA and context; the passphrase is given, or asked for twice. @throws KcoreError */
-export async function makeCluster({ passphraseFile, ...request }: ClusterRequest): Promise<CreatedCluster> {
+export async function makeCluster({ passphraseFile, project, ...request }: ClusterRequest): Promise<CreatedCluster> {
+  const { context, controllers, force = false } = request;
+  if (!force && !Object.hasOwn((await readConfig(contextHome())).contexts, context))
+    await refuseSecondCluster(ownProject(project, rosterIfAny)?.nodes.values() ?? [], controllers);
   const passphrase = await newCaPassphrase(passphraseFile);
   return createCluster({
     ...contextHome(),

@@ -26,7 +26,7 @@ export interface Cluster extends Controllers {
  * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, USAGE
  */
 export async function openCluster(
-  { context, controller: given = [] }: ClusterFlags,
+  { context, controller: given = [], project }: ClusterFlags,
   say: Say = toStderr,
 ): Promise<Cluster> {
   let present = await loadContext(contextHome(), context);
@@ -43,5 +43,11 @@ export async function openCluster(
     },
   });
   const { cluster } = identityOf(firstCertificate(cert), "client");
-  return { ...asked, context: name, folder, rootPem: ca, cert, cluster };
+  const ask: Cluster["ask"] = (work, options) =>
+    asked.ask(work, options).catch(async (error: unknown) => {
+      if (given.length > 0) throw error;
+      const { withRoster } = await import("./with-roster.ts");
+      throw withRoster(error, options?.endpoints ?? asked.endpoints, project);
+    });
+  return { ...asked, ask, context: name, folder, rootPem: ca, cert, cluster };
 }

@@ -144,7 +144,8 @@ async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }
   }
 }
 
-function inTheWay(file: string, why: string): KcoreError {
+/** The refusal to make a file of that name. */
+export function inTheWay(file: string, why: string): KcoreError {
   return new KcoreError({
     code: "FILE_IN_THE_WAY",
     message: `${file} cannot be made: ${why}`,

@@ -6,6 +6,7 @@ import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
 import type { SignedStatement, Statement } from "#rollout/spec.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
+import { checkClock } from "../cluster/check-clock.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { signAndHandOver, type AppliedUpdate } from "./hand-over.ts";
 import type { PreparedUpdate } from "./prepare-update.ts";
@@ -32,10 +33,12 @@ export async function submitUpdate(
 }
 
 async function sign(
-  { folder }: Cluster,
+  cluster: Cluster,
   { draft }: PreparedUpdate,
   passphraseFile: string | undefined,
 ): Promise<SignedStatement> {
+  const { folder } = cluster;
+  await checkClock(cluster);
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
   await renewOperatorIfNeeded(folder, authority, Date.now());
   const statement: Statement = {

@@ -60,7 +60,8 @@ function refuseOpen(name: string, { mode, uid }: Stats): void {
   if ((mode & 0o077) !== 0) throw refused(`others may read the identity file ${name}`, `chmod 600 ${name}`);
 }
 
-function isLocked(bytes: Buffer): boolean {
+/** Whether a file is one of age's, armored or not. */
+export function isLocked(bytes: Buffer): boolean {
   const start = bytes.subarray(0, 40).toString("latin1");
   return start.startsWith("age-encryption.org/v1") || start.startsWith("-----BEGIN AGE ENCRYPTED FILE-----");
 }

@@ -1,0 +1,57 @@
+import { request } from "node:https";
+import { KcoreError } from "#errors/problem.ts";
+import { backdateMs } from "#pki/issue.ts";
+import type { Credentials } from "./client.ts";
+import { parseEndpoint } from "./endpoint.ts";
+
+const patienceMs = 5_000;
+
+interface Asked extends Pick<Credentials, "cert" | "key"> {
+  readonly endpoints: readonly string[];
+}
+
+/**
+ * Refuses to sign by a clock that no controller shares: a certificate would not be valid yet, or end early. Certificates begin ten minutes
+ * early, so clocks may differ by that. Without a controller that answers nothing is refused.
+ * @throws KcoreError CLOCK_DIFFERS
+ */
+export async function refuseWrongClock({ endpoints, ...own }: Asked): Promise<void> {
+  const told = await Promise.all(
+    endpoints.map(async (endpoint) => ({ endpoint, here: Date.now(), there: await clockAt(endpoint, own) })),
+  );
+  const clocks = told.flatMap(({ there, ...at }) => (there === undefined ? [] : { ...at, there }));
+  const [first] = clocks;
+  if (!first || clocks.some(({ here, there }) => Math.abs(here - there) <= backdateMs)) return;
+  const { endpoint, here, there } = first;
+  throw new KcoreError({
+    code: "CLOCK_DIFFERS",
+    message: `this machine's clock says ${timeOf(here)}, that of controller ${endpoint} ${timeOf(there)}: nothing is signed`,
+    hint: "compare both with date, and set the wrong one: timedatectl set-ntp true",
+  });
+}
+
+/** The time at a controller. Certificates are not verified: by a wrong clock none is valid, and a wrong answer can only refuse. */
+function clockAt(endpoint: string, own: Pick<Credentials, "cert" | "key">): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const signal = AbortSignal.timeout(patienceMs);
+    const asked = request({
+      ...parseEndpoint(endpoint),
+      ...own,
+      path: "/healthz",
+      rejectUnauthorized: false,
+      agent: false,
+      signal,
+    });
+    asked.once("error", () => resolve(undefined));
+    asked.once("response", (response) => {
+      const time = Date.parse(response.headers.date ?? "");
+      resolve(Number.isNaN(time) ? undefined : time);
+      response.destroy();
+    });
+    asked.end();
+  });
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+}

@@ -1,0 +1,117 @@
+import { existsSync } from "node:fs";
+import { readFile, rm } from "node:fs/promises";
+import { Command } from "commander";
+import { isLocked } from "#engine/sealed/identities.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { gatherContext, noteBackup, parseBackup, placeBackup } from "#pki/context-backup.ts";
+import { loadContext } from "#pki/contexts.ts";
+import { createFile } from "#pki/private-files.ts";
+import { inTheWay } from "../controller/controller-changes.ts";
+import { addProjectOption, addResultOption, type CommonFlags, type ResultFormat } from "../options.ts";
+import { formatResult } from "../terminal/format-result.ts";
+import { withCaPassphrase } from "./ca-passphrase.ts";
+import { contextHome } from "./context-home.ts";
+import { currentOf } from "./create-command.ts";
+
+interface BackupFlags extends CommonFlags {
+  readonly passphraseFile?: string;
+  readonly output: ResultFormat;
+}
+
+/** `kcore cluster backup|restore`: this machine's part of a cluster, in a file. */
+export function clusterCommand(): Command {
+  const cluster = new Command("cluster")
+    .description(
+      "Back up and restore what this machine alone has of a cluster: its CA, the operator's key, recovery keys",
+    )
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore cluster backup prod.age
+  kcore cluster restore prod.age
+
+kcore controller backup copies what the controllers know.`,
+    );
+  withPassphrase(addProjectOption(cluster.command("backup <file>")))
+    .description("Write the context's keys to a new file, encrypted by the CA's passphrase, and verify it")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore cluster backup prod.age\n\nage -d opens it, too. Keep it on another machine, and the passphrase somewhere else.",
+    )
+    .action(backup);
+  withPassphrase(cluster.command("restore <file>"))
+    .description("Put back a context from its backup; one that is there is not replaced")
+    .addHelpText("after", "\nExamples:\n  kcore cluster restore prod.age")
+    .action(restore);
+  return cluster;
+}
+
+function withPassphrase(command: Command): Command {
+  return addResultOption(command).option(
+    "--passphrase-file <file>",
+    "of the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked",
+  );
+}
+
+async function backup(file: string, { context, passphraseFile, output }: BackupFlags): Promise<void> {
+  const { lock, unlock } = await import("#engine/sealed/age.ts");
+  const present = await loadContext(contextHome(), context);
+  if (existsSync(file)) throw inTheWay(file, "it is there already");
+  const files = await withCaPassphrase(passphraseFile, async (passphrase) => {
+    const gathered = await gatherContext(present, passphrase);
+    const text = JSON.stringify(gathered);
+    await createFile(file, await lock(text, passphrase)).catch(async (cause: NodeJS.ErrnoException) => {
+      // Half a file, as on a full disk, is nobody else's.
+      if (cause.code !== "EEXIST") await rm(file, { force: true });
+      throw inTheWay(file, cause.message);
+    });
+    if ((await unlock(await readFile(file), passphrase)) !== text) {
+      await rm(file);
+      throw new KcoreError({
+        code: "BACKUP_DAMAGED",
+        message: `${file} did not hold what was written to it, and was removed`,
+        hint: "name a file on another disk",
+      });
+    }
+    return Object.keys(gathered.files);
+  });
+  await noteBackup(present.folder, Date.now());
+  const { name } = present;
+  process.stdout.write(
+    formatResult(
+      { file, context: name, files, verified: true },
+      output,
+      () =>
+        `${file}: the cluster “${name}”, encrypted by the CA's passphrase and verified\nnext: copy it to another machine\n`,
+    ),
+  );
+}
+
+async function restore(file: string, { passphraseFile, output }: BackupFlags): Promise<void> {
+  const bytes = await readFile(file).catch((cause: Error) => {
+    throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
+  });
+  const text = isLocked(bytes) ? await withCaPassphrase(passphraseFile, (passphrase) => open(bytes, passphrase)) : "";
+  const found = parseBackup(text, file);
+  const { folder, current } = await placeBackup(contextHome(), found, Date.now());
+  const { context, controllers } = found;
+  process.stdout.write(
+    formatResult(
+      { context, folder, controllers },
+      output,
+      () => `restored the cluster “${context}” in ${folder}; ${currentOf(context, current)}\nnext: kcore health\n`,
+    ),
+  );
+
+  async function open(locked: Uint8Array, passphrase: string): Promise<string> {
+    const { unlock } = await import("#engine/sealed/age.ts");
+    const opened = await unlock(locked, passphrase);
+    if (opened !== undefined) return opened;
+    throw new KcoreError({
+      code: "PKI_PASSPHRASE_WRONG",
+      message: `the passphrase does not open ${file}`,
+      hint: "it is that of the CA's keys when the backup was made; if it is right, the file was changed",
+    });
+  }
+}

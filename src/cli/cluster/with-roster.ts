@@ -1,0 +1,30 @@
+import { hostsOfRoster, isController } from "#actions/cluster-place.ts";
+import { endpointOf } from "#api/ask.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { ownProject } from "../project/project-cluster.ts";
+import { rosterIfAny } from "../roster/own-roster.ts";
+
+/** The error of endpoints that do not answer; where the roster has them no more, it names the controllers that the roster has instead. */
+export function withRoster(error: unknown, tried: readonly string[], project: string | undefined): unknown {
+  if (!(error instanceof KcoreError) || error.problems.some(({ code }) => code !== "API_UNREACHABLE")) return error;
+  let nodes: readonly NodeEntry[];
+  try {
+    nodes = [...(ownProject(project, rosterIfAny)?.nodes.values() ?? [])];
+  } catch {
+    return error;
+  }
+  const known = hostsOfRoster(nodes);
+  const others = nodes.filter((node) => isController(node) && !tried.includes(endpointOf(node.address)));
+  const [other] = others;
+  if (!other || tried.every((text) => known.has(parseEndpoint(text).host.toLowerCase()))) return error;
+  const says = others.map(({ name, address }) => `${name} at ${endpointOf(address)}`).join(", ");
+  const hint = `kcore orchestrate deploy_node ${other.name} brings its address into this context; until then: kcore -s ${endpointOf(other.address)} …`;
+  const problems = error.problems.map((problem) => ({
+    ...problem,
+    message: `${problem.message}; the roster says ${says}`,
+    hint,
+  }));
+  return new KcoreError(problems, { cause: error, exitCode: error.exitCode });
+}

@@ -1,0 +1,85 @@
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { KcoreError } from "#errors/problem.ts";
+import { foundedMark, openAuthority, openRoot, placeContext, type PlacedContext } from "./cluster.ts";
+import type { Context, ContextHome } from "./contexts.ts";
+import { openEscrowKey } from "./escrow.ts";
+import { isClusterName } from "./identity.ts";
+import { readText, replaceFile } from "./private-files.ts";
+
+/**
+ * The files of a context's folder that nothing brings back: keys, certificates, recovery keys and the record of the looks at them. Not what
+ * was issued: a backup's copy is older than the keys in use, and without it the controllers' records count.
+ */
+const kept = /^(?:[a-z-]+\.(?:crt|key|pub)|escrow\/[A-Za-z0-9-]+\.json|escrow\/audit\/[A-Za-z0-9][A-Za-z0-9._-]*)$/;
+/** In a context's folder: when its last backup was written and verified. */
+const backupMark = "backup.json";
+
+const Backup = z.strictObject({
+  kind: z.literal("kcore-context"),
+  context: z.string().refine(isClusterName),
+  controllers: z.array(z.string()),
+  files: z.record(z.string().regex(kept), z.string()),
+});
+/** A context with its secrets, as it is encrypted into a backup. */
+export type ContextBackup = z.output<typeof Backup>;
+
+/**
+ * What a backup of a context holds, after the passphrase has opened each of its keys.
+ * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, FILE_UNREADABLE
+ */
+export async function gatherContext(
+  { name, folder, controllers }: Pick<Context, "name" | "folder" | "controllers">,
+  passphrase: string,
+): Promise<ContextBackup> {
+  await openRoot(folder, passphrase);
+  await openAuthority(folder, passphrase);
+  const names = (await readdir(folder, { recursive: true })).filter((file) => kept.test(file)).toSorted();
+  if (names.includes("escrow.key")) await openEscrowKey(folder, passphrase);
+  const files: Record<string, string> = {};
+  for (const file of names) files[file] = await readText(join(folder, file));
+  return { kind: "kcore-context", context: name, controllers: [...controllers], files };
+}
+
+/** Reads the text of a backup. @throws KcoreError BACKUP_DAMAGED */
+export function parseBackup(text: string, file: string): ContextBackup {
+  try {
+    return Backup.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new KcoreError(
+      { code: "BACKUP_DAMAGED", message: `${file} holds no backup of a context`, hint: "name another file" },
+      { cause },
+    );
+  }
+}
+
+/**
+ * Puts a context back. It counts as founded: whether its cluster was founded after the backup nobody here can tell.
+ * @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID
+ */
+export function placeBackup(
+  place: ContextHome,
+  { context, controllers, files }: ContextBackup,
+  now: number,
+): Promise<PlacedContext> {
+  const mode = (name: string): number => (/\.(crt|pub)$/.test(name) ? 0o644 : 0o600);
+  const texts = [...Object.entries(files), [foundedMark, "{}\n"], [backupMark, stamp(now)]] as const;
+  const all = new Map(texts.map(([name = "", text = ""]) => [name, { text, mode: mode(name) }]));
+  return placeContext({ ...place, context, controllers, now }, all);
+}
+
+/** Notes in a context's folder that a backup was written and verified. */
+export function noteBackup(folder: string, now: number): Promise<void> {
+  return replaceFile(join(folder, backupMark), stamp(now));
+}
+
+function stamp(now: number): string {
+  return `${JSON.stringify({ at: new Date(now).toISOString() })}\n`;
+}
+
+/** Whether the CA's keys lie in this folder and no backup of them was ever made. */
+export function needsBackup(folder: string): boolean {
+  return existsSync(join(folder, "ca.key")) && !existsSync(join(folder, backupMark));
+}

@@ -1,0 +1,91 @@
+import { once } from "node:events";
+import { chmod, readFile } from "node:fs/promises";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { checkClock } from "#actions/cluster-place.ts";
+import { challengeFor } from "#actions/generated-key.ts";
+import { pkiIssueNode } from "#actions/pki-issue-node.ts";
+import { changeControllers } from "#pki/contexts.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { actionContext } from "#support/action-context.ts";
+import { codec, createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
+import { TestProject } from "#support/kcore.ts";
+import { codeOf, rejectionOf } from "#support/rejection.ts";
+import { nodeEntry } from "#support/runs.ts";
+
+const minute = 60_000;
+
+describe("a bastion whose clock is off", () => {
+  let cluster: TestCluster;
+  const servers: Server[] = [];
+  /** A controller whose clock is so far behind. */
+  const controllerBehind = async (ms: number): Promise<string> => {
+    const { ca, cert, key } = issueTo(cluster.authority, "controller", "6f1c2a52-0000-4000-8000-000000000000");
+    const server = createServer({ ca, cert, key, requestCert: true, rejectUnauthorized: true }, (_, response) => {
+      response.setHeader("date", new Date(Date.now() - ms).toUTCString());
+      response.end("{}");
+    });
+    servers.push(server.listen(0, "127.0.0.1"));
+    await once(server, "listening");
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+  const use = (...endpoints: readonly string[]) =>
+    changeControllers({ home: cluster.home, codec }, "lab", () => endpoints);
+
+  before(async () => {
+    cluster = await createTestCluster();
+  });
+  after(async () => {
+    for (const server of servers) server.close();
+    await cluster.remove();
+  });
+
+  it("C7: issues no certificate, and says both times", async () => {
+    const n1 = nodeEntry("n1");
+    const given = { passphrase: () => Promise.resolve(passphrase), home: cluster.home, node: n1 };
+    const context = actionContext({ ...given, nodes: new Map([["n1", n1]]) });
+    const key = generateKey();
+    const facts = { spki: publicDer(key).toString("base64"), proof: proveKey(key, challengeFor(n1, context)) };
+    const endpoint = await controllerBehind(60 * minute);
+    await use(endpoint);
+    const issuing = pkiIssueNode.run({ identity: { nodeKey: { facts } }, hosts: [] }, context);
+    const { problems, message } = await rejectionOf(issuing);
+    expect(problems[0]?.code).to.equal("CLOCK_DIFFERS");
+    expect(message).to.match(
+      new RegExp(`this machine's clock says \\d{4}-.*Z, that of controller ${endpoint} \\d{4}-.*Z: nothing is signed`),
+    );
+    // What certificates begin early by is no harm; one controller that agrees is enough, and none that answers must do.
+    const context2 = { ...context, runId: "r2" };
+    await use(endpoint, await controllerBehind(5 * minute));
+    await checkClock(context2);
+    await use("127.0.0.1:1");
+    await checkClock(context2);
+    await use(await controllerBehind(-60 * minute));
+    expect(await codeOf(checkClock(context2))).to.equal("CLOCK_DIFFERS");
+  });
+
+  it("C7: rotates nothing", async () => {
+    await use(await controllerBehind(-60 * minute));
+    const project = new TestProject();
+    try {
+      const file = join(project.path, "passphrase");
+      project.write({ passphrase: `${passphrase}\n` });
+      await chmod(file, 0o600);
+      const kept = () =>
+        Promise.all(["sub-ca.crt", "kctl.crt"].map((name) => readFile(join(cluster.home, "lab", name))));
+      const before = await kept();
+      for (const what of ["sub-ca", "certs", "operator"]) {
+        const { code, stderr } = await project.call(["rotate", what, "--passphrase-file", file], {
+          KCORE_HOME: cluster.home,
+        });
+        expect(stderr, what).to.contain("[CLOCK_DIFFERS]");
+        expect(code, what).to.equal(2);
+      }
+      expect(await kept()).to.deep.equal(before);
+    } finally {
+      await project.remove();
+    }
+  });
+});
