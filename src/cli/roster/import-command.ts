@@ -134,7 +134,12 @@ const beside: Beside = {
       encoding: "utf8",
       maxBuffer: 1 << 28,
     });
-    return status === 0 ? (JSON.parse(stdout) as AnsibleAnswer) : undefined;
+    try {
+      return status === 0 ? (JSON.parse(stdout) as AnsibleAnswer) : undefined;
+    } catch {
+      // Python prints an infinite number as JSON has none.
+      return undefined;
+    }
   },
 };
 

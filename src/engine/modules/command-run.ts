@@ -4,7 +4,6 @@ import { AbsolutePath, Text } from "../step/fields.ts";
 import {
   Changed,
   Check,
-  Env,
   isWholeCheck,
   Revert,
   stepOfProcess,
@@ -32,7 +31,6 @@ export const commandRun = defineModule({
       cmd: shellText(Visible.min(1)).optional().describe("A command line for /bin/sh."),
       argv: shellWords(z.array(Visible).min(1)).optional().describe("The program and its arguments, without a shell."),
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      env: Env,
       stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
       changed: Changed,

@@ -5,7 +5,6 @@ import { AbsolutePath, Text } from "../step/fields.ts";
 import {
   Changed,
   Check,
-  Env,
   isWholeCheck,
   Revert,
   stepOfProcess,
@@ -47,7 +46,6 @@ export const scriptRun = defineModule({
         .describe("The program that runs it, with its own options."),
       args: z.array(Visible).default([]).describe("The script's arguments."),
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      env: Env,
       stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
       changed: Changed,

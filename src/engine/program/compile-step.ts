@@ -125,7 +125,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
       // Another user's PATH is another one.
       k_tools: plan.runAs === undefined ? (step.tools ?? []).map(toolWord).join(" ") : "",
     }),
-    assign({ kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
+    assign({ k_env: exported(plan.environment), kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
     ...[...values].map(([quoted, name]) => `${name}=${quoted}`),
     ...(foresight ? [assign({ k_upon: foresight.isUpon ? "1" : "", k_made: foresight.made.join(" ") })] : []),
   ];
@@ -150,6 +150,13 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const skeleton = more ? `${shippedText(more)}\n${texts}` : texts;
   const text = lines.filter((line) => line !== "").join("\n");
   return { key: stepKey(plan.id), text, skeleton, early, late, blobs, quick: quickOf(plan), owes };
+}
+
+/** The step's own variables, as every text of it begins; its PATH goes before that of the system, which kcore's texts need. */
+function exported(environment: PlannedStep["environment"] = {}): string {
+  return Object.entries(environment)
+    .map(([name, value]) => `export ${name}=${quote(value)}${name === "PATH" ? ':"$PATH"' : ""}`)
+    .join("\n");
 }
 
 /** Seconds a step may take when neither it nor its module says otherwise. */

@@ -7,7 +7,7 @@
 
 K_NL='
 '
-k_looks= k_as= k_always= k_ends= k_creates= k_late= k_owes= k_attempts=1 k_interval=1 k_want= k_secrets=
+k_looks= k_as= k_always= k_ends= k_creates= k_late= k_owes= k_attempts=1 k_interval=1 k_want= k_secrets= k_env=
 kt_probe= kt_apply= kt_guard= kt_react= kt_show= kt_onlyif= kt_unless=
 
 # mksh has no printf of its own, and the arguments of a program are for everybody to read, and no longer than the kernel allows.
@@ -101,12 +101,13 @@ k_text() {
   if [ -z "$k_as" ]; then
     (
       umask 022
+      eval "$k_env"
       eval "$k_text"
     ) 3>"$k_found" </dev/null
   else
     # su gets the texts on stdin; the user it becomes can read nothing of the run's folder.
     # What it keeps for itself lies in a folder of its own: names in /tmp are anybody's.
-    printf '%s\n' "$K_LIB" "k_i=$k_i k_nonce= k_as=$k_as K_DRY=$K_DRY K_NODE='$K_NODE'" "$k_secrets" "exec </dev/null 5>&-" "$k_text" |
+    printf '%s\n' "$K_LIB" "k_i=$k_i k_nonce= k_as=$k_as K_DRY=$K_DRY K_NODE='$K_NODE'" "$k_secrets" "exec </dev/null 5>&-" "$k_env" "$k_text" |
       k_have=$k_have su -s /bin/sh "$k_as" -c 'umask 022; K_TMP=$(mktemp -d) && (eval "$(cat)"); s=$?; rm -rf "$K_TMP"; exit $s' 3>"$k_found" 5>&-
   fi
 }

@@ -85,7 +85,7 @@ keep_unit() {
   trial_number && printf '%s\n' "$1" "$(systemctl is-active "$1")" "$(systemctl is-enabled "$1" 2>/dev/null)" "$2" >"$k_t/$k_n.unit" || exit 1
 }
 
-# on_revert COMMAND: is run by sh then, behind what stands before it.
+# on_revert COMMAND: sh runs it then, in the step's environment, behind what stands before it.
 on_revert() {
-  trial_number && printf '%s\n' "$1" >"$k_t/$k_n.command" || exit 1
+  trial_number && printf '%s\n' "$k_env" "$1" >"$k_t/$k_n.command" || exit 1
 }

@@ -34,6 +34,7 @@ export interface PlannedStep {
   /** Seconds. */
   readonly timeout?: number;
   readonly runAs?: string;
+  readonly environment?: Readonly<Record<string, string>>;
   readonly sensitive: boolean;
   /** What it changes stays only if a new connection confirms it, in so many seconds (docs/runner.md, On trial). */
   readonly risk?: "connectivity";

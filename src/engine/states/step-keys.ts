@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AbsolutePath, Duration, UserName } from "#engine/step/fields.ts";
+import { refuseSecret } from "#engine/step/fragments/process.ts";
 import { shellText } from "#engine/step/shell-text.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import { mapValues, SourceMap } from "#engine/yaml/node.ts";
@@ -12,6 +13,17 @@ const Condition = shellText(
     .min(1)
     .regex(/^[^\0]*$/, "must not hold a NUL"),
 );
+
+/** A name that the node's shell takes, and that means nothing to kcore's texts there. */
+const Variable = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name")
+  .regex(/^(?!LC_ALL$)/, "must not be LC_ALL, in which modules read what programs print: give LANG")
+  .regex(/^(?!IFS$|[Kk][A-Za-z]?_)/, "must not be IFS or begin with K_ or k_, which kcore uses itself");
+
+const Value = z
+  .union([z.int(), z.string().regex(/^[^\0]*$/, "must not hold a NUL")], { error: refuseSecret })
+  .transform(String);
 
 /** The step keys that hold values. */
 export const ValueKeys = z.strictObject({
@@ -30,6 +42,11 @@ export const ValueKeys = z.strictObject({
     .optional()
     .describe("Of probe and apply together: 90s, 10m."),
   runAs: UserName.optional().describe("The user on the node."),
+  environment: z
+    .record(Variable, Value)
+    .optional()
+    .describe("Environment variables of all that the step runs; never secret ones.")
+    .meta({ examples: [{ https_proxy: "http://proxy:3128" }] }),
   sensitive: z.boolean().optional().describe("Nothing of it is shown or recorded."),
   risk: z
     .literal("connectivity")

@@ -60,6 +60,7 @@ export const STEP_KEYS: readonly string[] = [
   "retry",
   "timeout",
   "runAs",
+  "environment",
   "sensitive",
   "risk",
   "confirm",

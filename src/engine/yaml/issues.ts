@@ -95,7 +95,9 @@ function* unionProblems(issue: Extract<Issue, { code: "invalid_union" }>, checke
   else
     yield {
       code: "YAML_TYPE",
-      message: `${subjectOf(issue.path)} must be ${wanted.join(" or ")}, not ${describeValue(given)}`,
+      message: zodsOwn.test(issue.message)
+        ? `${subjectOf(issue.path)} must be ${wanted.join(" or ")}, not ${describeValue(given)}`
+        : `${subjectOf(issue.path)} ${issue.message}`,
       at,
     };
 }

@@ -56,22 +56,45 @@ function readHost(inventory: Inventory, found: Found, group: string, words: stri
 
 /** A value as Python's literal_eval reads it, as far as inventories use it; else the text. */
 function literalOf(text: string): unknown {
-  const words: Readonly<Record<string, unknown>> = { True: true, False: false, None: null };
-  if (Object.hasOwn(words, text)) return words[text];
-  if (/^[+-]?((0|[1-9](_?\d)*)(\.\d+)?(e[+-]?\d+)?|0x[\da-f]+|0o[0-7]+|0b[01]+)$/i.test(text)) {
-    const [, sign, digits = ""] = /^([+-]?)(.*)$/.exec(text.replaceAll("_", "")) ?? [];
-    const value = sign === "-" ? -Number(digits) : Number(digits);
-    return Number.isSafeInteger(value) || /[.e]/i.test(text) ? value : text;
-  }
-  const [, single, double] = /^(?:'([^']*)'|"([^"]*)")$/.exec(text) ?? [];
-  if (single !== undefined || double !== undefined) return single ?? double;
-  if (!/^[[{].*[\]}]$/s.test(text) || text.startsWith("{{")) return text;
-  const json = text
-    .replaceAll(/'([^'"]*)'/g, '"$1"')
-    .replaceAll(/\b(True|False|None)\b/g, (word) => String(words[word]));
+  const tokens = text.match(token) ?? [];
+  const words = tokens.filter((one) => one.trim() !== "");
+  // Parentheses without a comma make no tuple.
+  if (tokens.join("") !== text || words[0] === "," || /\([^,()]+\)/.test(text)) return text;
   try {
-    return JSON.parse(json) as unknown;
+    const values = JSON.parse(`[${words.map((_, at) => jsonOf(words, at)).join(" ")}]`) as unknown[];
+    return values.length === 1 && words.at(-1) !== "," ? values[0] : values.length === 0 ? text : values;
   } catch {
     return text;
   }
+}
+
+/** A string, a number or a word, a sign or a bracket, blanks. */
+const token = /[rR]?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|[\w.]+(?:(?<=[\d.]e)[+-]\d+)?|[-+()[\]{},:]|\s+/gi;
+const others = new Map(Object.entries({ True: "true", False: "false", None: "null", "(": "[", ")": "]" }));
+const numeral =
+  /^(0+|[1-9](_?\d)*|\d(_?\d)*(\.|e[+-]?\d+)|(\d(_?\d)*)?\.\d(_?\d)*(e[+-]?\d+)?|0x[\da-f]+|0o[0-7]+|0b[01]+)$/i;
+
+/** A token of Python's as JSON has it. @throws RangeError at one that JSON has not */
+function jsonOf(words: readonly string[], at: number): string {
+  const [before = "[", word = "", next = "]"] = [words[at - 1], ...words.slice(at, at + 2)];
+  if (/['"]$/.test(word)) return JSON.stringify(stringOf(word));
+  if (word === "," && /[\])}]/.test(next) && !/[[({,]/.test(before)) return "";
+  if (/^[+-]$/.test(word) && numeral.test(next)) return "";
+  if (/^[[\]{},:]$/.test(word)) return word;
+  const value = numeral.test(word) ? Number(word.replaceAll("_", "")) : undefined;
+  const isExact = value !== undefined && (Number.isSafeInteger(value) || /[.e]/i.test(word));
+  const json = isExact ? `${before === "-" ? "-" : ""}${value}` : others.get(word);
+  if (json === undefined) throw new RangeError(word);
+  return next === ":" ? JSON.stringify(json) : json;
+}
+
+/** The text of a string literal of Python's. */
+function stringOf(literal: string): string {
+  if (/^r/i.test(literal)) return literal.slice(2, -1);
+  const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", "\\": "\\", "'": "'", '"': '"' };
+  return literal
+    .slice(1, -1)
+    .replaceAll(/\\(?:x([\da-f]{2})|u([\da-f]{4})|(.))/gi, (all, x?: string, u?: string, one = "") =>
+      (x ?? u) === undefined ? (escapes[one] ?? all) : String.fromCharCode(Number.parseInt(x ?? u ?? "", 16)),
+    );
 }

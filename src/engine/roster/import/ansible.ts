@@ -108,7 +108,7 @@ function lose(found: Found, fields: Fields, name: string, { at }: Variable, why:
 
 function takeOwn(found: Found, own: Record<string, Plain>, name: string, { value, at, isVault }: Variable): void {
   const plain = plainValue(value);
-  if (isVault === true || (typeof value === "string" && value.startsWith("$ANSIBLE_VAULT")))
+  if (isVault === true || JSON.stringify(value)?.includes('"$ANSIBLE_VAULT'))
     found.leave(at, name, "it is encrypted by Ansible Vault");
   else if (hasJinja(value))
     found.leave(at, name, "an expression of Jinja; states have {{…}} of their own (docs/templates.md)");

@@ -23,9 +23,9 @@ export function correct(inventory: Inventory, found: Found, answer: AnsibleAnswe
     const host = inventory.host(name, start);
     const layers = ["all", ...inventory.groupsOf(name)].map((group) => inventory.groups.get(group)?.vars);
     const read = new Map([...layers, host.vars].flatMap((vars): [string, unknown][] => valuesOf(vars)));
-    const wrong = Object.entries(told).filter(
-      ([key, value]) => !isEncrypted(value) && JSON.stringify(read.get(key)) !== JSON.stringify(value),
-    );
+    const wrong = Object.entries(told)
+      .map(([key, value]) => [key, withoutMarks(value)] as const)
+      .filter(([key, value]) => !isEncrypted(value) && JSON.stringify(read.get(key)) !== JSON.stringify(value));
     for (const [key, value] of wrong) host.vars.set(key, { value, at: host.at });
     const keys = wrong.map(([key]) => key).join(", ");
     if (keys !== "")
@@ -42,6 +42,15 @@ function valuesOf(vars: Variables | undefined): [string, unknown][] {
   return [...(vars ?? [])].map(([key, { value }]) => [key, value]);
 }
 
+/** Texts that Ansible must not render, tagged `!unsafe`, come in a map of their own. */
+function withoutMarks(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(withoutMarks);
+  const { __ansible_unsafe: text } = value as { __ansible_unsafe?: unknown };
+  return text ?? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withoutMarks(one)]));
+}
+
 function isEncrypted(value: unknown): boolean {
-  return typeof value === "object" && value !== null && Object.hasOwn(value, "__ansible_vault");
+  if (typeof value !== "object" || value === null) return false;
+  return Object.hasOwn(value, "__ansible_vault") || Object.values(value).some(isEncrypted);
 }

@@ -122,10 +122,11 @@ function readInventory(inventory: Inventory, found: Found, { file, text }: Forei
       else {
         const tree = parseForeign(beside.file, beside.text);
         readVariables(owner.vars, tree.root, tree);
-        // In Ansible, group_vars/all overrides the inventory file's variables of other groups.
-        if (name === "all")
+        // In Ansible, group_vars of a group overrides the inventory file's variables of the groups below it.
+        if (kind === "group_vars")
           for (const [group, { vars }] of inventory.groups)
-            if (group !== "all") for (const key of owner.vars.keys()) vars.delete(key);
+            if (inventory.isBelow(group, name))
+              for (const [key, { at }] of vars) if (at.file === file && owner.vars.has(key)) vars.delete(key);
       }
     }
 }

@@ -40,19 +40,29 @@ export class Inventory {
 
   /** The groups of a host, those of its groups too, as Ansible merges them: by depth, priority and name, the last one wins. */
   groupsOf(host: string): string[] {
-    const found = new Set<string>();
-    const add = (name: string): void => {
-      if (found.has(name)) return;
-      found.add(name);
-      for (const [parent, { children }] of this.groups) if (children.has(name)) add(parent);
-    };
-    for (const [name, { hosts }] of this.groups) if (hosts.has(host)) add(name);
+    const found = this.#withParents([...this.groups].flatMap(([name, { hosts }]) => (hosts.has(host) ? [name] : [])));
     for (const name of ["all", "ungrouped"]) found.delete(name);
     const rank = (name: string): [number, number] => [this.#depth(name), this.#priority(name)];
     return [...found].sort((a, b) => {
       const [[depthA, priorityA], [depthB, priorityB]] = [rank(a), rank(b)];
       return depthA - depthB || priorityA - priorityB || (a < b ? -1 : 1);
     });
+  }
+
+  /** Whether every host of a group is one of another group, too. */
+  isBelow(group: string, other: string): boolean {
+    return group !== other && (other === "all" || this.#withParents([group]).has(other));
+  }
+
+  #withParents(names: readonly string[]): Set<string> {
+    const found = new Set<string>();
+    const add = (name: string): void => {
+      if (found.has(name)) return;
+      found.add(name);
+      for (const [parent, { children }] of this.groups) if (children.has(name)) add(parent);
+    };
+    for (const name of names) add(name);
+    return found;
   }
 
   #depth(name: string, seen: readonly string[] = []): number {

@@ -2,21 +2,17 @@ import { z } from "zod";
 import type { Step } from "../define.ts";
 import { Secret } from "../secret.ts";
 import type { Thing } from "../reach.ts";
-import { sh, shLines, type Sh } from "../sh.ts";
+import { sh, type Sh } from "../sh.ts";
 import { shellText, type ShellText } from "../shell-text.ts";
 
-/** A text that other users of the node can see while a command runs; a secret is refused with a hint. */
-export const Visible = z.string({
-  error: ({ input }) =>
-    input instanceof Secret
-      ? "must not be secret: command lines and environments can be read by others; give it by stdin"
-      : undefined,
-});
+/** The message where others could read a secret. */
+export const refuseSecret = ({ input }: { readonly input?: unknown }): string | undefined =>
+  input instanceof Secret
+    ? "must not be secret: command lines and environments can be read by others; give it by stdin"
+    : undefined;
 
-export const Env = z
-  .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name"), Visible)
-  .default({})
-  .describe("Environment variables; never secret ones.");
+/** A text that other users of the node can see while a command runs; a secret is refused with a hint. */
+export const Visible = z.string({ error: refuseSecret });
 
 export const SuccessCodes = z
   .array(z.number().int().min(0).max(255))
@@ -74,7 +70,6 @@ export const Revert = shellText(Visible.min(1))
 
 interface Process {
   readonly cwd?: string | undefined;
-  readonly env: Readonly<Record<string, string>>;
   readonly stdin?: string | Secret | undefined;
   readonly successCodes: readonly number[];
   readonly changed: Changed;
@@ -101,7 +96,7 @@ case ${wordsOf(given.successCodes)} in *" $status "*) fact check holds ;; *) fac
   return {
     brings: true,
     reach: { changes: changed === "never" ? [] : [made], restsOn: needsOf(needs) },
-    foresee: foreseeNeeds(needs, given),
+    foresee: foreseeNeeds(needs),
     ...(typeof changed === "object" && "whenOutput" in changed ? { guard: guardExpression(changed.whenOutput) } : {}),
     want: {},
     always: true,
@@ -114,20 +109,15 @@ ${withProcess(command, given)}`,
 }
 
 /**
- * Runs a command in its folder, with its own variables (PATH may be one) and its input; sets `$status`. Modules read output in the C
- * locale (LC_ALL); a command has LANG instead, which knows UTF-8.
+ * Runs a command in its folder, with its input; sets `$status`. Modules read output in the C locale (LC_ALL); a command has LANG
+ * instead, which knows UTF-8.
  */
-function running(command: Sh, { cwd, env, stdin }: Omit<Process, "changed">, into = sh``): Sh {
+function running(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
 unset LC_ALL
-${stdin === undefined ? sh`` : sh`printf %s ${stdin} | `}${withVariables(command, env)}${into}
+${stdin === undefined ? sh`` : sh`printf %s ${stdin} | `}${command}${into}
 status=$?
 export LC_ALL=C`;
-}
-
-function withVariables(command: Sh, env: Process["env"]): Sh {
-  const variables = Object.entries(env).map(([name, value]) => sh`export ${name}=${value}`);
-  return variables.length === 0 ? command : sh`(${shLines(variables)}${command})`;
 }
 
 function wordsOf(codes: readonly number[]): string {
@@ -176,9 +166,9 @@ export function needsOf({ cwd, program }: Needs): Thing[] {
   ];
 }
 
-/** For a dry run: the command could not begin. With a PATH of its own, or from a folder of its own, only the step itself would know. */
-export function foreseeNeeds({ cwd, program }: Needs, { env }: Pick<Process, "env">): Sh {
-  const isKnown = program !== undefined && !("PATH" in env) && (program.startsWith("/") || !program.includes("/"));
+/** For a dry run: the command could not begin. From a folder of its own, only the step itself would know. */
+export function foreseeNeeds({ cwd, program }: Needs): Sh {
+  const isKnown = program !== undefined && (program.startsWith("/") || !program.includes("/"));
   return sh`${cwd === undefined ? sh`` : sh`[ -d ${cwd} ] || { echo ${`${cwd} is not there, or is no folder`} >&2; exit 1; }`}
 ${isKnown ? sh`have ${program} || { echo ${`${program}: no such program`} >&2; exit 1; }` : sh``}`;
 }

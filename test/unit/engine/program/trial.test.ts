@@ -100,6 +100,13 @@ describe("what a change on trial keeps", () => {
         expect(readFileSync(join(trial(), "said"), "utf8")).to.equal("a command to go back with ended with status 3\n");
       });
 
+      it("O5: is taken back by a command in the step's environment", () => {
+        const log = join(temp.path, "log");
+        expect(step(`k_env="export A='it is'" && on_revert ${quote(`echo "$A" >${log}`)}`)).to.equal("");
+        goBack();
+        expect(readFileSync(log, "utf8")).to.equal("it is\n");
+      });
+
       it("stays as it is when somebody confirmed in time", () => {
         const file = join(place, "file");
         expect(step(`keep_path ${quote(file)}`, `: >${quote(file)}`)).to.equal("");

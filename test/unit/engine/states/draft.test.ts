@@ -422,6 +422,17 @@ steps:
     expect(wants(await state(text(", sensitive: true"), more))).to.deep.equal(["s/a=s3cret"]);
   });
 
+  it("O5: refuse an environment that is secret, or that kcore's own texts would read", async () => {
+    const text = (environment: string): string =>
+      `params: { t: { type: secret, default: "env:T" }, p: { type: integer, default: 80 } }\nsteps:\n  - { id: a, test.note: { text: t }, environment: { ${environment} } }\n`;
+    const [drafted] = await state(text('A_1: "{{params.p}}", b: "{{node.vars.x}}:{{params.p}}", KUBECONFIG: /k'));
+    expect(planOf(drafted?.render(nothing)).environment).to.deep.equal({ A_1: "80", b: "vx:80", KUBECONFIG: "/k" });
+    expect((await problems(text('A: "{{params.t}}"'))).join()).to.contain("must not be secret");
+    expect((await problems(text("LC_ALL: C"))).join()).to.contain("give LANG");
+    for (const name of ["K_TMP", "k_i", "kt_probe", "kS_1", "IFS", "A-B", "1A", '""', "A B"])
+      expect((await problems(text(`${name}: x`))).length, name).to.equal(1);
+  });
+
   it("refuse a risk where nothing could be taken back, and a time to confirm without one", async () => {
     const text = (module: string, keys: string): string => `steps:\n  - { id: a, ${module}, ${keys} }\n`;
     const risk = "risk: connectivity";

@@ -62,7 +62,7 @@ describe("an expression in a text that a shell reads", () => {
   it("is a command of its own where it is the whole text, and no matter where no shell reads it", async () => {
     await make('command.run: { cmd: "{{params.x}}" }', "ls -l | wc -l");
     await make(
-      'command.run: { argv: [echo, "-{{params.x}}-"], env: { A: "-{{params.x}}-" }, stdin: "-{{params.x}}-" }',
+      'command.run: { argv: [echo, "-{{params.x}}-"], stdin: "-{{params.x}}-" }\n    environment: { A: "-{{params.x}}-" }',
       "a;b",
     );
     await make('script.run: { text: "true", args: ["-{{params.x}}-"] }', "a;b");

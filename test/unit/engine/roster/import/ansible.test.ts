@@ -185,6 +185,57 @@ hex=0x10
     });
   });
 
+  it("O13: group_vars of a group go over what the inventory says of the groups below it", () => {
+    const inventory = "[cold]\nweb1\n[all:children]\nindex\n[index:children]\ncold\n[cold:vars]\nk=inventory\nown=1\n";
+    expect(vars(inventory, { "group_vars/index.yml": "k: index\n" })).to.deep.equal({ k: "index", own: 1 });
+    const beside = { "group_vars/index.yml": "k: index\n", "group_vars/cold.yml": "k: cold\n" };
+    expect(vars(inventory, beside)).to.deep.equal({ k: "cold", own: 1 });
+    const host = { "group_vars/index.yml": "k: index\n", "host_vars/web1.yml": "k: host\n" };
+    expect(vars(inventory, host)).to.deep.equal({ k: "host", own: 1 });
+  });
+
+  it("O13: reads values in sections of variables as Python's literals", () => {
+    const values = {
+      [String.raw`"a\tb\x41\u00e9\\"`]: "a\tbAé\\",
+      [String.raw`'it\'s'`]: "it's",
+      [String.raw`r'\d'`]: String.raw`\d`,
+      "(1, 'a')": [1, "a"],
+      "1, 2": [1, 2],
+      "['a\"b', True, None,]": ['a"b', true, null],
+      "{'k': [1.5, -2], 3: {}}": { k: [1.5, -2], 3: {} },
+      ".5": 0.5,
+      "00": 0,
+      "0644": "0644",
+      "1 + 1": "1 + 1",
+      "[1, 2": "[1, 2",
+      "[a, b]": "[a, b]",
+      "{1: [], []: 1}": "{1: [], []: 1}",
+      "12345678901234567890": "12345678901234567890",
+      "1.2.3": "1.2.3",
+      "a, b": "a, b",
+      true: "true",
+      "[null]": "[null]",
+      "[,]": "[,]",
+      "[-]": "[-]",
+      "{'a':}": "{'a':}",
+      ",": ",",
+      "'open": "'open",
+    };
+    for (const [written, value] of Object.entries(values))
+      expect(vars(`[web]\nweb1\n[web:vars]\nx = ${written}\n`), written).to.deep.equal({ x: value });
+  });
+
+  it("O13: takes texts that Ansible must not render, and no part of a value that is encrypted", () => {
+    const text =
+      "web:\n  hosts:\n    web1:\n      a: !unsafe '{# x #}'\n      b: { p: !vault '$ANSIBLE_VAULT;1.1;AES256 61' }\n";
+    const hostvars = { a: { __ansible_unsafe: "{# x #}" }, b: { p: { __ansible_vault: "$ANSIBLE_VAULT" } } };
+    for (const answer of [undefined, { _meta: { hostvars: { web1: hostvars } }, web: { hosts: ["web1"] } }]) {
+      const { roster, leftOut } = imported(text, answer && { answer });
+      expect(roster.nodes.get("web1")?.vars).to.deep.equal({ a: "{# x #}" });
+      expect(leftOut).to.include("5 b: it is encrypted by Ansible Vault");
+    }
+  });
+
   it("O13: asks Ansible where it is there, takes its values, and says which", () => {
     const answer = {
       _meta: { hostvars: { web1: { k: 1, same: 2, secret: { __ansible_vault: "x" } }, web2: { k: 3 } } },
