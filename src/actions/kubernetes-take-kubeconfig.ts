@@ -22,7 +22,7 @@ const Args = z.strictObject({
  * Writes a kubeconfig with the server that the orchestration names, and the CA and credentials of a kubeconfig read on a node, such as k3s'.
  * A node's kubeconfig that names programs or files is refused. The output `kubeconfig` is the path of the written file.
  * ```yaml
- * - { id: admin, run: kubernetes.takeKubeconfig, each: "role:first", file: .kcore/k3s.conf, server: "https://{{node.address}}:6443", content: "{{stages.told.kubeconfig.facts.content}}" }
+ * - { id: admin, run: kubernetes.takeKubeconfig, each: "role:first", file: .kcore/k3s.conf, server: "https://{{hostPort node.address 6443}}", content: "{{stages.told.kubeconfig.facts.content}}" }
  * ```
  */
 export const kubernetesTakeKubeconfig = defineAction({

@@ -22,7 +22,7 @@ const TcpAddress = z
  * Lets time pass, or waits until a TCP port answers the bastion; the stage's `timeout` limits it. A dry run looks once.
  * ```yaml
  * - { id: settle, run: wait, for: 10s }
- * - { id: answers, run: wait, tcp: "{{node.address}}:9090", each: "{{params.node_name}}", timeout: 2m }
+ * - { id: answers, run: wait, tcp: "{{hostPort node.address 9090}}", each: "{{params.node_name}}", timeout: 2m }
  * ```
  */
 export const wait = defineAction({

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { readdirSync, existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
+import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { must, run } from "./run-command.ts";
-import type { Place } from "./place.ts";
+import { withPrefix, type Place } from "./place.ts";
 
 const interfaces = "/sys/class/net";
 
@@ -21,10 +22,12 @@ export async function bridgeUp(place: Place): Promise<void> {
     throw taken(`bridge ${bridge} belongs to ${alias || "something that is not a kcore lab"}`);
   }
   await must("ip", ["link", "set", bridge, "alias", aliasOf(place)]);
-  await must("ip", ["address", "replace", `${gateway}/24`, "dev", bridge]);
+  const is6 = isIPv6(gateway);
+  // The package server listens at it at once: not after a second of looking for duplicates.
+  await must("ip", ["address", "replace", withPrefix(place, gateway), "dev", bridge, ...(is6 ? ["nodad"] : [])]);
   await must("ip", ["link", "set", bridge, "up"]);
-  // A probe that is sent before the node has its address would else wait a second for the next ARP try.
-  await writeFile(`/proc/sys/net/ipv4/neigh/${bridge}/retrans_time_ms`, "50").catch(() => {});
+  // A probe that is sent before the node has its address would else wait a second for the next try to find it.
+  await writeFile(`/proc/sys/net/ipv${is6 ? 6 : 4}/neigh/${bridge}/retrans_time_ms`, "50").catch(() => {});
 }
 
 /** Whether there is a bridge of this name that another lab, or something else, has made. */
@@ -81,11 +84,9 @@ async function readOf(bridge: string, attribute: string): Promise<string | undef
   return text?.trim();
 }
 
-async function refuseTakenNetwork({ net }: Place): Promise<void> {
-  const addresses = await must("ip", ["-4", "-o", "address", "show"]);
-  const found = addresses.split("\n").find((line) => line.includes(` inet ${net}.`));
-  if (found !== undefined)
-    throw taken(`network ${net}.0/24 is in use on ${found.split(/\s+/)[1] ?? "another interface"}`);
+async function refuseTakenNetwork({ network }: Place): Promise<void> {
+  const found = await must("ip", ["-o", "address", "show", "to", network]);
+  if (found !== "") throw taken(`network ${network} is in use on ${found.split(/\s+/)[1] ?? "another interface"}`);
 }
 
 function taken(message: string): KcoreError {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { assetFolder } from "./assets.ts";
 import { cutPower, findMounts } from "./blackout.ts";
 import { freeze, processesOf } from "./cgroup.ts";
-import type { Place } from "./place.ts";
+import { withPrefix, type Place } from "./place.ts";
 import { clearWay, failedStart, groupOf, killMachine } from "./processes.ts";
 import { consoleLogOf, type NodeRecord } from "./record.ts";
 import { sourcesLine } from "./repository.ts";
@@ -69,8 +69,7 @@ async function environmentOf(place: Place, node: NodeRecord): Promise<Record<str
     FOLDER: node.folder,
     NODE: node.name,
     KIND: node.kind,
-    ADDRESS: node.address,
-    GATEWAY: place.gateway,
+    ADDRESS: withPrefix(place, node.address),
     BRIDGE: place.bridge,
     // one name space for the whole machine: another lab may have an n1
     MACHINE: `${place.bridge}-${node.number}`,

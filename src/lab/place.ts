@@ -10,7 +10,7 @@ export interface PlaceOptions {
   /** Default “lab”; another name is another lab, with its own bridge, network and nodes. */
   readonly name?: string;
   readonly bridge?: string;
-  /** The first three numbers of the lab's /24, such as “10.77.0”. */
+  /** The beginning of the lab's /24, such as “10.77.0”, or of its /64, such as “fd77:0:0:1”: then nodes have IPv6 alone. */
   readonly net?: string;
 }
 
@@ -26,6 +26,8 @@ export interface Place {
   readonly folder: string;
   readonly bridge: string;
   readonly net: string;
+  /** With its prefix: 10.77.0.0/24, fd77:0:0:1::/64. */
+  readonly network: string;
   /** The bridge's own address, the nodes' way to the lab's packages. */
   readonly gateway: string;
   /** Parent of the nodes' cgroups. */
@@ -35,6 +37,8 @@ export interface Place {
 const namePattern = /^[a-z][a-z0-9-]{0,19}$/;
 const netPattern =
   /^(?:10\.(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])$/;
+/** A ULA whose addresses have one form alone (RFC 5952): the longest run of zeros follows the network. */
+const net6Pattern = /^fd[0-9a-f]{2}(?::(?:0|[1-9a-f][0-9a-f]{0,3})){2}:[1-9a-f][0-9a-f]{0,3}$/;
 
 /** Finds a lab's place: what its `up` recorded, else what the options say, else what its name yields. Throws `USAGE`. */
 export async function findPlace({ home, name = usualName, bridge, net }: PlaceOptions = {}): Promise<Place> {
@@ -50,14 +54,32 @@ export async function findPlace({ home, name = usualName, bridge, net }: PlaceOp
   if (!/^[a-z][a-z0-9]{0,7}$/.test(chosen.bridge)) {
     throw usage(`“${chosen.bridge}” cannot be a bridge's name: lower case letters and digits, at most 8`);
   }
-  if (!netPattern.test(chosen.net))
-    throw usage(`“${chosen.net}” is not the beginning of a private /24, such as 10.77.0`);
+  if (!netPattern.test(chosen.net) && !net6Pattern.test(chosen.net))
+    throw usage(
+      `“${chosen.net}” is not the beginning of a private /24, such as 10.77.0, or /64 of IPv6, such as fd77:0:0:1`,
+    );
   if (recorded && (recorded.bridge !== chosen.bridge || recorded.net !== chosen.net)) {
     throw usage(
-      `lab “${name}” is up on bridge ${recorded.bridge} with ${recorded.net}.0/24: take it down first, or use another --name`,
+      `lab “${name}” is up on bridge ${recorded.bridge} with ${networkOf(recorded.net)}: take it down first, or use another --name`,
     );
   }
-  return { name, home: root, folder, ...chosen, gateway: `${chosen.net}.1`, group: `kcore-lab-${chosen.bridge}` };
+  const network = networkOf(chosen.net);
+  const gateway = addressAt({ network }, 1);
+  return { name, home: root, folder, ...chosen, network, gateway, group: `kcore-lab-${chosen.bridge}` };
+}
+
+function networkOf(net: string): string {
+  return net.includes(":") ? `${net}::/64` : `${net}.0/24`;
+}
+
+/** A node's address: 11 in fd77:0:0:1::/64 is fd77:0:0:1::11. */
+export function addressAt({ network }: Pick<Place, "network">, number: number): string {
+  return network.replace(/0?\/\d+$/, String(number));
+}
+
+/** An address of a lab as ip(8) and systemd.network(5) take it. */
+export function withPrefix({ network }: Pick<Place, "network">, address: string): string {
+  return `${address}${network.slice(network.indexOf("/"))}`;
 }
 
 /** The names of the labs that were made and not taken down. */

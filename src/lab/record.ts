@@ -7,7 +7,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { writeAside } from "./aside.ts";
 import { must } from "./run-command.ts";
 import type { Images } from "./images.ts";
-import type { Place } from "./place.ts";
+import { addressAt, type Place } from "./place.ts";
 
 export type NodeKind = "debian" | "busybox" | "vm";
 
@@ -104,7 +104,7 @@ async function makeRecord(place: Place, spec: NodeSpec, number: number, images: 
   const folder = join(place.folder, "nodes", spec.name);
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const address = `${place.net}.${number}`;
+  const address = addressAt(place, number);
   await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", spec.name, "-f", join(folder, "hostkey")]);
   const hostKey = (await readFile(join(folder, "hostkey.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
   await writeAside(join(folder, "known_hosts"), `${address} ${hostKey}\n`);

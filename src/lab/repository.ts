@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { connect } from "node:net";
+import { connect, isIPv6 } from "node:net";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
@@ -15,8 +15,12 @@ import type { Place } from "./place.ts";
 const port = 8642;
 
 /** The line of a node's sources.list(5). */
-export function sourcesLine({ gateway }: Place): string {
-  return `deb [trusted=yes] http://${gateway}:${port}/ ./`;
+export function sourcesLine(place: Place): string {
+  return `deb [trusted=yes] http://${endpointOf(place)}/ ./`;
+}
+
+function endpointOf({ gateway }: Place): string {
+  return `${isIPv6(gateway) ? `[${gateway}]` : gateway}:${port}`;
 }
 
 /** Writes the index of a flat repository (deb822 stanzas of the .debs in `folder`), as apt-ftparchive(1) would. */
@@ -77,7 +81,7 @@ export async function servePackages(place: Place, repositories: readonly string[
   throw new KcoreError(
     {
       code: "LAB_COMMAND_FAILED",
-      message: `the lab's package server does not answer on ${place.gateway}:${port}`,
+      message: `the lab's package server does not answer on ${endpointOf(place)}`,
       hint: `look at ${join(place.folder, "packages.log")}`,
     },
     { exitCode: exitCodes.failed },

@@ -133,7 +133,7 @@ function unusable(cause: NodeJS.ErrnoException, host: string, port: number): Kco
         } as const)
       : ({
           code: "WEB_ADDRESS_UNUSABLE",
-          message: `nothing can listen at ${host}:${port}: ${cause.message}`,
+          message: `nothing can listen at port ${port} of ${host}: ${cause.message}`,
           hint: "give an address of this machine: --listen 0.0.0.0:8443",
         } as const);
   return new KcoreError(problem, { cause });

@@ -12,26 +12,26 @@ const phrase = ["--passphrase-file", "passphrase"];
 const rotated = "/var/lib/kcore/controller/pki/controller";
 const deployed = "/etc/kcore/certs/controller";
 
-describe("rotate certs on real controllers", function () {
+describe("rotate certs on real controllers that have IPv6 alone", function () {
   this.timeout(1_800_000);
   let lab: Lab;
   let bastion: Bastion;
   let nodes: readonly LabNode[];
 
   before(async () => {
-    lab = await ownLab();
+    lab = await ownLab({ ipv6: true });
     nodes = await lab.up(["a", "b"].map((name) => ({ name, kind: "debian" as const, nix: true, disks: ["64M"] })));
     bastion = await openBastion({
       "roster/nodes.yaml": `defaults: { identityFile: ${nodes[0]?.identityFile} }\nnodes: {}\n`,
     });
     await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
-    await kcore("create", "cluster", "--controller", `${nodes[0]?.address}:9090`, "--context", "prod", ...phrase);
+    await kcore("create", "cluster", "--controller", `[${nodes[0]?.address}]:9090`, "--context", "prod", ...phrase);
     for (const [index, { name, address, hostKey }] of nodes.entries()) {
-      const joined = index === 0 ? [] : ["--join-controller", `${nodes[0]?.address}:9090`];
+      const joined = index === 0 ? [] : ["--join-controller", `[${nodes[0]?.address}]:9090`];
       const { fingerprint = "" } = parseHostKey(hostKey) ?? {};
       const named = ["--hostname", name, "-k", "--host-key", fingerprint, "--dc-id", "DC1", "--run-controller"];
       const os = ["--os-disk", "/dev/sda", "--os-installed"];
-      await kcore("node", "install", "--node", `${address}:9091`, ...os, ...named, ...joined, ...phrase);
+      await kcore("node", "install", "--node", `[${address}]:9091`, ...os, ...named, ...joined, ...phrase);
     }
   });
   after(async () => {
@@ -51,9 +51,19 @@ describe("rotate certs on real controllers", function () {
   /** The serial that each shows to who connects, by openssl on its own machine. */
   const shownBy = (node: LabNode): Promise<string> => {
     const own = `-cert ${deployed}.crt -cert_chain ${deployed}.crt -key ${deployed}.key -CAfile /etc/kcore/certs/ca.crt`;
-    const asked = `echo Q | openssl s_client -connect ${node.address}:9090 ${own} 2>/dev/null || :`;
+    const asked = `echo Q | openssl s_client -connect [${node.address}]:9090 ${own} 2>/dev/null || :`;
     return on(node, `{ ${asked}; } | openssl x509 -noout -serial`).then((text) => text.replace("serial=", "").trim());
   };
+
+  it("O6: are deployed to Ready without an IPv4 address but loopback's", async () => {
+    const shown = await Promise.all(nodes.map((node) => on(node, "ip -4 -o address show scope global")));
+    expect(shown).to.deep.equal(["", ""]);
+    const views = JSON.parse(await kcore("get", "nodes", "-o", "json")) as NodeView[];
+    expect(views.map(({ address, status }) => [address, status])).to.have.deep.members(
+      nodes.map(({ address }) => [address, "ready"]),
+    );
+    expect(await kcore("health")).to.contain("cluster is healthy");
+  });
 
   it("puts new keys into use while the services run, and the next deployment takes them over", async () => {
     const pids = () => Promise.all(nodes.map((node) => on(node, "systemctl show -P MainPID kcore-controller")));

@@ -9,19 +9,23 @@ export interface OwnLab extends Lab {
 }
 
 /** The labs of tests; no lab that is named otherwise has one of these networks. */
-const places = Array.from({ length: 50 }, (_, number) => {
-  return { name: `test${number}`, bridge: `kctest${number}`, net: `10.78.${number}` };
-});
+const places = Array.from({ length: 50 }, (_, number) => [
+  { ipv6: false, name: `test${number}`, bridge: `kctest${number}`, net: `10.78.${number}` },
+  { ipv6: true, name: `testsix${number}`, bridge: `kcsix${number}`, net: `fd78:0:0:${number + 1}` },
+]).flat();
 
 /** Opens a lab that no other process has until its `down`, or the end of this process; takes down labs that killed processes left. */
-export async function ownLab(options: Pick<LabOptions, "packages"> = {}): Promise<OwnLab> {
+export async function ownLab({
+  ipv6 = false,
+  ...options
+}: Pick<LabOptions, "packages"> & { readonly ipv6?: boolean } = {}): Promise<OwnLab> {
   const left = await labNames();
-  for (const where of places) if (left.includes(where.name)) await (await claim(where))?.down();
-  for (const where of places) {
-    const lab = await claim(where, options);
+  for (const { ipv6: _, ...where } of places) if (left.includes(where.name)) await (await claim(where))?.down();
+  for (const { ipv6: is6, ...where } of places) {
+    const lab = is6 === ipv6 ? await claim(where, options) : undefined;
     if (lab) return lab;
   }
-  throw new Error(`all ${places.length} labs of tests are taken`);
+  throw new Error(`all ${places.length / 2} labs of tests are taken`);
 }
 
 async function claim(where: PlaceOptions & { name: string }, options: LabOptions = {}): Promise<OwnLab | undefined> {

@@ -48,6 +48,7 @@ Examples:
   kcore lab up --vm 2 --disks 2G,2G         v1 and v2, virtual machines with kernels of their own
   kcore lab up --packages nginx,cron        n1 and n2, which can install these, too
   kcore lab up --vm --tpm                   v1 with a TPM of its own
+  kcore lab up --name six --net fd77:0:0:1  n1 and n2 in a lab that has IPv6 alone
   kcore lab roster --out roster/lab.yaml
   kcore lab ssh n1                          a shell on n1
   kcore lab power-cut n1; kcore lab start n1
@@ -60,7 +61,7 @@ Examples:
       .addHelpText("after", `\nExamples:\n${examples.map((example) => `  kcore lab ${example}`).join("\n")}`)
       .option("--name <name>", "another lab than the usual one")
       .option("--bridge <name>", "its bridge (default: from its name)")
-      .option("--net <a.b.c>", "its network, the beginning of a /24 (default: from its name)");
+      .option("--net <network>", "its network: the beginning of a /24, or of a /64 of IPv6 (default: from its name)");
 
   add(
     "up",

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
-import { isIP } from "node:net";
 import { join } from "node:path";
+import { formatEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { knowBastionCas } from "#pki/bastion-cas.ts";
 import { issueCertificate } from "#pki/certificate.ts";
@@ -90,7 +90,7 @@ export async function openWide(options: WideOptions, cluster: Cluster | undefine
   const [name = host] = names;
   return {
     server,
-    url: `https://${isIP(name) === 6 ? `[${name}]` : name}:${server.port}/`,
+    url: `https://${formatEndpoint({ host: name, port: server.port })}/`,
     close: () => clearInterval(timer),
   };
 }

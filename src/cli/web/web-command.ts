@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { basename } from "node:path";
 import { once } from "node:events";
 import { Command, InvalidArgumentError } from "commander";
+import { formatEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, addResultOption, collect, type ClusterFlags } from "../options.ts";
@@ -103,7 +104,7 @@ function refuseMixed({ listen, port, name, tlsCert, tlsKey }: Omit<Flags, "outpu
     throw new KcoreError({ code: "USAGE", message, hint });
   };
   if (listen !== undefined && port !== undefined)
-    refuse("--listen has its port in itself", `--listen ${listen.host}:${port}`);
+    refuse("--listen has its port in itself", `--listen ${formatEndpoint({ host: listen.host, port })}`);
   if (listen === undefined && (name ?? tlsCert ?? tlsKey) !== undefined)
     refuse("--name, --tls-cert and --tls-key need --listen", "kcore web --listen 0.0.0.0:8443");
   if ((tlsCert === undefined) !== (tlsKey === undefined))

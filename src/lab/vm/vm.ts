@@ -1,10 +1,10 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { cableOf, healCable } from "../bridge.ts";
 import { diskFile } from "../disk-file.ts";
-import type { Place } from "../place.ts";
+import { withPrefix, type Place } from "../place.ts";
 import { clearWay, failedStart, groupOf, isRunning, killMachine, nodeFailed } from "../processes.ts";
 import type { NodeRecord } from "../record.ts";
 import { sourcesLine } from "../repository.ts";
@@ -172,8 +172,8 @@ function disksOf(node: NodeRecord): Qemu["disks"] {
 }
 
 function macOf({ net }: Place, { number }: NodeRecord): string {
-  const hex = [...net.split(".").slice(1).map(Number), number].map((byte) => byte.toString(16).padStart(2, "0"));
-  return `52:54:00:${hex.join(":")}`;
+  const bytes = [...createHash("sha256").update(net).digest().subarray(0, 2), number];
+  return ["52:54:00", ...bytes.map((byte) => byte.toString(16).padStart(2, "0"))].join(":");
 }
 
 /** The arguments of `identity`. */
@@ -186,5 +186,5 @@ async function identityOf(place: Place, node: NodeRecord): Promise<string[]> {
   const publicKey = await file(join(node.folder, "hostkey.pub"));
   const authorized = await file(join(place.home, "id.pub"));
   const mac = macOf(place, node);
-  return [node.name, node.address, mac, node.id, now, sources, seed, key, publicKey, authorized];
+  return [node.name, withPrefix(place, node.address), mac, node.id, now, sources, seed, key, publicKey, authorized];
 }

@@ -283,6 +283,7 @@ describe("kcore web", () => {
     for (const [words, text] of [
       [["--listen", "0.0.0.0"], "an address and a port are wanted"],
       [["--listen", "0.0.0.0:8443", "--port", "1"], "--listen has its port in itself"],
+      [["--listen", "[::1]:8443", "--port", "1"], "--listen [::1]:1"],
       [["--name", "x"], "need --listen"],
       [["--port", "70000"], "a port is wanted"],
       [["--listen", "127.0.0.1:0"], "PKI_CONTEXT_UNKNOWN"],

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
-import { findPlace, recordPlace } from "#lab/place.ts";
+import { addressAt, findPlace, recordPlace, withPrefix } from "#lab/place.ts";
+import { sourcesLine } from "#lab/repository.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
 async function inTempDir(work: (home: string) => Promise<void>): Promise<void> {
@@ -53,10 +54,24 @@ describe("a lab's place", () => {
     });
   });
 
+  it("O6: gives IPv6 alone where its network is the beginning of a /64", async () => {
+    await inTempDir(async (home) => {
+      await recordPlace(await findPlace({ home, name: "six", net: "fd77:0:0:1" }));
+      const place = await findPlace({ home, name: "six" });
+      expect([place.network, place.gateway]).to.deep.equal(["fd77:0:0:1::/64", "fd77:0:0:1::1"]);
+      expect(withPrefix(place, addressAt(place, 11))).to.equal("fd77:0:0:1::11/64");
+      expect(sourcesLine(place)).to.contain("http://[fd77:0:0:1::1]:8642/");
+      const four = await findPlace({ home, net: "10.9.8" });
+      expect(withPrefix(four, addressAt(four, 11))).to.equal("10.9.8.11/24");
+    });
+  });
+
   for (const [what, options, told] of [
     ["a name with a slash", { name: "../x" }, "../x"],
     ["a public network", { net: "8.8.8" }, "8.8.8"],
     ["a number over 255", { net: "10.0.256" }, "10.0.256"],
+    ["a public network of IPv6", { net: "2001:db8:0:1" }, "2001:db8:0:1"],
+    ["a network of IPv6 that is written otherwise than its addresses are", { net: "fd77:0:0:0" }, "fd77:0:0:0"],
     ["a bridge name that is too long for its cables", { bridge: "waytoolong" }, "waytoolong"],
     ["a folder that an overlay mount could not name", { home: "/a:b" }, "/a:b"],
   ] as const) {
