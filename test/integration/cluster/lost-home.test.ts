@@ -45,6 +45,9 @@ describe("a bastion that lost its ~/.kcore", () => {
         .and.to.contain("kcore cluster restore FILE")
         .and.to.contain("[CLUSTER_EXISTS]");
     }
+    site.project.write({ "project/cluster.yaml": "kind: Cluster\nmetadata: { name: lab }\n" });
+    const applied = await call("apply", "-f", "cluster.yaml", "--passphrase-file", site.passphraseFile);
+    expect(applied.stderr).to.contain("[CLUSTER_EXISTS]");
     expect(await readdir(home)).to.deep.equal([]);
     expect((await create("prod", "--force")).code).to.equal(0);
     await rm(join(site.project.project, "kcore.yaml"));
