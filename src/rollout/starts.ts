@@ -5,7 +5,8 @@ import { isInWindow } from "./window.ts";
 
 /** Why no node at all may be started now; undefined: they may. */
 export function whyNotStartAny({ hasMajority, spec, now }: RolloutView): string | undefined {
-  if (!hasMajority) return "a majority of the controllers, which this one does not reach";
+  if (!hasMajority)
+    return "a majority of the controllers, which this one does not reach (gone for good: kcore controller remove ID)";
   return isInWindow(spec.window, now) ? undefined : `the maintenance window, from ${spec.window?.from} UTC`;
 }
 

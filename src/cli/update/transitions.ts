@@ -76,7 +76,7 @@ export function nextOf({
   phase,
   waits,
 }: Pick<UpdateView, "name" | "phase"> & { readonly waits?: string | undefined }): string | undefined {
-  if (phase === "pending" && waits === "approval") return `kcore update cluster approve ${name}`;
+  if (!phase.startsWith("rolling_back") && waits?.startsWith("approval")) return `kcore update cluster approve ${name}`;
   if (phase === "rolling_out" && waits?.startsWith("promotion")) return `kcore update cluster promote ${name}`;
   return undefined;
 }
