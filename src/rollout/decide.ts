@@ -145,7 +145,7 @@ function stop(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, R
   if (id === undefined) return change(progress, { phase: "cancelled", reason: "cancelled" }, view);
   return change(
     progress,
-    { phase: isBack ? "rolling_back" : "failed", reason: `${nameOf(view, id)}: ${message}` },
+    { phase: isBack ? "rolling_back" : "failed", reason: `${nameOf(view, id)}: ${message.split("\n", 1).join()}` },
     view,
   );
 }
