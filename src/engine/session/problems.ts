@@ -121,8 +121,8 @@ export function followerFailed(node: string, rest: string): Problem {
     case "ASTRAY":
       return {
         code: "NODE_SHELL_UNUSABLE",
-        message: `${node}: another shell reads what kcore sends`,
-        hint: "a start-up file of the login shell (.bashrc, .profile, .zshenv, .cshrc) starts a shell of its own; let it do so for interactive logins alone: case $- in *i*) exec fish ;; esac",
+        message: `${node}: another shell or command reads what kcore sends`,
+        hint: "a start-up file of the login shell (.bashrc, .profile, .zshenv, .cshrc) starts a shell of its own, or reads (read, ssh, cat); let it do so for interactive logins alone: case $- in *i*) exec fish ;; esac",
       };
     case "BASELINE_MISSING":
       return {
