@@ -20,6 +20,7 @@ export function likelyMistake(source: SourceFile, found: Found): Problem | undef
   if (blank) return blank;
   if (found.code === "TAB_AS_INDENT") return tab(source, start);
   const open = openBracket(source.text, start);
+  if (open !== undefined && /^[|>]/.test(source.text.slice(start, start + 1))) return blockInFlow(source, start);
   if (found.code === "BAD_INDENT" && found.message.startsWith("Flow")) return notClosed(source, open);
   if (open !== undefined) return missingComma(source, start);
   if (found.code === "BAD_INDENT") return indentation(source, start);
@@ -63,8 +64,17 @@ function notClosed(source: SourceFile, open: number | undefined): Problem | unde
   if (open === undefined) return undefined;
   const bracket = source.text[open] ?? "";
   const end = bracket === "{" ? "}" : "]";
-  const { text } = source.lineAt(open);
+  const { text, start } = source.lineAt(open);
+  const block = text.search(/[|>][-+0-9]*\s*$/);
+  if (block >= 0) return blockInFlow(source, start + block);
   return syntax(source, [open, 1], `the “${bracket}” is not closed`, `end it with “${end}”: ${text.trim()} ${end}`);
+}
+
+/** `{ content: | }`: a text in lines of its own needs a map in lines of its own. */
+function blockInFlow(source: SourceFile, at: number): Problem {
+  const sign = source.text[at] ?? "";
+  const message = `a text behind “${sign}” cannot stand within { … } or [ … ]`;
+  return syntax(source, [at, 1], message, "write the map without braces, a key a line, or the text in quotes");
 }
 
 function tab(source: SourceFile, offset: number): Problem {
