@@ -157,7 +157,7 @@ async function look(
     await noteFounded(cluster, context);
     const behind = health.peers.filter(({ controllerId, inStep }) => !inStep && !deployed.has(controllerId));
     const problems = behind.map((peer) =>
-      unhealthy(`it is not in step with ${peer.controllerId}: ${peer.reason ?? "no reason given"}`),
+      unhealthy(`it is not in step with ${peer.address || peer.controllerId}: ${peer.reason ?? "no reason given"}`),
     );
     return { answers: true, problems };
   } catch (error) {

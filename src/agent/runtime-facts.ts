@@ -11,7 +11,9 @@ export async function readRuntime(): Promise<RuntimeFacts | undefined> {
     const number = /-(\d+)-link$/.exec(link)?.[1];
     return {
       id,
-      canUpdate: await canUpdate(),
+      // The updater has a runtime of its own, and systemd starts it when an order comes.
+      canUpdate: await areThere(`${profile}-updater/bin/kcore-node`, "/etc/systemd/system/kcore-updater.path"),
+      nixos: await areThere("/etc/NIXOS"),
       ...defined({ generation: number === undefined ? undefined : Number(number), arch: await archOf(id) }),
     };
   } catch {
@@ -19,11 +21,9 @@ export async function readRuntime(): Promise<RuntimeFacts | undefined> {
   }
 }
 
-/** The updater has a runtime of its own, and systemd starts it when an order comes. */
-async function canUpdate(): Promise<boolean> {
-  const needed = [`${profile}-updater/bin/kcore-node`, "/etc/systemd/system/kcore-updater.path"];
+async function areThere(...paths: readonly string[]): Promise<boolean> {
   const found = await Promise.all(
-    needed.map((path) =>
+    paths.map((path) =>
       access(path).then(
         () => true,
         () => false,

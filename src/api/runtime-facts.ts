@@ -7,5 +7,7 @@ export const RuntimeFacts = z.object({
   arch: z.string().max(32).optional(),
   /** Whether the node can be updated by its cluster: its units follow the profile, and the updater is there. */
   canUpdate: z.boolean().optional(),
+  /** Whether the node is a NixOS system; agents before this version do not tell. */
+  nixos: z.boolean().optional(),
 });
 export type RuntimeFacts = z.infer<typeof RuntimeFacts>;

@@ -289,7 +289,14 @@ export const ControllerHealth = z.object({
   nodes: z.object({ total: z.number(), ready: z.number() }).default({ total: 0, ready: 0 }),
   /** The other controllers it replicates with; each must be in step for the cluster to be healthy. */
   peers: z
-    .array(z.object({ controllerId: z.string(), inStep: z.boolean(), reason: z.string().optional() }))
+    .array(
+      z.object({
+        controllerId: z.string(),
+        address: z.string().default(""),
+        inStep: z.boolean(),
+        reason: z.string().optional(),
+      }),
+    )
     .default([]),
   /** What wants an operator's eye but does not stop it from serving: disagreements, clock skew, a full disk. */
   warnings: z.array(z.string()).default([]),

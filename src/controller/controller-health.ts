@@ -89,8 +89,9 @@ export function watchHealth({
         ready: reason === undefined,
         ...defined({ reason }),
         nodes: { total: [...counts.values()].reduce((sum, count) => sum + count, 0), ready: counts.get("ready") ?? 0 },
-        peers: controllers.peers().map(({ controllerId, inStep, reason: why }) => ({
+        peers: controllers.peers().map(({ controllerId, address, inStep, reason: why }) => ({
           controllerId,
+          address,
           inStep,
           ...defined({ reason: why }),
         })),

@@ -2,7 +2,7 @@ import { adopt, firstRow, isBehind } from "./adopt.ts";
 import { advance, fail, isLate, to } from "./advance.ts";
 import { change, cut, nothing, wait, type Decision } from "./decision.ts";
 import { broughtBefore } from "./earlier.ts";
-import { whyNotWell } from "./hooks.ts";
+import { whyAsked, whyNotWell } from "./hooks.ts";
 import type { Progress, Row } from "./records.ts";
 import { isUndoAsked, rollBack, undoable } from "./roll-back.ts";
 import { selectNodes, wavesOf } from "./select.ts";
@@ -145,14 +145,14 @@ function stop(view: RolloutView, progress: Progress, rows: ReadonlyMap<string, R
   if (id === undefined) return change(progress, { phase: "cancelled", reason: "cancelled" }, view);
   return change(
     progress,
-    { phase: isBack ? "rolling_back" : "failed", reason: `${nameOf(view, id)}: ${message}` },
+    { phase: isBack ? "rolling_back" : "failed", reason: `${nameOf(view, id)}: ${message.split("\n", 1).join()}` },
     view,
   );
 }
 
 function whyBusy(view: RolloutView, id: string, row: Row): string {
   if (row.phase === "preflight") return whyUnconfirmed(view, id);
-  return whyUntaken(view, id) ?? `${nameOf(view, id)}, which is not interrupted`;
+  return whyUntaken(view, id) ?? whyAsked(view, id, row) ?? `${nameOf(view, id)}, which is not interrupted`;
 }
 
 /**

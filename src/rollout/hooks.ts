@@ -103,6 +103,12 @@ function isHeldAtFirst(view: RolloutView, id: string, row: Row): boolean {
   return held !== undefined && failed === undefined;
 }
 
+/** The wait for a bastion that carries out a hook of a node; undefined: no hook of it is due. */
+export function whyAsked(view: RolloutView, id: string, row: Row): string | undefined {
+  const { next } = lookAtHooks(view, id, row);
+  return next && `the bastion: ${next} of ${nameOf(view, id)} (kcore update cluster attend ${view.name})`;
+}
+
 /** How long the bastion may take for the hooks of a row up to the one that is still to be done. */
 export function hookSeconds(view: RolloutView, id: string, row: Row): number {
   const hooks = hooksOf(view, id, row);

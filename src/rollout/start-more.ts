@@ -1,5 +1,6 @@
 import { to } from "./advance.ts";
 import { wait, type Decision } from "./decision.ts";
+import { whyAsked } from "./hooks.ts";
 import type { Progress, Row } from "./records.ts";
 import { isDownBy, unavailableOf, whyNotStart, whyNotStartAny, whyUnconfirmed, whyUntaken } from "./starts.ts";
 import { isActive, isWished, nameOf, reportOf, type RolloutView } from "./view.ts";
@@ -20,8 +21,8 @@ export function startMore(view: RolloutView, progress: Progress, rows: ReadonlyM
   for (const id of progress.waves[at] ?? []) {
     const row = rows.get(id);
     if (row?.phase === "preflight") reasons.add(whyUnconfirmed(view, id));
-    const untaken = row && isActive(row) ? whyUntaken(view, id) : undefined;
-    if (untaken !== undefined) reasons.add(untaken);
+    const busy = row && isActive(row) ? (whyUntaken(view, id) ?? whyAsked(view, id, row)) : undefined;
+    if (busy !== undefined) reasons.add(busy);
     if (row?.phase !== "pending" && row?.phase !== "prepared") continue;
     const reason = why ?? whyNotStart(view, id, { rows, starts, unavailable }) ?? whyNotApproved(view, id, row);
     if (reason === undefined) {

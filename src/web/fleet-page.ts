@@ -65,7 +65,7 @@ function drawTable({ name, title, none, headings, rows }: FleetTable, root: stri
                           ? html`<th scope="row">
                               <a href="${root}/fleet/${name}/${encodeURIComponent(key)}">${drawSpans(cell)}</a>
                             </th>`
-                          : html`<td>${drawSpans(cell)}</td>`,
+                          : html`<td data-label="${headings[index]}">${drawSpans(cell)}</td>`,
                       )}
                     </tr>`,
                 )}

@@ -129,14 +129,14 @@ function drawRow(
       <small>${id}${dryRun && ", dry run"}</small
       >${asked && html`<small>${asked.text} <code>${asked.command}</code></small>`}
     </th>
-    <td>${moment(created)}</td>
+    <td data-label="Began">${moment(created)}</td>
     ${
       look === "running" || state === "waiting"
-        ? html`<td class="time" data-since="${since}"></td>`
-        : html`<td class="time">${formatDuration(milliseconds)}</td>`
+        ? html`<td class="time" data-label="Time" data-since="${since}"></td>`
+        : html`<td class="time" data-label="Time">${formatDuration(milliseconds)}</td>`
     }
-    <td>${nodesOf(nodes)}</td>
-    <td>${who.replace(/@.*/, "")}</td>
+    <td data-label="Nodes">${nodesOf(nodes)}</td>
+    <td data-label="By">${who.replace(/@.*/, "")}</td>
   </tr>`;
 }
 

@@ -1,3 +1,4 @@
+import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import { hashOf, indexUpdates, type UpdateRecords } from "#controller/updates/update-records.ts";
@@ -35,9 +36,17 @@ export class KnownUpdates {
 
   /** Nodes that are approved and well, and could be updated; each goes by its id. */
   async nodes(...ids: readonly string[]): Promise<this> {
+    return this.#write(ids, { id: "/nix/store/old", canUpdate: true });
+  }
+
+  /** The same, of another system than NixOS. */
+  async debian(...ids: readonly string[]): Promise<this> {
+    return this.#write(ids, { id: "/nix/store/old", canUpdate: true, nixos: false });
+  }
+
+  async #write(ids: readonly string[], runtime: RuntimeFacts): Promise<this> {
     const told = { address: "192.0.2.1", dc: "DC1", roles: [], labels: {}, cpu: 1, memory: 1, version: "1.0" };
     const certificate = { key: "k", serial: "01", certificateExpires: at, registeredAt: at };
-    const runtime = { id: "/nix/store/old", canUpdate: true };
     await this.parts.records.write(
       ids.flatMap((id) => [
         { key: keys.node(id).reg, value: { hostname: id, ...told, ...certificate, runtime } },

@@ -1,21 +1,21 @@
 /**
  * A systemctl that keeps one unit's properties in FOLDER/unit and writes each call to FOLDER/calls. `Breaks=VERB` makes a
  * verb fail, `Breaks=later` lets a started unit die at the second look, `Breaks=at-once` before the first, and with
- * `Breaks=condition` a start does nothing. `Restarted` is the main process of a unit that was started. It refuses what it was not taught.
+ * `Breaks=condition` a start does nothing, with `Breaks=oneshot` what it starts has ended. `Restarted` is the main process of a unit that was started. It refuses what it was not taught.
  */
 export function fakeSystemctl(folder: string): Record<string, string> {
   return {
     sleep: ":",
     systemctl: `cd ${folder} && echo "$*" >>calls
-ConditionResult=yes MainPID=0 Restarted= LoadState=loaded NeedDaemonReload=no NRestarts=0 InvocationID=1 FragmentPath= Breaks=
+ConditionResult=yes Type=simple MainPID=0 Restarted= LoadState=loaded NeedDaemonReload=no NRestarts=0 InvocationID=1 FragmentPath= Breaks=
 while IFS== read -r key value; do eval "$key=\\$value"; done <unit
-save() { for key in ActiveState ConditionResult LoadState UnitFileState MainPID Restarted NeedDaemonReload NRestarts InvocationID FragmentPath Breaks; do eval "echo $key=\\$$key"; done >unit; }
+save() { for key in ActiveState ConditionResult Type LoadState UnitFileState MainPID Restarted NeedDaemonReload NRestarts InvocationID FragmentPath Breaks; do eval "echo $key=\\$$key"; done >unit; }
 verb= names=
 for word; do
   case $word in
     show | start | stop | restart | reload-or-restart | enable | disable | mask | unmask | is-active | reset-failed | daemon-reload | status) verb=\${verb:-$word} ;;
     -p | -- | -q | --no-pager | --full | -n | 20 | demo.service | demo.timer | --now) ;;
-    *State* | NeedDaemonReload* | FragmentPath | ConditionResult | MainPID) names=$word ;;
+    *State* | NeedDaemonReload* | FragmentPath | ConditionResult* | MainPID) names=$word ;;
     *) echo "fake systemctl: $word?" >&2; exit 64 ;;
   esac
 done
@@ -26,7 +26,7 @@ case $verb in
     for key in $(echo "$names" | tr , ' '); do eval "echo $key=\\$$key"; done ;;
   start | restart | reload-or-restart)
     MainPID=\${Restarted:-$MainPID}
-    case $Breaks in at-once) ActiveState=failed ;; condition) ConditionResult=no ;; *) ActiveState=active ;; esac ;;
+    case $Breaks in at-once) ActiveState=failed ;; condition) ConditionResult=no ;; oneshot) ActiveState=inactive ;; *) ActiveState=active ;; esac ;;
   stop) ActiveState=inactive ;;
   enable) UnitFileState=enabled ;;
   disable) [ "$UnitFileState" != enabled ] || UnitFileState=disabled ;;

@@ -32,11 +32,12 @@ export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFl
   };
 }
 
-function notesOf({ plan: { name, approval, result }, present }: PreparedUpdate): readonly string[] {
+function notesOf({ plan: { name, approval, result }, draft: { spec }, present }: PreparedUpdate): readonly string[] {
   if (result === "unchanged" && present) return nextSteps(present);
   return nextSteps({
     name,
     phase: "pending",
+    spec,
     approvalStatus: approval === "manual" ? "awaiting_approval" : "approved",
   });
 }

@@ -86,7 +86,7 @@ async function look(controller: string, { ask }: Cluster): Promise<Finding> {
     const { ready, reason, dc, version, nodes, peers, warnings } = answer;
     const behind = peers
       .filter(({ inStep }) => !inStep)
-      .map((peer) => `${peer.controllerId}: ${peer.reason ?? "behind"}`);
+      .map((peer) => `${peer.address || peer.controllerId}: ${peer.reason ?? "behind"}`);
     const why = [...(ready ? [] : [reason ?? "not ready"]), ...behind].join("; ");
     const state = { controller, healthy: why === "", dc, version, nodes };
     return { ...state, ...(why !== "" && { reason: why }), ...(warnings.length > 0 && { warnings }) };

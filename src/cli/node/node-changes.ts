@@ -30,7 +30,10 @@ export function addNodeChanges(node: Command): void {
     .action((words: readonly string[], flags: DecisionFlags) => changeNodes(words, flags, decide("reject", flags)));
   addClusterOptions(node.command("label <node> <change...>"))
     .description("Set labels (key=value) and take labels away (key-)")
-    .addHelpText("after", "\nExamples:\n  kcore node label n1 tier=ssd rack=7\n  kcore node label n1 old-")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore node label n1 tier=ssd rack=7\n  kcore node label n1 old-\n\nThey are the cluster's (kcore get nodes -l tier=ssd); --on label:tier=ssd means labels of the roster.",
+    )
     .action(label);
   addClusterOptions(node.command("taint <node> <change...>"))
     .description("Set taints (key=value:Effect, key:Effect) and take taints away (key-)")

@@ -11,6 +11,7 @@ import type {
   FleetSnapshot,
   FleetUpdate,
 } from "#tui/ink/fleet/snapshot.ts";
+import { troubleOf } from "../update/draw-update.ts";
 import { gibibytes, taintText, valueText } from "#tui/fleet-words.ts";
 
 /** What is read together. */
@@ -163,7 +164,7 @@ function updateOf({ name, generation, phase, target, waits, updatedAt, owner, no
       dc,
       phase: nodePhase,
       since,
-      ...(failure && { trouble: `${failure.kind}: ${failure.message}` }),
+      ...(failure && { trouble: troubleOf({ failure }) }),
     })),
   };
 }

@@ -36,7 +36,7 @@ export async function applyUpdates({ filename = [], watch = false, output, ...fl
     for (const manifest of manifests) {
       const applied = await applyOne(manifest, { output, ...flags });
       done.push(applied);
-      if (isForPeople(output)) process.stdout.write(drawApplied(applied));
+      if (isForPeople(output)) process.stdout.write(drawApplied(applied, watch ? undefined : manifest.spec));
     }
   } finally {
     if (!watch && !isForPeople(output)) process.stdout.write(formatResult(done, output, () => ""));
@@ -57,12 +57,12 @@ async function applyOne(manifest: UpdateManifest, { bundle, again, output, passp
   return submitUpdate(cluster, prepared, defined({ passphraseFile, again }));
 }
 
-/** What came of it, and what comes next. */
-function drawApplied(applied: AppliedUpdate): string {
+/** What came of it, and what comes next; `spec`: nobody attends to its hooks yet. */
+function drawApplied(applied: AppliedUpdate, spec: UpdateManifest["spec"] | undefined): string {
   const { name, result, generation, hash } = applied;
   return [
     cleanLine(`${name} ${result}: generation ${generation}, hash ${shortHash(hash)}`),
-    ...nextSteps(applied),
+    ...nextSteps({ ...applied, spec }),
     "",
   ].join("\n");
 }

@@ -56,7 +56,12 @@ export function drawUpdate(view: Shown, { wide, now }: { readonly wide: boolean;
   const { nodeStatus } = view;
   const head = headOf(view, now).map(([title, text]) => `${`${title}:`.padEnd(12)}${cleanLine(text)}\n`);
   const table = drawTable(wide ? wideColumns : nodeColumns, nodeStatus, { wide, now });
-  return `${head.join("")}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}`;
+  const logs = nodeStatus.flatMap((node) => {
+    const lines = logOf(node);
+    return lines.length === 0 ? [] : ["", cleanLine(`${node.hostname}: ${troubleOf(node)}`), ...lines];
+  });
+  const ends = logs.map((line) => `${line}\n`).join("");
+  return `${head.join("")}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}${ends}`;
 }
 
 function headOf(view: Shown, now: number): readonly (readonly [title: string, text: string])[] {
@@ -106,9 +111,19 @@ function generationOf({ phase, currentGeneration, targetGeneration }: NodeUpdate
   return [...new Set(texts)].join("->");
 }
 
+interface Failed {
+  readonly failure?: NodeUpdateView["failure"] | undefined;
+}
+
 /** What went wrong with a node, by its kind. */
-export function troubleOf({ failure }: NodeUpdateView): string {
-  return failure ? `${failure.kind}: ${failure.message}` : "";
+export function troubleOf({ failure }: Failed): string {
+  return failure ? `${failure.kind}: ${failure.message.split("\n", 1)[0]}` : "";
+}
+
+/** The lines behind the first one of a node's failure: the end of a unit's log, or of a gate's output. */
+export function logOf({ failure }: Failed): readonly string[] {
+  const [, ...lines] = failure?.message.split("\n") ?? [];
+  return lines.map((line) => `    ${cleanLine(line)}`);
 }
 
 export function cut(text: string, length: number): string {

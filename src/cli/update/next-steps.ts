@@ -1,14 +1,25 @@
 import type { UpdateSummary } from "#api/update-schemas.ts";
 import { hasEnded } from "#rollout/records.ts";
+import type { UpdateSpec } from "#rollout/spec.ts";
+import { hooksOf } from "./hooks.ts";
 
-/** What an operator does next with an update that was applied: approves it, or applies it again where it has come to its end. */
+/** The operator's next steps with an applied update: approve it, attend to the hooks of its spec, or apply it again after its end. */
 export function nextSteps({
   name,
   phase,
   approvalStatus,
-}: Pick<UpdateSummary, "name" | "phase" | "approvalStatus">): readonly string[] {
+  spec,
+}: Pick<UpdateSummary, "name" | "phase" | "approvalStatus"> & {
+  readonly spec?: UpdateSpec | undefined;
+}): readonly string[] {
   if (phase === "succeeded") return [];
   if (hasEnded(phase))
     return [`it is ${phase}, and stays so; to try it again: kcore update cluster apply -f FILE --again`];
-  return approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : [];
+  const hooks = spec ? [...hooksOf(spec).keys()] : [];
+  return [
+    ...(approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : []),
+    ...(hooks.length > 0
+      ? [`it waits for the bastion (${hooks.join(", ")}): kcore update cluster attend ${name}`]
+      : []),
+  ];
 }

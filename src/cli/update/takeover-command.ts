@@ -58,7 +58,11 @@ export async function takeOverUpdate(
   const how = force ? "by force" : `granted by ${grants.length} of ${controllers} controllers`;
   const again =
     before.id === owner ? `it was before; for another: kcore -s HOST update cluster takeover ${name}\n` : "";
-  const draw = (): string => `${cleanLine(`${name} is owned by ${endpoint}: epoch ${epoch}, ${how}`)}\n${again}`;
+  const waits = force
+    ? `it begins no node until it reaches ${Math.floor(controllers / 2) + 1} of the ${controllers} controllers; of those that are gone for good: kcore controller remove ID\n`
+    : "";
+  const draw = (): string =>
+    `${cleanLine(`${name} is owned by ${endpoint}: epoch ${epoch}, ${how}`)}\n${again}${waits}`;
   if (!watch || isForPeople(output)) process.stdout.write(formatResult({ name, ...result }, output, draw));
   if (watch) await followOne(name, { output, ...flags });
 }

@@ -1,6 +1,6 @@
 import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
-import { doneOf, troubleOf } from "./draw-update.ts";
+import { doneOf, logOf, troubleOf } from "./draw-update.ts";
 import { hasEnded } from "#rollout/records.ts";
 
 /** One thing that changed in a rollout: the whole of it, or a node. */
@@ -49,9 +49,10 @@ function signatureOf({ phase, failure, hook }: NodeUpdateView): string {
   return JSON.stringify([phase, failure, hook]);
 }
 
-/** A transition as one line. */
+/** A transition as one line, with the log of a node that failed indented below it. */
 export function drawTransition(transition: Transition): string {
-  return cleanLine(textOf(transition));
+  const log = transition.type === "node" ? logOf(transition.node) : [];
+  return [cleanLine(textOf(transition)), ...log].join("\n");
 }
 
 function textOf(transition: Transition): string {
@@ -76,7 +77,7 @@ export function nextOf({
   phase,
   waits,
 }: Pick<UpdateView, "name" | "phase"> & { readonly waits?: string | undefined }): string | undefined {
-  if (phase === "pending" && waits === "approval") return `kcore update cluster approve ${name}`;
+  if (!phase.startsWith("rolling_back") && waits?.startsWith("approval")) return `kcore update cluster approve ${name}`;
   if (phase === "rolling_out" && waits?.startsWith("promotion")) return `kcore update cluster promote ${name}`;
   return undefined;
 }

@@ -138,6 +138,8 @@ export function rolesOf({ reg, expected, roles }: NodeParts): string[] {
 export function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
   const all = new Map(Object.entries(reg?.value.labels ?? {}));
   for (const [key, value] of labels) {
+    // Controllers before this version took it.
+    if (key === "dc") continue;
     if (value === null) all.delete(key);
     else all.set(key, value);
   }

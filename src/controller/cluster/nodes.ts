@@ -180,6 +180,13 @@ export function manageNodes(options: NodesOptions): Nodes {
     },
     async setLabels(id, { set, remove, ifMatch }) {
       const { reg } = known(id);
+      if ([...Object.keys(set), ...remove].includes("dc"))
+        throw new Refused(
+          400,
+          "API_INVALID",
+          "the label dc is the node's datacenter, and no other",
+          "write dc: into its roster entry, then: kcore orchestrate deploy_node NODE",
+        );
       const { label } = keys.node(id);
       const told = reg?.value.labels ?? {};
       await records.put(

@@ -174,6 +174,9 @@ function planNode(
     ...(!isNixos && runtime?.canUpdate !== true && change !== "none"
       ? ["its units do not follow the profile, or kcore-updater is missing: kcore orchestrate deploy_node"]
       : []),
+    ...(isNixos && runtime?.nixos === false
+      ? ["it is no NixOS system, and target.flakeRef brings one; target.version brings kcore's runtime"]
+      : []),
     ...(orderUntaken !== undefined
       ? [`its updater has not taken an order for ${orderUntaken} s: systemctl status kcore-updater.path kcore-updater`]
       : []),

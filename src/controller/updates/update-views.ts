@@ -69,7 +69,7 @@ function summarize(
     name,
     generation: head.value.generation,
     phase: progress?.phase ?? "pending",
-    approvalStatus: view.isApproved || statement.spec.approvalPolicy !== "manual" ? "approved" : "awaiting_approval",
+    approvalStatus: isAwaiting(view, progress) ? "awaiting_approval" : "approved",
     approvalPolicy: statement.spec.approvalPolicy,
     target: titleOf(statement),
     strategy: statement.spec.strategy.type,
@@ -86,6 +86,11 @@ function summarize(
     createdAt: head.value.createdAt,
     updatedAt: timeOf(progress?.since) ?? head.value.updatedAt,
   };
+}
+
+/** By its policy, or because a node came out of its preparation with a disruption that no policy approves. */
+function isAwaiting({ isApproved, spec }: RolloutView, progress: Progress | undefined): boolean {
+  return !isApproved && (spec.approvalPolicy === "manual" || progress?.waits?.includes("approval: ") === true);
 }
 
 function rolledBackBy(view: RolloutView): string | undefined {

@@ -73,9 +73,9 @@ function parse(text: string, place: (loc: Loc) => SourcePosition): Program {
   return program;
 }
 
-/** Docker, kubectl and similar tools take Go templates such as `{{.Names}}`: an operator must escape these braces. */
-function hintFor(text: string): string {
-  if (!/\{\{-?\s*[.$]/.test(text)) return "see docs/templates.md";
+/** Docker, kubectl and similar tools take Go templates such as `{{if .Names}}`: an operator must escape these braces. */
+export function foreignHint(text: string): string | undefined {
+  if (!/\{\{-?(?:\s*[.$]|[^{}]*\s[.$][A-Za-z])/.test(text)) return undefined;
   return 'for another program\'s braces write \\{{… (within "…": \\\\{{…)';
 }
 
@@ -84,7 +84,8 @@ function parseAnew(text: string, place: (loc: Loc) => SourcePosition): Program {
     return parseTemplate(text) as Program;
   } catch (cause) {
     const { message, loc } = describeParseError(cause as ParseFailure, text);
-    throw new KcoreError({ code: "EXPRESSION_SYNTAX", message, at: place(loc), hint: hintFor(text) }, { cause });
+    const hint = foreignHint(text) ?? "see docs/templates.md";
+    throw new KcoreError({ code: "EXPRESSION_SYNTAX", message, at: place(loc), hint }, { cause });
   }
 }
 

@@ -13,7 +13,7 @@ import type {
   Statement,
 } from "./ast.ts";
 import { Attempts } from "./attempts.ts";
-import type { Template } from "./expression.ts";
+import { foreignHint, type Template } from "./expression.ts";
 import { Fault } from "./fault.ts";
 import { Frame, type Found } from "./frame.ts";
 import { printed } from "./helper.ts";
@@ -278,7 +278,8 @@ export class Interpreter {
   }
 
   #fail(loc: Loc, fault: Fault): never {
-    const { code, message, hint } = fault;
+    const { code, message } = fault;
+    const hint = (code === "EXPRESSION_UNDEFINED" ? foreignHint(this.#template.text) : undefined) ?? fault.hint;
     throw new KcoreError({ code, message, at: this.#template.place(loc), hint }, { cause: fault });
   }
 }

@@ -255,9 +255,11 @@ function isQuoted({ path, params }: Call): boolean {
 /** What is wrong with an expression whose value stands as it is in a text that a shell reads. */
 function unquoted({ path, params }: Call): Fault {
   const name = path.type === "PathExpression" ? path.original : "…";
+  // `docker inspect --format '{{json .}}'`
+  const isOfGo = params.some((param) => param.type === "PathExpression" && param.original === ".");
   return new Fault("this value would stand unquoted in a shell text", {
     code: "EXPRESSION_UNQUOTED",
-    hint: `write {{shell ${params.length > 0 ? `(${name} …)` : name}}}`,
+    hint: `write {{shell ${params.length > 0 ? `(${name} …)` : name}}}${isOfGo ? "; for another program's braces \\{{…" : ""}`,
   });
 }
 

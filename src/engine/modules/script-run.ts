@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { KcoreError } from "#errors/problem.ts";
 import { type Blob, hidden } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
@@ -57,6 +58,12 @@ export const scriptRun = defineModule({
   refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...given }, context) => {
     const blob = source === undefined ? undefined : context.readFile(source);
+    if (shellAmong(interpreter) !== undefined && blob?.bytes !== undefined && Buffer.from(blob.bytes).includes("\r\n"))
+      throw new KcoreError({
+        code: "SHELL_SYNTAX",
+        message: `${source} has CR LF at its lines' ends, and a shell takes the CR for part of a word`,
+        hint: `sed -i 's/\\r$//' ${source}`,
+      });
     const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
     // With runAs the step's user cannot read the run's blobs, so a text comes as text; printf is no program, so no argv.
     const before = sh`script=$(mktemp "$K_TMP/script.XXXXXX") && trap 'rm -f "$script"' EXIT || exit 1

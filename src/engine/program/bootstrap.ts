@@ -23,13 +23,18 @@ export interface RunVariables {
  * Before a first line, which {@link entryCommand} reads into `k`: a shell that a start-up file of the login started instead reads our
  * stdin itself, and has no `k`.
  */
-function unlessAstray(nonce: string): string {
-  return `[ -n "\${k-}" ]||{ echo ${nonce} fatal ASTRAY;exit 1;};`;
+function unlessAstray(nonce: string, name = "k"): string {
+  return `[ -n "\${${name}-}" ]||{ echo ${nonce} fatal ASTRAY;exit 1;};`;
+}
+
+/** Before the line behind {@link sudoLine}: a start-up file that reads a line took the sudo line, and the shell is not root's. */
+export function unlessRoot(nonce: string): string {
+  return unlessAstray(nonce, "k_root");
 }
 
 /** First line for a login that is not root: becomes root without a password, or says that it cannot. */
 export function sudoLine(nonce: string): string {
-  return `${unlessAstray(nonce)}if sudo -n true 2>&1; then exec sudo -n /bin/sh -c 'IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
+  return `${unlessAstray(nonce)}if sudo -n true 2>&1; then exec sudo -n /bin/sh -c 'k_root=1; IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
 }
 
 /**

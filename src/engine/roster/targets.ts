@@ -27,7 +27,9 @@ export function matchTargets(
     code: "TARGET_EMPTY",
     message: `no node matches “${text}”`,
     at,
-    hint: listOf(nodes),
+    hint: /\blabel:/.test(text)
+      ? `label: means labels of the roster; kcore node label writes the cluster's alone: kcore get nodes -l KEY=VALUE`
+      : listOf(nodes),
   });
 }
 

@@ -1,7 +1,14 @@
 import { threeTries } from "#errors/three-tries.ts";
 import { setImmediate } from "node:timers/promises";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { entryCommand, sudoLine, sudoMark, sudoPasswordLine, type RunVariables } from "#engine/program/bootstrap.ts";
+import {
+  entryCommand,
+  sudoLine,
+  sudoMark,
+  sudoPasswordLine,
+  unlessRoot,
+  type RunVariables,
+} from "#engine/program/bootstrap.ts";
 import { type Frame, FrameReader } from "#engine/program/frames.ts";
 import type { Channel, Exit, Host } from "#engine/transport/host.ts";
 import { before } from "#engine/transport/openssh-frame.ts";
@@ -55,7 +62,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   const { host, run, text } = options;
   if (run.login === "root") return begin(options, text);
 
-  const link = await begin(options, sudoLine(run.nonce) + text);
+  const link = await begin(options, sudoLine(run.nonce) + unlessRoot(run.nonce) + text);
   const answer = await link.first;
   if (answer !== "password" && answer !== "absent") return link;
   link.end();

@@ -93,7 +93,7 @@ const ownerModules = new Set(["certificate.dropped", "directory.managed", "file.
 /** What to do about something that the node refused, where its own words do not say it. */
 export function refusalHint({ code, detail = "" }: Problem, module: string): string | undefined {
   if (code === "UNIT_STATIC")
-    return "“enabled: keep” keeps it running and leaves alone what starts it at boot; or enable the unit that starts it";
+    return "“enabled: keep” keeps it running and leaves alone what starts it at boot; or enable the unit that starts it, such as its timer or socket, or those that its Also= names";
   if (code !== "FILE_PARENT_UNSAFE") return undefined;
   const folders = [...detail.matchAll(/^(\/.*?) (?:belongs to (\S+)|is writable for others)$/gm)];
   if (folders.length === 0) return undefined;
@@ -121,8 +121,8 @@ export function followerFailed(node: string, rest: string): Problem {
     case "ASTRAY":
       return {
         code: "NODE_SHELL_UNUSABLE",
-        message: `${node}: another shell reads what kcore sends`,
-        hint: "a start-up file of the login shell (.bashrc, .profile, .zshenv, .cshrc) starts a shell of its own; let it do so for interactive logins alone: case $- in *i*) exec fish ;; esac",
+        message: `${node}: another shell or command reads what kcore sends`,
+        hint: "a start-up file of the login shell (.bashrc, .profile, .zshenv, .cshrc) starts a shell of its own, or reads (read, ssh, cat); let it do so for interactive logins alone: case $- in *i*) exec fish ;; esac",
       };
     case "BASELINE_MISSING":
       return {

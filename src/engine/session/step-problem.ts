@@ -52,7 +52,9 @@ export function problemOf(record: StepRecord, rc: string): Problem {
       ...at,
       detail: [list, errors].filter(Boolean).join("\n"),
     };
-  if (rc === "16") return { code: "PROBE_FAILED", message: `${title} could not be looked at`, ...at, ...detail };
+  const hint = hintOf(errors);
+  if (rc === "16")
+    return { code: "PROBE_FAILED", message: `${title} could not be looked at`, ...at, ...detail, ...hint };
   if (rc === "17")
     return {
       code: "ASSERTION_FAILED",
@@ -62,7 +64,23 @@ export function problemOf(record: StepRecord, rc: string): Problem {
     };
   const status =
     record.rc === 0 ? "" : record.rc > 128 ? ` (killed by signal ${record.rc - 128})` : ` with exit code ${record.rc}`;
-  return { code: "STEP_FAILED", message: `${title} failed${status}`, ...at, ...detail };
+  return { code: "STEP_FAILED", message: `${title} failed${status}`, ...at, ...detail, ...hint };
+}
+
+/** What programs of the node say in words that do not name the cause. */
+const known: readonly (readonly [said: RegExp, hint: string])[] = [
+  [
+    /Operation not permitted/,
+    "root may do this unless the file is immutable (lsattr FILE shows i or a; chattr -i FILE), or the machine is a container without that right",
+  ],
+  [
+    /\\r|\^M|\n: (?:command )?not found/,
+    "CR LF ends the lines of a script, and a shell takes the CR for part of a word: sed -i 's/\\r$//' FILE",
+  ],
+];
+
+function hintOf(errors: string): { readonly hint?: string } {
+  return defined({ hint: known.find(([said]) => said.test(errors))?.[1] });
 }
 
 /** What of the wanted facts the node does not have. */

@@ -12,6 +12,7 @@ import {
 } from "yaml";
 import type { SourceFile } from "./file.ts";
 import { SourceEntry, SourceList, SourceMap, SourceScalar, type ScalarStyle, type SourceNode } from "./node.ts";
+import { oddBlankProblem } from "./likely-mistake.ts";
 import type { Problems } from "./problems.ts";
 import { unquotedProblem } from "./unquoted.ts";
 
@@ -137,6 +138,8 @@ class TreeBuilder {
   #key(key: Node | null): { text: string; start: number; end: number } | undefined {
     const [start, end] = key === null ? [0, 0] : rangeOf(key);
     if (isScalar(key)) {
+      const odd = styleOf(key) === "plain" ? this.#file.text.slice(start, end).search(/[^\S \t\r\n]/) : -1;
+      if (odd >= 0) this.#problems.add(oddBlankProblem(this.#file, start + odd));
       if (typeof key.value === "string") return { text: key.value, start, end };
       // A number or boolean as a key is the text it was written as: 9090, 010, true.
       if (key.value !== null && key.source !== undefined) return { text: key.source, start, end };

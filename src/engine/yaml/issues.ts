@@ -160,6 +160,9 @@ function hintFor(issue: Issue, given: unknown, { node }: Checked): { hint?: stri
   const child = nodeAt(node, issue.path);
   if (issue.code === "invalid_type" && (issue.expected === "object" || issue.expected === "record"))
     return defined({ hint: mapHint(child) });
+  // “echo foo: bar” is a map with one key.
+  if (issue.code === "invalid_type" && issue.expected === "string" && child?.kind === "map" && child.entries.size === 1)
+    return { hint: `if it is one text, quote it: '${child.file.text.slice(child.start, child.end).trimEnd()}'` };
   const isPlainScalar = child?.kind === "scalar" && child.style === "plain" && child.source !== "";
   if (issue.code === "invalid_type" && issue.expected === "string" && typeof given !== "object" && isPlainScalar)
     // YAML reads “0o644” as an octal number; as a text the mode is “0644”.

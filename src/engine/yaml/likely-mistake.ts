@@ -20,6 +20,7 @@ export function likelyMistake(source: SourceFile, found: Found): Problem | undef
   if (blank) return blank;
   if (found.code === "TAB_AS_INDENT") return tab(source, start);
   const open = openBracket(source.text, start);
+  if (open !== undefined && /^[|>]/.test(source.text.slice(start, start + 1))) return blockInFlow(source, start);
   if (found.code === "BAD_INDENT" && found.message.startsWith("Flow")) return notClosed(source, open);
   if (open !== undefined) return missingComma(source, start);
   if (found.code === "BAD_INDENT") return indentation(source, start);
@@ -48,11 +49,14 @@ function missingComma(source: SourceFile, start: number): Problem | undefined {
   // A bracket or a comma right before it: something else is wrong.
   if (item === undefined || before === undefined || before.endsWith(":")) return undefined;
   const [more = ""] = /^[^,\n{}[\]]*/.exec(source.text.slice(at)) ?? [];
+  const [begun = ""] = /[^,:{}[\]]*$/.exec(source.text.slice(0, at)) ?? [];
+  const text = `${begun.trim()} ${more.trim()}`;
+  const isText = !/["'#\n]/.test(text) && begun.trim() !== "";
   return syntax(
     source,
     [at, item.length],
     `a comma is missing before ${named(item)}`,
-    `write: ${before}, ${more.trim()}`,
+    `write: ${before}, ${more.trim()}${isText ? `; or, if it is one text, quote it: "${text}"` : ""}`,
   );
 }
 
@@ -60,8 +64,17 @@ function notClosed(source: SourceFile, open: number | undefined): Problem | unde
   if (open === undefined) return undefined;
   const bracket = source.text[open] ?? "";
   const end = bracket === "{" ? "}" : "]";
-  const { text } = source.lineAt(open);
+  const { text, start } = source.lineAt(open);
+  const block = text.search(/[|>][-+0-9]*\s*$/);
+  if (block >= 0) return blockInFlow(source, start + block);
   return syntax(source, [open, 1], `the “${bracket}” is not closed`, `end it with “${end}”: ${text.trim()} ${end}`);
+}
+
+/** `{ content: | }`: a text in lines of its own needs a map in lines of its own. */
+function blockInFlow(source: SourceFile, at: number): Problem {
+  const sign = source.text[at] ?? "";
+  const message = `a text behind “${sign}” cannot stand within { … } or [ … ]`;
+  return syntax(source, [at, 1], message, "write the map without braces, a key a line, or the text in quotes");
 }
 
 function tab(source: SourceFile, offset: number): Problem {
@@ -76,24 +89,22 @@ function tab(source: SourceFile, offset: number): Problem {
   );
 }
 
-/** This line, or one next to it, is indented by a character that looks like a blank: the library reports columns instead. */
+/** A character that looks like a blank indents this line or one next to it, or stands behind a colon or a dash there. */
 function oddBlank(source: SourceFile, offset: number): Problem | undefined {
   const { start } = source.lineAt(offset);
   const next = source.text.indexOf("\n", offset) + 1;
   for (const from of [start, ...(next > 0 ? [next] : []), ...(start > 0 ? [source.lineAt(start - 1).start] : [])]) {
-    const [indent = ""] = /^[^\S\n]*/.exec(source.lineAt(from).text) ?? [];
-    const at = indent.search(/[^ \t\r]/);
-    if (at < 0) continue;
-    const code = indent.charCodeAt(at).toString(16).toUpperCase().padStart(4, "0");
-    const message = `the line is indented by U+${code}, which only looks like a blank`;
-    return syntax(
-      source,
-      [from + at, 1],
-      message,
-      "write blanks in its place; copied text often brings such signs along",
-    );
+    const found = /(?:^|[:-])[ \t]*(?=[^\S \t\r\n])/.exec(source.lineAt(from).text);
+    if (found) return oddBlankProblem(source, from + found.index + found[0].length);
   }
   return undefined;
+}
+
+/** The problem with the character at `offset`, which is no blank for YAML. */
+export function oddBlankProblem(source: SourceFile, offset: number): Problem {
+  const code = source.text.charCodeAt(offset).toString(16).toUpperCase().padStart(4, "0");
+  const message = `U+${code} stands here, which only looks like a blank`;
+  return syntax(source, [offset, 1], message, "write a blank in its place; copied text often brings such signs along");
 }
 
 interface Lead {

@@ -83,7 +83,7 @@ function composeAll(source: SourceFile): readonly Document.Parsed[] {
 const guessed = 20;
 
 function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[]): Problem[] {
-  const lines = new Set<number>();
+  const [lines, told] = [new Set<number>(), new Set<string>()];
   const found = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]);
   return found.flatMap((error) => {
     const [start, end] = error.pos;
@@ -103,7 +103,11 @@ function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[
       };
     // Each is looked for in the whole text: of a thousand mistakes the first ones tell enough.
     const likely = lines.size <= guessed ? likelyMistake(source, error) : undefined;
-    return likely ?? { code: "YAML_SYNTAX", message: syntaxMessage(error.message), at };
+    const problem = likely ?? { code: "YAML_SYNTAX" as const, message: syntaxMessage(error.message), at };
+    const key = JSON.stringify(problem);
+    if (told.has(key)) return [];
+    told.add(key);
+    return problem;
   });
 }
 

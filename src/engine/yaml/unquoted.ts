@@ -4,7 +4,8 @@ import type { SourceFile } from "./file.ts";
 /** `key: {{x}}/y` and the like: the real reason is the missing quotes. */
 export function unquotedExpression(source: SourceFile, offset: number): Problem | undefined {
   const { start, text } = source.lineAt(offset);
-  const found = /(?:^|[:,[{-])\s+(\{\{.*)$/.exec(text);
+  // A text in a map or list on one line, too: { cmd: echo {{x}} }.
+  const found = /(?:^|[:,[{-])\s+((?:[^\s"'{}[\],:#][^"'{}[\],:#]*)?\{\{.*)$/.exec(text);
   return found?.[1] === undefined ? undefined : unquotedProblem(source, start + text.length - found[1].length);
 }
 
@@ -12,7 +13,7 @@ export function unquotedExpression(source: SourceFile, offset: number): Problem 
 export function unquotedProblem(source: SourceFile, offset: number): Problem {
   const { start, text } = source.lineAt(offset);
   const rest = text.slice(offset - start);
-  const expression = /^\{\{.*?\}\}+(?:[^\s,\]}#]*)/.exec(rest)?.[0] ?? rest;
+  const expression = /^[^{]*\{\{.*?\}\}+(?:[^,\]}#]*)/.exec(rest)?.[0].trimEnd() ?? rest;
   const quotes = expression.includes('"') ? "'" : '"';
   return {
     code: "YAML_UNQUOTED",

@@ -125,6 +125,7 @@ describe("odd logins", () => {
     "exec sh": { user: "u-bash", line: "exec sh\n" },
     "bash, and goes on": { user: "u-bash", line: "bash --norc\n" },
     "exec sh, of root's": { user: "root", line: "exec sh\n" },
+    "read, which takes a line (O14)": { user: "u-bash", line: "read -r answer\n" },
   };
   for (const [what, { user, line }] of Object.entries(astray))
     for (const work of ["a program", "a ping"])
@@ -143,7 +144,7 @@ describe("odd logins", () => {
         const { problem } = await run.session.perform(stages);
         await run.session.finish("failed");
         expect(problem).to.deep.include({ code: "NODE_SHELL_UNUSABLE" });
-        expect(problem?.message).to.contain("another shell reads what kcore sends");
+        expect(problem?.message).to.contain("reads what kcore sends");
         expect(problem?.hint).to.contain(".bashrc");
       });
 

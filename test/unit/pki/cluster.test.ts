@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmod, cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -66,6 +66,15 @@ describe("creating a cluster", () => {
       role: "operator",
       id: "ann",
     });
+  });
+
+  it("C17: lets a second operator in by the four files that docs/cluster.md names", async () => {
+    const { folder } = await createCluster(plan());
+    const other = join(dir, "other");
+    await mkdir(join(other, "default"), { recursive: true, mode: 0o700 });
+    await cp(join(home, "config"), join(other, "config"));
+    for (const file of ["ca.crt", "kctl.crt", "kctl.key"]) await cp(join(folder, file), join(other, "default", file));
+    expect((await loadContext({ home: other, codec })).name).to.equal("default");
   });
 
   it("S-15: keeps keys 0600 in folders 0700 whatever the umask", async () => {

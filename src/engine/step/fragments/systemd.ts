@@ -35,7 +35,10 @@ export function isUp(unit: string): Sh {
   # A further attempt starts it again.
   rm -f "$K_TMP/started" "$K_TMP/restarted"
   why="it is $ActiveState"
-  case $(systemctl show -p ConditionResult -- ${unit}) in *=no) why="a condition of the unit does not hold" ;; esac
+  case $ActiveState,$(systemctl show -p ConditionResult,Type -- ${unit}) in
+    *=no*) why="a condition of the unit does not hold" ;;
+    inactive*Type=oneshot*) why="Type=oneshot ends by itself; RemainAfterExit=yes keeps it active, command.run runs it once" ;;
+  esac
   false ${orRefuse(unit, "SERVICE_FAILED", sh`${`${unit} was started and is not running`}": $why"`)}
 fi`;
 }
@@ -76,7 +79,7 @@ done`;
 }
 
 export function refuseStatic(unit: string): Sh {
-  return sh`refuse UNIT_STATIC ${`${unit} has no [Install] section, so it cannot be enabled`}`;
+  return sh`refuse UNIT_STATIC ${`${unit} has no WantedBy= or RequiredBy= in an [Install] section, so it cannot be enabled`}`;
 }
 
 /** For a dry run: a unit that is not there, or that cannot be enabled, would not start. */

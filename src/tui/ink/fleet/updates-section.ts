@@ -8,7 +8,7 @@ const quiet: ReadonlySet<string> = new Set(["pending", "succeeded", "failed", "c
 
 export function concernOfUpdate({ nodes, owner, waits = "" }: FleetUpdate): Concern {
   if (nodes.some(({ phase }) => phase === "failed")) return 0;
-  return owner.heard && !/^(?:approval|promotion)/.test(waits) ? 2 : 1;
+  return owner.heard && !/^(?:approval|promotion|the bastion)/.test(waits) ? 2 : 1;
 }
 
 function underWay({ nodes }: FleetUpdate): readonly FleetUpdateNode[] {
@@ -67,7 +67,8 @@ export const updatesSection: Section<FleetUpdate> = {
     ],
   }),
   command: ({ name, phase, waits = "" }) => {
-    const verb = waits === "approval" ? "approve" : waits.startsWith("promotion") ? "promote" : undefined;
+    const [, word] = /^(approval|promotion|the bastion)\b/.exec(waits) ?? [];
+    const verb = word && { approval: "approve", promotion: "promote", "the bastion": "attend" }[word];
     return verb && !phase.startsWith("rolling_back")
       ? `kcore update cluster ${verb} ${name}`
       : `kcore update cluster get ${name} -w`;

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
 import { nextSteps } from "#cli/update/next-steps.ts";
+import { aSpec } from "#support/stepped-rollout.ts";
 import { drawPlan, drawPlanBriefly } from "#cli/update/draw-plan.ts";
 
 const node: PlannedNode = {
@@ -78,5 +79,11 @@ describe("a plan", () => {
     expect(nextSteps(ended).join()).to.match(
       /^it is cancelled, and stays so; to try it again: .*apply -f FILE --again$/,
     );
+    const spec = aSpec({ drain: { enabled: true, command: "x" } });
+    const waiting = { name: "u1", phase: "pending", approvalStatus: "awaiting_approval", spec } as const;
+    expect(nextSteps(waiting), "C15").to.deep.equal([
+      "next: kcore update cluster approve u1",
+      "it waits for the bastion (drain): kcore update cluster attend u1",
+    ]);
   });
 });

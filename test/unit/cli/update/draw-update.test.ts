@@ -19,6 +19,19 @@ describe("the nodes of an update in a table", () => {
     expect(generationOf("succeeded", 2)).to.equal("2");
   });
 
+  it("C17: show a failure by its first line, and the log that came with it once, line by line, below the table", () => {
+    const message = "agent does not stay up: systemd started it 3 times\nstarting\nError: no \u001B[2Jkey";
+    const view = rolloutView([
+      rolloutNode(1, { phase: "failed", failure: { kind: "service", message } }),
+      rolloutNode(2),
+    ]);
+    for (const wide of [true, false])
+      expect(drawUpdate(view, { wide, now: rolloutNow })).to.match(
+        /\n\nn001: service: agent does not stay up: systemd started it 3 times\n {4}starting\n {4}Error: no key\n$/,
+      );
+    expect(drawUpdate(view, { wide: true, now: rolloutNow }).split("Error: no key")).to.have.length(2);
+  });
+
   it("show the one that it has alone when it does not get there any more", () => {
     for (const phase of ["rolled_back", "rolling_back", "failed", "cancelled"] as const)
       expect(generationOf(phase), phase).to.equal("1");

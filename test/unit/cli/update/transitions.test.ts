@@ -37,6 +37,14 @@ describe("the lines of a rollout", () => {
     ]);
   });
 
+  it("C17: show the log that came with a node's failure below its line", () => {
+    const failure = { kind: "service", message: "it does not stay up\nstarting\nno key" } as const;
+    const asking = rolloutView([rolloutNode(1, { phase: "failed", failure })]);
+    expect(lines(undefined, asking).at(-1)).to.equal(
+      "n001 (DC1) failed: service: it does not stay up\n    starting\n    no key",
+    );
+  });
+
   it("say what an operator types next, and what the bastion is asked for", () => {
     const waiting = rolloutView([rolloutNode(1)], { phase: "pending", waits: "approval" });
     expect(lines(undefined, waiting)).to.deep.equal([

@@ -137,6 +137,16 @@ describe("the nodes of a cluster", () => {
     expect(await reasonOf(() => nodes.heartbeat(caller("a", "k1"), { nodeId: "a" }))).to.equal("NODE_UNKNOWN");
   });
 
+  it("C17: have no label dc beside their datacenter", async () => {
+    await register("a", { labels: { dc: "DC1" } });
+    for (const change of [
+      { set: { dc: "DC9" }, remove: [] },
+      { set: {}, remove: ["dc"] },
+    ])
+      expect(await nodes.setLabels("a", change).catch((error: Error) => error.message)).to.match(/^the label dc is/);
+    expect(nodes.get("a").labels).to.deep.equal({ dc: "DC1" });
+  });
+
   it("carry the operator's labels over their own, and a removed one stays hidden", async () => {
     await register("a", { labels: { tier: "ssd", rack: "1" } });
     await nodes.setLabels("a", { set: { tier: "hdd", zone: "z" }, remove: ["rack"] });

@@ -69,6 +69,16 @@ describe("the plan of an update", () => {
     ]);
   });
 
+  it("G7: is blocked by a node that is no NixOS system, where a flake brings one", async () => {
+    await known.debian("n1");
+    const blockers = (nodeIds: readonly string[], more: object) =>
+      plan({ selector: { nodeIds }, ...more }).nodes.flatMap((node) => node.blockers);
+    expect(blockers(["n1", "n2"], { target: aFlake })).to.deep.equal([
+      "it is no NixOS system, and target.flakeRef brings one; target.version brings kcore's runtime",
+    ]);
+    expect(blockers(["n1"], {})).to.deep.equal([]);
+  });
+
   it("is blocked by another update that is not over and has nodes of it", async () => {
     const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
     await known.update(other);

@@ -35,6 +35,15 @@ describe("an update as a controller tells of it", () => {
     expect(view()).to.include({ approvalStatus: "awaiting_approval" }).and.not.have.property("approvedBy");
   });
 
+  it("C15: waits for approval, by a policy that approves by itself as well, of what its preparation has shown", async () => {
+    const spec = { approvalPolicy: "auto-non-disruptive" };
+    const rollout = new SteppedRollout({ nodes: ["n1"], spec }).settle().confirm();
+    const status = async () => viewUpdate(known.parts, await known.update(rollout)).approvalStatus;
+    expect(await status()).to.equal("approved");
+    rollout.report("n1", "prepared", { needsReboot: true });
+    expect(await status()).to.equal("awaiting_approval");
+  });
+
   it("does not show a node as under way that was removed from the cluster before it was touched", async () => {
     const rollout = new SteppedRollout({ nodes: ["n1", "n3"] }).settle().confirm().finish("n1");
     expect(rollout.phases).to.equal("n1=succeeded n3=preparing");

@@ -69,10 +69,16 @@ describe("matchTargets", () => {
   });
 
   it("takes nothing matched for an error that lists the nodes (S-25)", () => {
-    for (const expression of ["role:nope", "n1 and n2", "not *", "zz*", "/zz/", "label:zz"])
+    for (const expression of ["role:nope", "n1 and n2", "not *", "zz*", "/zz/"])
       expect(problemsIn(() => match(expression))).to.deep.equal([
         `no node matches “${expression}” [TARGET_EMPTY] | the roster holds n1 (controller), n2 (worker), n3 (worker), web-1`,
       ]);
+  });
+
+  it("G7: says that label: means the roster's labels, not the cluster's", () => {
+    expect(problemsIn(() => match("label:zz"))[0]).to.include(
+      "no node matches “label:zz” [TARGET_EMPTY] | label: means labels of the roster;",
+    );
   });
 
   it("refuses what is nested without an end", () => {

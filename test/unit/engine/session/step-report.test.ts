@@ -90,6 +90,23 @@ describe("what a node's frames tell of its steps", () => {
     expect(report.problemOf(key)?.message).to.equal("“config” (test.step) failed");
   });
 
+  it("O14: has a hint where the words of the node's programs do not name the cause", () => {
+    for (const [said, hint] of [
+      ["mv: cannot move 'a' to '/etc/x': Operation not permitted\n", /chattr -i FILE/],
+      ["/tmp/s: 1: echo\r: not found\n", /CR LF/],
+      ["bash: line 1: $'\\r': command not found\n", /CR LF/],
+      ["/tmp/s: 1: ech: not found\n", undefined],
+    ] as const) {
+      const { report } = reportWith([]);
+      report.take({ type: "start", rest: key });
+      report.take({ type: "out", rest: `${key}.e.0 0 0 0`, bytes: Buffer.from(said) });
+      report.take({ type: "end", rest: `${key} failed 13` });
+      const told = report.problemOf(key)?.hint;
+      if (hint === undefined) expect(told, said).to.equal(undefined);
+      else expect(told, said).to.match(hint);
+    }
+  });
+
   it("tells a command that changed nothing by its own word as in order, and what it ended with", () => {
     const { report, told } = reportWith([]);
     report.take({ type: "start", rest: key });

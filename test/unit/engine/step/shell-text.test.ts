@@ -27,8 +27,10 @@ describe("S4: the text among a command's words", () => {
       ["cat", "-c", "a"],
       ["sh", "-c"],
       ["sh", "-c", "--"],
+      // O14: `[sh, foo: bar]`, as the YAML reader makes maps.
+      ["sh", Object.create(null) as object],
     ])
-      expect(textAmong(words), words.join(" ")).to.equal(undefined);
+      expect(textAmong(words), JSON.stringify(words)).to.equal(undefined);
     expect(["/usr/sbin/runuser", "/bin/su", "/bin/dash", "push"].map(shellOf)).to.deep.equal([
       "sh",
       "sh",

@@ -63,6 +63,12 @@ describe("validate", () => {
     ]);
   });
 
+  it("O14: tells of a text with a colon that it is a map unless it is quoted", () => {
+    expect(problems("name: x\nnodes:\n  c: { tags: [echo, foo: bar] }\n")).to.deep.equal([
+      "f.yaml:3:21+8 “nodes.c.tags[1]” must be a text, not a map [YAML_TYPE] | if it is one text, quote it: 'foo: bar'",
+    ]);
+  });
+
   it("tells of a key that may not be one what is wrong with it, at the key", () => {
     const open = z.strictObject({ labels: z.record(z.string().regex(/^[^=]+$/, "must hold no “=”"), z.string()) });
     expect(problemsIn(() => validate(parseSource("f.yaml", 'labels: { a: b, "c=d": e }\n'), open))).to.deep.equal([

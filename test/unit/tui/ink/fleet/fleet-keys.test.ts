@@ -2,8 +2,9 @@ import { expect } from "chai";
 import { pressFleetKey } from "#tui/ink/fleet/fleet-keys.ts";
 import { arrangeFleet } from "#tui/ink/fleet/fleet-scene.ts";
 import { freshFleetUi } from "#tui/ink/fleet/fleet-ui.ts";
+import { concernOfUpdate, updatesSection } from "#tui/ink/fleet/updates-section.ts";
 import { lineWidth } from "#tui/ink/text.ts";
-import { fleetLines, fleetNode, fleetNow, fleetScene, smallFleet, typeFleetKeys } from "#support/fleet.ts";
+import { fleetLines, fleetNode, fleetNow, fleetScene, rollout, smallFleet, typeFleetKeys } from "#support/fleet.ts";
 import { plainTheme } from "#support/scenes.ts";
 
 const press = (name: string, keys: readonly string[] = []) =>
@@ -16,6 +17,20 @@ const shown = (keys: readonly string[], rows = 24) =>
   fleetLines({ rows, ui: typeFleetKeys(keys, { rows }) }).join("\n");
 
 describe("the dashboard", () => {
+  it("C15: gives the command that a rollout waits for, and the rollout comes first", () => {
+    for (const [waits, verb] of [
+      ["approval", "approve u"],
+      ["approval: n1 has to reboot", "approve u"],
+      ["promotion, or 9 s", "promote u"],
+      ["the bastion: drain of n1 (kcore update cluster attend u)", "attend u"],
+      ["n1, which is not ready", "get u -w"],
+    ] as const) {
+      const update = rollout({ name: "u", phase: "rolling_out", waits, nodes: [] });
+      expect(updatesSection.command(update, fleetNow), waits).to.equal(`kcore update cluster ${verb}`);
+      expect(concernOfUpdate(update) < 2, waits).to.equal(!verb.startsWith("get"));
+    }
+  });
+
   it("V8: puts what is not ready first, then what wants an eye or never came, names as people count", () => {
     expect(names([])).to.deep.equal(["n4", "n7", "n5", "n6", "n9", "n1", "n2", "n3", "n10", "n8"]);
   });
