@@ -134,6 +134,7 @@ function foresightLines({ changes, unknown }: Foresight, strong: (text: string) 
     cleanText(
       `  ${stage === title ? "" : `${stage}: `}${title}${module === title ? "" : `  (${module})`}  ${tellNodes(nodes)}`,
     );
+  const why = ({ reason }: Foreseen) => (reason === undefined ? "" : cleanText(`  ${reason}`));
   const body = ({ diff = "", changes: all }: Foreseen) => [
     ...(diff === "" ? [] : indent(cleanText(diff.replace(/\n$/, "")))),
     ...all.map(({ name, have, want }) => cleanLine(`    ${name}: ${have ?? "(absent)"} → ${want}`)),
@@ -141,11 +142,11 @@ function foresightLines({ changes, unknown }: Foresight, strong: (text: string) 
   return [
     ...block(
       strong("Would change:"),
-      changes.flatMap((one) => [head(one), ...body(one)]),
+      changes.flatMap((one) => [`${head(one)}${why(one)}`, ...body(one)]),
     ),
     ...block(
       strong("Unknown until earlier steps are applied:"),
-      unknown.map((one) => `${head(one)}${one.reason === undefined ? "" : cleanText(`  ${one.reason}`)}`),
+      unknown.map((one) => `${head(one)}${why(one)}`),
     ),
   ];
 }

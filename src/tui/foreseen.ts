@@ -14,7 +14,7 @@ export interface Foreseen {
   /** What would change; a content that the diff shows is not told by its hashes. */
   readonly changes: readonly Change[];
   readonly diff?: string;
-  /** Why it cannot be told. */
+  /** Why it cannot be told, or on which condition it would change. */
   readonly reason?: string;
 }
 

@@ -26,7 +26,7 @@ export function drawMarkdown(digest: RunDigest, { room = ROOM }: { readonly room
     ...(foresight
       ? [
           ...section("Would change", foresight.changes.map(foreseenBlock)),
-          ...section("Unknown until earlier steps are applied", foresight.unknown.map(unknownLine)),
+          ...section("Unknown until earlier steps are applied", foresight.unknown.map(changeLine)),
         ]
       : section("Changed", changes.map(changeLine))),
     ...section(
@@ -69,18 +69,16 @@ function namesOf(nodes: readonly string[]): string {
     .join(", ");
 }
 
-function changeLine(change: ChangeDigest): string {
-  return `- ${code(whatOf(change))} on ${code(namesOf(change.nodes))}`;
-}
-
-function unknownLine({ reason, ...one }: Foreseen): string {
-  return `${changeLine({ ...one, outcome: "unknown" })}${reason === undefined ? "" : `: ${code(reason)}`}`;
+function changeLine(change: Omit<ChangeDigest, "outcome"> & Pick<Foreseen, "reason">): string {
+  const { nodes, reason } = change;
+  return `- ${code(whatOf(change))} on ${code(namesOf(nodes))}${reason === undefined ? "" : `: ${code(reason)}`}`;
 }
 
 function foreseenBlock(one: Foreseen): string {
   const { diff = "", changes } = one;
-  const head = changeLine({ ...one, outcome: "would-change" });
-  return [head, ...changes.map(factLine), ...(diff === "" ? [] : [indent(fence("diff", diff, DIFF))])].join("\n");
+  return [changeLine(one), ...changes.map(factLine), ...(diff === "" ? [] : [indent(fence("diff", diff, DIFF))])].join(
+    "\n",
+  );
 }
 
 function factLine({ name, have, want }: Change): string {

@@ -170,7 +170,7 @@ export type RunEventBody =
       readonly changes?: readonly Change[];
       /** Unified diff of a file's text. */
       readonly diff?: string;
-      /** Why: `skipped` by what, `unknown` after which step, `changed` because of an owed reaction. */
+      /** Why: `skipped` by what, `unknown` after which step, `changed` because of an owed reaction; in a dry run the condition of a verdict: `unless STEP brings it`. */
       readonly reason?: string;
       readonly problem?: Problem;
       readonly position?: SourcePosition;

@@ -30,7 +30,10 @@ export const waitFor = defineModule({
       const at = path ?? absent ?? "";
       return {
         ...wait,
-        reach: { changes: [], restsOn: [{ is: "tree", path: at }] },
+        reach: {
+          changes: [],
+          restsOn: [{ is: "tree", path: at }, ...(path === undefined ? [{ is: "noFile", path: at } as const] : [])],
+        },
         want: { [at]: path === undefined ? "absent" : "there" },
         probe: sh`if [ -e ${at} ] || [ -L ${at} ]; then fact ${at} there; else fact ${at} absent; fi`,
       };

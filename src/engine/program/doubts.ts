@@ -1,6 +1,6 @@
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { reachOfData } from "#engine/step/reach-of-data.ts";
-import { survives, type Reach, type Survival, type Thing } from "#engine/step/reach.ts";
+import { afterBoth, survives, type Reach, type Survival, type Thing } from "#engine/step/reach.ts";
 import { foldersAbove } from "./batch.ts";
 import { stepKey } from "./compile-step.ts";
 
@@ -57,8 +57,8 @@ export class Doubts {
   next(key: string, plan: PlannedStep): Standing {
     const { changes, restsOn } = reachOf(plan);
     const on = new Map<string, Survival>();
-    const doubt = (earlier: string, survival: number): void => {
-      on.set(earlier, ((on.get(earlier) ?? 3) & survival) as Survival);
+    const doubt = (earlier: string, survival: Survival): void => {
+      on.set(earlier, afterBoth(on.get(earlier) ?? "22", survival));
     };
     let isUpon = false;
     const made = new Set<string>();
@@ -70,10 +70,10 @@ export class Doubts {
         if (survival !== undefined && makes(change, rest)) made.add(change.name);
       }
     // Whether what it watches changes is not known either; if it does, so does this step.
-    for (const id of [...plan.onChanges, ...plan.restartOn]) doubt(stepKey(id), 2);
+    for (const id of [...plan.onChanges, ...plan.restartOn]) doubt(stepKey(id), "02");
     // Who names a command as a requisite says that it stands on what that does.
     const isSure = plan.step.always && [plan.creates, plan.unless, plan.onlyIf].every((text) => text === undefined);
-    if (!isSure) for (const earlier of plan.require.map(stepKey)) if (this.#commands.has(earlier)) doubt(earlier, 0);
+    if (!isSure) for (const earlier of plan.require.map(stepKey)) if (this.#commands.has(earlier)) doubt(earlier, "00");
     for (const change of changes) this.#keep({ key, change });
     return { on, isUpon, made: [...made] };
   }

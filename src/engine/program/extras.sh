@@ -83,23 +83,34 @@ k_milestone() {
 }
 
 # k_doubt VERDICT: in a dry run: tells the step `i` as unknown when its verdict does not survive what an earlier one would change, or what
-# is not known of that (doubts.ts). a_KEY = words of what survives (1 in order, 2 would change) and the earlier one's key; `early` is
-# asked before the step is looked at.
+# is not known of that (doubts.ts); with a condition when it survives perhaps. False: it is as it was found. a_KEY = words of the two
+# digits of what survives (reach.ts) and the earlier one's key; `early` is asked before the step is looked at.
 k_doubt() {
   eval "k_x=\${a_$i:-}"
+  k_if=
   for k_w in $k_x; do
-    eval "k_y=\${o_${k_w#?}:-}"
-    case $k_y:${k_w%"${k_w#?}"}$1 in
-      *:[13]ok | *:[13]skipped | *:[23]would | *:[123]early | *:?interrupted) ;;
-      would:* | unknown:*)
+    eval "k_y=\${o_${k_w#??}:-}"
+    case $k_y in would* | unknown | *-if) ;; *) continue ;; esac
+    case $k_y:${k_w%"${k_w#??}"}$1 in
+      *:2?ok | *:2?skipped | would:?2would | unknown:?2would | *:??interrupted) ;;
+      *-if:??early | *:[12]?early | *:?[12]early) ;;
+      *:1?ok | *:?1would | *-if:??ok | *-if:??skipped | *-if:??would)
+        # Three of them are told.
+        case $k_if in *' '*' '*' '*) ;; *) k_if="$k_if ${k_w#??}" ;; esac
+        ;;
+      *)
         k_flush
         eval "o_$i=unknown"
-        k_event "end $i unknown 14 after ${k_w#?}"
+        k_event "end $i unknown 14 after ${k_w#??}"
         return 0
         ;;
     esac
   done
-  return 1
+  case $k_if:$1 in :* | *:early) return 1 ;; esac
+  k_flush
+  k_unsure=1
+  eval "o_$i=$1-if"
+  k_event "end $i $1 0 unless$k_if"
 }
 
 # k_quote TEXT: k_e = TEXT as one word of sh.

@@ -617,7 +617,7 @@ k_step() {
   k_due= k_why=
   for k_w in $rs $ch; do
     eval "k_x=\${o_$k_w:-}"
-    case $k_x in changed | would) k_due=1 k_why="changed $k_w" ;; esac
+    case $k_x in changed | would*) k_due=1 k_why="changed $k_w" ;; esac
   done
   if [ -z "$k_due" ] && [ -e "$K_STATE/owed/$i" ]; then k_due=1 k_why=owed; fi
   if [ -n "$ch" ] && [ -z "$k_due" ]; then

@@ -24,8 +24,8 @@ export interface SegmentStep {
 
 /** What a dry run knows of the steps before. */
 export interface Foresight {
-  /** Earlier steps that would change something, or that are unknown, by key. */
-  readonly ended: ReadonlyMap<string, "would" | "unknown">;
+  /** How earlier steps ended (`k_doubt` in extras.sh), by key, but for those that are in order for sure. */
+  readonly ended: ReadonlyMap<string, string>;
   readonly doubts: ReadonlyMap<string, DoubtsOf>;
 }
 

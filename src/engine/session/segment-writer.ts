@@ -66,11 +66,13 @@ export class SegmentWriter {
   }
 
   #foresight(): Foresight {
-    const words = { "would-change": "would", unknown: "unknown" } as const;
-    const ended = [...this.#report.records].flatMap(([key, { outcome }]) =>
-      outcome === "would-change" || outcome === "unknown" ? [[key, words[outcome]] as const] : [],
-    );
-    return { ended: new Map(ended), doubts: this.#standsOn };
+    const ended = new Map<string, string>();
+    for (const [key, { outcome = "", isConditional }] of this.#report.records) {
+      const word = outcome === "would-change" ? "would" : outcome;
+      if (isConditional) ended.set(key, `${word}-if`);
+      else if (word === "would" || word === "unknown") ended.set(key, word);
+    }
+    return { ended, doubts: this.#standsOn };
   }
 
   /** Once a step: sent again, it asks for its blobs by the same names. */

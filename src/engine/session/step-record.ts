@@ -16,6 +16,8 @@ export interface StepRecord {
   problem?: Problem;
   cause?: Problem;
   why?: string;
+  /** In a dry run: how it ended was told with a condition. */
+  isConditional?: boolean;
   startedAt?: number;
   /** Its apply began, and did not come to an end yet: what is in order after that was brought about by this run. */
   applying?: boolean;

@@ -199,9 +199,10 @@ export class StepReport {
       case "end": {
         const [word = "", rc = "", ...reason] = cut(text, told.word).split(" ");
         const outcome = outcomes.get(word) ?? "failed";
+        record.isConditional = reason[0] === "unless";
         // One end for each start; without one ends what is passed over, or what its shell did not come to.
         if (record.isOpen || outcome !== record.outcome)
-          this.finish(key, outcome, { rc, reason: this.#doubtOf(outcome, reason.join(" ")) });
+          this.finish(key, outcome, { rc, reason: this.#doubtOf(outcome, reason) });
         break;
       }
       default:
@@ -397,7 +398,8 @@ export class StepReport {
 
   registered(key: string): Registered | undefined {
     const record = this.records.get(key);
-    if (!record || record.outcome === "would-change" || record.outcome === "unknown") return undefined;
+    if (!record || record.outcome === "would-change" || record.outcome === "unknown" || record.isConditional)
+      return undefined;
     const facts = Object.keys(record.now).length > 0 ? record.now : record.have;
     return { changed: record.outcome === "changed", rc: record.rc, stdout: record.stdout, facts };
   }
@@ -449,10 +451,13 @@ export class StepReport {
     };
   }
 
-  /** `after KEY` of an unknown step, as its title. */
-  #doubtOf(outcome: Outcome, reason: string): string {
-    const earlier = outcome === "unknown" && this.records.get(reason.replace(/^after /, ""));
-    return earlier ? `after ${earlier.draft.title}` : reason;
+  /** `after KEY` of an unknown step, and `unless KEY …` of one that is known on a condition, with the titles of the earlier steps. */
+  #doubtOf(outcome: Outcome, [word, ...rest]: readonly string[]): string {
+    const titles = rest.flatMap((key) => this.records.get(key)?.draft.title ?? []).join(" or ");
+    if (titles !== "" && word === "after") return `after ${titles}`;
+    if (titles !== "" && word === "unless")
+      return `unless ${titles} ${outcome === "would-change" ? "brings" : "changes"} it`;
+    return [word, ...rest].join(" ");
   }
 
   /** Why a dry run does not know of a step that its runner did not name a reason for. */

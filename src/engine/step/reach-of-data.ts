@@ -7,7 +7,13 @@ export function reachOfData(data: StepData): Reach {
   const above: readonly Thing[] = "makeDirs" in data && data.makeDirs ? [{ is: "parents", path }] : [];
   switch (data.kind) {
     case "absent":
-      return { changes: [{ is: "tree", path }], restsOn: [{ is: "tree", path }] };
+      return {
+        changes: [{ is: "tree", path }],
+        restsOn: [
+          { is: "tree", path },
+          { is: "noFile", path },
+        ],
+      };
     case "symlink":
       return { changes: [{ is: "path", path }, ...above], restsOn: [{ is: "path", path }] };
     case "file":

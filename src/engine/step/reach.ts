@@ -19,8 +19,9 @@ export type Thing =
   | { readonly is: "owner" | "ownerGroup"; readonly name: string }
   /** Packages with whatever they bring, unless that is `known` and named beside it; to rest on: that some are there. */
   | { readonly is: "packages"; readonly known?: true }
-  /** To rest on: that packages, or a service, are not there. */
+  /** To rest on: that packages, a service, or anything at a path are not there. */
   | { readonly is: "noPackages" }
+  | { readonly is: "noFile"; readonly path: string }
   | { readonly is: "noService"; readonly name: string }
   /** A unit's state; to change with `unit`: its text alone. */
   | { readonly is: "service" | "unit"; readonly name: string }
@@ -64,13 +65,22 @@ export function folderOf({
   return { is: "folder", path, owner: owner ?? "root", isOpen: (bits & 0o022) !== 0 };
 }
 
-/** Which verdicts of a look still hold after a change: bit 0 “in order”, bit 1 “would change”. */
-export type Survival = 0 | 1 | 2 | 3;
+/**
+ * Which verdicts of a look still hold after a change: a digit for “in order”, one for “would change”. 2: it does; 1: it is told with
+ * the condition that the change does not reach it; 0: it is not known.
+ */
+export type Survival = `${0 | 1 | 2}${0 | 1 | 2}`;
 
-const none = 0;
-const inOrder = 1;
-const wouldChange = 2;
-const both = 3;
+const none = "00";
+const inOrder = "20";
+const wouldChange = "02";
+const both = "22";
+const perhaps = "11";
+
+/** What survives two changes. */
+export function afterBoth(one: Survival, other: Survival): Survival {
+  return [0, 1].map((at) => [one.charAt(at), other.charAt(at)].sort()[0]).join("") as Survival;
+}
 
 /** What of a verdict that rests on `rest` survives `change`; undefined: they have nothing to do with each other. */
 export function survives(change: Thing, rest: Thing): Survival | undefined {
@@ -120,7 +130,7 @@ function afterPath(change: Extract<Thing, { is: "path" | "tree" | "folder" }>, r
       if (rest.path !== path && !isBeneath(rest.path, path)) return undefined;
       return change.is === "folder" ? both : wouldChange;
     case "program":
-      return change.is === "tree" || /\/s?bin(\/|$)/.test(path) ? wouldChange : undefined;
+      return change.is === "tree" || path === rest.name || path.endsWith(`bin/${rest.name}`) ? "12" : undefined;
     case "command":
       // A folder that is made, or gets another owner, brings nothing into it.
       return mentionsPath(rest.text, path, { beneath: change.is !== "folder" }) ? none : undefined;
@@ -140,34 +150,41 @@ function afterAccount(
   return goes ? none : renumbers ? wouldChange : both;
 }
 
-/** Where Debian's policy keeps packages away from (policy manual, 9.1), and what is kcore's own. */
-const notOfPackages =
-  "/etc/kcore /etc/systemd/system /home /media /mnt /nix /root /srv /tmp /usr/local /var/lib/kcore".split(" ");
+/** Where packages put what they bring (Debian's policy manual, 9.1; the FHS), but for what is the operator's and kcore's own. */
+const ofPackages = "/bin /boot /etc /lib /lib32 /lib64 /opt /run /sbin /usr /var".split(" ");
+const notOfPackages = "/etc/kcore /etc/systemd/system /usr/local /var/lib/kcore".split(" ");
+
+function isOfPackages(path: string): boolean {
+  return isUnder(path, ofPackages) && !isUnder(path, notOfPackages);
+}
 
 function afterPackages(rest: Thing): Survival | undefined {
   switch (rest.is) {
     case "path":
+      if (!isOfPackages(rest.path)) return undefined;
       // A configuration file that is there is kept (dpkg, --force-confold).
-      if (isUnder(rest.path, notOfPackages)) return undefined;
-      return isUnder(rest.path, ["/etc"]) ? inOrder : none;
+      return isBeneath(rest.path, "/etc") ? "21" : perhaps;
     case "tree":
-      return isUnder(rest.path, notOfPackages) ? undefined : none;
+      return isOfPackages(rest.path) ? perhaps : undefined;
+    case "noFile":
+      return isOfPackages(rest.path) ? "01" : undefined;
     case "user":
     case "group":
     case "service":
     case "packages":
-      return inOrder;
+      return "21";
     case "owner":
     case "ownerGroup":
       return both;
     case "place":
     case "program":
-      return wouldChange;
+      return "12";
     case "noPackages":
     case "noService":
+      return "01";
     case "system":
     case "command":
-      return none;
+      return perhaps;
     default:
       return undefined;
   }
@@ -201,10 +218,10 @@ function afterCommand(text: string, rest: Thing): Survival | undefined {
     case "disk":
       return mentionsDevice(text) ? none : undefined;
     case "program":
-      return wouldChange;
+      return "12";
     case "system":
     case "command":
-      return none;
+      return perhaps;
     default:
       return undefined;
   }

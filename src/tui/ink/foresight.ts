@@ -16,14 +16,12 @@ export function foresightLines(model: RunModel, theme: Theme, width: number): re
     [],
     ...changes.flatMap((one) => [
       headOf(one, theme.glyphs.wouldChange, theme, width),
+      ...reasonOf(one, width),
       ...bodyOf(one, theme, width),
       [],
     ]),
     ...(unknown.length > 0 ? [[span(" unknown until earlier steps are applied", "accent")]] : []),
-    ...unknown.flatMap((one) => [
-      headOf(one, theme.glyphs.unknown, theme, width),
-      ...wrapWords(one.reason ?? "", width - 6).map((line): Line => [span("     "), span(line, "muted")]),
-    ]),
+    ...unknown.flatMap((one) => [headOf(one, theme.glyphs.unknown, theme, width), ...reasonOf(one, width)]),
   ];
 }
 
@@ -45,6 +43,12 @@ function headOf({ stage, title, module, nodes }: Foreseen, mark: string, { glyph
     ...(module === title ? [] : [span(`  ${module}`, "muted")]),
   ];
   return justify(left, [span(`${tellNodes(nodes)} `, "muted")], width, glyphs);
+}
+
+/** Why it is unknown, or the condition on which it would change. */
+function reasonOf({ reason }: Foreseen, width: number): readonly Line[] {
+  if (reason === undefined) return [];
+  return wrapWords(reason, width - 6).map((line): Line => [span("     "), span(line, "muted")]);
 }
 
 /** The diff leads; then what else differs. */

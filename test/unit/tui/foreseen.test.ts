@@ -1,7 +1,13 @@
 import { expect } from "chai";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { digestRun } from "#tui/digest.ts";
+import { drawDigest } from "#tui/draw-digest.ts";
 import { foresee, tellNodes } from "#tui/foreseen.ts";
+import { drawReport } from "#tui/html/report.ts";
+import { foresightLines } from "#tui/ink/foresight.ts";
+import { createTheme } from "#tui/ink/theme.ts";
+import { drawMarkdown } from "#tui/markdown.ts";
 
 const step = (node: string, more: Partial<Extract<RunEventBody, { type: "step.finished" }>>): RunEventBody => ({
   type: "step.finished",
@@ -57,6 +63,17 @@ describe("What a dry run foresees", () => {
     expect(changes[0]?.changes).to.deep.equal([content]);
     expect(unknown).to.have.length(1);
     expect(unknown[0]).to.include({ reason: "after install" });
+  });
+
+  it("O4: tells the condition beside what would change, in every view of it", () => {
+    const reason = "unless packages brings it";
+    const model = run(step("n1", { changes: [mode], reason }));
+    const about = { id: "r", state: "done", who: "me", command: "c", created: 0, logOf: () => undefined };
+    const digest = digestRun(model, about);
+    const theme = createTheme({ depth: 0, background: "dark", unicode: true });
+    const lines = foresightLines(model, theme, 80).map((line) => line.map(({ text }) => text).join(""));
+    for (const text of [lines.join("\n"), drawDigest(digest), drawMarkdown(digest), drawReport(model)])
+      expect(text).to.contain(reason);
   });
 
   it("names few nodes, and of many the first and the last", () => {

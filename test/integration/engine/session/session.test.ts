@@ -18,11 +18,19 @@ import type { Outcome } from "#engine/events/event.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { commandRun } from "#engine/modules/command-run.ts";
+import { directoryManaged } from "#engine/modules/directory-managed.ts";
+import { fileAbsent } from "#engine/modules/file-absent.ts";
+import { fileManaged } from "#engine/modules/file-managed.ts";
+import { packageInstalled } from "#engine/modules/package-installed.ts";
+import { serviceRunning } from "#engine/modules/service-running.ts";
+import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
+import { sysctlSet } from "#engine/modules/sysctl-set.ts";
+import { userManaged } from "#engine/modules/user-managed.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { problemsOf, stepOf } from "#support/steps.ts";
 import type { Step } from "#engine/step/define.ts";
 import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
@@ -188,6 +196,78 @@ describe("a node's session, on this machine", () => {
       existsSync(join(state, "owed")),
       existsSync(join(state, "status.json")),
     ]).to.deep.equal([["journal"], false, false]);
+  });
+
+  it("O4: names drifts behind a missing package with their condition, and knows not only what stands on the package", async () => {
+    const { session, events } = sessionOn(state, { dryRun: true });
+    const packages: Step = {
+      ...stepOf(packageInstalled, { name: "webd" }),
+      probe: sh`fact webd absent`,
+      guard: sh`:`,
+      foresee: sh`:`,
+    };
+    const given = join(folder, "given");
+    writeFileSync(given, "x", { mode: 0o644 });
+    const steps: readonly (readonly [string, Step, Partial<PlannedStep>?])[] = [
+      ["packages", packages],
+      // Where no package puts anything.
+      ["file in order", stepOf(fileManaged, { path: given, content: "x" })],
+      ["file", stepOf(fileManaged, { path: join(folder, "new"), content: "x" })],
+      ["link", stepOf(symlinkManaged, { path: join(folder, "link"), target: "given" })],
+      ["kcore's own folder", stepOf(directoryManaged, { path: "/usr/local/kcore-o4" })],
+      // Where it might, as the package's maintainer likes.
+      ["setting", stepOf(fileManaged, { path: "/etc/kcore-o4.conf", content: "x" })],
+      ["folder in order", stepOf(directoryManaged, { path: "/etc/ssl" })],
+      ["account in order", stepOf(userManaged, { name: "daemon" })],
+      ["account", stepOf(userManaged, { name: "kcore-o4" })],
+      ["kernel", stepOf(sysctlSet, { name: "kernel.pid_max", value: 4_194_301 })],
+      ["data in order", stepOf(directoryManaged, { path: "/var/lib/dpkg" })],
+      ["more packages", { ...packages, want: { other: "installed" }, probe: sh`fact other absent` }],
+      ["text in order", stepOf(commandRun, { cmd: "true" }), { unless: "true" }],
+      ["text", stepOf(commandRun, { cmd: "true" }), { unless: "false" }],
+      ["data's watcher", stepOf(fileManaged, { path: given, content: "x" }), { restartOn: ["test/data in order"] }],
+      ["account's watcher", stepOf(commandRun, { cmd: "true" }), { onChanges: ["test/account"] }],
+      // What the package alone brings.
+      ["its file", stepOf(fileManaged, { path: "/etc/kcore-o4-webd/webd.conf", content: "x" })],
+      ["its user's file", stepOf(fileManaged, { path: join(folder, "own"), content: "x", owner: "kcore-webd" })],
+      ["its program", stepOf(commandRun, { argv: ["kcore-o4-webctl", "-t"] })],
+      ["its service", stepOf(serviceRunning, { name: "kcore-o4-webd" })],
+      ["its leftover", stepOf(fileAbsent, { path: "/usr/share/kcore-o4-webd" })],
+      ["its text", stepOf(commandRun, { cmd: "true" }), { onlyIf: "command -v kcore-o4-webctl" }],
+    ];
+    const drafts = steps.map(([name, step, keys]) => draftOf(name, step, keys));
+    // Another segment knows how the steps of the first one ended.
+    await session.perform([{ stage: "s", drafts: drafts.slice(0, 14) }]);
+    await session.perform([{ stage: "t", drafts: drafts.slice(14) }]);
+    await session.finish("done");
+    const [brings, changes] = ["unless packages brings it", "unless packages changes it"];
+    const told = events.flatMap((event) =>
+      event.type === "step.finished" ? [[event.title, event.outcome, event.reason ?? ""]] : [],
+    );
+    expect(told).to.deep.equal([
+      ["packages", "would-change", ""],
+      ["file in order", "ok", ""],
+      ["file", "would-change", ""],
+      ["link", "would-change", ""],
+      ["kcore's own folder", "would-change", ""],
+      ["setting", "would-change", brings],
+      ["folder in order", "ok", ""],
+      ["account in order", "ok", ""],
+      ["account", "would-change", brings],
+      ["kernel", "would-change", brings],
+      ["data in order", "ok", changes],
+      ["more packages", "would-change", brings],
+      ["text in order", "ok", "unless packages or more packages changes it"],
+      ["text", "would-change", "unless packages or more packages or text in order brings it"],
+      ["data's watcher", "ok", "unless data in order changes it"],
+      ["account's watcher", "would-change", "unless account brings it"],
+      ["its file", "unknown", "after packages"],
+      ["its user's file", "unknown", "after packages"],
+      ["its program", "unknown", "after packages"],
+      ["its service", "unknown", "after packages"],
+      ["its leftover", "unknown", "after packages"],
+      ["its text", "unknown", "after packages"],
+    ]);
   });
 
   it("tells a milestone only when it is reached: in a dry run not of what would change or is unknown", async () => {
