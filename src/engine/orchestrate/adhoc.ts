@@ -91,7 +91,10 @@ function stagesOf(
     return stage(
       id,
       nodes,
-      applyTask(id, context, () => [{ state: name, given: own }]),
+      applyTask(id, context, {
+        apply: () => [{ state: name, given: own }],
+        plain: () => (own.size === 0 ? name : undefined),
+      }),
     );
   });
 }

@@ -40,9 +40,15 @@ export function bindApply(
       const name = nameFor(state, see(late));
       return { state: name, at: state.at, takes: declared.get(name) ?? paramsOf(name, state, late, context) };
     });
-  const task = applyTask(id, context, (late) =>
-    taken(late).map(({ state, at, takes }) => ({ state, at, given: givenIn(given, takes, see(late)) })),
-  );
+  const task = applyTask(id, context, {
+    apply: (late) =>
+      taken(late).map(({ state, at, takes }) => ({ state, at, given: givenIn(given, takes, see(late)) })),
+    plain: (late) => {
+      const all = taken(late);
+      const isGiven = [...(given?.entries.values() ?? [])].some(({ key }) => all.some(({ takes }) => takes.has(key)));
+      return isGiven ? undefined : all.map(({ state }) => state).join(" ");
+    },
+  });
   if (!isOpen || task.kind !== "apply") return task;
   return { ...task, rests: (late) => restsOf(given, taken(late)) };
 }
@@ -92,10 +98,17 @@ function givenIn(map: SourceMap | undefined, takes: Names, scope: Scope): Given 
 export function applyTask(
   id: string,
   { catalogue, ledger }: Pick<BindContext, "catalogue" | "ledger">,
-  apply: (late: StageScope) => StatesUse["apply"],
+  {
+    apply,
+    plain,
+  }: {
+    readonly apply: (late: StageScope) => StatesUse["apply"];
+    readonly plain: (late: StageScope) => string | undefined;
+  },
 ): StageTask {
   return {
     kind: "apply",
+    plain,
     draft: (late) =>
       ledger.draft(id, late.node as NodeEntry, async ({ taken, registered }) => {
         const states = await whileOpening(secretOf(catalogue.readSecret), () => apply(late));

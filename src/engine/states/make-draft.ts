@@ -20,6 +20,7 @@ import { validateValue } from "#engine/yaml/validate.ts";
 import { argumentPlace } from "./argument-place.ts";
 import { checkStep, type Condition, writtenTemplate } from "./check-step.ts";
 import type { Files } from "./state-files.ts";
+import { leavesOf } from "./leaves.ts";
 import type { NodeScope } from "./node-scope.ts";
 import type { LateScope, PlannedStep, RenderedStep, StepDraft } from "./planned-step.ts";
 import { type CommonKeys, readCommonKeys } from "./step-keys.ts";
@@ -119,6 +120,8 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   const step = made as Step;
   if (others.runAs !== undefined) refuseFiles(step, parts, others.runAs);
   refuseTrial(step, parts, others);
+  const isHidden = sensitive || step.sensitive === true;
+  const leaves = leavesOf(module.name, { args: args?.value, step, sensitive: isHidden });
   return {
     id,
     title,
@@ -126,6 +129,7 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
     module: module.name,
     at: source.at,
     step,
+    ...(leaves.length > 0 && { leaves }),
     ...requisites,
     ...others,
     sensitive,
