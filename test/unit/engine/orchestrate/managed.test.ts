@@ -26,7 +26,8 @@ interface Run {
 
 /** What each of the runs r1, r2 … in one project warns of; `state apply web` unless told otherwise. */
 async function warningsOf(...runs: readonly Run[]): Promise<readonly string[][]> {
-  const { path, remove } = await makeProject({ "roster/r.yaml": ROSTER });
+  const project = await makeProject({ "roster/r.yaml": ROSTER });
+  const { path } = project;
   const told: string[][] = [];
   try {
     for (const [index, { web, files = {}, request, lessons = {} }] of runs.entries()) {
@@ -44,7 +45,7 @@ async function warningsOf(...runs: readonly Run[]): Promise<readonly string[][]>
       told.push(events.flatMap((event) => (event.type === "warning" ? `${event.node}: ${event.text}` : [])));
     }
   } finally {
-    await remove();
+    await project.remove();
   }
   return told;
 }
