@@ -91,10 +91,7 @@ function stagesOf(
     return stage(
       id,
       nodes,
-      applyTask(id, context, {
-        apply: () => [{ state: name, given: own }],
-        plain: () => (own.size === 0 ? name : undefined),
-      }),
+      applyTask(id, context, () => [{ state: name, given: own }]),
     );
   });
 }

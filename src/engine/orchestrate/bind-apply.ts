@@ -40,15 +40,9 @@ export function bindApply(
       const name = nameFor(state, see(late));
       return { state: name, at: state.at, takes: declared.get(name) ?? paramsOf(name, state, late, context) };
     });
-  const task = applyTask(id, context, {
-    apply: (late) =>
-      taken(late).map(({ state, at, takes }) => ({ state, at, given: givenIn(given, takes, see(late)) })),
-    plain: (late) => {
-      const all = taken(late);
-      const isGiven = [...(given?.entries.values() ?? [])].some(({ key }) => all.some(({ takes }) => takes.has(key)));
-      return isGiven ? undefined : all.map(({ state }) => state).join(" ");
-    },
-  });
+  const task = applyTask(id, context, (late) =>
+    taken(late).map(({ state, at, takes }) => ({ state, at, given: givenIn(given, takes, see(late)) })),
+  );
   if (!isOpen || task.kind !== "apply") return task;
   return { ...task, rests: (late) => restsOf(given, taken(late)) };
 }
@@ -98,20 +92,17 @@ function givenIn(map: SourceMap | undefined, takes: Names, scope: Scope): Given 
 export function applyTask(
   id: string,
   { catalogue, ledger }: Pick<BindContext, "catalogue" | "ledger">,
-  {
-    apply,
-    plain,
-  }: {
-    readonly apply: (late: StageScope) => StatesUse["apply"];
-    readonly plain: (late: StageScope) => string | undefined;
-  },
+  apply: (late: StageScope) => StatesUse["apply"],
 ): StageTask {
+  const plain = new Map<string, string>();
   return {
     kind: "apply",
     plain,
     draft: (late) =>
       ledger.draft(id, late.node as NodeEntry, async ({ taken, registered }) => {
         const states = await whileOpening(secretOf(catalogue.readSecret), () => apply(late));
+        if (states.every(({ given }) => given.size === 0))
+          plain.set((late.node as NodeEntry).name, states.map(({ state }) => state).join(" "));
         return catalogue.draft({ apply: states, node: late.node as NodeEntry, taken, registered });
       }),
   };

@@ -218,7 +218,7 @@ function noteApplied(run: LiveRun, node: RunNode, { stage, drafts }: Ready, { le
     params: createHash("sha256").update(JSON.stringify(params)).digest("hex").slice(0, 16),
     leaves: drafts.flatMap(({ id }) => (leaves?.get(id) ?? []).map((one) => ({ ...one, step: id }))),
     doubts: drafts.flatMap(({ id }) => (leaves?.get(id) ? [] : id)),
-    ...defined({ plain: stage.task.plain(run.scopeOf(node)) }),
+    ...defined({ plain: stage.task.plain.get(node.name) }),
   });
 }
 
