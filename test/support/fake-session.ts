@@ -96,7 +96,7 @@ class FakeSession implements NodeSession {
         if (this.#isStopped) return end("interrupted");
         const rendered = draft.render({ steps: registered });
         if (rendered.kind === "step") leaves.set(draft.id, rendered.plan.leaves ?? []);
-        else leaves.set(draft.id, draft.needs.facts || draft.needs.steps.length > 0 ? undefined : []);
+        else leaves.set(draft.id, draft.isTold || rendered.kind === "unknown" ? undefined : []);
         const outcome = await this.#step(stage, draft, registered);
         if (outcome === "failed")
           return end("failed", { code: "SERVICE_FAILED", message: `${draft.title} failed`, at: draft.at });

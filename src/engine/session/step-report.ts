@@ -411,8 +411,7 @@ export class StepReport {
     const record = this.records.get(key);
     const plan = record && (record.plan ?? this.#planOf(record.draft));
     if (plan) return plan.leaves ?? [];
-    const { facts = true, steps = [] } = record?.draft.needs ?? {};
-    return record?.outcome === "skipped" && !facts && steps.length === 0 ? [] : undefined;
+    return record?.outcome === "skipped" && !record.draft.isTold ? [] : undefined;
   }
 
   /** Emits what happens to a step at its turn, unless it is history that the record holds. */

@@ -83,6 +83,8 @@ export interface StepDraft {
   readonly argumentAt?: (said: string) => SourcePosition | undefined;
   /** It may be left out, or become several: its `each`, or the include that brought it, rests on what is not known yet. */
   readonly maybe?: boolean;
+  /** A condition of it rests on nodes' answers. */
+  readonly isTold?: true;
   /** @throws KcoreError with the problem's place in the state or template file. */
   render(late: LateScope): RenderedStep;
 }

@@ -227,6 +227,18 @@ describe("what is no longer managed", () => {
         { web: [key, late("c")], lessons: told("ok") },
       ),
     ).to.deep.equal([[], lost(goneFile("b")), lost(goneFile("sa"), goneFile("b")), [], lost(goneFile("r"))]);
+    const given = {
+      "states/k.yaml": stateOf([key]),
+      "states/u.yaml": `params: { is: { type: boolean } }\n${stateOf([file("u", ', when: "{{params.is}}"')])}`,
+      ...deploy(stage("one", "apply: [k]"), stage("two", 'apply: [u], with: { is: "{{stages.one.k.changed}}" }')),
+    };
+    const made = (outcome: "changed" | "ok") => ({ "k/k": { outcome } });
+    expect(
+      await warningsOf(
+        { files: given, request: orchestrated, lessons: made("changed") },
+        { request: orchestrated, lessons: made("ok") },
+      ),
+    ).to.deep.equal([[], []]);
   });
 
   it("G6: is the same however a state without parameters is applied, and remembered for this node alone", async () => {
