@@ -1,5 +1,6 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
 import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/session/session.ts";
+import type { Leaving } from "#engine/states/leaves.ts";
 import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
 
@@ -76,10 +77,12 @@ class FakeSession implements NodeSession {
   async #perform(work: readonly StageWork[]): Promise<WorkResult> {
     const registered = new Map<string, Registered | undefined>();
     const finishedStages = new Set<string>();
+    const leaves = new Map<string, readonly Leaving[] | undefined>();
     const end = (outcome: NodeOutcome, problem?: Problem): WorkResult => ({
       outcome,
       registered,
       finishedStages,
+      leaves,
       ...(problem && { problem }),
     });
     if (this.#taught.isGone)
@@ -91,6 +94,9 @@ class FakeSession implements NodeSession {
     for (const { stage, drafts } of work) {
       for (const draft of drafts) {
         if (this.#isStopped) return end("interrupted");
+        const rendered = draft.render({ steps: registered });
+        if (rendered.kind === "step") leaves.set(draft.id, rendered.plan.leaves ?? []);
+        else leaves.set(draft.id, draft.isTold || rendered.kind === "unknown" ? undefined : []);
         const outcome = await this.#step(stage, draft, registered);
         if (outcome === "failed")
           return end("failed", { code: "SERVICE_FAILED", message: `${draft.title} failed`, at: draft.at });

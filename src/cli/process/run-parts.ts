@@ -1,5 +1,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { managedThings } from "#engine/orchestrate/managed.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/execute.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import type { RunStage } from "#engine/run/conduct-run.ts";
@@ -83,6 +84,7 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
       opensCa: async (passphrase) => (await import("./opens-ca.ts")).opensCa(passphrase, header.request.context),
       openFiles: openFileLimit(),
       now: Date.now,
+      ...(!look && { managed: managedThings(project) }),
       ...given,
       ...io,
     };

@@ -13,33 +13,50 @@ export interface KeptFacts {
   readonly facts: NodeFacts;
 }
 
-function fileOf(project: string, node: string): string {
-  return join(project, ".kcore", "facts", `${encodeURIComponent(node)}.json`);
+/** What is kept of nodes: what they told last, and what runs keep in order there. */
+type Kind = "facts" | "managed";
+
+function fileOf(project: string, kind: Kind, node: string): string {
+  return join(project, ".kcore", kind, `${encodeURIComponent(node)}.json`);
 }
 
 /**
- * Keeps a node's facts for later targets, in `.kcore/facts/NODE.json` in the place of earlier ones; whole, or not at all.
+ * Keeps something of a node for later runs, in `.kcore/KIND/NODE.json` in the place of what was there; whole, or not at all.
  * A failure is told on stderr: neither a run nor a command fails for it.
  */
-export function keepFacts(project: string, kept: Omit<KeptFacts, "version">): void {
-  const file = fileOf(project, kept.node);
+export function keepOfNode(
+  project: string,
+  kind: Kind,
+  kept: { readonly node: string; readonly [name: string]: unknown },
+): void {
+  const file = fileOf(project, kind, kept.node);
   const aside = `${file}.${process.pid}`;
   try {
-    mkdirSync(join(project, ".kcore", "facts"), { recursive: true, mode: 0o700 });
+    mkdirSync(join(project, ".kcore", kind), { recursive: true, mode: 0o700 });
     writeFileSync(aside, `${JSON.stringify({ version: 1, ...kept })}\n`, { mode: 0o600 });
     renameSync(aside, file);
   } catch (error) {
-    process.stderr.write(`the facts of ${kept.node} could not be kept: ${(error as Error).message}\n`);
+    const what = kind === "facts" ? "the facts" : "what is managed";
+    process.stderr.write(`${what} of ${kept.node} could not be kept: ${(error as Error).message}\n`);
   }
 }
 
-/** What a node told last; undefined where nothing is kept, or nothing that can be read. */
-export function readFacts(project: string, node: string): KeptFacts | undefined {
+/** Undefined where nothing is kept, or nothing that can be read. */
+export function readOfNode(project: string, kind: Kind, node: string): Readonly<Record<string, unknown>> | undefined {
   try {
-    const kept = JSON.parse(readFileSync(fileOf(project, node), "utf8")) as Partial<KeptFacts> | null;
-    const isWhole = kept?.version === 1 && kept.node === node && typeof kept.gathered === "number" && kept.facts;
-    return isWhole ? (kept as KeptFacts) : undefined;
+    const kept = JSON.parse(readFileSync(fileOf(project, kind, node), "utf8")) as Record<string, unknown> | null;
+    return kept?.["version"] === 1 && kept["node"] === node ? kept : undefined;
   } catch {
     return undefined;
   }
+}
+
+export function keepFacts(project: string, kept: Omit<KeptFacts, "version">): void {
+  keepOfNode(project, "facts", kept);
+}
+
+/** What a node told last; undefined where that is not kept. */
+export function readFacts(project: string, node: string): KeptFacts | undefined {
+  const kept = readOfNode(project, "facts", node) as Partial<KeptFacts> | undefined;
+  return typeof kept?.gathered === "number" && kept.facts ? (kept as KeptFacts) : undefined;
 }

@@ -94,11 +94,15 @@ export function applyTask(
   { catalogue, ledger }: Pick<BindContext, "catalogue" | "ledger">,
   apply: (late: StageScope) => StatesUse["apply"],
 ): StageTask {
+  const plain = new Map<string, string>();
   return {
     kind: "apply",
+    plain,
     draft: (late) =>
       ledger.draft(id, late.node as NodeEntry, async ({ taken, registered }) => {
         const states = await whileOpening(secretOf(catalogue.readSecret), () => apply(late));
+        if (states.every(({ given }) => given.size === 0))
+          plain.set((late.node as NodeEntry).name, states.map(({ state }) => state).join(" "));
         return catalogue.draft({ apply: states, node: late.node as NodeEntry, taken, registered });
       }),
   };

@@ -9,6 +9,7 @@ import { widthOf } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { walkLane, type LaneEnd } from "./lane.ts";
 import { LiveRun } from "./live-run.ts";
+import { compareManaged } from "./managed.ts";
 import { arrange, lastParts, type Pace, type Part, type PlannedStage, type RunPlan } from "./plan.ts";
 import { isDenied, runAction } from "./run-action.ts";
 import type { RunNode } from "./run-node.ts";
@@ -237,7 +238,17 @@ export class Conductor {
     );
   }
 
+  /** Says what earlier runs kept there and this one does not, and remembers what this one keeps. */
+  #compareManaged({ name, entry, applied }: RunNode): void {
+    const { deps, request } = this.#run;
+    if (!deps.managed || applied.length === 0) return;
+    const { lost, after } = compareManaged(deps.managed.read(entry), applied, deps.runId);
+    if (lost !== undefined) deps.emit({ type: "warning", node: name, text: lost });
+    if (!request.dryRun) deps.managed.keep(entry, after);
+  }
+
   async #endNode(node: RunNode, end: NodeEnd): Promise<void> {
+    if (node.isAlive && end.outcome === "done") this.#compareManaged(node);
     try {
       await node.end(end);
     } catch (error) {

@@ -9,6 +9,7 @@ import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import type { Fetch } from "#engine/step/remote.ts";
 import type { ExitCode, SourcePosition } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
+import type { ManagedThings } from "./managed.ts";
 
 /** What a run is asked to do; plain JSON, kept in the run's record, so that `runs resume` can do it again. */
 export interface RunRequest {
@@ -88,6 +89,8 @@ export interface RunDependencies {
   readonly opensCa?: (passphrase: string) => Promise<boolean>;
   /** What is known of the nodes' facts, for targets that ask for them; absent: nothing. */
   readonly facts?: TargetFacts;
+  /** What earlier runs keep in order on the nodes; absent: nobody remembers. */
+  readonly managed?: ManagedThings;
   /** Events of the run's record so far, when it is resumed. */
   readonly earlier: readonly RunEvent[];
   /** How many files the run's process may have open; absent: enough. */

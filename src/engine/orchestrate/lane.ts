@@ -1,7 +1,9 @@
+import { createHash } from "node:crypto";
 import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { StageWork, WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
+import { defined } from "#optional/defined.ts";
 import { followStages } from "./follow-stages.ts";
 import { isDenied, runAction } from "./run-action.ts";
 import { conditionAgainst, isNeedless } from "./condition.ts";
@@ -195,6 +197,7 @@ function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: Wo
   let broken: PlannedStage | undefined;
   for (const { stage, drafts } of group) {
     keepOutputs(run, node, stage, drafts, result);
+    if (isDone) noteApplied(run, node, { stage, drafts }, result);
     if (isDone || (broken === undefined && result.finishedStages.has(stage.id))) {
       run.tracker.leave(stage.id, node.name, "ok");
     } else if (broken === undefined) {
@@ -205,6 +208,18 @@ function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: Wo
   if (isDone) return { outcome: "ok" };
   const outcome = isInterrupted(result) ? "interrupted" : result.outcome === "unreachable" ? "unreachable" : "failed";
   return { outcome, ...(result.problem && { problem: result.problem }), ...(broken && { stage: broken }) };
+}
+
+function noteApplied(run: LiveRun, node: RunNode, { stage, drafts }: Ready, { leaves }: WorkResult): void {
+  if (stage.task.kind !== "apply" || !stage.task.plain) return;
+  const { what, params } = run.request;
+  node.applied.push({
+    stage: `${"name" in what ? what.name : what.kind} ${stage.register}`,
+    params: createHash("sha256").update(JSON.stringify(params)).digest("hex").slice(0, 16),
+    leaves: drafts.flatMap(({ id }) => (leaves?.get(id) ?? []).map((one) => ({ ...one, step: id }))),
+    doubts: drafts.flatMap(({ id }) => (leaves?.get(id) ? [] : id)),
+    ...defined({ plain: stage.task.plain.get(node.name) }),
+  });
 }
 
 function isInterrupted({ outcome }: WorkResult): boolean {

@@ -35,6 +35,8 @@ export type StageTask =
       readonly draft: (scope: StageScope) => Promise<readonly StepDraft[]>;
       /** Of what the stage rests on, what the states of the scope's node take; absent: all of it. */
       readonly rests?: (scope: StageScope) => ReadonlySet<string>;
+      /** By node, once it is drafted, the names of its states if they get no parameters. Absent: it has no states. */
+      readonly plain?: ReadonlyMap<string, string>;
     }
   /** @throws KcoreError when the arguments do not fit; UnknownValue when they rest on what is not known yet. */
   | { readonly kind: "action"; readonly action: Action; readonly args: (scope: StageScope) => unknown }

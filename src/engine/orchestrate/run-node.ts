@@ -5,6 +5,7 @@ import type { NodeSession } from "#engine/session/session.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { defined } from "#optional/defined.ts";
 import type { NodeEnd } from "./action.ts";
+import type { Applied } from "./managed.ts";
 
 /** Called with each event of a node's session, before and after it is passed on. */
 export interface Watch {
@@ -25,6 +26,8 @@ export class RunNode {
   /** How its steps ended in the earlier parts of this run. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
   watch: Watch = nothing;
+  /** What its stages keep there. */
+  readonly applied: Applied[] = [];
 
   constructor(
     entry: NodeEntry,

@@ -111,7 +111,8 @@ class Session implements NodeSession {
     const end = await this.#ask({ type: "perform", steps, isLast }).finally(() => this.#report.release());
     await this.#report.settled();
     const { registered, isStopped } = this.#machines.queue;
-    return workResult(work, { ...end, ...this.#setting(), registered, isStopped });
+    const leaves = new Map(steps.map(({ key, draft }) => [draft.id, this.#report.leavesOf(key)]));
+    return { ...workResult(work, { ...end, ...this.#setting(), registered, isStopped }), leaves };
   }
 
   /** Before the first runner, which hands grants on to all steps: what they name is saved. A dry run wipes nothing. */

@@ -1,6 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, Outcome } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { Leaving } from "#engine/states/leaves.ts";
 import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
 import type { TableStore } from "#engine/tables/table-store.ts";
@@ -19,6 +20,8 @@ export interface WorkResult {
   readonly problem?: Problem;
   /** Ids of the stages whose steps all ran (or were in order). */
   readonly finishedStages: ReadonlySet<string>;
+  /** By id, what each step leaves on the node when it leaves its state; `undefined` where that is not known. */
+  readonly leaves?: ReadonlyMap<string, readonly Leaving[] | undefined>;
 }
 
 /** What a run knows and passes to each of its node sessions. */

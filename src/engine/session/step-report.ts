@@ -6,6 +6,7 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
 import type { Frame } from "#engine/program/frames.ts";
+import type { Leaving } from "#engine/states/leaves.ts";
 import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
 import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
@@ -402,6 +403,17 @@ export class StepReport {
       return undefined;
     const facts = Object.keys(record.now).length > 0 ? record.now : record.have;
     return { changed: record.outcome === "changed", rc: record.rc, stdout: record.stdout, facts };
+  }
+
+  /**
+   * What a step leaves on the node when it leaves its state; undefined: that is not known, as of a step that the node's answers leave out in
+   * this run alone.
+   */
+  leavesOf(key: string): readonly Leaving[] | undefined {
+    const record = this.records.get(key);
+    const plan = record && (record.plan ?? this.#planOf(record.draft));
+    if (plan) return plan.leaves ?? [];
+    return record?.outcome === "skipped" && !record.draft.isTold ? [] : undefined;
   }
 
   /** Emits what happens to a step at its turn, unless it is history that the record holds. */

@@ -9,7 +9,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { restsOn } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
-import { refuseToldName } from "#engine/expressions/told-names.ts";
+import { isToldValue, refuseToldName } from "#engine/expressions/told-names.ts";
 import { conditionText, nodeAt, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { mergeReferences, referencesOf, type References } from "#engine/expressions/references.ts";
@@ -20,6 +20,7 @@ import { validateValue } from "#engine/yaml/validate.ts";
 import { argumentPlace } from "./argument-place.ts";
 import { checkStep, type Condition, writtenTemplate } from "./check-step.ts";
 import type { Files } from "./state-files.ts";
+import { leavesOf } from "./leaves.ts";
 import type { NodeScope } from "./node-scope.ts";
 import type { LateScope, PlannedStep, RenderedStep, StepDraft } from "./planned-step.ts";
 import { type CommonKeys, readCommonKeys } from "./step-keys.ts";
@@ -53,7 +54,9 @@ export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; reado
   const scopeOf = (scope: NodeScope, late: LateScope | undefined): Scope =>
     late === undefined ? scope.early(registers) : scope.at(late, registers);
   const renderAt = (late: LateScope | undefined): RenderedStep => render(parts, (scope) => scopeOf(scope, late));
-  const { id, title, state, source, module, requisites } = parts;
+  const { id, title, state, source, module, requisites, conditions } = parts;
+  const told = () =>
+    conditions.some(({ node, scope }) => isToldValue(node, scopeOf(scope, undefined))) && { isTold: true as const };
   const outline = {
     watches: [...new Set([...requisites.restartOn, ...requisites.onChanges])],
     answers: requisites.onFailure,
@@ -68,7 +71,7 @@ export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; reado
   };
   try {
     const rendered = renderAt(undefined);
-    const draft = { ...outline, needs: { facts: false, steps: [] }, render: () => rendered };
+    const draft = { ...outline, ...told(), needs: { facts: false, steps: [] }, render: () => rendered };
     return { draft, isSkipped: rendered.kind === "skipped" };
   } catch (error) {
     const problems = new Problems();
@@ -79,7 +82,10 @@ export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; reado
     openLateSecrets(parts, (scope) => scopeOf(scope, undefined));
   }
   const needs = needsOf(parts, (scope) => scopeOf(scope, undefined));
-  return { draft: { ...outline, needs, render: (late) => orUnknown(parts, () => renderAt(late)) }, isSkipped: false };
+  return {
+    draft: { ...outline, ...told(), needs, render: (late) => orUnknown(parts, () => renderAt(late)) },
+    isSkipped: false,
+  };
 }
 
 function orUnknown({ id, title }: DraftParts, work: () => RenderedStep): RenderedStep {
@@ -119,6 +125,8 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   const step = made as Step;
   if (others.runAs !== undefined) refuseFiles(step, parts, others.runAs);
   refuseTrial(step, parts, others);
+  const isHidden = sensitive || step.sensitive === true;
+  const leaves = leavesOf(module.name, { args: args?.value, step, sensitive: isHidden });
   return {
     id,
     title,
@@ -126,6 +134,7 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
     module: module.name,
     at: source.at,
     step,
+    ...(leaves.length > 0 && { leaves }),
     ...requisites,
     ...others,
     sensitive,

@@ -1,5 +1,6 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { Facts, Retry, Step } from "#engine/step/define.ts";
+import type { Leaving } from "./leaves.ts";
 
 /** What a registered step gives to later ones: `steps.ID` in expressions. */
 export interface Registered {
@@ -21,6 +22,7 @@ export interface PlannedStep {
   readonly module: string;
   readonly at: SourcePosition;
   readonly step: Step;
+  readonly leaves?: readonly Leaving[];
   /** Ids (as in `id`) of earlier steps. */
   readonly require: readonly string[];
   readonly onChanges: readonly string[];
@@ -82,6 +84,8 @@ export interface StepDraft {
   readonly argumentAt?: (said: string) => SourcePosition | undefined;
   /** It may be left out, or become several: its `each`, or the include that brought it, rests on what is not known yet. */
   readonly maybe?: boolean;
+  /** A condition of it rests on nodes' answers. */
+  readonly isTold?: true;
   /** @throws KcoreError with the problem's place in the state or template file. */
   render(late: LateScope): RenderedStep;
 }

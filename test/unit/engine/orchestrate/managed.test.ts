@@ -1,0 +1,264 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { executeRun } from "#engine/orchestrate/execute-run.ts";
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import { managedThings } from "#engine/orchestrate/managed.ts";
+import { fakeNodes, type Lesson } from "#support/fake-session.ts";
+import { makeProject } from "#support/project.ts";
+import { runDependencies, runRequest } from "#support/runs.ts";
+
+const ROSTER = "nodes:\n  w1: { address: 192.0.2.1 }\n";
+/** Every step is in order. */
+const anyStep: Readonly<Record<string, Lesson>> = new Proxy(
+  {},
+  { get: (_, name) => (String(name).startsWith("w1 ") ? undefined : {}) },
+);
+
+interface Run {
+  /** The steps of the state `web`. */
+  readonly web?: readonly string[];
+  readonly files?: Readonly<Record<string, string>>;
+  readonly request?: Partial<RunRequest>;
+  readonly lessons?: Readonly<Record<string, Lesson>>;
+}
+
+/** What each of the runs r1, r2 … in one project warns of; `state apply web` unless told otherwise. */
+async function warningsOf(...runs: readonly Run[]): Promise<readonly string[][]> {
+  const project = await makeProject({ "roster/r.yaml": ROSTER });
+  const { path } = project;
+  const told: string[][] = [];
+  try {
+    for (const [index, { web, files = {}, request, lessons = {} }] of runs.entries()) {
+      const state = web && { "states/web.yaml": stateOf(web) };
+      for (const [name, text] of Object.entries({ ...state, ...files })) {
+        await mkdir(dirname(join(path, name)), { recursive: true });
+        await writeFile(join(path, name), text);
+      }
+      const events: RunEventBody[] = [];
+      const nodes = fakeNodes(new Proxy(lessons, { get: (own, name) => own[String(name)] ?? anyStep[String(name)] }));
+      await executeRun(
+        runRequest({ what: { kind: "state", names: ["web"] }, on: "w1", ...request }),
+        runDependencies(nodes, events, { runId: `r${index + 1}`, project: path, managed: managedThings(path) }),
+      );
+      told.push(events.flatMap((event) => (event.type === "warning" ? `${event.node}: ${event.text}` : [])));
+    }
+  } finally {
+    await project.remove();
+  }
+  return told;
+}
+
+const stateOf = (steps: readonly string[]) => (steps.length === 0 ? "steps: []\n" : `steps:\n${steps.join("")}`);
+const step = (id: string, module: string, keys = "") => `  - { id: ${id}, ${module}${keys} }\n`;
+const file = (name: string, keys = "") => step(name, `file.managed: { path: /etc/${name}, content: x }`, keys);
+const gone = (what: string, by: string, run = "r1") => `${what} (made by run ${run}; to remove it: ${by})`;
+const goneFile = (name: string, run = "r1") => gone(`file /etc/${name}`, `file.absent: { path: /etc/${name} }`, run);
+const lost = (...things: readonly string[]) => [`w1: no longer managed: ${things.join(", ")}`];
+const ad = (...names: readonly string[]): Partial<RunRequest> => ({ what: { kind: "state", names } });
+const orchestrated: Partial<RunRequest> = { what: { kind: "orchestration", name: "deploy" } };
+const deploy = (...stages: readonly string[]) => ({
+  "orchestrate/deploy.yaml": `params: { on: { type: target, required: true }, wants: { type: boolean, default: true } }\nstages:\n${stages.join("")}`,
+});
+const stage = (id: string, keys: string) => `  - { id: ${id}, on: "{{params.on}}", ${keys} }\n`;
+
+describe("what is no longer managed", () => {
+  it("G6: is told once, by the run that first lacks it, with the run that made it and the step that removes it", async () => {
+    const service = step("y", "service.running: { name: y }");
+    expect(
+      await warningsOf(
+        { web: [file("a"), file("b")] },
+        { web: [file("a"), file("b"), service] },
+        { web: [file("a")] },
+        { web: [file("a")] },
+      ),
+    ).to.deep.equal([
+      [],
+      [],
+      lost(goneFile("b"), gone("service y.service", "service.stopped: { name: y.service }", "r2")),
+      [],
+    ]);
+  });
+
+  it("G6: is told of each kind of thing by the step that takes it away", async () => {
+    const web = [
+      step("a", "package.installed: { names: [nginx=1.2, jq] }"),
+      step("b", "user.managed: { name: alice }"),
+      step("c", 'file.line: { path: /etc/x, line: "a b" }'),
+      step("d", 'cron.managed: { name: tidy, schedule: "@daily", command: "true" }'),
+      step("e", "hosts.entry: { address: 192.0.2.9, names: [m1, m2] }"),
+      step("f", "directory.managed: { path: /srv/x }"),
+      step("g", "symlink.managed: { path: /srv/y, target: x }"),
+      step("h", "sysctl.set: { name: vm.swappiness, value: 1 }"),
+      step(
+        "i",
+        "authorized_key.present: { user: alice, keys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJ alice] }",
+      ),
+    ];
+    const [, told] = await warningsOf({ web }, { web: [] });
+    const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJ";
+    expect(told).to.deep.equal(
+      lost(
+        gone("package nginx", "package.installed: { name: nginx, state: absent }"),
+        gone("package jq", "package.installed: { name: jq, state: absent }"),
+        gone("user alice", "user.managed: { name: alice, state: absent }"),
+        gone("file /etc/x a b", 'file.line: { path: /etc/x, line: "a b", state: absent }'),
+        gone("cron tidy", "cron.managed: { name: tidy, state: absent }"),
+        gone("hosts m1", "hosts.entry: { names: m1, state: absent }"),
+        gone("hosts m2", "hosts.entry: { names: m2, state: absent }"),
+        gone("directory /srv/x", "file.absent: { path: /srv/x }"),
+        gone("symlink /srv/y", "file.absent: { path: /srv/y }"),
+        gone("sysctl vm.swappiness", "sysctl.set: { name: vm.swappiness, state: absent }"),
+        gone(
+          `authorized_key alice ${key}`,
+          `authorized_key.present: { user: alice, keys: ${JSON.stringify(key)}, state: absent }`,
+        ),
+      ),
+    );
+  });
+
+  it("G6: is what a condition leaves out, an emptied each, an include and a state that are gone from where they stood", async () => {
+    const base = { "states/base.yaml": stateOf([file("base")]), "states/other.yaml": stateOf([file("other")]) };
+    const include = "  - { include: base }\n";
+    const many = (names: string) =>
+      `  - { id: m, each: [${names}], file.managed: { path: "/etc/{{item}}", content: x } }\n`;
+    const both = deploy(stage("s", "apply: [web, other]"));
+    expect(
+      await warningsOf(
+        { files: { ...base, ...both }, web: [file("a"), include, many("m, n")], request: orchestrated },
+        { web: [file("a", ", when: false"), include, many("m, n")], request: orchestrated },
+        { web: [include, many("n")], request: orchestrated },
+        { web: [many("")], request: orchestrated },
+        { files: deploy(stage("s", "apply: [web]")), request: orchestrated },
+      ),
+    ).to.deep.equal([
+      [],
+      lost(goneFile("a")),
+      lost(goneFile("m")),
+      lost(goneFile("base"), goneFile("n")),
+      lost(goneFile("other")),
+    ]);
+  });
+
+  it("G6: is told by a dry run as well, which forgets nothing", async () => {
+    const dry = { dryRun: true };
+    expect(
+      await warningsOf(
+        { web: [file("never")], request: dry },
+        { web: [file("a")] },
+        { web: [], request: dry },
+        { web: [], request: dry },
+        { web: [] },
+        { web: [] },
+      ),
+    ).to.deep.equal([[], [], lost(goneFile("a", "r2")), lost(goneFile("a", "r2")), lost(goneFile("a", "r2")), []]);
+  });
+
+  it("G6: is nothing that is only called otherwise, stands in another state, has another version or is done by another module", async () => {
+    const pkg = (version: string) => step("p", `package.installed: { name: nginx=${version} }`);
+    const other = (name: string, steps: readonly string[]) => ({ [`states/${name}.yaml`]: stateOf(steps) });
+    expect(
+      await warningsOf(
+        { web: [file("a"), pkg("1"), step("t", "cron.managed: { name: t, schedule: '@daily', command: ls }")] },
+        { web: [step("renamed", "symlink.managed: { path: /etc/a, target: x }"), pkg("2"), file("cron.d/t")] },
+        { files: other("new", [file("a"), pkg("2")]), request: ad("new") },
+        { web: [file("cron.d/t")] },
+        { web: [], files: other("late", [file("cron.d/t")]), request: ad("web", "late") },
+      ),
+    ).to.deep.equal([[], [], [], [], []]);
+  });
+
+  it("G6: is nothing that a step takes away, or the folder that it lay in", async () => {
+    const pkg = (more = "") => step("p", `package.installed: { name: nginx${more} }`);
+    expect(
+      await warningsOf(
+        { web: [file("a"), file("d/b"), pkg(), step("s", "service.running: { name: y }")] },
+        {
+          web: [
+            step("a", "file.absent: { path: /etc/a }"),
+            step("d", "file.absent: { path: /etc/d, recurse: true }"),
+            pkg(", state: absent"),
+            step("s", "service.stopped: { name: y.service }"),
+          ],
+        },
+        { web: [] },
+      ),
+    ).to.deep.equal([[], [], []]);
+  });
+
+  it("G6: is nothing of a stage that was left out, of other parameters, or of a run that failed", async () => {
+    const users = {
+      "states/u.yaml": `params: { n: { type: string, required: true } }\n${stateOf([file("{{params.n}}")])
+        .replace("id: {{params.n}}", "id: f")
+        .replace("/etc/{{params.n}}", '"/etc/{{params.n}}"')}`,
+    };
+    const two = deploy(
+      stage("one", "apply: [u], with: { n: one }"),
+      stage("two", 'apply: [u], with: { n: two }, when: "{{params.wants}}"'),
+    );
+    const n = (value: string) => ({ ...ad("u"), params: { n: value } });
+    expect(
+      await warningsOf(
+        { files: { ...users, ...two }, request: orchestrated },
+        { request: { ...orchestrated, params: { wants: false } } },
+        { request: n("alice") },
+        { request: n("bob") },
+        { request: orchestrated },
+        { web: [file("a"), file("b")] },
+        { web: [file("a")], lessons: { "web/a": { outcome: "failed" } } },
+        { web: [file("a")] },
+        { files: deploy(stage("one", "apply: [u], with: { n: other }")), request: orchestrated },
+      ),
+    ).to.deep.equal([[], [], [], [], [], [], [], lost(goneFile("b", "r6")), lost(goneFile("one"))]);
+  });
+
+  it("G6: is nothing of a step that answers of the node leave out, or that a dry run cannot know", async () => {
+    const key = step("k", "command.run: { cmd: make }, creates: /key, register: k");
+    const late = (name: string) => step("l", `file.managed: { path: "/etc/{{steps.k.stdout}}${name}", content: x }`);
+    const told = (outcome: "changed" | "ok") => ({ "web/k": { outcome, registered: { stdout: "s" } } });
+    const reaction = file("r", ', when: "{{steps.k.changed}}"');
+    expect(
+      await warningsOf(
+        { web: [key, late("a"), file("b"), reaction], lessons: told("changed") },
+        { web: [key, late("c"), reaction], lessons: told("changed"), request: { dryRun: true } },
+        { web: [key, late("c"), reaction], lessons: told("ok") },
+        { web: [key, late("c"), reaction], lessons: told("ok") },
+        { web: [key, late("c")], lessons: told("ok") },
+      ),
+    ).to.deep.equal([[], lost(goneFile("b")), lost(goneFile("sa"), goneFile("b")), [], lost(goneFile("r"))]);
+    const given = {
+      "states/k.yaml": stateOf([key]),
+      "states/u.yaml": `params: { is: { type: boolean } }\n${stateOf([file("u", ', when: "{{params.is}}"')])}`,
+      ...deploy(stage("one", "apply: [k]"), stage("two", 'apply: [u], with: { is: "{{stages.one.k.changed}}" }')),
+    };
+    const made = (outcome: "changed" | "ok") => ({ "k/k": { outcome } });
+    expect(
+      await warningsOf(
+        { files: given, request: orchestrated, lessons: made("changed") },
+        { request: orchestrated, lessons: made("ok") },
+      ),
+    ).to.deep.equal([[], []]);
+  });
+
+  it("G6: is the same however a state without parameters is applied, and remembered for this node alone", async () => {
+    expect(
+      await warningsOf(
+        { web: [file("a"), file("b")], files: deploy(stage("s", "apply: [web]")), request: orchestrated },
+        { web: [file("b")] },
+        {
+          web: [],
+          files: { "roster/r.yaml": `${ROSTER.replace("{ ", "{ id: 0d4bd4a8-3d3b-4ad1-9e8f-3d3f6a3e1f11, ")}` },
+        },
+      ),
+    ).to.deep.equal([[], lost(goneFile("a")), []]);
+  });
+
+  it("G6: names no line of a sensitive step", async () => {
+    const line = step("l", "file.line: { path: /etc/x, line: hush }", ", sensitive: true");
+    expect(await warningsOf({ web: [line, file("a", ", sensitive: true")] }, { web: [] })).to.deep.equal([
+      [],
+      lost(goneFile("a")),
+    ]);
+  });
+});
