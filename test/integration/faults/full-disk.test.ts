@@ -1,13 +1,26 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { expect } from "chai";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileManaged } from "#engine/modules/file-managed.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
+import { eventually } from "#support/cluster.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
-import { runStepOn, shells } from "#support/steps.ts";
+import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 describe("a full disk on a node", () => {
   let folder: string;
@@ -77,5 +90,40 @@ describe("a full disk on a node", () => {
     const result = await again.session.perform([{ stage: "s", drafts: [draftOf("ok", ok)] }]);
     await again.session.finish(result.outcome);
     expect(result.outcome).to.equal("done");
+  });
+
+  it("O15: a run ends at once and says why, however little room is left, and its runner lets go", async () => {
+    for (let free = 24; free <= 160; free += 4) {
+      writeFileSync(join(small, "fill"), Buffer.alloc((1024 - free) << 10));
+      const state = join(small, "state");
+      const run = sessionOn(state, { runId: "r1" });
+      const drafts = ["a", "b", "c"].map((name) =>
+        draftOf(name, stepOf(fileManaged, { path: join(small, name), content: randomBytes(6_000).toString("hex") })),
+      );
+      const { outcome, problem } = await run.session.perform([{ stage: "s", drafts }]);
+      await run.session.finish(outcome, problem);
+      if (outcome !== "done")
+        expect(`${free} ${problem?.code} ${problem?.hint}`).to.match(/STATE_UNUSABLE .*disk full/);
+      const lock = join(state, "lock");
+      await eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
+      for (const name of readdirSync(small)) rmSync(join(small, name), { recursive: true });
+    }
+  });
+
+  it("O15: a step that fills the disk is watched on, and ended by an abort", async () => {
+    const state = join(small, "state");
+    const run = sessionOn(state, { runId: "r1" });
+    const apply = sh`cat /dev/zero >${small}/fill 2>/dev/null; note full; sleep 1000`;
+    const drafts = [draftOf("fills", { want: {}, probe: sh``, apply, always: true })];
+    const over = run.session.perform([{ stage: "s", drafts }]);
+    await eventually(() => existsSync(join(small, "fill")) && statfsSync(small).bfree === 0);
+    const beat = readFileSync(join(state, "runs/r1/beat"), "utf8");
+    await eventually(() => readFileSync(join(state, "runs/r1/beat"), "utf8") !== beat);
+    expect(readFileSync(join(state, "runs/r1/attached"), "utf8")).to.not.equal("");
+    run.session.abort();
+    const { outcome, problem } = await over;
+    await run.session.finish(outcome, problem);
+    expect(outcome).to.equal("failed");
+    expect(problem?.code).to.equal("STATE_UNUSABLE");
   });
 });
