@@ -203,7 +203,7 @@ k_leave() {
   [ ! -d "$k_me" ] || rm -rf "$k_me"
   # A shell that was forked this very moment forgets the signal.
   echo . >&6
-  { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && rm -f "$K_RUN/attached"
+  { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && true >"$K_RUN/attached"
   k_wake
 }
 k_streamer=

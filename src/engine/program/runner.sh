@@ -152,7 +152,8 @@ k_attached() {
   { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
 }
 
-# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease).
+# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease). A follower that ended, and
+# did not fall silent, leaves `attached` empty: the connection was closed, so a bastion that lives is back within seconds, but for a trial.
 k_wait() {
   k_tick
   IFS= read -r k_x <&8
@@ -162,8 +163,9 @@ k_wait() {
     k_alone=
   else
     [ -n "$k_alone" ] || { k_alone=0 && k_event detached; }
-    k_alone=$((k_alone + 1))
-    [ "$k_alone" -lt "${K_LEASE:-600}" ] || k_end abandoned
+    k_alone=$((k_alone + 1)) k_x=${K_LEASE:-600}
+    [ ! -e "$K_RUN/attached" ] || [ -s "$K_RUN/attached" ] || [ -e "$K_STATE/trial" ] || k_x=$((k_x / 40))
+    [ "$k_alone" -lt "$k_x" ] || k_end abandoned
   fi
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_leaves
