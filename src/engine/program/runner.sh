@@ -76,7 +76,8 @@ k_lock() {
       fi
     fi
     k_mine=$((k_found + 1))
-    ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || continue
+    # Without the room for its name, some file systems keep none of so long a link.
+    ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || { k_is "$K_STATE/lock/$k_mine" || k_full; continue; }
     # Somebody who looked before our generation was made may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then

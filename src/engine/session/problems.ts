@@ -81,7 +81,7 @@ export function rebootTooLong(
 }
 
 export function nodeLocked(node: string, holder: string, since: string): Problem {
-  const when = since === "" ? "" : ` since ${new Date(Number(since) * 1000).toISOString()}`;
+  const when = /^\d{1,12}$/.test(since) ? ` since ${new Date(Number(since) * 1000).toISOString()}` : "";
   const { run, who } = holderOf(holder);
   return {
     code: "NODE_LOCKED",
