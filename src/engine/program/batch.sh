@@ -413,7 +413,7 @@ b_aside() {
 }
 
 # b_write: prints the content of the loaded step. Small ones are there as an assignment, for a shell that writes by itself. b_said = why
-# that failed: who has taken the copy away has room for it again.
+# that failed, for the caller to print when the copy is gone: on a full disk there is room for it then.
 b_write() {
   case $b_bits in
     [23])

@@ -66,8 +66,8 @@ fi
 [ "$r_mode" = late ] || { [ -e guard ] && mkdir going-back; } || exit 0
 exec >>said 2>&1
 if [ "$r_mode" != late ]; then
-  # What was kept first of a path is how it was: that comes last. What opens the way waits for nothing that it does not need: on a slow
-  # machine a daemon-reload takes many seconds, and `systemctl enable` brings its own.
+  # What was kept first of a path is how it was: that comes last. A daemon-reload takes many seconds on a slow
+  # machine, and `systemctl enable` brings its own: services come back before what they do not need.
   r_back= r_reload=
   for r_x in *.path; do r_back="${r_x%.path} $r_back"; done
   for r_x in $r_back; do

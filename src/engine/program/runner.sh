@@ -36,7 +36,7 @@ k_event() {
   k_poke
 }
 
-# k_full: the disk is full. The room that was reserved is for telling so; no step starts any more.
+# k_full: the disk is full. The reserved room is for telling so; no step starts any more.
 k_full() {
   k_stop=1 k_short=1
   : >"$K_RUN/room"
@@ -76,8 +76,8 @@ k_lock() {
       fi
     fi
     k_mine=$((k_found + 1))
-    # Without the room for its name, some file systems keep none of so long a link.
-    ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || { k_is "$K_STATE/lock/$k_mine" || k_full; continue; }
+    # Another runner was faster, or there is no room: ext4 keeps so long a link in a block of its own.
+    ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || { { echo . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full; continue; }
     # Somebody who looked before our generation was made may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
@@ -153,8 +153,8 @@ k_attached() {
   { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
 }
 
-# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease). A follower that ended, and
-# did not fall silent, leaves `attached` empty: the connection was closed, so a bastion that lives is back within seconds, but for a trial.
+# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease). A follower whose connection
+# was closed leaves `attached` empty: a bastion that lives is back within seconds then, except in a trial, which closes it on purpose.
 k_wait() {
   k_tick
   IFS= read -r k_x <&8
@@ -451,7 +451,7 @@ k_child() {
       IFS= read -r k_x <&8
     done
   fi
-  # For want of room perhaps: what it said of that is lost then.
+  # A step that failed for want of room may have lost its own words about it.
   case $k_rc in 0 | 1[0124] | 20) ;; *) { printf %16384s . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full ;; esac
   for k_x in "$K_RUN"/tmp/* "$K_RUN"/tmp/.[!.]*; do
     case $k_x in */found | *'*') ;; *) rm -rf "$k_x" ;; esac
