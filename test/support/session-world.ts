@@ -10,6 +10,7 @@ import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
 const due: Readonly<Record<Timer, Message>> = {
   retry: { to: "connection", event: { type: "waited" } },
   goodbye: { to: "runner", event: { type: "unanswered" } },
+  abort: { to: "runner", event: { type: "abort-late" } },
   lock: { to: "queue", event: { type: "lock-waited" } },
   reboot: { to: "queue", event: { type: "reboot-late" } },
 };

@@ -40,6 +40,8 @@ k_apply() {
 # stopped; what others had done before is proved by no look, so they were interrupted.
 k_reap() {
   k_begun= k_told=' '
+  # It came to its end, and has told which step failed.
+  [ "$k_rc" != 13 ] || k_rc=0
   while read -r i k_o2 k_x; do
     if [ "$k_o2" = begun ]; then
       k_begun="$k_begun $i"

@@ -412,17 +412,18 @@ b_aside() {
   b_tmp=$b_dir/.kcore-$k_i-$k_unique
 }
 
-# b_write: the content of the loaded step, into b_tmp. Small ones are there as an assignment, for a shell that writes by itself.
+# b_write: prints the content of the loaded step. Small ones are there as an assignment, for a shell that writes by itself. b_said = why
+# that failed, for the caller to print when the copy is gone: on a full disk there is room for it then.
 b_write() {
   case $b_bits in
     [23])
       command . "$K_RUN/blobs/$b_sum" || return
-      printf %s "$b_text" 2>/dev/null >"$b_tmp" && return
+      printf %s "$b_text" 2>/dev/null && return
       # What a shell says of a full disk tells nobody much.
-      rm -f "$b_tmp"
-      printf %s "$b_text" | cat >"$b_tmp"
+      { b_said=$({ printf %s "$b_text" | cat >&3; } 2>&1); } 3>&1
+      return 1
       ;;
-    *) cat "$K_RUN/blobs/$b_sum" >"$b_tmp" ;;
+    *) { b_said=$(cat "$K_RUN/blobs/$b_sum" 2>&1 >&3); } 3>&1 ;;
   esac
 }
 
@@ -443,7 +444,8 @@ b_stage() {
     return
   fi
   b_aside
-  if b_write &&
+  b_said=
+  if b_write >"$b_tmp" &&
     { b_is_ours "$b_u:$b_g" || { chown -h "$b_u:$b_g" "$b_tmp" && chmod "$b_m" "$b_tmp" && b_m=-; }; }; then
     eval "mode_$b_n=\$b_m tmp_$b_n=\$b_tmp"
     b_want_mode
@@ -452,6 +454,7 @@ b_stage() {
   fi
   b_status=$?
   rm -f "$b_tmp"
+  [ -z "$b_said" ] || echo "$b_said" >&2
   return $b_status
 }
 
@@ -495,9 +498,8 @@ b_put_alone() {
   b_from=$K_RUN/blobs/$b_sum
   case $b_bits in
     [23])
-      command . "$b_from" || return
       b_from=$K_TMP/text
-      printf %s "$b_text" >|"$b_from" || return
+      b_write >|"$b_from" || return
       ;;
   esac
   put_file "$b_from" "$b_path" "$b_m" "$b_user" "$b_group"
@@ -603,6 +605,6 @@ b_main() {
   b_wave $b_list
   [ -z "$b_speaker" ] || b_heard
   b_prove || exit 98
-  [ -z "$b_failed" ] || echo "$b_failed failed 13" >>"$K_RUN/batch" || exit 98
+  [ -z "$b_failed" ] || { echo "$b_failed failed 13" >>"$K_RUN/batch" || exit 98; exit 13; }
 }
 b_main

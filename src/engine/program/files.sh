@@ -313,10 +313,11 @@ put_file() {
     umask 077
     set -C
     : >./f || exit 1
-    dd if="$1" of=./f bs=65536 conv=notrunc,fsync 2>|"$K_TMP/dd" &&
+    k_x=$(dd if="$1" of=./f bs=65536 conv=notrunc,fsync 2>&1) &&
       chown "$k_own:$k_grp" ./f && chmod "$k_mode" ./f && mv -fT ./f "../${2##*/}"
     k_status=$?
-    [ $k_status = 0 ] || grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' "$K_TMP/dd" >&2
+    # On a full disk there is room for the reason only when the copy is gone.
+    [ $k_status = 0 ] || { rm -f ./f && printf '%s\n' "$k_x" | grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' >&2; }
     k_back $k_status
   )
 }

@@ -23,9 +23,12 @@ else
 fi
 k_say() { k_print "$k_nonce $1"; }
 # k_refuse WHY: the bastion gives up on this node and hangs up when it reads that, so a runner hears first that the run is
-# over: it must not keep the lock. A link needs no room on a full disk.
+# over: it must not keep the lock. A link needs no room on a full disk. Without a runner its files only take room.
 k_refuse() {
-  [ ! -p "${K_RUN-}/ctl" ] || ln -sfn failed "$K_RUN/fin" 2>/dev/null
+  if [ -p "${K_RUN-}/ctl" ]; then
+    ln -sfn failed "$K_RUN/fin" 2>/dev/null
+    [ -n "$k_alive" ] || rm -f "$K_RUN/runner" "$K_RUN/room"
+  fi
   k_say "fatal $1"
 }
 k_fatal() {
@@ -200,7 +203,7 @@ k_leave() {
   [ ! -d "$k_me" ] || rm -rf "$k_me"
   # A shell that was forked this very moment forgets the signal.
   echo . >&6
-  { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && rm -f "$K_RUN/attached"
+  { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && true >"$K_RUN/attached"
   k_wake
 }
 k_streamer=
@@ -231,8 +234,9 @@ fi
 
 k_launch() {
   [ -z "$k_alive" ] || return 0
+  # What the runner needs to end on a disk that fills later is reserved now, or the run is refused.
+  { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && true >"$K_RUN/launched"; } 2>/dev/null || { k_lost || return 0; }
   k_alive=1
-  { true >"$K_RUN/launched"; } 2>/dev/null
   # Steps find the same environment behind every kind of login (docs/states.md); they may ask who came in (sudo(8)).
   k_home=~root
   set -- env -i ${K_LEASE:+"K_LEASE=$K_LEASE"} "HOME=$k_home" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb
@@ -355,8 +359,8 @@ k_on() {
 # k_tell FILE TEXT: something for the runner to look at.
 k_tell() {
   k_on || return 0
-  # On a full disk there is room for a name still: that the run is over must arrive.
-  { echo "$2" >"$K_RUN/$1"; } 2>/dev/null || [ "$1" != fin ] || ln -sfn "$2" "$K_RUN/fin"
+  # Over what stands there, which needs no room on a full disk. There is room for a name still: that the run is over must arrive.
+  { echo "$2" 1<>"$K_RUN/$1"; } 2>/dev/null || [ "$1" != fin ] || ln -sfn "$2" "$K_RUN/fin"
   k_on || rm -f "$K_RUN/$1"
 }
 

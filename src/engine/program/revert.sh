@@ -36,6 +36,7 @@ r_over() {
   r_boots=
   { read -r r_boots <boots; } 2>/dev/null
   [ -z "$r_boots" ] || rm -f "/etc/systemd/system/$r_boots" "/etc/systemd/system/sysinit.target.wants/$r_boots"
+  sync
   rm -rf ./[0-9]*
   sync
   : >over
@@ -65,16 +66,16 @@ fi
 [ "$r_mode" = late ] || { [ -e guard ] && mkdir going-back; } || exit 0
 exec >>said 2>&1
 if [ "$r_mode" != late ]; then
-  # What was kept first of a path is how it was: that comes last.
-  r_back=
+  # What was kept first of a path is how it was: that comes last. A daemon-reload takes many seconds on a slow
+  # machine, and `systemctl enable` brings its own: services come back before what they do not need.
+  r_back= r_reload=
   for r_x in *.path; do r_back="${r_x%.path} $r_back"; done
-  for r_x in $r_back; do [ ! -e "$r_x.path" ] || r_put_back "$r_x"; done
-  [ ! -d /run/systemd/system ] || systemctl daemon-reload
-  for r_x in *.unit; do
-    [ -e "$r_x" ] && r_unit "${r_x%.unit}" || continue
-    case $r_enabled in enabled) systemctl -q enable "$r_name" ;; disabled) systemctl -q disable "$r_name" ;; esac
+  for r_x in $r_back; do
+    [ -e "$r_x.path" ] || continue
+    r_put_back "$r_x"
+    case $r_path in */systemd/* | /etc/init.d/* | /etc/*tab) [ ! -d /run/systemd/system ] || r_reload=1 ;; esac
   done
-  sync
+  [ -z "$r_reload" ] || systemctl daemon-reload
 fi
 if [ "$r_mode" = boot ]; then
   # Services and networks come after us: what needs them waits for them.
@@ -94,5 +95,9 @@ for r_x in [0-9]*; do
       ;;
     *.command) sh "./$r_x" </dev/null || echo "a command to go back with ended with status $?" ;;
   esac
+done
+for r_x in *.unit; do
+  [ -e "$r_x" ] && r_unit "${r_x%.unit}" && [ "$(systemctl is-enabled "$r_name" 2>/dev/null)" != "$r_enabled" ] || continue
+  case $r_enabled in enabled) systemctl -q enable "$r_name" ;; disabled) systemctl -q disable "$r_name" ;; esac
 done
 r_over

@@ -17,7 +17,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_o2= k_second= k_given=$k_seg
+K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_o2= k_second= k_short= k_given=$k_seg
 # k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
 if [ -n "${KSH_VERSION-}" ]; then
   k_print() { print -r -- "$1"; }
@@ -26,14 +26,20 @@ else
 fi
 for k_x in $k_changed; do eval "o_$k_x=changed"; done
 
-# What cannot be written down (a full disk) must not go on: it waits a while for space, then leaves it to a new runner.
+# What cannot be written down must not go on. Without room for the end either, the runner leaves: a new one is refused.
 k_event() {
-  k_full=0
-  until k_print "$k_nonce $*" >&5; do
-    [ $((k_full += 1)) -lt 30 ] || exit 1
-    sleep 1
-  done
+  k_print "$k_nonce $*" >&5 || {
+    [ -z "$k_short" ] || exit 1
+    k_full
+    k_print "$k_nonce $*" >&5 || exit 1
+  }
   k_poke
+}
+
+# k_full: the disk is full. The reserved room is for telling so; no step starts any more.
+k_full() {
+  k_stop=1 k_short=1
+  : >"$K_RUN/room"
 }
 
 # A FIFO opened for reading and writing never blocks, also without a reader.
@@ -70,7 +76,8 @@ k_lock() {
       fi
     fi
     k_mine=$((k_found + 1))
-    ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || continue
+    # Another runner was faster, or there is no room: ext4 keeps so long a link in a block of its own.
+    ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || { { echo . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full; continue; }
     # Somebody who looked before our generation was made may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
@@ -146,7 +153,8 @@ k_attached() {
   { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
 }
 
-# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease).
+# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease). A follower whose connection
+# was closed leaves `attached` empty: a bastion that lives is back within seconds then, except in a trial, which closes it on purpose.
 k_wait() {
   k_tick
   IFS= read -r k_x <&8
@@ -156,8 +164,9 @@ k_wait() {
     k_alone=
   else
     [ -n "$k_alone" ] || { k_alone=0 && k_event detached; }
-    k_alone=$((k_alone + 1))
-    [ "$k_alone" -lt "${K_LEASE:-600}" ] || k_end abandoned
+    k_alone=$((k_alone + 1)) k_x=${K_LEASE:-600}
+    [ ! -e "$K_RUN/attached" ] || [ -s "$K_RUN/attached" ] || [ -e "$K_STATE/trial" ] || k_x=$((k_x / 40))
+    [ "$k_alone" -lt "$k_x" ] || k_end abandoned
   fi
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_leaves
@@ -198,7 +207,7 @@ k_end() {
   [ -n "$K_DRY" ] || k_status "$1"
   [ -z "$k_ticker" ] || kill "$k_ticker" 2>/dev/null
   k_outcome=$1
-  k_unlock "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
+  k_unlock "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/room" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
   k_event "bye $k_outcome"
   exit 0
 }
@@ -419,7 +428,7 @@ k_child() {
   k_sk=
   [ -z "$sk" ] || eval "k_sk=\$kx_$sk"
   [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_e"; }
-  for k_x in "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current'; set --" \
+  for k_x in "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current' || exit; set --" \
     "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=${k_booted-$K_BOOT_ID}" \
     "$k_granted" "$k_lib" \
@@ -442,6 +451,8 @@ k_child() {
       IFS= read -r k_x <&8
     done
   fi
+  # A step that failed for want of room may have lost its own words about it.
+  case $k_rc in 0 | 1[0124] | 20) ;; *) { printf %16384s . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full ;; esac
   for k_x in "$K_RUN"/tmp/* "$K_RUN"/tmp/.[!.]*; do
     case $k_x in */found | *'*') ;; *) rm -rf "$k_x" ;; esac
   done
@@ -680,6 +691,7 @@ while :; do
   k_event "segment $k_seg"
   if [ "$k_seg" = "$k_given" ]; then k_given; else . "$K_RUN/seg.$k_seg"; fi
   k_flush
+  [ -z "$k_short" ] || k_end full
   k_event "segment-end $k_seg ${k_failed:+failed}${k_stop:+stopped}"
   k_seg=$((k_seg + 1))
   # The bastion has said before what becomes of a run that is in order: nobody waits for its goodbye.

@@ -84,6 +84,8 @@ export type RunnerEvent =
   | { readonly type: "unreachable" }
   /** A goodbye was not answered in time. */
   | { readonly type: "unanswered" }
+  /** An abort was given in time to be over. */
+  | { readonly type: "abort-late" }
   /** `offset`: bytes of the journal up to the end of this frame. */
   | { readonly type: "frame"; readonly frame: Frame; readonly offset: number }
   /** A step goes on: no question for blobs is open. */
@@ -118,7 +120,7 @@ export type Message =
   | { readonly to: "runner"; readonly event: RunnerEvent }
   | { readonly to: "queue"; readonly event: QueueEvent };
 
-export type Timer = "retry" | "goodbye" | "lock" | "reboot";
+export type Timer = "retry" | "goodbye" | "abort" | "lock" | "reboot";
 
 /** What is to be done in the world. */
 export type Effect =

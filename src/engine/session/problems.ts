@@ -55,6 +55,15 @@ export function rebootStopped(node: string): Problem {
   return { code: "INTERRUPTED", message: `stopped while ${node} was rebooting` };
 }
 
+export function abortUnanswered({ node, runId }: Pick<Setting, "node" | "runId">): Problem {
+  const message = `${node} did not end its step within a minute of the abort`;
+  return {
+    code: "INTERRUPTED",
+    message,
+    hint: `it may still be at work: kcore runs abort ${runId} ends what is left there`,
+  };
+}
+
 /** @param seen why the last attempt to reach it failed; undefined: the connection never broke */
 export function rebootTooLong(
   { node, console = () => undefined }: Pick<Setting, "node" | "console">,
@@ -72,7 +81,7 @@ export function rebootTooLong(
 }
 
 export function nodeLocked(node: string, holder: string, since: string): Problem {
-  const when = since === "" ? "" : ` since ${new Date(Number(since) * 1000).toISOString()}`;
+  const when = /^\d{1,12}$/.test(since) ? ` since ${new Date(Number(since) * 1000).toISOString()}` : "";
   const { run, who } = holderOf(holder);
   return {
     code: "NODE_LOCKED",
@@ -106,6 +115,7 @@ export function refusalHint({ code, detail = "" }: Problem, module: string): str
 }
 
 export function runnerEnded(node: string, outcome: string, runId: string): Problem {
+  if (outcome === "full") return followerFailed(node, "STATE_UNUSABLE no room is left in the state folder");
   return {
     code: "RUN_ABANDONED",
     message: `the runner on ${node} ended by itself (${outcome})`,

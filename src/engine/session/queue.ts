@@ -149,7 +149,7 @@ function locked(state: Queue, sent: Sent, problem: Problem, { node, waitForLock 
 
 function die(state: Queue, { problem, outcome }: Trouble): Next<Queue> {
   const { phase } = state;
-  const forget = (["lock", "reboot"] as const).map((timer) => ({ do: "forget", timer }) as const);
+  const forget = (["abort", "lock", "reboot"] as const).map((timer) => ({ do: "forget", timer }) as const);
   const calling = "call" in phase ? [done(phase.call, { problem, outcome })] : [];
   const letGo: Message = { to: "connection", event: { type: "let-go" } };
   return go(state, { at: "dead", problem, outcome }, ...forget, letGo, ...calling);

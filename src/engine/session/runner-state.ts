@@ -84,6 +84,7 @@ export function part(state: Runner, after: "rest" | "join" | "finish"): Next<Run
     { ...state, line: "none", asked: [] },
     { at: "absent" },
     forgetGoodbye,
+    { do: "forget", timer: "abort" },
     tellConnection({ type: "hang-up" }),
     after === "join" ? tellQueue({ type: "joined" }) : { do: after === "rest" ? "rested" : "finished" },
   );

@@ -1,4 +1,5 @@
 import type { Batch, Effect, Message, Next, RunnerEvent, Setting } from "./messages.ts";
+import { abortUnanswered } from "./problems.ts";
 import { goesOn, heard } from "./runner-frames.ts";
 import {
   awaitBye,
@@ -13,6 +14,8 @@ import {
   type Runner,
 } from "./runner-state.ts";
 
+/** A step's group is killed after 5 s; what was changed on trial goes back, which may restart services. */
+const abortLimit = { do: "wait", timer: "abort", milliseconds: 60_000 } as const;
 /** How often a runner is asked for its last word at the end. */
 const goodbyeTries = 3;
 
@@ -42,6 +45,7 @@ export function runnerAfter(state: Runner, event: RunnerEvent, setting: Setting)
       const wish = event.how === "abort" ? "abort" : (state.wish ?? "stop");
       // Stopped in time, it does not end by itself.
       const say = { do: "say", text: `${event.how}\n` } as const;
+      if (event.how === "abort" && isAtWork(phase)) return next({ ...state, wish }, say, abortLimit);
       if (phase.at !== "parting") return next({ ...state, wish }, say);
       return go({ ...state, wish }, { at: "idle" }, say, ...(phase.due ? [tellQueue({ type: "withheld" })] : []));
     }
@@ -70,11 +74,21 @@ export function runnerAfter(state: Runner, event: RunnerEvent, setting: Setting)
       return phase.after === "finish" && phase.tries < goodbyeTries && line === "up"
         ? go(state, { ...phase, tries: phase.tries + 1 }, ...goodbye(phase))
         : part(state, phase.after);
+    case "abort-late": {
+      if (!isAtWork(phase)) return next(state);
+      const trouble = { outcome: "interrupted", problem: abortUnanswered(setting) } as const;
+      return next(state, tellQueue({ type: "failed", ...trouble }), { do: "end-link" });
+    }
     case "went-on":
       return next({ ...state, asked: [] });
     case "frame":
       return heard(goesOn(event.frame.type) ? { ...state, asked: [] } : state, event.frame, event.offset, setting);
   }
+}
+
+/** A segment is with it that it has not ended. */
+function isAtWork({ at }: Runner["phase"]): boolean {
+  return at === "flying" || at === "sent" || at === "working" || at === "inherited";
 }
 
 function send(state: Runner, batch: Batch): Next<Runner> {

@@ -4,6 +4,7 @@ import type { Message, Timer } from "./messages.ts";
 const due: Readonly<Record<Timer, Message>> = {
   retry: { to: "connection", event: { type: "waited" } },
   goodbye: { to: "runner", event: { type: "unanswered" } },
+  abort: { to: "runner", event: { type: "abort-late" } },
   lock: { to: "queue", event: { type: "lock-waited" } },
   reboot: { to: "queue", event: { type: "reboot-late" } },
 };

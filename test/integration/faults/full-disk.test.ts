@@ -1,13 +1,28 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { expect } from "chai";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileManaged } from "#engine/modules/file-managed.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
+import { eventually } from "#support/cluster.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
-import { runStepOn, shells } from "#support/steps.ts";
+import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 describe("a full disk on a node", () => {
   let folder: string;
@@ -77,5 +92,56 @@ describe("a full disk on a node", () => {
     const result = await again.session.perform([{ stage: "s", drafts: [draftOf("ok", ok)] }]);
     await again.session.finish(result.outcome);
     expect(result.outcome).to.equal("done");
+  });
+
+  /** Runs with ever more KiB free, until its three files fit. */
+  const inLittleRoom = async (by: number): Promise<void> => {
+    for (let free = 16, isDone = false; !isDone; free += by) {
+      const filled = join(small, "fill");
+      spawnSync("dd", ["if=/dev/zero", `of=${filled}`, "bs=1k"]);
+      truncateSync(filled, statSync(filled).size - (free << 10));
+      const state = join(small, "state");
+      const run = sessionOn(state, { runId: "r1" });
+      const drafts = ["a", "b", "c"].map((name) =>
+        draftOf(name, stepOf(fileManaged, { path: join(small, name), content: randomBytes(6_000).toString("hex") })),
+      );
+      const { outcome, problem } = await run.session.perform([{ stage: "s", drafts }]);
+      await run.session.finish(outcome, problem);
+      isDone = outcome === "done";
+      if (!isDone) expect(`${free} ${problem?.code} ${problem?.hint}`).to.match(/STATE_UNUSABLE .*disk full/);
+      const lock = join(state, "lock");
+      await eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
+      for (const name of readdirSync(small)) rmSync(join(small, name), { recursive: true });
+    }
+  };
+
+  it("O15: a run ends at once and says why, however little room is left, and its runner lets go", () =>
+    inLittleRoom(4));
+
+  it("O15: so it does where the lock's name takes a block of its own, as in ext4", async () => {
+    const image = join(folder, "image");
+    execFileSync("umount", [small]);
+    execFileSync("truncate", ["-s", "1M", image]);
+    execFileSync("mkfs.ext4", ["-q", "-F", "-b", "1024", "-m", "0", "-O", "^has_journal", image]);
+    execFileSync("mount", ["-o", "loop", image, small]);
+    rmSync(join(small, "lost+found"), { recursive: true });
+    await inLittleRoom(3);
+  });
+
+  it("O15: a step that fills the disk is watched on, and ended by an abort", async () => {
+    const state = join(small, "state");
+    const run = sessionOn(state, { runId: "r1" });
+    const apply = sh`cat /dev/zero >${small}/fill 2>/dev/null; note full; sleep 1000`;
+    const drafts = [draftOf("fills", { want: {}, probe: sh``, apply, always: true })];
+    const over = run.session.perform([{ stage: "s", drafts }]);
+    await eventually(() => existsSync(join(small, "fill")) && statfsSync(small).bfree === 0);
+    const beat = readFileSync(join(state, "runs/r1/beat"), "utf8");
+    await eventually(() => readFileSync(join(state, "runs/r1/beat"), "utf8") !== beat);
+    expect(readFileSync(join(state, "runs/r1/attached"), "utf8")).to.not.equal("");
+    run.session.abort();
+    const { outcome, problem } = await over;
+    await run.session.finish(outcome, problem);
+    expect(outcome).to.equal("failed");
+    expect(problem?.code).to.equal("STATE_UNUSABLE");
   });
 });

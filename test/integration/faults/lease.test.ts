@@ -83,6 +83,32 @@ describe("the lease of a run", () => {
     }
   });
 
+  it("O2: a runner lets go within seconds when the connection was closed, as by a kill of the run's process", async () => {
+    // Ten minutes of silence become 200 s here, so 15 s after a close become 5.
+    const sshd = await startSshd({ config: ["SetEnv K_LEASE=200"] });
+    try {
+      const endpoint = { ...sshd.endpoint(), name: "n1" };
+      const state = join(folder, "state");
+      const shared = { runId: "killed", nonce: "0123456789abcdef".repeat(2), endpoint };
+      const run = sessionOn(state, { ...shared, retryDelays: [] });
+      const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", touch("slow", 1))] }]);
+      await run.seen(({ type }) => type === "step.started");
+      await run.session.host()?.close();
+      expect((await work).outcome).to.equal("unreachable");
+      const lock = join(state, "lock");
+      await eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
+      // The step was not broken off, and whoever comes late goes on with a new runner.
+      const again = sessionOn(state, { ...shared, resumed: true });
+      const drafts = [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))];
+      const { outcome } = await again.session.perform([{ stage: "s", drafts }]);
+      await again.session.finish(outcome);
+      expect([outcome, again.outcomes()]).to.deep.equal(["done", ["slow changed", "next changed"]]);
+      expect(readFileSync(join(folder, "slow"), "utf8")).to.equal("x\n");
+    } finally {
+      await sshd.stop();
+    }
+  });
+
   it("O2: a runner lets go at once when its node's disk filled and the run is over", async function () {
     const state = join(folder, "full");
     mkdirSync(state, { mode: 0o700 });

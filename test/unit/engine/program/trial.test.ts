@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -105,6 +106,38 @@ describe("what a change on trial keeps", () => {
         expect(step(`k_env="export A='it is'" && on_revert ${quote(`echo "$A" >${log}`)}`)).to.equal("");
         goBack();
         expect(readFileSync(log, "utf8")).to.equal("it is\n");
+      });
+
+      it("M5: goes back to the way in first: systemd reads its units again, and enables them, only where that changed", () => {
+        const log = join(temp.path, "log");
+        const bin = join(temp.path, "bin");
+        mkdirSync(bin);
+        writeFileSync(
+          join(bin, "systemctl"),
+          `#!/bin/sh\necho "$@" >>${log}\ncase $1 in is-active) echo active ;; is-enabled) cat ${bin}/$2 ;; esac\n`,
+          { mode: 0o755 },
+        );
+        const enabled = (now: string): void => {
+          for (const unit of ["ssh", "log"]) writeFileSync(join(bin, unit), "enabled");
+          writeFileSync(join(bin, "log"), now);
+        };
+        enabled("enabled");
+        const file = join(place, "sshd_config");
+        const keep = `PATH=${bin}:$PATH && keep_unit log keep && keep_path ${quote(file)} && keep_unit ssh reload-or-restart`;
+        expect(step(keep, `: >${quote(file)}`)).to.equal("");
+        enabled("disabled");
+        const guard = join(trial(), "guard");
+        writeFileSync(guard, readFileSync(guard, "utf8").replace("PATH=", `PATH=${bin}:`));
+        rmSync(log);
+        goBack();
+        expect(readFileSync(log, "utf8").split("\n").slice(0, -1)).to.deep.equal([
+          "-q reset-failed ssh",
+          "reload-or-restart ssh",
+          "is-enabled log",
+          "-q enable log",
+          "is-enabled ssh",
+        ]);
+        expect(existsSync(file)).to.equal(false);
       });
 
       it("stays as it is when somebody confirmed in time", () => {

@@ -12,6 +12,10 @@ describe("what is told of a node that another run holds", () => {
       /: kcore runs attach 20261121-065724-2580; .*: kcore runs resume 20261121-065724-2580, or kcore runs abort 20261121-065724-2580$/,
     );
   });
+
+  it("O15: says nothing of a time that is none", () => {
+    expect(nodeLocked("n1", "?:?:?:?:a", "race").message).to.equal("n1 is in use by run ? of a");
+  });
 });
 
 describe("the hint to a refusal", () => {
