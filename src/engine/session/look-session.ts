@@ -177,7 +177,11 @@ class LookSession implements NodeSession {
       onHost: (host) => (this.#host = host),
       onFrame: (frame) => {
         isHeard = true;
-        if (frame.type === "fatal") problem ??= followerFailed(run.node, frame.rest);
+        if (frame.type === "fatal") {
+          problem ??= followerFailed(run.node, frame.rest);
+          // A forced command that sends back what it reads would never end by itself.
+          void opened.then((link) => link.end());
+        }
         hear(frame, opened);
       },
       onLimit: limit,

@@ -117,6 +117,9 @@ export function runnerEnded(node: string, outcome: string, runId: string): Probl
 export function followerFailed(node: string, rest: string): Problem {
   const [code = "", ...words] = rest.split(" ");
   const text = words.join(" ");
+  // A forced command has sent back a line of ours: behind the word stands the rest of that line.
+  if (code.includes(";"))
+    return shellUnusable(node, { ...connectionLost(node, ""), detail: "what reads there sends back what kcore sends" });
   switch (code) {
     case "ASTRAY":
       return {
