@@ -23,6 +23,14 @@ describe("a node that the roster has reached by OpenSSH's client", () => {
     user: u-none
     identityFile: ${server.identityFile}
     hostKeys: [${server.hostKey}]
+  none-by-ssh:
+    stateDir: /var/lib/none
+    transport: openssh
+    address: 127.0.0.1
+    port: ${server.port}
+    user: u-none
+    identityFile: ${server.identityFile}
+    hostKeys: [${server.hostKey}]
 `,
       "states/file.yaml": `steps:\n  - id: file\n    file.managed: { path: ${server.folder}/managed, content: "{{facts.os.id}}\\n" }\n`,
     });
@@ -34,6 +42,7 @@ describe("a node that the roster has reached by OpenSSH's client", () => {
 
   it("is pinged, told what to run, and brought into a state", async () => {
     const ping = await project.kcore("ping", "--on", "far", "-o", "json");
+    expect(ping.code, ping.stderr).to.equal(0);
     expect((JSON.parse(ping.stdout) as object[])[0])
       .to.include({ outcome: "done" })
       .and.have.property("fingerprint");
@@ -47,7 +56,10 @@ describe("a node that the roster has reached by OpenSSH's client", () => {
 
   it("O7: whose refusal ping and exec tell in its own words", async () => {
     const said = "\n  | This account is currently not available.\n";
-    expect((await project.kcore("ping", "--on", "none")).stdout).to.contain(`none:${said}`);
-    expect((await project.kcore("exec", "--on", "none", "--", "true")).stderr).to.contain(said);
+    for (const node of ["none", "none-by-ssh"]) {
+      expect((await project.kcore("ping", "--on", node)).stdout).to.contain(`${node}:${said}`);
+      const { stderr } = await project.kcore("exec", "--on", node, "--", "true");
+      expect(stderr).to.contain("[NODE_SHELL_UNUSABLE]").and.contain(said);
+    }
   });
 });
