@@ -115,10 +115,11 @@ describe("odd logins", () => {
         await run.session.finish("failed");
         expect(problem).to.deep.include({ code: "NODE_SHELL_UNUSABLE" });
         expect(problem?.hint).to.include("forced command");
-        const look = sessionOn(join(folder, "state"), {
-          endpoint: { ...forced.endpoint(), name: "n1" },
-          open: lookSessions({ look: "ping", stdin: async function* () {} }),
-        });
+        const look = sessionOn(
+          join(folder, "state"),
+          { endpoint: { ...forced.endpoint(), name: "n1" } },
+          lookSessions({ look: "ping", stdin: async function* () {} }),
+        );
         const { problem: same } = await look.session.perform([]);
         await look.session.finish("failed");
         expect(same).to.deep.include({ code: "NODE_SHELL_UNUSABLE", message: "n1 does not run a POSIX shell for us" });
