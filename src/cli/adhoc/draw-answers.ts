@@ -39,9 +39,10 @@ export function drawFailures(results: readonly NodeResult[]): string {
 function endOf({ outcome, exitCode, problem }: Omit<NodeResult, "node" | "stdout" | "stderr">): string | undefined {
   if (exitCode === 0) return undefined;
   if (exitCode !== undefined) return `exit code ${exitCode}`;
+  const said = problem?.detail === undefined ? "" : `\n${problem.detail.replaceAll(/^/gm, "  | ")}`;
   const hint = problem?.hint === undefined ? "" : `\n  hint: ${problem.hint}`;
   return cleanText(
-    `${outcome.replace("-", " ")}${problem ? `: ${formatProblem({ ...problem, at: undefined })}${hint}` : ""}`,
+    `${outcome.replace("-", " ")}${problem ? `: ${formatProblem({ ...problem, at: undefined })}${said}${hint}` : ""}`,
   );
 }
 

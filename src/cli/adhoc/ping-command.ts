@@ -3,6 +3,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { formatDuration } from "#tui/line.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
+import { visible } from "#errors/draw.ts";
 import { runHere } from "./run-here.ts";
 import { tellWait } from "./tell-wait.ts";
 import { requireTarget } from "./exec-command.ts";
@@ -54,6 +55,8 @@ async function ping(flags: PingFlags): Promise<void> {
   if (flags.output === "json" || rows.length > 0)
     printRows(results, flags.output, ["NODE", "RESULT", "TIME", "HOST KEY"], rows);
   if (flags.output !== "json") {
+    for (const { node, problem } of results)
+      if (problem?.detail) process.stdout.write(`${node}:\n${visible(problem.detail).replaceAll(/^/gm, "  | ")}\n`);
     const hints = new Set(results.flatMap(({ problem }) => problem?.hint ?? []));
     for (const hint of hints) process.stdout.write(`  hint: ${hint}\n`);
   }

@@ -1,3 +1,4 @@
+import { shellUnusable } from "#engine/transport/unreachable.ts";
 import type { Problem } from "#errors/problem.ts";
 import {
   go,
@@ -9,14 +10,7 @@ import {
   type Wanted,
 } from "./connection-state.ts";
 import type { ConnectionEvent, Effect, Message, Next, Setting, Trouble } from "./messages.ts";
-import {
-  confirmationDue,
-  connectionLost,
-  rebootStopped,
-  rebootTooLong,
-  shellUnusable,
-  unreachable,
-} from "./problems.ts";
+import { confirmationDue, connectionLost, rebootStopped, rebootTooLong, unreachable } from "./problems.ts";
 
 const rebootPause = 2_000;
 const renewalPause = 2_000;
@@ -50,7 +44,7 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
     case "judged":
       if (phase.at !== "doubted") return stay(state);
       if (event.isHostGone) return comeBack(state, phase.problem, setting);
-      return giveUp(state, { problem: shellUnusable(setting.node, phase.problem), outcome: "failed" });
+      return giveUp(state, { problem: shellUnusable(setting.node, phase.problem.detail), outcome: "failed" });
     case "waited": {
       if (phase.at !== "pausing") return stay(state);
       const { attempt, retry } = phase;

@@ -1,3 +1,4 @@
+import { shellUnusable } from "#engine/transport/unreachable.ts";
 import { randomBytes } from "node:crypto";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,7 +13,7 @@ import { behind } from "#engine/transport/openssh-frame.ts";
 import { dial } from "./dial.ts";
 import { openLink, type Link } from "./link.ts";
 import { NodeBudget } from "./node-budget.ts";
-import { connectionLost, followerFailed, holderOf, nodeLocked, shellUnusable, unreachable } from "./problems.ts";
+import { connectionLost, followerFailed, holderOf, nodeLocked, unreachable } from "./problems.ts";
 import { runVariables } from "./run-variables.ts";
 import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
 import { setFact } from "./step-facts.ts";
@@ -177,7 +178,11 @@ class LookSession implements NodeSession {
       onHost: (host) => (this.#host = host),
       onFrame: (frame) => {
         isHeard = true;
-        if (frame.type === "fatal") problem ??= followerFailed(run.node, frame.rest);
+        if (frame.type === "fatal") {
+          problem ??= followerFailed(run.node, frame.rest);
+          // A forced command that sends back what it reads would never end by itself.
+          void opened.then((link) => link.end());
+        }
         hear(frame, opened);
       },
       onLimit: limit,
@@ -203,7 +208,8 @@ class LookSession implements NodeSession {
       sleep(judgement, false, { ref: false }),
     ]);
     const lost = connectionLost(node.name, isHeard ? "" : said);
-    if (!isGone && !isHeard) return new KcoreError(shellUnusable(node.name, lost), { exitCode: exitCodes.failed });
+    if (!isGone && !isHeard)
+      return new KcoreError(shellUnusable(node.name, lost.detail), { exitCode: exitCodes.failed });
     const hint = "whether the command finished is unknown; one that neither reads nor writes may still run there";
     return new KcoreError({ ...lost, ...(isHeard && { hint }) }, { exitCode: exitCodes.unreachable });
   }

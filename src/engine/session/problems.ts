@@ -1,6 +1,7 @@
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatSending } from "#engine/events/bytes.ts";
+import { shellUnusable } from "#engine/transport/unreachable.ts";
 import type { Setting } from "./messages.ts";
 
 /** Codes that say that the node cannot be reached, not that something is wrong with it. */
@@ -15,15 +16,6 @@ export const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 export function connectionLost(node: string, said: string): Problem {
   const detail = said.trim().slice(-1000);
   return { code: "HOST_LOST", message: `the connection to ${node} was lost`, ...(detail !== "" && { detail }) };
-}
-
-export function shellUnusable(node: string, lost: Problem): Problem {
-  return {
-    ...lost,
-    code: "NODE_SHELL_UNUSABLE",
-    message: `${node} does not run a POSIX shell for us`,
-    hint: "the login shell must allow `exec /bin/sh`; a forced command, a restricted shell, or a start-up file that starts another program (.bashrc: exec fish) prevents it",
-  };
 }
 
 /** Why a connection is ended that is as it should be. */
@@ -127,6 +119,8 @@ export function runnerEnded(node: string, outcome: string, runId: string): Probl
 export function followerFailed(node: string, rest: string): Problem {
   const [code = "", ...words] = rest.split(" ");
   const text = words.join(" ");
+  // A forced command has sent back a line of ours: behind the word stands the rest of that line.
+  if (code.includes(";")) return shellUnusable(node, "what reads there sends back what kcore sends");
   switch (code) {
     case "ASTRAY":
       return {

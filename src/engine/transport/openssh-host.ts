@@ -10,7 +10,7 @@ import { before, behind, endIn, framed } from "./openssh-frame.ts";
 import { environment, started, type Master } from "./openssh-master.ts";
 import { createProcessChannel } from "./process-channel.ts";
 import { createTail } from "./tail.ts";
-import { HostUnreachable, hostFailure, interrupted } from "./unreachable.ts";
+import { HostUnreachable, hostFailure, interrupted, shellUnusable } from "./unreachable.ts";
 
 /** Milliseconds for the server to open a channel. */
 const openLimit = 30_000;
@@ -73,11 +73,16 @@ export function createOpenSshHost({ name, folder, address, master, fingerprint, 
     const mark = randomBytes(8).toString("hex");
     const child = client("--", address, framed(command, mark));
     const begun = Promise.withResolvers<void>();
+    const words = createTail(1000);
+    const filter = behind(`${mark}\n`, begun.resolve);
     const own = onStderr && before(`\n${mark} `);
     const channel = createProcessChannel({
       name,
       child,
-      filter: behind(`${mark}\n`, begun.resolve),
+      filter: (chunk) => {
+        words.push(chunk);
+        return filter(chunk);
+      },
       endOf: (_, stderr) => endIn(stderr, mark),
       kill: true,
       ...(own && { onStderr: (chunk) => onStderr(own(chunk)) }),
@@ -86,7 +91,11 @@ export function createOpenSshHost({ name, folder, address, master, fingerprint, 
     void channel.exit.then(() => {
       channels.delete(channel);
       const said = channel.stderrTail();
-      begun.reject(/open refused|request failed/.test(said) ? refused(name, said) : lost(what, said.trim()));
+      // 255 is ssh's own end: the connection is gone.
+      const isShells = child.exitCode !== null && child.exitCode !== 255;
+      if (/open refused|request failed/.test(said)) begun.reject(refused(name, said));
+      else
+        begun.reject(isShells ? hostFailure(shellUnusable(name, `${words.text()}${said}`)) : lost(what, said.trim()));
     });
     if (input !== undefined) channel.write(input).catch(() => undefined);
     await within(what, signal, child, begun.promise);

@@ -1,4 +1,4 @@
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 
 /**
@@ -35,6 +35,17 @@ export function hostFailure(
   cause?: unknown,
 ): KcoreError {
   return new KcoreError(problem, { cause, exitCode: exitCodes.failed });
+}
+
+/** The login is there, and runs no shell for kcore: with the words that it said instead. */
+export function shellUnusable(host: string, said = ""): Problem {
+  const detail = said.trim();
+  return {
+    code: "NODE_SHELL_UNUSABLE",
+    message: `${host} does not run a POSIX shell for us`,
+    ...(detail !== "" && { detail }),
+    hint: "the login shell must allow `exec /bin/sh`; a forced command, a restricted shell, or a start-up file that starts another program (.bashrc: exec fish) prevents it",
+  };
 }
 
 /** A host took none of the keys, or not the password, that it was offered. */

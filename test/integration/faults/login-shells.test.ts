@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { followerText } from "#engine/program/bootstrap.ts";
+import { lookSessions } from "#engine/session/look-session.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
@@ -102,9 +103,9 @@ describe("odd logins", () => {
     expect([outcome, problem]).to.deep.equal(["done", undefined]);
   });
 
-  for (const [what, lines] of [
-    ["a forced command", ["ForceCommand /bin/echo This account is for backups only"]],
-    ["a forced command that reads on", ["ForceCommand /bin/cat"]],
+  for (const [what, lines, said] of [
+    ["a forced command", ["ForceCommand /bin/echo This account is for backups only"], "for backups only"],
+    ["a forced command that reads on", ["ForceCommand /bin/cat"], "sends back what kcore sends"],
   ] as const)
     it(`F-12 says clearly that ${what} is in the way`, async () => {
       const forced = await startSshd({ config: [...lines] });
@@ -114,6 +115,15 @@ describe("odd logins", () => {
         await run.session.finish("failed");
         expect(problem).to.deep.include({ code: "NODE_SHELL_UNUSABLE" });
         expect(problem?.hint).to.include("forced command");
+        const look = sessionOn(
+          join(folder, "state"),
+          { endpoint: { ...forced.endpoint(), name: "n1" } },
+          lookSessions({ look: "ping", stdin: async function* () {} }),
+        );
+        const { problem: same } = await look.session.perform([]);
+        await look.session.finish("failed");
+        expect(same).to.deep.include({ code: "NODE_SHELL_UNUSABLE", message: "n1 does not run a POSIX shell for us" });
+        expect(same?.detail).to.include(said);
         expect(readdirSync(folder)).to.deep.equal([]);
       } finally {
         await forced.stop();
