@@ -18,7 +18,8 @@ describe("kcore disk recovery-key", () => {
   let project: TestProject;
   let home: string;
   let publicKey: string;
-  const node = { name: "n1", id: "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", vars: { encryptDisks: true } };
+  const vars = { encryptDisks: true };
+  const node = { name: "n1", address: "127.0.0.1", roles: [], id: "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", vars };
   const context = () =>
     actionContext({
       home,

@@ -24,7 +24,7 @@ describe("kcore disk unlock", () => {
   let initrd: SshServer;
   let publicKey: string;
   const vars = { encryptOs: true };
-  const node = { name: "n1", id, vars } as unknown as NodeEntry;
+  const node = { name: "n1", address: "127.0.0.1", roles: [], id, vars } as unknown as NodeEntry;
   const context = (dryRun = false) =>
     actionContext({
       home,
