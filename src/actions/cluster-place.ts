@@ -39,7 +39,9 @@ async function followMoves(
   );
   const present = controllers.map((text) => {
     const { host, port } = parseEndpoint(text);
-    const moved = isKnown(text) ? undefined : certified.find(({ hosts }) => hosts.includes(host));
+    const moved = isKnown(text)
+      ? undefined
+      : certified.find(({ address, hosts }) => hosts.includes(host) && !hosts.includes(address));
     return moved ? endpointOf(moved.address, port) : text;
   });
   return [...new Set(present)];
