@@ -21,6 +21,7 @@ import { encryptKey } from "#pki/encrypted-key.ts";
 import { identityOf } from "#pki/identity.ts";
 import { generateKey } from "#pki/keys.ts";
 import { cheapCost, codec, passphrase } from "#support/cluster.ts";
+import { rejectionOf } from "#support/rejection.ts";
 
 const day = 86_400_000;
 
@@ -195,6 +196,9 @@ describe("creating a cluster", () => {
     const { folder } = await createCluster(plan());
     const before = await readFile(join(folder, "ca.crt"), "utf8");
     expect(await codesOf(createCluster(plan()))).to.deep.equal(["PKI_CONTEXT_EXISTS"]);
+    await rm(join(home, "config"));
+    const { problems } = await rejectionOf(createCluster(plan()));
+    expect(problems[0]?.hint, "C7: delete-context would not know it").to.contain("move it away");
     const { aside } = await createCluster(plan({ force: true }));
     expect(await readFile(join(aside ?? "", "ca.crt"), "utf8")).to.equal(before);
     expect(await readFile(join(folder, "ca.crt"), "utf8")).not.to.equal(before);
