@@ -17,6 +17,7 @@ import {
 } from "#pki/cluster.ts";
 import type { NewCluster } from "#pki/cluster.ts";
 import { addController, changeConfig, deleteContext, loadContext, readConfig, useContext } from "#pki/contexts.ts";
+import { gatherContext } from "#pki/context-backup.ts";
 import { encryptKey } from "#pki/encrypted-key.ts";
 import { identityOf } from "#pki/identity.ts";
 import { generateKey } from "#pki/keys.ts";
@@ -223,6 +224,14 @@ describe("creating a cluster", () => {
     expect((await readdir(home)).toSorted()).to.deep.equal(["config", "default"]);
   });
 
+  it("C7: backs up an operator's key that lies elsewhere", async () => {
+    const { folder } = await createCluster(plan());
+    const present = await loadContext({ home, codec });
+    await rm(join(folder, "kctl.key"));
+    const { files } = await gatherContext(present, passphrase);
+    expect(files).to.include({ "kctl.crt": present.cert, "kctl.key": present.key });
+  });
+
   it("writes a context that is current and can be loaded, also after its folder moved", async () => {
     await createCluster(plan());
     await createCluster(plan({ context: "second", controllers: [] }));
@@ -247,11 +256,11 @@ describe("creating a cluster", () => {
     const config = await readConfig(place);
     expect(Object.keys(config.contexts)).to.deep.equal(["second"]);
     expect(config).not.to.have.property("current-context");
-    expect(await codesOf(loadContext(place))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
+    expect(await codesOf(loadContext({ home, codec }))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
     expect(await codesOf(deleteContext(place, "default", Date.now()))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
     await createCluster(plan());
     await deleteContext(place, "second", Date.now());
-    expect((await loadContext(place)).name).to.equal("default");
+    expect((await loadContext({ home, codec })).name).to.equal("default");
   });
 
   it("forgets a context that has no folder of its own", async () => {
