@@ -8,6 +8,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { loadContext, type Context, type ContextHome } from "#pki/contexts.ts";
 import { hostsIssuedTo } from "#pki/issued.ts";
+import { onceARun } from "./once-a-run.ts";
 
 /** Where an action finds the operator's contexts. */
 export function placeOf({ home }: Pick<ActionContext, "home">): ContextHome {
@@ -39,7 +40,9 @@ async function followMoves(
   );
   const present = controllers.map((text) => {
     const { host, port } = parseEndpoint(text);
-    const moved = isKnown(text) ? undefined : certified.find(({ hosts }) => hosts.includes(host));
+    const moved = isKnown(text)
+      ? undefined
+      : certified.find(({ address, hosts }) => hosts.includes(host) && !hosts.includes(address));
     return moved ? endpointOf(moved.address, port) : text;
   });
   return [...new Set(present)];
@@ -48,7 +51,8 @@ async function followMoves(
 /** Refuses to sign for the run's cluster by a clock that none of its controllers shares. @throws KcoreError CLOCK_DIFFERS */
 export async function checkClock(context: ActionContext): Promise<void> {
   const { controllers: endpoints, ...own } = await openContext(context);
-  await refuseWrongClock({ ...own, endpoints });
+  // Where no controller answers, each look takes seconds.
+  await onceARun(`clock ${endpoints.join(" ")}`, context, () => refuseWrongClock({ ...own, endpoints }));
 }
 
 /** All names and addresses of a roster, in lower case. */

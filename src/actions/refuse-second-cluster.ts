@@ -15,9 +15,8 @@ export async function refuseSecondCluster(nodes: Iterable<NodeEntry>, given: rea
     ...joinControllersOf(node),
   ]);
   const endpoints = [...new Set([...given.map((text) => formatEndpoint(parseEndpoint(text))), ...ofRoster])];
-  const clusters = await Promise.all(endpoints.map((endpoint) => controllerAt(parseEndpoint(endpoint))));
-  const problems = endpoints.flatMap((endpoint, index) => {
-    const cluster = clusters[index];
+  const looks = endpoints.map(async (endpoint) => {
+    const cluster = await controllerAt(parseEndpoint(endpoint));
     if (cluster === undefined) return [];
     return {
       code: "CLUSTER_EXISTS" as const,
@@ -25,5 +24,6 @@ export async function refuseSecondCluster(nodes: Iterable<NodeEntry>, given: rea
       hint: "kcore cluster restore FILE brings back its CA and context; for a new cluster all the same: kcore create cluster --force",
     };
   });
+  const problems = (await Promise.all(looks)).flat();
   if (problems.length > 0) throw new KcoreError(problems);
 }

@@ -49,9 +49,11 @@ function approvalRank(text: string | null): readonly [number, number] {
 
 /** Until when no deletion wins over a value of kind “first”, ms since 1970; of a deletion, when it was written. */
 export function endOf({ text, ms }: Pick<Register, "text" | "ms">): number {
-  if (text === null) return ms;
-  const end = fieldOf(text, "notAfter");
-  // Every replica must read the same time: without a zone it would be each one's own.
+  return text === null ? ms : readEnd(fieldOf(text, "notAfter"));
+}
+
+/** A value's `notAfter`, ms since 1970; Infinity unless every replica reads the same time, which takes a zone. */
+export function readEnd(end: unknown): number {
   const isTime = typeof end === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(end);
   // oxlint-disable-next-line no-restricted-globals -- a text is read; no clock is asked
   const at = isTime ? Date.parse(end) : NaN;

@@ -97,7 +97,9 @@ export async function placeContext(
     throw new KcoreError({
       code: "PKI_CONTEXT_EXISTS",
       message: `context “${context}” exists already, in ${folder}`,
-      hint: `choose another name: --context NAME; where kcore.yaml names the project's cluster, change cluster: in it; kcore config delete-context ${context} puts the present one aside`,
+      hint: isKnown
+        ? `choose another name: --context NAME; where kcore.yaml names the project's cluster, change cluster: in it; kcore config delete-context ${context} puts the present one aside`
+        : `${configFile(home)} does not name it: look into the folder, then move it away`,
     });
   }
   await ensurePrivateFolder(home);

@@ -14,7 +14,7 @@ import { readText, replaceFile } from "./private-files.ts";
  * was issued: a backup's copy is older than the keys in use, and without it the controllers' records count.
  */
 const kept = /^(?:[a-z-]+\.(?:crt|key|pub)|escrow\/[A-Za-z0-9-]+\.json|escrow\/audit\/[A-Za-z0-9][A-Za-z0-9._-]*)$/;
-/** In a context's folder: when its last backup was written and verified. */
+/** In a context's folder: a backup of it was written and verified. */
 const backupMark = "backup.json";
 
 const Backup = z.strictObject({
@@ -31,7 +31,7 @@ export type ContextBackup = z.output<typeof Backup>;
  * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, FILE_UNREADABLE
  */
 export async function gatherContext(
-  { name, folder, controllers }: Pick<Context, "name" | "folder" | "controllers">,
+  { name, folder, controllers, cert, key }: Context,
   passphrase: string,
 ): Promise<ContextBackup> {
   await openRoot(folder, passphrase);
@@ -40,7 +40,9 @@ export async function gatherContext(
   if (names.includes("escrow.key")) await openEscrowKey(folder, passphrase);
   const files: Record<string, string> = {};
   for (const file of names) files[file] = await readText(join(folder, file));
-  return { kind: "kcore-context", context: name, controllers: [...controllers], files };
+  // The context may have these two elsewhere, or within its entry.
+  const own = { "kctl.crt": cert, "kctl.key": key };
+  return { kind: "kcore-context", context: name, controllers: [...controllers], files: { ...files, ...own } };
 }
 
 /** Reads the text of a backup. @throws KcoreError BACKUP_DAMAGED */
@@ -65,18 +67,14 @@ export function placeBackup(
   now: number,
 ): Promise<PlacedContext> {
   const mode = (name: string): number => (/\.(crt|pub)$/.test(name) ? 0o644 : 0o600);
-  const texts = [...Object.entries(files), [foundedMark, "{}\n"], [backupMark, stamp(now)]] as const;
-  const all = new Map(texts.map(([name = "", text = ""]) => [name, { text, mode: mode(name) }]));
+  const texts = Object.entries({ ...files, [foundedMark]: "{}\n", [backupMark]: "{}\n" });
+  const all = new Map(texts.map(([name, text]) => [name, { text, mode: mode(name) }]));
   return placeContext({ ...place, context, controllers, now }, all);
 }
 
 /** Notes in a context's folder that a backup was written and verified. */
-export function noteBackup(folder: string, now: number): Promise<void> {
-  return replaceFile(join(folder, backupMark), stamp(now));
-}
-
-function stamp(now: number): string {
-  return `${JSON.stringify({ at: new Date(now).toISOString() })}\n`;
+export function noteBackup(folder: string): Promise<void> {
+  return replaceFile(join(folder, backupMark), "{}\n");
 }
 
 /** Whether the CA's keys lie in this folder and no backup of them was ever made. */

@@ -37,7 +37,7 @@ export async function createTestCluster(context = "lab"): Promise<TestCluster> {
   const home = join(dir, "home");
   const plan = { home, codec, context, controllers: [], operator: "ann", passphrase, now: Date.now(), cost: cheapCost };
   const { folder } = await createCluster(plan);
-  await noteBackup(folder, plan.now);
+  await noteBackup(folder);
   const authority = await openAuthority(folder, passphrase);
   const { ca, cert, key } = await loadContext({ home, codec });
   return {

@@ -5,7 +5,7 @@ import { isLocked } from "#engine/sealed/identities.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { gatherContext, noteBackup, parseBackup, placeBackup } from "#pki/context-backup.ts";
 import { loadContext } from "#pki/contexts.ts";
-import { createFile } from "#pki/private-files.ts";
+import { replaceFile } from "#pki/private-files.ts";
 import { inTheWay } from "../controller/controller-changes.ts";
 import { addProjectOption, addResultOption, type CommonFlags, type ResultFormat } from "../options.ts";
 import { formatResult } from "../terminal/format-result.ts";
@@ -57,14 +57,15 @@ function withPassphrase(command: Command): Command {
 async function backup(file: string, { context, passphraseFile, output }: BackupFlags): Promise<void> {
   const { lock, unlock } = await import("#engine/sealed/age.ts");
   const present = await loadContext(contextHome(), context);
-  if (existsSync(file)) throw inTheWay(file, "it is there already");
+  const refusePresent = async (): Promise<void> => {
+    if (existsSync(file)) throw inTheWay(file, "it is there already");
+  };
+  await refusePresent();
   const files = await withCaPassphrase(passphraseFile, async (passphrase) => {
     const gathered = await gatherContext(present, passphrase);
     const text = JSON.stringify(gathered);
-    await createFile(file, await lock(text, passphrase)).catch(async (cause: NodeJS.ErrnoException) => {
-      // Half a file, as on a full disk, is nobody else's.
-      if (cause.code !== "EEXIST") await rm(file, { force: true });
-      throw inTheWay(file, cause.message);
+    await replaceFile(file, await lock(text, passphrase), { before: refusePresent }).catch((cause: Error) => {
+      throw cause instanceof KcoreError ? cause : inTheWay(file, cause.message);
     });
     if ((await unlock(await readFile(file), passphrase)) !== text) {
       await rm(file);
@@ -76,7 +77,7 @@ async function backup(file: string, { context, passphraseFile, output }: BackupF
     }
     return Object.keys(gathered.files);
   });
-  await noteBackup(present.folder, Date.now());
+  await noteBackup(present.folder);
   const { name } = present;
   process.stdout.write(
     formatResult(
@@ -92,7 +93,17 @@ async function restore(file: string, { passphraseFile, output }: BackupFlags): P
   const bytes = await readFile(file).catch((cause: Error) => {
     throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
   });
-  const text = isLocked(bytes) ? await withCaPassphrase(passphraseFile, (passphrase) => open(bytes, passphrase)) : "";
+  const { unlock } = await import("#engine/sealed/age.ts");
+  const open = async (passphrase: string): Promise<string> => {
+    const opened = await unlock(bytes, passphrase);
+    if (opened !== undefined) return opened;
+    throw new KcoreError({
+      code: "PKI_PASSPHRASE_WRONG",
+      message: `the passphrase does not open ${file}`,
+      hint: "it is that of the CA's keys when the backup was made; if it is right, the file was changed",
+    });
+  };
+  const text = isLocked(bytes) ? await withCaPassphrase(passphraseFile, open) : "";
   const found = parseBackup(text, file);
   const { folder, current } = await placeBackup(contextHome(), found, Date.now());
   const { context, controllers } = found;
@@ -103,15 +114,4 @@ async function restore(file: string, { passphraseFile, output }: BackupFlags): P
       () => `restored the cluster “${context}” in ${folder}; ${currentOf(context, current)}\nnext: kcore health\n`,
     ),
   );
-
-  async function open(locked: Uint8Array, passphrase: string): Promise<string> {
-    const { unlock } = await import("#engine/sealed/age.ts");
-    const opened = await unlock(locked, passphrase);
-    if (opened !== undefined) return opened;
-    throw new KcoreError({
-      code: "PKI_PASSPHRASE_WRONG",
-      message: `the passphrase does not open ${file}`,
-      hint: "it is that of the CA's keys when the backup was made; if it is right, the file was changed",
-    });
-  }
 }

@@ -77,7 +77,7 @@ export function nextOf({
   phase,
   waits,
 }: Pick<UpdateView, "name" | "phase"> & { readonly waits?: string | undefined }): string | undefined {
-  if (!phase.startsWith("rolling_back") && waits?.startsWith("approval")) return `kcore update cluster approve ${name}`;
+  if (waits !== undefined && /(?:^|; )approval/.test(waits)) return `kcore update cluster approve ${name}`;
   if (phase === "rolling_out" && waits?.startsWith("promotion")) return `kcore update cluster promote ${name}`;
   return undefined;
 }

@@ -1,6 +1,6 @@
 import { graceEnd } from "#api/late-renewal.ts";
 import type { CertificateView } from "#api/schemas.ts";
-import { endOf } from "#crdt/merge-kind.ts";
+import { endOf, readEnd } from "#crdt/merge-kind.ts";
 import { commonProtocol } from "./common-protocol.ts";
 import { Refused } from "./refused.ts";
 import type { Records, Wish } from "./records.ts";
@@ -118,13 +118,12 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       const until = end === Infinity ? {} : { notAfter: new Date(end).toISOString() };
       return [{ key: keys.revoked(spki), value: { ...gone, ...until } }];
     });
-  const isForgettable = (record: CertificateRecordValue): boolean => {
-    const { role, spki } = record;
-    const over = clock() - dayMs;
-    if (graceOf(record) >= over) return false;
-    if (role === "operator" && recordsOf(spki).every((one) => graceOf(one) < over)) return false;
-    return !isRevokedUntil(spki, over);
-  };
+  const hasEnded = (record: CertificateRecordValue): boolean => graceOf(record) < clock() - dayMs;
+  const haveEnded = (spki: string): boolean => recordsOf(spki).every(hasEnded);
+  const isForgettable = (record: CertificateRecordValue): boolean =>
+    hasEnded(record) &&
+    !(record.role === "operator" && haveEnded(record.spki)) &&
+    !isRevokedUntil(record.spki, clock() - dayMs);
 
   return {
     isRecorded,
@@ -149,8 +148,9 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       if (commonProtocol(records.replica) < forgets) return [];
       const ended = [...records.list("certificate", keys.certificate(""))].filter(({ value }) => isForgettable(value));
       const due = ended.slice(0, forgottenAtOnce);
-      const revoked = due.map(({ value }) => keys.revoked(value.spki)).filter((key) => records.replica.stands(key));
-      return [...due.map(({ key }) => key), ...new Set(revoked)].map((key) => ({ key, value: undefined }));
+      // A certificate that another controller recorded later, before it knew of the revocation, may still be used.
+      const over = new Set(due.map(({ value }) => value.spki).filter((spki) => isRevoked(spki) && haveEnded(spki)));
+      return [...due.map(({ key }) => key), ...[...over].map(keys.revoked)].map((key) => ({ key, value: undefined }));
     },
     async revoke({ serial, spki: given, reason, by }) {
       const spki =
@@ -202,9 +202,9 @@ export function watchCertificates(records: Records, clock: () => number): Certif
   };
 }
 
-/** When its key may renew it no more, ms since 1970. */
+/** When its key may renew it no more, ms since 1970; NaN of a time at which merging lets nobody delete the record. */
 function graceOf({ notAfter }: CertificateRecordValue): number {
-  return graceEnd(new Date(notAfter));
+  return graceEnd(new Date(readEnd(notAfter)));
 }
 
 function add(sets: Map<string, Set<string>>, key: string, value: string): void {

@@ -99,7 +99,10 @@ function blockersOf(
 ): string[] {
   const blockers: string[] = [];
   const gone = records.value("updateRemoved", keys.update(name).removed);
-  if (gone) blockers.push(`“${name}” was removed at ${gone.at}, and its name is never used again: give it another one`);
+  if (gone)
+    blockers.push(
+      `“${name}” was removed at ${gone.at}, and its name is never used again: remove this manifest, or give it another name`,
+    );
   if (selected.length === 0) blockers.push("the selector means no node");
   if (isTooLarge(waves))
     blockers.push(`${selected.length} nodes are too many for one update: take them by datacenter, or by label`);

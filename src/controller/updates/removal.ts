@@ -17,7 +17,7 @@ const kept = { updates: 20, ms: 365 * 86_400_000 } as const;
 /** Deletions in one transaction; a replica takes 500 changes (replica/writer.ts). */
 const atOnce = 400;
 
-/** What stays of an update that was removed: that it was, so its name and its epochs are never used again; and a newer version's registers. */
+/** What stays of a removed update: the mark and its takeovers, so that its name and epochs are never used again; and registers of newer versions. */
 const lasting: ReadonlySet<Kind | undefined> = new Set([
   "updateRemoved",
   "updateClaim",
@@ -81,12 +81,13 @@ function whyKept(parts: OwnerLoopParts, update: UpdateRecords): string | undefin
   if (!isSettled(update)) return `it is not over (${phase})`;
   const nodes = knowNodes(parts);
   const view = viewOf(update, nodes, parts, parts.clock());
+  const others = [...parts.index.all()].filter(({ name }) => name !== update.name);
   for (const [id, row] of rows) {
     const node = nodes.get(id);
     if (!node) continue;
     if (row.generation === generation && !isAtRest(row)) return `${node.hostname} is ${row.phase}`;
-    if (isFollowed(parts, update, id, row)) continue;
     const report = reports.get(id);
+    if (isFollowed(others, id, row, report?.present.id === view.target.id)) continue;
     if (report && workStates.has(report.state)) return `${node.hostname} is ${report.state}`;
     if (isDrained(view, id, row)) return `${node.hostname} is drained`;
     if (!isBack(row)) return `no later update tells what ${node.hostname} runs`;
@@ -94,11 +95,11 @@ function whyKept(parts: OwnerLoopParts, update: UpdateRecords): string | undefin
   return undefined;
 }
 
-/** Whether a later update came to the node and succeeded, or ended there in the same way. */
-function isFollowed({ index }: OwnerLoopParts, { name }: UpdateRecords, id: string, row: Row): boolean {
-  return [...index.all()].some((other) => {
-    const later = other.name === name ? undefined : other.rows.get(id);
-    return later && later.since > row.since && (later.phase === "succeeded" || later.phase === row.phase);
+/** Whether a later update succeeded on the node, or ended there in the same way while this one's target is not what it runs. */
+function isFollowed(others: readonly UpdateRecords[], id: string, row: Row, isThere: boolean): boolean {
+  return others.some(({ rows }) => {
+    const later = rows.get(id);
+    return later && later.since > row.since && (later.phase === "succeeded" || (!isThere && later.phase === row.phase));
   });
 }
 

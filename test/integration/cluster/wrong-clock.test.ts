@@ -20,10 +20,12 @@ const minute = 60_000;
 describe("a bastion whose clock is off", () => {
   let cluster: TestCluster;
   const servers: Server[] = [];
+  let asked = 0;
   /** A controller whose clock is so far behind. */
   const controllerBehind = async (ms: number): Promise<string> => {
     const { ca, cert, key } = issueTo(cluster.authority, "controller", "6f1c2a52-0000-4000-8000-000000000000");
     const server = createServer({ ca, cert, key, requestCert: true, rejectUnauthorized: true }, (_, response) => {
+      asked++;
       response.setHeader("date", new Date(Date.now() - ms).toUTCString());
       response.end("{}");
     });
@@ -64,6 +66,19 @@ describe("a bastion whose clock is off", () => {
     await checkClock(context2);
     await use(await controllerBehind(-60 * minute));
     expect(await codeOf(checkClock(context2))).to.equal("CLOCK_DIFFERS");
+  });
+
+  it("C7: asks each controller once a run, however many keys the run opens", async () => {
+    const n1 = nodeEntry("n1", { roles: ["controller"] });
+    const given = { passphrase: () => Promise.resolve(passphrase), home: cluster.home, node: n1, runId: "r3" };
+    const context = actionContext({ ...given, nodes: new Map([["n1", n1]]) });
+    const key = generateKey();
+    const facts = { spki: publicDer(key).toString("base64"), proof: proveKey(key, challengeFor(n1, context)) };
+    await use(await controllerBehind(0));
+    asked = 0;
+    const identity = { nodeKey: { facts }, controllerKey: { facts }, subCaKey: { facts } };
+    await pkiIssueNode.run({ identity, hosts: [] }, context);
+    expect(asked).to.equal(1);
   });
 
   it("C7: rotates nothing", async () => {

@@ -49,6 +49,17 @@ describe("a controller whose address in the roster changed", () => {
     expect((await clusterHealth.run({ timeout: 5, settle: 0 }, both)).changed).to.equal(false);
   });
 
+  it("C7: keeps another name of a controller that did not move", async () => {
+    const place = { home: cluster.home, codec };
+    const file = issuedFile(contextFolder(cluster.home, "lab"), n2.id, "controller");
+    const hosts = { host: "127.0.0.12", addresses: ["n2.example.com"] };
+    await writeFile(file, issueTo(cluster.authority, "controller", n2.id, hosts).cert);
+    const endpoints = ["127.0.0.21:1", "n2.example.com:1"];
+    await changeControllers(place, "lab", () => endpoints);
+    expect((await openContext(contextOf("n2"))).controllers).to.deep.equal(endpoints);
+    await changeControllers(place, "lab", () => ["127.0.0.21:1", "127.0.0.12:1"]);
+  });
+
   it("C7: takes its former place in the context as soon as its certificate names the new address", async () => {
     expect(await known(), "looking changes nothing").to.deep.equal(["127.0.0.21:1", "127.0.0.12:1"]);
     const context = contextOf("n1");

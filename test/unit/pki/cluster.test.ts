@@ -17,10 +17,12 @@ import {
 } from "#pki/cluster.ts";
 import type { NewCluster } from "#pki/cluster.ts";
 import { addController, changeConfig, deleteContext, loadContext, readConfig, useContext } from "#pki/contexts.ts";
+import { gatherContext } from "#pki/context-backup.ts";
 import { encryptKey } from "#pki/encrypted-key.ts";
 import { identityOf } from "#pki/identity.ts";
 import { generateKey } from "#pki/keys.ts";
 import { cheapCost, codec, passphrase } from "#support/cluster.ts";
+import { rejectionOf } from "#support/rejection.ts";
 
 const day = 86_400_000;
 
@@ -195,6 +197,9 @@ describe("creating a cluster", () => {
     const { folder } = await createCluster(plan());
     const before = await readFile(join(folder, "ca.crt"), "utf8");
     expect(await codesOf(createCluster(plan()))).to.deep.equal(["PKI_CONTEXT_EXISTS"]);
+    await rm(join(home, "config"));
+    const { problems } = await rejectionOf(createCluster(plan()));
+    expect(problems[0]?.hint, "C7: delete-context would not know it").to.contain("move it away");
     const { aside } = await createCluster(plan({ force: true }));
     expect(await readFile(join(aside ?? "", "ca.crt"), "utf8")).to.equal(before);
     expect(await readFile(join(folder, "ca.crt"), "utf8")).not.to.equal(before);
@@ -217,6 +222,14 @@ describe("creating a cluster", () => {
     await writeFile(join(home, "config"), "contexts: [1, 2]\n");
     expect(await codesOf(createCluster(plan({ context: "second" })))).to.deep.equal(["CONFIG_INVALID"]);
     expect((await readdir(home)).toSorted()).to.deep.equal(["config", "default"]);
+  });
+
+  it("C7: backs up an operator's key that lies elsewhere", async () => {
+    const { folder } = await createCluster(plan());
+    const present = await loadContext({ home, codec });
+    await rm(join(folder, "kctl.key"));
+    const { files } = await gatherContext(present, passphrase);
+    expect(files).to.include({ "kctl.crt": present.cert, "kctl.key": present.key });
   });
 
   it("writes a context that is current and can be loaded, also after its folder moved", async () => {
@@ -243,11 +256,11 @@ describe("creating a cluster", () => {
     const config = await readConfig(place);
     expect(Object.keys(config.contexts)).to.deep.equal(["second"]);
     expect(config).not.to.have.property("current-context");
-    expect(await codesOf(loadContext(place))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
+    expect(await codesOf(loadContext({ home, codec }))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
     expect(await codesOf(deleteContext(place, "default", Date.now()))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
     await createCluster(plan());
     await deleteContext(place, "second", Date.now());
-    expect((await loadContext(place)).name).to.equal("default");
+    expect((await loadContext({ home, codec })).name).to.equal("default");
   });
 
   it("forgets a context that has no folder of its own", async () => {

@@ -6,9 +6,12 @@ import type { FleetUpdate, FleetUpdateNode } from "./snapshot.ts";
 /** Phases in which nobody waits for a node. */
 const quiet: ReadonlySet<string> = new Set(["pending", "succeeded", "failed", "cancelled", "rolled_back"]);
 
+/** The wait for an operator or the bastion, among others. */
+const forPerson = /(?:^|; )(approval|promotion|the bastion)\b/;
+
 export function concernOfUpdate({ nodes, owner, waits = "" }: FleetUpdate): Concern {
   if (nodes.some(({ phase }) => phase === "failed")) return 0;
-  return owner.heard && !/^(?:approval|promotion|the bastion)/.test(waits) ? 2 : 1;
+  return owner.heard && !forPerson.test(waits) ? 2 : 1;
 }
 
 function underWay({ nodes }: FleetUpdate): readonly FleetUpdateNode[] {
@@ -67,7 +70,7 @@ export const updatesSection: Section<FleetUpdate> = {
     ],
   }),
   command: ({ name, phase, waits = "" }) => {
-    const [, word] = /^(approval|promotion|the bastion)\b/.exec(waits) ?? [];
+    const [, word] = forPerson.exec(waits) ?? [];
     const verb = word && { approval: "approve", promotion: "promote", "the bastion": "attend" }[word];
     return verb && !phase.startsWith("rolling_back")
       ? `kcore update cluster ${verb} ${name}`

@@ -50,6 +50,9 @@ describe("the lines of a rollout", () => {
     expect(lines(undefined, waiting)).to.deep.equal([
       "release-0-4-0 pending, generation 1, 0/1 done: waits for approval; kcore update cluster approve release-0-4-0",
     ]);
+    const both = "n2, which is not ready; approval: n1 has to reboot";
+    const behind = rolloutView([rolloutNode(1)], { phase: "rolling_out", waits: both });
+    expect(lines(undefined, behind)[0], "C15").to.contain(`${both}; kcore update cluster approve release-0-4-0`);
     const asking = rolloutView([rolloutNode(1, { phase: "draining", hook: "drain" })]);
     expect(lines(undefined, asking).at(-1)).to.equal("n001 (DC1) draining: the bastion: drain");
   });

@@ -162,6 +162,33 @@ describe("the registered keys", () => {
     live.stop();
   });
 
+  it("C6: a replaced key stays revoked while another of its certificates, issued meanwhile beyond a cut, can be used", async () => {
+    const dayMs = 86_400_000;
+    let clock = now;
+    const kept = readRecords(memoryReplica(() => clock));
+    const live = watchCertificates(kept, () => clock);
+    const add = (serial: string, days: number, notAfter = new Date(now + days * dayMs).toISOString()) => {
+      const value = { spki: key1, role: "node", id: "a", issuer: "1", notAfter, issued: "", by: "" } as const;
+      return kept.put([live.wishToRecord(serial, value)]);
+    };
+    await add("01", 1);
+    await kept.write(live.wishesToSupersede("a", key2, "node a"));
+    await add("02", 90);
+    const forget = async (days: number) => {
+      clock = now + days * dayMs;
+      await kept.write(live.wishesToForget());
+      return [live.isRecorded(key1, "node", "a"), live.isRevoked(key1)];
+    };
+    expect(await forget(33)).to.deep.equal([true, true]);
+    expect(Array.from(live.list(), ({ serial }) => serial)).to.deep.equal(["02"]);
+    expect(await forget(122)).to.deep.equal([false, false]);
+    // No deletion wins over it, so none may be tried: renewals, which try, would fail.
+    await add("03", 0, "2020-01-01T00:00Z");
+    expect(live.wishesToForget()).to.deep.equal([]);
+    live.stop();
+    kept.replica.stop();
+  });
+
   it("revokes a controller's sub-CA together with its keys", async () => {
     await record("03", "sub-ca", "c2", key2);
     const gone = { at: "", by: "operator ann", reason: "" };

@@ -5,7 +5,7 @@ import { planUpdate } from "#controller/updates/plan-update.ts";
 import { removeOld, removeUpdate } from "#controller/updates/removal.ts";
 import type { ViewParts } from "#controller/updates/update-views.ts";
 import { KnownUpdates } from "#support/known-update.ts";
-import { aSpec, SteppedRollout } from "#support/stepped-rollout.ts";
+import { aSpec, SteppedRollout, target } from "#support/stepped-rollout.ts";
 
 const nodes = ["n1", "n2"];
 const dayMs = 86_400_000;
@@ -64,7 +64,7 @@ describe("updates that are over", () => {
     await removed("u");
     const { blockers } = planUpdate(known.parts, { name: "u", spec: aSpec() });
     expect(blockers).to.include(
-      "“u” was removed at 1970-01-01T00:16:40.000Z, and its name is never used again: give it another one",
+      "“u” was removed at 1970-01-01T00:16:40.000Z, and its name is never used again: remove this manifest, or give it another name",
     );
   });
 
@@ -119,6 +119,19 @@ describe("updates that are over", () => {
     await tidyAt(7 * 30);
     expect(names().length).to.equal(21);
     expect(names(), "the last one that succeeded").to.include("u0");
+  });
+
+  it("C6: one that failed and left its target on a node stays until another one has succeeded there", async () => {
+    const failure = { kind: "rollback", message: "no", stuck: true } as const;
+    // The target of a statement without a bundle has no id.
+    const present = { ...target, id: "" };
+    await known.update(begun().set({ name: "u" }).confirm().report("n1", "failed", { failure, present }));
+    for (let week = 1; week < 25; week++) await known.update(failed(`u${week}`, 7 * week));
+    await tidyAt(7 * 25);
+    expect(names()).to.include("u");
+    await known.update(done("v", 7 * 26));
+    await tidyAt(7 * 27);
+    expect(names()).not.to.include("u");
   });
 
   it("C6: what a crash left of a removed one is deleted later", async () => {

@@ -23,6 +23,7 @@ describe("the dashboard", () => {
       ["approval: n1 has to reboot", "approve u"],
       ["promotion, or 9 s", "promote u"],
       ["the bastion: drain of n1 (kcore update cluster attend u)", "attend u"],
+      ["n2, which is not ready; approval: n1 has to reboot", "approve u"],
       ["n1, which is not ready", "get u -w"],
     ] as const) {
       const update = rollout({ name: "u", phase: "rolling_out", waits, nodes: [] });
