@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Credentials } from "#api/client.ts";
+import { protocols } from "#controller/replica/messages.ts";
 import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { spkiOf, startControllers } from "#support/controllers.ts";
@@ -8,6 +9,8 @@ import type { TestController } from "#support/controllers.ts";
 import { timeToAgree } from "#support/agreement.ts";
 import { openWirePeer } from "#support/wire-peer.ts";
 import type { WirePeer } from "#support/wire-peer.ts";
+
+const newest = protocols[1];
 
 describe("controllers of two versions", () => {
   let cluster: TestCluster;
@@ -46,7 +49,7 @@ describe("controllers of two versions", () => {
       [[1, 2], 2],
       [[1, 3], 3],
       [[0, 1], 1],
-      [[0, 9], 3],
+      [[0, newest + 5], newest],
     ] as const) {
       const peer = await meet(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
       expect(await peer.next("welcome")).to.include({ proto: common });
@@ -59,17 +62,17 @@ describe("controllers of two versions", () => {
   it("F-29: refuse each other in words when they have no protocol in common, and go on", async () => {
     const [first] = controllers;
     const greetings = [
-      { hello: { proto: [4, 5] } },
+      { hello: { proto: [newest + 1, newest + 2] } },
       { hello: { proto: [0, 0] } },
       // Not even the shape of the greeting is ours.
-      { hello: { proto: [4, 4], id: { uuid: other.id }, vv: "none" } },
-      { welcome: { proto: 4 } },
+      { hello: { proto: [newest + 1, newest + 1], id: { uuid: other.id }, vv: "none" } },
+      { welcome: { proto: newest + 1 } },
     ];
     for (const says of greetings) {
       const peer = await meet(first, says);
       const { code, message } = await peer.next("refuse");
       expect(code).to.equal("PROTOCOL_UNKNOWN");
-      expect(message).to.match(/^this controller speaks replication protocol 1 to 3/);
+      expect(message).to.match(new RegExp(`^this controller speaks replication protocol 1 to ${newest}`));
       await eventually(() => peer.isClosed());
     }
     const { alarms } = await first.operator.call("replicationStatus", {});
