@@ -197,7 +197,7 @@ function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: Wo
   let broken: PlannedStage | undefined;
   for (const { stage, drafts } of group) {
     keepOutputs(run, node, stage, drafts, result);
-    if (isDone) noteApplied(run, node, { stage, drafts }, result);
+    noteApplied(run, node, { stage, drafts }, result);
     if (isDone || (broken === undefined && result.finishedStages.has(stage.id))) {
       run.tracker.leave(stage.id, node.name, "ok");
     } else if (broken === undefined) {
@@ -212,10 +212,13 @@ function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: Wo
 
 function noteApplied(run: LiveRun, node: RunNode, { stage, drafts }: Ready, { leaves }: WorkResult): void {
   if (stage.task.kind !== "apply" || !stage.task.plain) return;
-  const { what, params } = run.request;
+  const { what, params, on } = run.request;
   node.applied.push({
     stage: `${"name" in what ? what.name : what.kind} ${stage.register}`,
-    params: createHash("sha256").update(JSON.stringify(params)).digest("hex").slice(0, 16),
+    params: createHash("sha256")
+      .update(JSON.stringify([params, what.kind === "orchestration" && on]))
+      .digest("hex")
+      .slice(0, 16),
     leaves: drafts.flatMap(({ id }) => (leaves?.get(id) ?? []).map((one) => ({ ...one, step: id }))),
     doubts: drafts.flatMap(({ id }) => (leaves?.get(id) ? [] : id)),
     ...defined({ plain: stage.task.plain.get(node.name) }),
