@@ -194,6 +194,13 @@ hex=0x10
     expect(vars(inventory, host)).to.deep.equal({ k: "host", own: 1 });
   });
 
+  it("O13: gives hosts of no group the variables of the group “ungrouped”", () => {
+    const beside = { "group_vars/ungrouped.yml": "k: 1\n" };
+    const { roster } = imported("a1\n[web]\nb1\n", { beside });
+    expect([...roster.nodes.values()].map(({ vars: own }) => own)).to.deep.equal([{ k: 1 }, {}]);
+    expect(imported("a1\n").roster.nodes.get("a1")?.groups).to.deep.equal([]);
+  });
+
   it("O13: reads values in sections of variables as Python's literals", () => {
     const values = {
       [String.raw`"a\tb\x41\u00e9\\"`]: "a\tbAé\\",
