@@ -67,14 +67,14 @@ export function leavesOf(
     );
     return {
       what: whatOf(named),
-      places: byPath.has(module) ? [...paths.slice(0, 1)] : [named, ...more.flat()].map(whatOf),
+      places: byPath.has(module) ? paths.slice(0, 1) : [named, ...more.flat()].map(whatOf),
       ...(within !== undefined && { within }),
       ...isPart,
       by: `${by}: { ${words.join(", ")} }`,
       ...isGone,
     };
   });
-  return [...things, ...files];
+  return things.length > 0 ? [...things, ...files.slice(1)] : files;
 }
 
 /** By each naming of which the last argument is given, one for each item of a list; none where an argument is no plain text. */

@@ -94,7 +94,7 @@ function stringOf(literal: string): string {
   const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", "\\": "\\", "'": "'", '"': '"' };
   return literal
     .replace(/^u?.|.$/gis, "")
-    .replaceAll(/\\(?:x([\da-f]{2})|u([\da-f]{4})|(.))/gi, (all, x?: string, u?: string, one = "") =>
-      (x ?? u) === undefined ? (escapes[one] ?? all) : String.fromCharCode(Number.parseInt(x ?? u ?? "", 16)),
+    .replaceAll(/\\(?:x([\da-f]{2})|u([\da-f]{4})|(.))/gi, (all, x?: string, u?: string, one?: string) =>
+      (x ?? u) === undefined ? (escapes[one ?? ""] ?? all) : String.fromCharCode(Number.parseInt(x ?? u ?? "", 16)),
     );
 }
