@@ -246,10 +246,12 @@ hex=0x10
 
   it("O13: asks Ansible where it is there, takes its values, and says which", () => {
     const answer = {
-      _meta: { hostvars: { web1: { k: 1, same: 2, map: { a: 1, b: 2 }, secret: { __ansible_vault: "x" } }, web2: { k: 3 } } },
+      _meta: {
+        hostvars: { web1: { k: 1, same: 2, map: { a: 1, b: 2 }, secret: { __ansible_vault: "x" } }, web2: { k: 3 } },
+      },
       web: { hosts: ["web1", "web2"] },
     };
-    const { roster, leftOut } = imported("[web]\nweb1 k=one same=2 map='{\"b\": 2, \"a\": 1}'\n", { answer });
+    const { roster, leftOut } = imported('[web]\nweb1 k=one same=2 map=\'{"b": 2, "a": 1}\'\n', { answer });
     expect(roster.nodes.get("web1")?.vars).to.deep.equal({ k: 1, same: 2, map: { b: 2, a: 1 } });
     expect(roster.nodes.get("web2")).to.deep.include({ address: "web2", groups: ["web"], vars: { k: 3 } });
     expect(leftOut).to.include("2 k of web1: ansible-inventory reads it otherwise; its values are taken");
