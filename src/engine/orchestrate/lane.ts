@@ -29,8 +29,8 @@ export interface LaneEnd {
 type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { readonly problem: Problem };
 
 /**
- * Takes one node through stages, by itself: adjacent states go to it together; a stage that waits for an earlier
- * one's result, or an action on the bastion, cuts them, if its condition is not false in any case. Stops at the first failure. Never rejects for what happens on the node.
+ * Takes one node through stages, by itself. Adjacent states go to it together; an action on the bastion, or a stage that waits for an earlier
+ * one's result, cuts them, unless its condition is false already. Stops at the first failure. Never rejects for what happens on the node.
  * `isLast`: the run has nothing for this node behind these stages.
  */
 export async function walkLane(

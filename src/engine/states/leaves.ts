@@ -12,13 +12,13 @@ export interface Leaving {
   readonly within?: string;
   /** Other steps keep other parts of that file. */
   readonly isPart?: true;
-  /** The step that takes it away. Absent: a step changes the file `within`, and no step takes back what it did there. */
+  /** The step that takes it away. Absent: this is only a note that a step changes the file `within`. */
   readonly by?: string;
-  /** The step that names it is that one. */
+  /** The step that names it takes it away. */
   readonly isGone?: true;
 }
 
-/** By module, the arguments that name what it keeps, each of a list; behind `|` those that name it, too. Of others the name. */
+/** By module, the arguments that name what it keeps: each item of a list is a thing. `|` stands between two ways to name it. Else its `name`. */
 const naming: ReadonlyMap<string, string> = new Map([
   ["authorized_key.present", "user keys"],
   ["file.block", "path name"],
@@ -77,7 +77,7 @@ export function leavesOf(
   return things.length > 0 ? [...things, ...files.slice(1)] : files;
 }
 
-/** By each naming of which the last argument is given, one for each item of a list; none where an argument is no plain text. */
+/** The names by each way for which all arguments are given; none where an argument is no plain text. */
 function namesIn(args: Readonly<Record<string, unknown>>, naming: string): Readonly<Record<string, string>>[][] {
   return naming.split("|").flatMap((keys) => {
     let found: Readonly<Record<string, string>>[] = [{}];
