@@ -53,7 +53,8 @@ export function leavesOf(
   if ((by === module && !hasAbsent && !takesAway.has(module)) || (sensitive && !byPath.has(module))) return files;
   const isGone = (state === "absent" || takesAway.has(module)) && { isGone: true as const };
   const [first] = changes;
-  const within = paths[0] ?? (isPart && first?.is === "user" ? `user ${first.name}` : undefined);
+  const user = isPart && first?.is === "user" ? `user ${first.name}` : undefined;
+  const within = first && "path" in first ? first.path : user;
   const [all = [], ...more] =
     module === "package.installed"
       ? [Object.keys(step.want).map((name) => ({ name }))]
@@ -74,7 +75,7 @@ export function leavesOf(
       ...isGone,
     };
   });
-  return things.length > 0 ? [...things, ...files.slice(1)] : files;
+  return things.length > 0 ? [...things, ...files.filter(({ what }) => what !== within)] : files;
 }
 
 /** The names by each way for which all arguments are given; none where an argument is no plain text. */

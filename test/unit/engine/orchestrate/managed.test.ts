@@ -221,6 +221,15 @@ describe("what is no longer managed", () => {
     ]);
   });
 
+  it("G6: is a user, though another step keeps the home folder", async () => {
+    const user = step("u", "user.managed: { name: bob, createHome: true }");
+    const home = step("h", "directory.managed: { path: /home/bob }");
+    expect(await warningsOf({ web: [user, home] }, { web: [home] })).to.deep.equal([
+      [],
+      lost(gone("user bob", "user.managed: { name: bob, state: absent }")),
+    ]);
+  });
+
   it("G6: is no package that is named as a repository is", async () => {
     const package_ = step("p", "package.installed: { name: r }");
     const repository = step(
