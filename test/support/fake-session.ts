@@ -95,12 +95,12 @@ class FakeSession implements NodeSession {
       for (const draft of drafts) {
         if (this.#isStopped) return end("interrupted");
         const rendered = draft.render({ steps: registered });
-        if (rendered.kind === "step") leaves.set(draft.id, rendered.plan.leaves ?? []);
-        else leaves.set(draft.id, draft.isTold || rendered.kind === "unknown" ? undefined : []);
         const outcome = await this.#step(stage, draft, registered);
         if (outcome === "failed")
           return end("failed", { code: "SERVICE_FAILED", message: `${draft.title} failed`, at: draft.at });
         if (outcome === "interrupted") return end("interrupted");
+        if (rendered.kind === "step") leaves.set(draft.id, rendered.plan.leaves ?? []);
+        else leaves.set(draft.id, draft.isTold || rendered.kind === "unknown" ? undefined : []);
       }
       finishedStages.add(stage);
     }

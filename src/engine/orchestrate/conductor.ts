@@ -239,16 +239,16 @@ export class Conductor {
   }
 
   /** Says what earlier runs kept there and this one does not, and remembers what this one keeps. */
-  #compareManaged({ name, entry, applied }: RunNode): void {
+  #compareManaged({ name, entry, applied }: RunNode, isWhole: boolean): void {
     const { deps, request } = this.#run;
     if (!deps.managed || applied.length === 0) return;
-    const { lost, after } = compareManaged(deps.managed.read(entry), applied, deps.runId);
+    const { lost, after } = compareManaged(deps.managed.read(entry), { applied, run: deps.runId, isWhole });
     if (lost !== undefined) deps.emit({ type: "warning", node: name, text: lost });
     if (!request.dryRun) deps.managed.keep(entry, after);
   }
 
   async #endNode(node: RunNode, end: NodeEnd): Promise<void> {
-    if (node.isAlive && end.outcome === "done") this.#compareManaged(node);
+    if (node.isAlive) this.#compareManaged(node, end.outcome === "done");
     try {
       await node.end(end);
     } catch (error) {

@@ -29,8 +29,8 @@ export interface LaneEnd {
 type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { readonly problem: Problem };
 
 /**
- * Takes one node through stages, by itself: adjacent states go to it together; a stage that waits for an earlier
- * one's result, or an action on the bastion, cuts them, if its condition is not false in any case. Stops at the first failure. Never rejects for what happens on the node.
+ * Takes one node through stages, by itself. Adjacent states go to it together; an action on the bastion, or a stage that waits for an earlier
+ * one's result, cuts them, unless its condition is false already. Stops at the first failure. Never rejects for what happens on the node.
  * `isLast`: the run has nothing for this node behind these stages.
  */
 export async function walkLane(
@@ -197,7 +197,7 @@ function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: Wo
   let broken: PlannedStage | undefined;
   for (const { stage, drafts } of group) {
     keepOutputs(run, node, stage, drafts, result);
-    if (isDone) noteApplied(run, node, { stage, drafts }, result);
+    noteApplied(run, node, { stage, drafts }, result);
     if (isDone || (broken === undefined && result.finishedStages.has(stage.id))) {
       run.tracker.leave(stage.id, node.name, "ok");
     } else if (broken === undefined) {
@@ -212,10 +212,13 @@ function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: Wo
 
 function noteApplied(run: LiveRun, node: RunNode, { stage, drafts }: Ready, { leaves }: WorkResult): void {
   if (stage.task.kind !== "apply" || !stage.task.plain) return;
-  const { what, params } = run.request;
+  const { what, params, on } = run.request;
   node.applied.push({
     stage: `${"name" in what ? what.name : what.kind} ${stage.register}`,
-    params: createHash("sha256").update(JSON.stringify(params)).digest("hex").slice(0, 16),
+    params: createHash("sha256")
+      .update(JSON.stringify([params, what.kind === "orchestration" && on]))
+      .digest("hex")
+      .slice(0, 16),
     leaves: drafts.flatMap(({ id }) => (leaves?.get(id) ?? []).map((one) => ({ ...one, step: id }))),
     doubts: drafts.flatMap(({ id }) => (leaves?.get(id) ? [] : id)),
     ...defined({ plain: stage.task.plain.get(node.name) }),

@@ -44,41 +44,54 @@ export function managedThings(project: string): ManagedThings {
 
 /**
  * Compares what a run keeps on a node with what it kept the last time that the same was applied. `lost` names what nobody keeps any more;
- * `after` is what is managed from now on.
+ * `after` is what is managed from now on. Of a run that did not end well (`isWhole` is false) it only adds what that made.
  */
 export function compareManaged(
   before: readonly Managed[],
-  applied: readonly Applied[],
-  run: string,
+  { applied, run, isWhole }: { readonly applied: readonly Applied[]; readonly run: string; readonly isWhole: boolean },
 ): { readonly lost?: string; readonly after: readonly Managed[] } {
-  const isAgain = ({ stage, params, plain }: Managed) =>
-    applied.some(
-      (one) => (plain !== undefined && one.plain === plain) || (one.stage === stage && one.params === params),
-    );
-  const things = before.filter(isAgain).flatMap((one) => one.things);
-  const earlier = new Map(things.map((thing) => [thing.place, thing]));
-  const others = before.filter((one) => !isAgain(one));
+  const isSame = (one: Application, { stage, params, plain }: Application) =>
+    (plain !== undefined && one.plain === plain) || (one.stage === stage && one.params === params);
+  const again = before.filter((one) => applied.some((other) => isSame(other, one)));
+  const others = before.filter((one) => !again.includes(one));
+  const runs = new Map(
+    again.flatMap(({ things }) => things.flatMap((one) => one.places.map((at) => [at, one.run] as const))),
+  );
   // The same stage would not make it either, whatever its parameters were.
   const elsewhere = others.filter(({ stage }) => !applied.some((one) => one.stage === stage));
   const now = applied.flatMap(({ leaves }) => leaves);
-  const named = new Set([...now, ...elsewhere.flatMap((one) => one.things)].map(({ place }) => place));
-  const isTaken = (place: string) => now.some((one) => one.isGone && `${place}/`.startsWith(`${one.place}/`));
-  const left = [...earlier.values()].filter(({ place }) => !named.has(place) && !isTaken(place));
+  const isKept = keptBy([...now, ...elsewhere.flatMap(({ things }) => things)]);
+  const gone = now.flatMap(({ isGone, places }) => (isGone ? places : []));
+  const isTaken = ({ places: [place], within = place }: Kept) => gone.some((at) => `${within}/`.startsWith(`${at}/`));
   const isDoubtful = ({ doubts }: Applied, { step }: Kept) =>
-    doubts.some((id) => step === id || step.startsWith(`${id}[`));
+    !isWhole || doubts.some((id) => step === id || step.startsWith(`${id}[`));
+  const left = again.flatMap(({ things }) => things.filter((thing) => !isKept(thing) && !isTaken(thing)));
   const lost = left.filter((thing) => !applied.some((one) => isDoubtful(one, thing)));
   const told = lost.map(({ what, run: maker, by }) => `${what} (made by run ${maker}; to remove it: ${by})`);
-  const isOver = (place: string) => isTaken(place) || lost.some((one) => one.place === place);
+  const isLost = keptBy(lost);
   return {
-    ...(lost.length > 0 && { lost: `no longer managed: ${told.join(", ")}` }),
+    ...(lost.length > 0 && { lost: `no longer managed: ${[...new Set(told)].join(", ")}` }),
     after: [
-      ...others.map((one) => ({ ...one, things: one.things.filter(({ place }) => !isOver(place)) })),
+      ...others.map((one) => ({ ...one, things: one.things.filter((thing) => !isTaken(thing) && !isLost(thing)) })),
       ...applied.map((one) => {
         const { leaves, doubts: _, ...application } = one;
-        const made = leaves.filter(({ isGone }) => !isGone);
-        const things = made.map((thing) => ({ ...thing, run: earlier.get(thing.place)?.run ?? run }));
+        const made = leaves.filter(({ by, isGone }) => by !== undefined && !isGone);
+        const things = made.map((thing) => ({
+          ...thing,
+          run: thing.places.flatMap((at) => runs.get(at) ?? [])[0] ?? run,
+        }));
         return { ...application, things: [...things, ...left.filter((thing) => isDoubtful(one, thing))] };
       }),
     ],
   };
+}
+
+/** Whether one of them is the same thing, or keeps the whole file that it lies in, or a part of the file that it is. */
+function keptBy(keepers: readonly Leaving[]): (thing: Leaving) => boolean {
+  const places = new Set(keepers.flatMap((one) => one.places));
+  const files = new Set(keepers.map(({ within }) => within));
+  const whole = new Set(keepers.flatMap(({ within, isPart }) => (isPart ? [] : within)));
+  return (thing) =>
+    thing.places.some((place) => places.has(place)) ||
+    (thing.within !== undefined && (thing.isPart ? whole : files).has(thing.within));
 }

@@ -122,8 +122,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
       k_attempts: (plan.retry ?? step.retry)?.attempts ?? "",
       k_interval: (plan.retry ?? step.retry)?.interval ?? "",
       k_want: wantLines(step.want),
-      // Another user's PATH is another one.
-      k_tools: plan.runAs === undefined ? (step.tools ?? []).map(toolWord).join(" ") : "",
+      k_tools: hasOwnPath(plan) ? "" : (step.tools ?? []).map(toolWord).join(" "),
     }),
     assign({ k_env: exported(plan.environment), kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
     ...[...values].map(([quoted, name]) => `${name}=${quoted}`),
@@ -150,6 +149,11 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const skeleton = more ? `${shippedText(more)}\n${texts}` : texts;
   const text = lines.filter((line) => line !== "").join("\n");
   return { key: stepKey(plan.id), text, skeleton, early, late, blobs, quick: quickOf(plan), owes };
+}
+
+/** Whether its programs may lie elsewhere than those of other steps. */
+export function hasOwnPath({ runAs, environment }: PlannedStep): boolean {
+  return runAs !== undefined || environment?.["PATH"] !== undefined;
 }
 
 /** The step's own variables, as every text of it begins; its PATH goes before that of the system, which kcore's texts need. */

@@ -5,6 +5,7 @@ import {
   type CompiledStep,
   confirmWithin,
   defaultTimeout,
+  hasOwnPath,
   limitOf,
   stepKey,
   timeoutOf,
@@ -135,9 +136,9 @@ function firstTools(steps: readonly SegmentStep[]): { readonly key: string; read
   const known = new Set<string>();
   const end = steps.findIndex(({ plan }) => plan.step.brings);
   return steps.slice(0, end === -1 ? undefined : end + 1).flatMap(({ plan, compiled }) => {
-    const { step, runAs, onlyIf, unless, creates, onChanges, onFailure } = plan;
-    const mayNotRun = [runAs, onlyIf, unless, creates].some((key) => key !== undefined);
-    if (mayNotRun || onChanges.length + onFailure.length + compiled.quick.length > 0) return [];
+    const { step, onlyIf, unless, creates, onChanges, onFailure } = plan;
+    const mayNotRun = [onlyIf, unless, creates].some((key) => key !== undefined);
+    if (hasOwnPath(plan) || mayNotRun || onChanges.length + onFailure.length + compiled.quick.length > 0) return [];
     const words = (step.tools ?? []).map(toolWord).filter((word) => !known.has(word));
     for (const word of words) known.add(word);
     return words.length === 0 ? [] : [{ key: compiled.key, words }];

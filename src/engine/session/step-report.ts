@@ -407,13 +407,14 @@ export class StepReport {
 
   /**
    * What a step leaves on the node when it leaves its state; undefined: that is not known, as of a step that the node's answers leave out in
-   * this run alone.
+   * this run alone, or of one that did not come to its end.
    */
   leavesOf(key: string): readonly Leaving[] | undefined {
     const record = this.records.get(key);
-    const plan = record && (record.plan ?? this.#planOf(record.draft));
+    if (record?.outcome === undefined || /^(?:failed|interrupted)$/.test(record.outcome)) return undefined;
+    const plan = record.plan ?? this.#planOf(record.draft);
     if (plan) return plan.leaves ?? [];
-    return record?.outcome === "skipped" && !record.draft.isTold ? [] : undefined;
+    return record.outcome === "skipped" && !record.draft.isTold ? [] : undefined;
   }
 
   /** Emits what happens to a step at its turn, unless it is history that the record holds. */

@@ -19,7 +19,8 @@ const Variable = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name")
   .regex(/^(?!LC_ALL$)/, "must not be LC_ALL, in which modules read what programs print: give LANG")
-  .regex(/^(?!IFS$|[Kk][A-Za-z]?_)/, "must not be IFS or begin with K_ or k_, which kcore uses itself");
+  .regex(/^(?!IFS$|[Kk][A-Za-z]?_)/, "must not be IFS or begin with K_ or k_, which kcore uses itself")
+  .regex(/^(?!(?:E?UID|PPID|SHELLOPTS|BASHOPTS|BASH_VERSINFO)$)/, "must be none that bash sets itself, for good");
 
 const Value = z
   .union([z.int(), z.string().regex(/^[^\0]*$/, "must not hold a NUL")], { error: refuseSecret })

@@ -5,7 +5,7 @@ import type { SourceFile } from "./file.ts";
 export function unquotedExpression(source: SourceFile, offset: number): Problem | undefined {
   const { start, text } = source.lineAt(offset);
   // A text in a map or list on one line, too: { cmd: echo {{x}} }.
-  const found = /(?:^|[:,[{-])\s+((?:[^\s"'{}[\],:#][^"'{}[\],:#]*)?\{\{.*)$/.exec(text);
+  const found = /(?:(?:^|[:,-])\s+|[[{]\s*)((?:[^\s"'{}[\],:#](?:[^"'{}[\],:#]|:\S)*)?\{\{.*)$/.exec(text);
   return found?.[1] === undefined ? undefined : unquotedProblem(source, start + text.length - found[1].length);
 }
 
@@ -13,7 +13,7 @@ export function unquotedExpression(source: SourceFile, offset: number): Problem 
 export function unquotedProblem(source: SourceFile, offset: number): Problem {
   const { start, text } = source.lineAt(offset);
   const rest = text.slice(offset - start);
-  const expression = /^[^{]*\{\{.*?\}\}+(?:[^,\]}#]*)/.exec(rest)?.[0].trimEnd() ?? rest;
+  const expression = /^[^{]*(?:\{\{.*?\}\}+[^,\]{}#]*)+/.exec(rest)?.[0].trimEnd() ?? rest;
   const quotes = expression.includes('"') ? "'" : '"';
   return {
     code: "YAML_UNQUOTED",

@@ -69,7 +69,7 @@ function literalOf(text: string): unknown {
 }
 
 /** A string, a number or a word, a sign or a bracket, blanks. */
-const token = /[rR]?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|[\w.]+(?:(?<=[\d.]e)[+-]\d+)?|[-+()[\]{},:]|\s+/gi;
+const token = /[ru]?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|[\w.]+(?:(?<=[\d.]e)[+-]\d+)?|[-+()[\]{},:]|\s+/gi;
 const others = new Map(Object.entries({ True: "true", False: "false", None: "null", "(": "[", ")": "]" }));
 const numeral =
   /^(0+|[1-9](_?\d)*|\d(_?\d)*(\.|e[+-]?\d+)|(\d(_?\d)*)?\.\d(_?\d)*(e[+-]?\d+)?|0x[\da-f]+|0o[0-7]+|0b[01]+)$/i;
@@ -93,8 +93,8 @@ function stringOf(literal: string): string {
   if (/^r/i.test(literal)) return literal.slice(2, -1);
   const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", "\\": "\\", "'": "'", '"': '"' };
   return literal
-    .slice(1, -1)
-    .replaceAll(/\\(?:x([\da-f]{2})|u([\da-f]{4})|(.))/gi, (all: string, x?: string, u?: string, one: string = "") =>
-      (x ?? u) === undefined ? (escapes[one] ?? all) : String.fromCharCode(Number.parseInt(x ?? u ?? "", 16)),
+    .replace(/^u?.|.$/gis, "")
+    .replaceAll(/\\(?:x([\da-f]{2})|u([\da-f]{4})|(.))/gi, (all, x?: string, u?: string, one?: string) =>
+      (x ?? u) === undefined ? (escapes[one ?? ""] ?? all) : String.fromCharCode(Number.parseInt(x ?? u ?? "", 16)),
     );
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Found } from "./found.ts";
 import type { Inventory, Variables } from "./inventory.ts";
 
@@ -25,7 +26,7 @@ export function correct(inventory: Inventory, found: Found, answer: AnsibleAnswe
     const read = new Map([...layers, host.vars].flatMap((vars): [string, unknown][] => valuesOf(vars)));
     const wrong = Object.entries(told)
       .map(([key, value]) => [key, withoutMarks(value)] as const)
-      .filter(([key, value]) => !isEncrypted(value) && JSON.stringify(read.get(key)) !== JSON.stringify(value));
+      .filter(([key, value]) => !isEncrypted(value) && !isDeepStrictEqual(structuredClone(read.get(key)), value));
     for (const [key, value] of wrong) host.vars.set(key, { value, at: host.at });
     const keys = wrong.map(([key]) => key).join(", ");
     if (keys !== "")

@@ -41,7 +41,8 @@ export class Inventory {
   /** The groups of a host, those of its groups too, as Ansible merges them: by depth, priority and name, the last one wins. */
   groupsOf(host: string): string[] {
     const found = this.#withParents([...this.groups].flatMap(([name, { hosts }]) => (hosts.has(host) ? [name] : [])));
-    for (const name of ["all", "ungrouped"]) found.delete(name);
+    found.delete("all");
+    if (found.size > 1 || !this.groups.get("ungrouped")?.vars.size) found.delete("ungrouped");
     const rank = (name: string): [number, number] => [this.#depth(name), this.#priority(name)];
     return [...found].sort((a, b) => {
       const [[depthA, priorityA], [depthB, priorityB]] = [rank(a), rank(b)];

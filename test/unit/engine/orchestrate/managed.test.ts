@@ -89,6 +89,7 @@ describe("what is no longer managed", () => {
       step("d", 'cron.managed: { name: tidy, schedule: "@daily", command: "true" }'),
       step("e", "hosts.entry: { address: 192.0.2.9, names: [m1, m2] }"),
       step("f", "directory.managed: { path: /srv/x }"),
+      step("git", "git.cloned: { path: /srv/z, url: 'https://a/b', ref: main }"),
       step("g", "symlink.managed: { path: /srv/y, target: x }"),
       step("h", "sysctl.set: { name: vm.swappiness, value: 1 }"),
       step(
@@ -103,11 +104,12 @@ describe("what is no longer managed", () => {
         gone("package nginx", "package.installed: { name: nginx, state: absent }"),
         gone("package jq", "package.installed: { name: jq, state: absent }"),
         gone("user alice", "user.managed: { name: alice, state: absent }"),
-        gone("file /etc/x a b", 'file.line: { path: /etc/x, line: "a b", state: absent }'),
+        gone("file.line /etc/x a b", 'file.line: { path: /etc/x, line: "a b", state: absent }'),
         gone("cron tidy", "cron.managed: { name: tidy, state: absent }"),
-        gone("hosts m1", "hosts.entry: { names: m1, state: absent }"),
-        gone("hosts m2", "hosts.entry: { names: m2, state: absent }"),
+        gone("hosts.entry m1", "hosts.entry: { names: m1, state: absent }"),
+        gone("hosts.entry m2", "hosts.entry: { names: m2, state: absent }"),
         gone("directory /srv/x", "file.absent: { path: /srv/x }"),
+        gone("git /srv/z", "file.absent: { path: /srv/z, recurse: true }"),
         gone("symlink /srv/y", "file.absent: { path: /srv/y }"),
         gone("sysctl vm.swappiness", "sysctl.set: { name: vm.swappiness, state: absent }"),
         gone(
@@ -185,6 +187,77 @@ describe("what is no longer managed", () => {
         { web: [] },
       ),
     ).to.deep.equal([[], [], []]);
+  });
+
+  it("G6: is no part of a file that is now kept as a whole, nor a file that is now kept in parts, nor what a user took along", async () => {
+    const line = (keys: string) => step("l", `file.line: { path: /etc/x, ${keys} }`);
+    const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJJ";
+    const parts = [
+      line('line: "a 1"'),
+      step("h", "hosts.entry: { address: 192.0.2.9, names: m1 }"),
+      step("t", "cron.managed: { name: t, schedule: '@daily', command: ls }"),
+      step("z", "symlink.managed: { path: /etc/localtime, target: /usr/share/zoneinfo/UTC }"),
+      step("k", `authorized_key.present: { user: alice, keys: ${key} }`),
+    ];
+    const user = step("u", "user.managed: { name: alice, state: absent }");
+    const others = [file("x"), file("hosts"), file("cron.d/t"), step("z", "timezone.set: { zone: UTC }"), user];
+    const two = [line("line: b"), line('line: "a 2", match: ^a').replace("id: l", "id: m")];
+    expect(
+      await warningsOf(
+        { web: parts },
+        { web: others },
+        { web: [line('line: "a 1"')] },
+        { web: [line('line: "a 1", match: ^a')] },
+        { web: two },
+        { web: [two[0] ?? ""] },
+      ),
+    ).to.deep.equal([
+      [],
+      [],
+      lost(goneFile("hosts", "r2"), goneFile("cron.d/t", "r2")),
+      [],
+      [],
+      lost(gone("file.line /etc/x ^a", 'file.line: { path: /etc/x, match: "^a", state: absent }', "r3")),
+    ]);
+  });
+
+  it("G6: is a user, though another step keeps the home folder", async () => {
+    const user = step("u", "user.managed: { name: bob, createHome: true }");
+    const home = step("h", "directory.managed: { path: /home/bob }");
+    expect(await warningsOf({ web: [user, home] }, { web: [home] })).to.deep.equal([
+      [],
+      lost(gone("user bob", "user.managed: { name: bob, state: absent }")),
+    ]);
+  });
+
+  it("G6: is no package that is named as a repository is", async () => {
+    const package_ = step("p", "package.installed: { name: r }");
+    const repository = step(
+      "r",
+      "package.repository: { name: r, uris: 'https://a/b', suites: s, components: [m], trusted: true }",
+    );
+    expect(await warningsOf({ web: [package_] }, { web: [repository] })).to.deep.equal([
+      [],
+      lost(gone("package r", "package.installed: { name: r, state: absent }")),
+    ]);
+  });
+
+  it("G6: is what a run made before it failed, when the project goes back", async () => {
+    const failed = { "web/c": { outcome: "failed" } } as const;
+    expect(
+      await warningsOf({ web: [file("a")] }, { web: [file("b"), file("c"), file("d")], lessons: failed }, { web: [] }),
+    ).to.deep.equal([[], [], lost(goneFile("b", "r2"), goneFile("a"))]);
+  });
+
+  it("G6: is nothing of other nodes, if a run is about a part of them", async () => {
+    const files = {
+      "roster/r.yaml": `${ROSTER}  w2: { address: 192.0.2.2 }\n`,
+      "states/u.yaml": `params: { names: { type: string } }\nsteps:\n  - { id: m, each: "{{split params.names ','}}", file.managed: { path: "/etc/{{item}}", content: x } }\n`,
+      ...deploy(stage("one", 'apply: [u], with: { names: "{{params.on}}" }')),
+    };
+    expect(
+      await warningsOf({ files, request: { ...orchestrated, on: "w1,w2" } }, { request: orchestrated }),
+    ).to.deep.equal([[], []]);
   });
 
   it("G6: is nothing of a stage that was left out, of other parameters, or of a run that failed", async () => {

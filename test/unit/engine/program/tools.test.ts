@@ -37,6 +37,15 @@ describe("programs that steps need", () => {
       expect(problem?.message).to.equal("no-such-tool is not on the node; the package its-package has it");
     });
 
+  it("O5: are not missed by a step that has a PATH of its own", async () => {
+    const { outcome } = await runStepOn(
+      "dash",
+      { ...needs, want: { a: "0" } },
+      { plan: { environment: { PATH: "/opt" } } },
+    );
+    expect(outcome).to.equal("ok");
+  });
+
   it("make a step unknown in a dry run behind one that would change", async () => {
     expect((await runStepOn("dash", needs, { dryRun: true, unsure: true })).outcome).to.equal("unknown");
   });
@@ -58,6 +67,7 @@ describe("programs that steps need", () => {
       { creates: "/a" },
       { runAs: "a" },
       { onChanges: ["a"] },
+      { environment: { PATH: "/opt" } },
     ])
       expect(looks(plan("a", other), plan("b", needs, more))).to.deep.equal([]);
   });

@@ -194,11 +194,19 @@ hex=0x10
     expect(vars(inventory, host)).to.deep.equal({ k: "host", own: 1 });
   });
 
+  it("O13: gives hosts of no group the variables of the group “ungrouped”", () => {
+    const beside = { "group_vars/ungrouped.yml": "k: 1\n" };
+    const { roster } = imported("a1\n[web]\nb1\n", { beside });
+    expect([...roster.nodes.values()].map(({ vars: own }) => own)).to.deep.equal([{ k: 1 }, {}]);
+    expect(imported("a1\n").roster.nodes.get("a1")?.groups).to.deep.equal([]);
+  });
+
   it("O13: reads values in sections of variables as Python's literals", () => {
     const values = {
       [String.raw`"a\tb\x41\u00e9\\"`]: "a\tbAé\\",
       [String.raw`'it\'s'`]: "it's",
       [String.raw`r'\d'`]: String.raw`\d`,
+      "[u'a', U'\\x41']": ["a", "A"],
       "(1, 'a')": [1, "a"],
       "1, 2": [1, 2],
       "['a\"b', True, None,]": ['a"b', true, null],
@@ -238,11 +246,13 @@ hex=0x10
 
   it("O13: asks Ansible where it is there, takes its values, and says which", () => {
     const answer = {
-      _meta: { hostvars: { web1: { k: 1, same: 2, secret: { __ansible_vault: "x" } }, web2: { k: 3 } } },
+      _meta: {
+        hostvars: { web1: { k: 1, same: 2, map: { a: 1, b: 2 }, secret: { __ansible_vault: "x" } }, web2: { k: 3 } },
+      },
       web: { hosts: ["web1", "web2"] },
     };
-    const { roster, leftOut } = imported("[web]\nweb1 k=one same=2\n", { answer });
-    expect(roster.nodes.get("web1")?.vars).to.deep.equal({ k: 1, same: 2 });
+    const { roster, leftOut } = imported('[web]\nweb1 k=one same=2 map=\'{"b": 2, "a": 1}\'\n', { answer });
+    expect(roster.nodes.get("web1")?.vars).to.deep.equal({ k: 1, same: 2, map: { b: 2, a: 1 } });
     expect(roster.nodes.get("web2")).to.deep.include({ address: "web2", groups: ["web"], vars: { k: 3 } });
     expect(leftOut).to.include("2 k of web1: ansible-inventory reads it otherwise; its values are taken");
     expect(leftOut).to.include(
