@@ -626,7 +626,6 @@ k_step() {
     eval "o_$i=skipped"
     return
   fi
-  ! k_doubt early || return 0
   k_due= k_why=
   for k_w in $rs $ch; do
     eval "k_x=\${o_$k_w:-}"
@@ -634,12 +633,13 @@ k_step() {
   done
   if [ -z "$k_due" ] && [ -e "$K_STATE/owed/$i" ]; then k_due=1 k_why=owed; fi
   if [ -n "$ch" ] && [ -z "$k_due" ]; then
-    ! k_doubt skipped || return 0
+    ! k_doubt skipped $rs $ch || return 0
     k_flush
     k_event "end $i skipped 0 nothing it watches changed"
     eval "o_$i=skipped"
     return
   fi
+  ! k_doubt early || return 0
   if [ -z "$k_due" ] && [ -n "$q" ] && k_sight "$i" && k_quick "$q"; then
     k_ok
     return

@@ -227,6 +227,8 @@ describe("a node's session, on this machine", () => {
       ["text", stepOf(commandRun, { cmd: "true" }), { unless: "false" }],
       ["data's watcher", stepOf(fileManaged, { path: given, content: "x" }), { restartOn: ["test/data in order"] }],
       ["account's watcher", stepOf(commandRun, { cmd: "true" }), { onChanges: ["test/account"] }],
+      // Packages bring its program, but it does not run.
+      ["settled watcher", stepOf(commandRun, { argv: ["kcore-o4-webctl"] }), { onChanges: ["test/file in order"] }],
       // What the package alone brings.
       ["its file", stepOf(fileManaged, { path: "/etc/kcore-o4-webd/webd.conf", content: "x" })],
       ["its user's file", stepOf(fileManaged, { path: join(folder, "own"), content: "x", owner: "kcore-webd" })],
@@ -261,6 +263,7 @@ describe("a node's session, on this machine", () => {
       ["text", "would-change", "unless packages or more packages or text in order brings it"],
       ["data's watcher", "ok", "unless data in order changes it"],
       ["account's watcher", "would-change", "unless account brings it"],
+      ["settled watcher", "skipped", "nothing it watches changed"],
       ["its file", "unknown", "after packages"],
       ["its user's file", "unknown", "after packages"],
       ["its program", "unknown", "after packages"],
