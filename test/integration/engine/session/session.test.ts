@@ -150,6 +150,24 @@ describe("a node's session, on this machine", () => {
     expect(existsSync(join(folder, "a"))).to.equal(false);
   });
 
+  it("O5: finds a program in the PATH of the step's environment", async () => {
+    const path = join(folder, "bin");
+    mkdirSync(path);
+    writeFileSync(join(path, "own-tool"), `#!/bin/sh\n: >${join(folder, "ran")}\n`, { mode: 0o755 });
+    const step: Step = {
+      want: { ran: "1" },
+      probe: sh`[ -e ${join(folder, "ran")} ] && fact ran 1 || fact ran 0`,
+      apply: sh`own-tool`,
+      tools: [{ command: "own-tool", package: "its-package" }],
+    };
+    const { session, outcomes } = sessionOn(state);
+    const { outcome } = await session.perform([
+      { stage: "s", drafts: [draftOf("own", step, { environment: { PATH: path } })] },
+    ]);
+    await session.finish(outcome);
+    expect(outcomes()).to.deep.equal(["own changed"]);
+  });
+
   it("misses a program before anything is applied, or at its step's turn where an earlier step may bring it", async () => {
     const needs: Step = {
       want: { a: "1" },
