@@ -22,7 +22,7 @@ export function shellUnusable(node: string, lost: Problem): Problem {
     ...lost,
     code: "NODE_SHELL_UNUSABLE",
     message: `${node} does not run a POSIX shell for us`,
-    hint: "the login shell must allow `exec /bin/sh`; a forced command, a restricted shell, or a start-up file that starts another program (.bashrc: exec fish) prevents it",
+    hint: "the login shell must allow `exec /bin/sh`; a forced command, a restricted shell, or a start-up file that starts another program, or reads (.bashrc: exec fish, read, cat), prevents it",
   };
 }
 
