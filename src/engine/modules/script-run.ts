@@ -58,7 +58,8 @@ export const scriptRun = defineModule({
   refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...given }, context) => {
     const blob = source === undefined ? undefined : context.readFile(source);
-    if (shellAmong(interpreter) !== undefined && blob?.bytes !== undefined && Buffer.from(blob.bytes).includes("\r\n"))
+    // By its first line: behind a script there may be data.
+    if (shellAmong(interpreter) !== undefined && blob?.bytes?.[blob.bytes.indexOf(10) - 1] === 13)
       throw new KcoreError({
         code: "SHELL_SYNTAX",
         message: `${source} has CR LF at its lines' ends, and a shell takes the CR for part of a word`,

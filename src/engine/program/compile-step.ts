@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Facts, Step, StepData, Tool } from "#engine/step/define.ts";
+import type { Facts, Step, StepData } from "#engine/step/define.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { quote } from "#engine/step/quote.ts";
 import type { Secret } from "#engine/step/secret.ts";
@@ -122,7 +122,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
       k_attempts: (plan.retry ?? step.retry)?.attempts ?? "",
       k_interval: (plan.retry ?? step.retry)?.interval ?? "",
       k_want: wantLines(step.want),
-      k_tools: hasOwnPath(plan) ? "" : (step.tools ?? []).map(toolWord).join(" "),
+      k_tools: toolWords(plan).join(" "),
     }),
     assign({ k_env: exported(plan.environment), kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
     ...[...values].map(([quoted, name]) => `${name}=${quoted}`),
@@ -149,11 +149,6 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const skeleton = more ? `${shippedText(more)}\n${texts}` : texts;
   const text = lines.filter((line) => line !== "").join("\n");
   return { key: stepKey(plan.id), text, skeleton, early, late, blobs, quick: quickOf(plan), owes };
-}
-
-/** Whether its programs may lie elsewhere than those of other steps. */
-export function hasOwnPath({ runAs, environment }: PlannedStep): boolean {
-  return runAs !== undefined || environment?.["PATH"] !== undefined;
 }
 
 /** The step's own variables, as every text of it begins; its PATH goes before that of the system, which kcore's texts need. */
@@ -205,9 +200,10 @@ ${foresee}`
     : (foresee ?? guard);
 }
 
-/** A program that a step needs, and the package that has it, as one word. */
-export function toolWord({ command, package: name }: Tool): string {
-  return `${command}=${name}`;
+/** Programs that a step needs, each with the package that has it as one word; another user's PATH, or the step's own, is another one. */
+export function toolWords({ step: { tools = [] }, runAs, environment }: PlannedStep): string[] {
+  if (runAs !== undefined || environment?.["PATH"] !== undefined) return [];
+  return tools.map(({ command, package: name }) => `${command}=${name}`);
 }
 
 /** The wanted facts, one `NAME=VALUE` a line, as the step's shell compares them. */

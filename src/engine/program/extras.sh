@@ -82,13 +82,15 @@ k_milestone() {
   [ -n "$K_DRY" ] || k_status "$ms"
 }
 
-# k_doubt VERDICT: in a dry run: tells the step `i` as unknown when its verdict does not survive what an earlier one would change, or what
-# is not known of that (doubts.ts); with a condition when it survives perhaps. False: it is as it was found. a_KEY = words of the two
-# digits of what survives (reach.ts) and the earlier one's key; `early` is asked before the step is looked at.
+# k_doubt VERDICT [KEY...]: in a dry run: tells the step `i` as unknown when its verdict does not survive what an earlier one would change, or what
+# is not known of that (doubts.ts); with a condition when it survives perhaps. False: it is as it was found. Where KEYs are named, it stands
+# on those alone. a_KEY = words of the two digits of what survives (reach.ts) and the earlier one's key; `early` is asked before the step
+# is looked at.
 k_doubt() {
   eval "k_x=\${a_$i:-}"
   k_if=
   for k_w in $k_x; do
+    case $#:" $* " in 1:* | *" ${k_w#??} "*) ;; *) continue ;; esac
     eval "k_y=\${o_${k_w#??}:-}"
     case $k_y in would* | unknown | *-if) ;; *) continue ;; esac
     case $k_y:${k_w%"${k_w#??}"}$1 in

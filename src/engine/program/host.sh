@@ -235,7 +235,7 @@ fi
 k_launch() {
   [ -z "$k_alive" ] || return 0
   # What the runner needs to end on a disk that fills later is reserved now, or the run is refused.
-  { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && true >"$K_RUN/launched"; } 2>/dev/null || { k_lost || return 0; }
+  { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && true >"$K_RUN/launched"; } 2>/dev/null || { k_lost; return 0; }
   k_alive=1
   # Steps find the same environment behind every kind of login (docs/states.md); they may ask who came in (sudo(8)).
   k_home=~root
@@ -428,7 +428,7 @@ k_listen() {
         k_beats=$((k_beats + 1))
         k_tell beat "$$ $k_beats"
         # After a silence the runner took us for gone: here we are again.
-        [ -e "$K_RUN/attached" ] || k_tell attached $$
+        [ -s "$K_RUN/attached" ] || k_tell attached $$
         k_gone
         ;;
       runner) # BYTES: the runner's text, and its first segment in it

@@ -73,7 +73,7 @@ if [ "$r_mode" != late ]; then
   for r_x in $r_back; do
     [ -e "$r_x.path" ] || continue
     r_put_back "$r_x"
-    case $r_path in */systemd/* | /etc/init.d/* | /etc/*tab) [ ! -d /run/systemd/system ] || r_reload=1 ;; esac
+    case $r_path in */systemd/system* | /etc/netplan/* | /etc/init.d/* | /etc/*tab) [ ! -d /run/systemd/system ] || r_reload=1 ;; esac
   done
   [ -z "$r_reload" ] || systemctl daemon-reload
 fi

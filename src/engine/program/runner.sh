@@ -126,7 +126,7 @@ k_tick() {
       k_beat=
       { read -r k_beat <"$K_RUN/beat"; } 2>/dev/null
       [ "$k_beat" = "$k_last" ] || k_silent=-1 k_last=$k_beat
-      [ $((k_silent += 1)) -lt 30 ] || rm -f "$K_RUN/attached"
+      [ $((k_silent += 1)) -lt $((${K_LEASE:-600} / 20)) ] || [ ! -s "$K_RUN/attached" ] || rm -f "$K_RUN/attached"
       k_cpid=
       { read -r k_cpid k_cborn k_limit k_cstep <"$K_RUN/current"; } 2>/dev/null
       if [ -n "$k_cpid" ]; then
@@ -153,8 +153,9 @@ k_attached() {
   { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
 }
 
-# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease). A follower whose connection
-# was closed leaves `attached` empty: a bastion that lives is back within seconds then, except in a trial, which closes it on purpose.
+# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease), by the clock: the ticks of a
+# long step all wait in the FIFO. A follower whose connection was closed leaves `attached` empty: a bastion that lives is back within
+# seconds then, except in a trial, which closes it on purpose.
 k_wait() {
   k_tick
   IFS= read -r k_x <&8
@@ -163,10 +164,11 @@ k_wait() {
   if k_attached; then
     k_alone=
   else
-    [ -n "$k_alone" ] || { k_alone=0 && k_event detached; }
-    k_alone=$((k_alone + 1)) k_x=${K_LEASE:-600}
+    read -r k_up k_x </proc/uptime
+    k_up=${k_up%%.*} k_x=${K_LEASE:-600}
+    [ -n "$k_alone" ] || { k_alone=$k_up && k_event detached; }
     [ ! -e "$K_RUN/attached" ] || [ -s "$K_RUN/attached" ] || [ -e "$K_STATE/trial" ] || k_x=$((k_x / 40))
-    [ "$k_alone" -lt "$k_x" ] || k_end abandoned
+    [ $((k_up - k_alone)) -lt "$k_x" ] || k_end abandoned
   fi
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_leaves
@@ -624,7 +626,6 @@ k_step() {
     eval "o_$i=skipped"
     return
   fi
-  ! k_doubt early || return 0
   k_due= k_why=
   for k_w in $rs $ch; do
     eval "k_x=\${o_$k_w:-}"
@@ -632,12 +633,13 @@ k_step() {
   done
   if [ -z "$k_due" ] && [ -e "$K_STATE/owed/$i" ]; then k_due=1 k_why=owed; fi
   if [ -n "$ch" ] && [ -z "$k_due" ]; then
-    ! k_doubt skipped || return 0
+    ! k_doubt skipped $rs $ch || return 0
     k_flush
     k_event "end $i skipped 0 nothing it watches changed"
     eval "o_$i=skipped"
     return
   fi
+  ! k_doubt early || return 0
   if [ -z "$k_due" ] && [ -n "$q" ] && k_sight "$i" && k_quick "$q"; then
     k_ok
     return

@@ -5,11 +5,10 @@ import {
   type CompiledStep,
   confirmWithin,
   defaultTimeout,
-  hasOwnPath,
   limitOf,
   stepKey,
   timeoutOf,
-  toolWord,
+  toolWords,
 } from "./compile-step.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { StepData } from "#engine/step/define.ts";
@@ -136,10 +135,10 @@ function firstTools(steps: readonly SegmentStep[]): { readonly key: string; read
   const known = new Set<string>();
   const end = steps.findIndex(({ plan }) => plan.step.brings);
   return steps.slice(0, end === -1 ? undefined : end + 1).flatMap(({ plan, compiled }) => {
-    const { step, onlyIf, unless, creates, onChanges, onFailure } = plan;
+    const { onlyIf, unless, creates, onChanges, onFailure } = plan;
     const mayNotRun = [onlyIf, unless, creates].some((key) => key !== undefined);
-    if (hasOwnPath(plan) || mayNotRun || onChanges.length + onFailure.length + compiled.quick.length > 0) return [];
-    const words = (step.tools ?? []).map(toolWord).filter((word) => !known.has(word));
+    if (mayNotRun || onChanges.length + onFailure.length + compiled.quick.length > 0) return [];
+    const words = toolWords(plan).filter((word) => !known.has(word));
     for (const word of words) known.add(word);
     return words.length === 0 ? [] : [{ key: compiled.key, words }];
   });

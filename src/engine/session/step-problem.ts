@@ -71,10 +71,10 @@ export function problemOf(record: StepRecord, rc: string): Problem {
 const known: readonly (readonly [said: RegExp, hint: string])[] = [
   [
     /Operation not permitted/,
-    "root may do this unless the file is immutable (lsattr FILE shows i or a; chattr -i FILE), or the machine is a container without that right",
+    "the file may be immutable (lsattr FILE shows i or a; chattr -i FILE), the step's user not root, or the machine a container without that right",
   ],
   [
-    /\\r|\^M|\n: (?:command )?not found/,
+    /\\r'|\^M|\n: (?:command )?not found/,
     "CR LF ends the lines of a script, and a shell takes the CR for part of a word: sed -i 's/\\r$//' FILE",
   ],
 ];

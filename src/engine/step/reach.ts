@@ -130,7 +130,7 @@ function afterPath(change: Extract<Thing, { is: "path" | "tree" | "folder" }>, r
       if (rest.path !== path && !isBeneath(rest.path, path)) return undefined;
       return change.is === "folder" ? both : wouldChange;
     case "program":
-      return change.is === "tree" || path === rest.name || path.endsWith(`bin/${rest.name}`) ? "12" : undefined;
+      return change.is === "tree" || path === rest.name || path.endsWith(`/${rest.name}`) ? "12" : undefined;
     case "command":
       // A folder that is made, or gets another owner, brings nothing into it.
       return mentionsPath(rest.text, path, { beneath: change.is !== "folder" }) ? none : undefined;

@@ -44,7 +44,7 @@ export function shellUnusable(host: string, said = ""): Problem {
     code: "NODE_SHELL_UNUSABLE",
     message: `${host} does not run a POSIX shell for us`,
     ...(detail !== "" && { detail }),
-    hint: "the login shell must allow `exec /bin/sh`; a forced command, a restricted shell, or a start-up file that starts another program (.bashrc: exec fish) prevents it",
+    hint: "the login shell must allow `exec /bin/sh`; a forced command, a restricted shell, or a start-up file that starts another program, or reads (.bashrc: exec fish, read, cat), prevents it",
   };
 }
 

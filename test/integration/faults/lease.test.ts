@@ -109,6 +109,54 @@ describe("the lease of a run", () => {
     }
   });
 
+  it("O2: a runner whose run's process was killed lets go also behind a step that lasts longer than a silence may", async () => {
+    // A silence is 5 s here, and a closed connection is waited for 2 s: a step of 7 s is at work when both are over.
+    const sshd = await startSshd({ config: ["SetEnv K_LEASE=100"] });
+    try {
+      const state = join(folder, "state");
+      const endpoint = { ...sshd.endpoint(), name: "n1" };
+      const run = sessionOn(state, { runId: "long", endpoint, retryDelays: [] });
+      const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", touch("slow", 7))] }]);
+      await run.seen(({ type }) => type === "step.started");
+      await run.session.host()?.close();
+      expect((await work).outcome).to.equal("unreachable");
+      await eventually(() => existsSync(join(folder, "slow")));
+      // The mark of a closed connection; after a silence there is none, and the runner waits ten minutes.
+      expect(existsSync(join(state, "runs", "long", "attached"))).to.equal(true);
+      const lock = join(state, "lock");
+      await eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
+    } finally {
+      await sshd.stop();
+    }
+  });
+
+  it("O2: the seconds of a step do not count for those in which a bastion may come back", async () => {
+    // A closed connection is waited for 7 s behind a step of 8 s.
+    const sshd = await startSshd({ config: ["SetEnv K_LEASE=280"] });
+    try {
+      const state = join(folder, "state");
+      const shared = {
+        runId: "back",
+        nonce: "0123456789abcdef".repeat(2),
+        endpoint: { ...sshd.endpoint(), name: "n1" },
+      };
+      const run = sessionOn(state, { ...shared, retryDelays: [] });
+      const drafts = [draftOf("slow", touch("slow", 8)), draftOf("next", touch("next"))];
+      const work = run.session.perform([{ stage: "s", drafts }]);
+      await run.seen(({ type }) => type === "step.started");
+      await run.session.host()?.close();
+      expect((await work).outcome).to.equal("unreachable");
+      await eventually(() => existsSync(join(folder, "slow")));
+      const again = sessionOn(state, { ...shared, resumed: true });
+      const { outcome } = await again.session.perform([{ stage: "s", drafts }]);
+      await again.session.finish(outcome);
+      expect(outcome).to.equal("done");
+      expect(readFileSync(join(state, "runs", "back", "journal"), "utf8")).to.not.include("abandoned");
+    } finally {
+      await sshd.stop();
+    }
+  });
+
   it("O2: a runner lets go at once when its node's disk filled and the run is over", async function () {
     const state = join(folder, "full");
     mkdirSync(state, { mode: 0o700 });

@@ -36,7 +36,7 @@ export function isUp(unit: string): Sh {
   rm -f "$K_TMP/started" "$K_TMP/restarted"
   why="it is $ActiveState"
   case $ActiveState,$(systemctl show -p ConditionResult,Type -- ${unit}) in
-    *=no*) why="a condition of the unit does not hold" ;;
+    *Result=no*) why="a condition of the unit does not hold" ;;
     inactive*Type=oneshot*) why="Type=oneshot ends by itself; RemainAfterExit=yes keeps it active, command.run runs it once" ;;
   esac
   false ${orRefuse(unit, "SERVICE_FAILED", sh`${`${unit} was started and is not running`}": $why"`)}

@@ -150,6 +150,24 @@ describe("a node's session, on this machine", () => {
     expect(existsSync(join(folder, "a"))).to.equal(false);
   });
 
+  it("O5: finds a program in the PATH of the step's environment", async () => {
+    const path = join(folder, "bin");
+    mkdirSync(path);
+    writeFileSync(join(path, "own-tool"), `#!/bin/sh\n: >${join(folder, "ran")}\n`, { mode: 0o755 });
+    const step: Step = {
+      want: { ran: "1" },
+      probe: sh`[ -e ${join(folder, "ran")} ] && fact ran 1 || fact ran 0`,
+      apply: sh`own-tool`,
+      tools: [{ command: "own-tool", package: "its-package" }],
+    };
+    const { session, outcomes } = sessionOn(state);
+    const { outcome } = await session.perform([
+      { stage: "s", drafts: [draftOf("own", step, { environment: { PATH: path } })] },
+    ]);
+    await session.finish(outcome);
+    expect(outcomes()).to.deep.equal(["own changed"]);
+  });
+
   it("misses a program before anything is applied, or at its step's turn where an earlier step may bring it", async () => {
     const needs: Step = {
       want: { a: "1" },
@@ -227,6 +245,8 @@ describe("a node's session, on this machine", () => {
       ["text", stepOf(commandRun, { cmd: "true" }), { unless: "false" }],
       ["data's watcher", stepOf(fileManaged, { path: given, content: "x" }), { restartOn: ["test/data in order"] }],
       ["account's watcher", stepOf(commandRun, { cmd: "true" }), { onChanges: ["test/account"] }],
+      // Packages bring its program, but it does not run.
+      ["settled watcher", stepOf(commandRun, { argv: ["kcore-o4-webctl"] }), { onChanges: ["test/file in order"] }],
       // What the package alone brings.
       ["its file", stepOf(fileManaged, { path: "/etc/kcore-o4-webd/webd.conf", content: "x" })],
       ["its user's file", stepOf(fileManaged, { path: join(folder, "own"), content: "x", owner: "kcore-webd" })],
@@ -261,6 +281,7 @@ describe("a node's session, on this machine", () => {
       ["text", "would-change", "unless packages or more packages or text in order brings it"],
       ["data's watcher", "ok", "unless data in order changes it"],
       ["account's watcher", "would-change", "unless account brings it"],
+      ["settled watcher", "skipped", "nothing it watches changed"],
       ["its file", "unknown", "after packages"],
       ["its user's file", "unknown", "after packages"],
       ["its program", "unknown", "after packages"],

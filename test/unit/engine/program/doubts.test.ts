@@ -122,6 +122,7 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
     [diskPartitioned, { disk, partitions: [{ name: "p" }] }],
     "12",
   ],
+  ["a program in a folder of PATH's", file("/opt/tools/x"), [commandRun, { argv: ["x"] }], "12"],
   ["packages, a file where they put none", packages, file("/srv/www/x"), "-"],
   ["packages, kcore's own", packages, file("/etc/kcore/x"), "-"],
   ["packages, a unit's text", packages, [unitManaged, { name: "web", content: "x" }], "-"],

@@ -96,6 +96,8 @@ describe("what a node's frames tell of its steps", () => {
       ["/tmp/s: 1: echo\r: not found\n", /CR LF/],
       ["bash: line 1: $'\\r': command not found\n", /CR LF/],
       ["/tmp/s: 1: ech: not found\n", undefined],
+      ["/usr/bin/env: 'bash\\r': No such file or directory\n", /CR LF/],
+      ["sed: -e expression #1: unknown option in s/\\r$//x\n", undefined],
     ] as const) {
       const { report } = reportWith([]);
       report.take({ type: "start", rest: key });
