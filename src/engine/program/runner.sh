@@ -633,6 +633,7 @@ k_step() {
   done
   if [ -z "$k_due" ] && [ -e "$K_STATE/owed/$i" ]; then k_due=1 k_why=owed; fi
   if [ -n "$ch" ] && [ -z "$k_due" ]; then
+    # shellcheck disable=SC2086 # numbers of steps
     ! k_doubt skipped $rs $ch || return 0
     k_flush
     k_event "end $i skipped 0 nothing it watches changed"
