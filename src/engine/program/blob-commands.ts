@@ -11,7 +11,7 @@ const textLimit = 64 << 10;
 export const inPlace = "blobs\n";
 
 /**
- * The commands that bring blobs to the follower, each to be sent before the next one is asked for. Small texts come together
+ * The commands that bring blobs to the follower, each to be sent before the next one is asked for; a beat may come between two of them. Small texts come together
  * and are written by the shell itself, in no process of their own; what is large comes in parts and is checked by its hash. `begin` hears
  * of each large one before its first part.
  */
@@ -40,8 +40,7 @@ export async function* blobCommands(
     begin(blob);
     for (let at = 0; at < bytes.length; at += partLimit) {
       const part = bytes.subarray(at, at + partLimit);
-      yield `part ${name} ${part.length} ${at}\n`;
-      yield Buffer.concat([part, Buffer.from(endOf(run))]);
+      yield Buffer.concat([Buffer.from(`part ${name} ${part.length} ${at}\n`), part, Buffer.from(endOf(run))]);
     }
     yield `sum ${name} ${blob.sha256}\n`;
   }

@@ -29,17 +29,14 @@ describe("the commands that bring blobs", () => {
     ]);
   });
 
-  it("sends what no shell can hold, and what is large, as it is, in parts with the hash of the whole", async () => {
+  it("sends what no shell can hold, and what is large, in parts with the hash of the whole; no beat comes between a part's line and its bytes", async () => {
     const zero = blobOf(new Uint8Array(2));
     const large = blobOf("x".repeat((1 << 20) + 1));
     expect(await commandsFor({ zero, large })).to.deep.equal([
-      "part zero 2 0\n",
-      `\0\0${nonce}\n`,
+      `part zero 2 0\n\0\0${nonce}\n`,
       `sum zero ${zero.sha256}\n`,
-      `part large ${1 << 20} 0\n`,
-      `${"x".repeat(1 << 20)}${nonce}\n`,
-      `part large 1 ${1 << 20}\n`,
-      `x${nonce}\n`,
+      `part large ${1 << 20} 0\n${"x".repeat(1 << 20)}${nonce}\n`,
+      `part large 1 ${1 << 20}\nx${nonce}\n`,
       `sum large ${large.sha256}\n`,
       "blobs\n",
     ]);
@@ -49,8 +46,7 @@ describe("the commands that bring blobs", () => {
     const { sha256 } = blobOf("before");
     const changed = new Blob({ sha256, size: 6, sensitive: false, read: () => Promise.resolve(Buffer.from("after!")) });
     expect(await commandsFor({ changed })).to.deep.equal([
-      "part changed 6 0\n",
-      `after!${nonce}\n`,
+      `part changed 6 0\nafter!${nonce}\n`,
       `sum changed ${sha256}\n`,
       "blobs\n",
     ]);
