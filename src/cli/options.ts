@@ -7,6 +7,12 @@ export interface CommonFlags {
   readonly debug?: boolean;
 }
 
+/** The flag of commands that open the CA's keys (`withCaPassphrase`). */
+export const caPassphrase = [
+  "--passphrase-file <file>",
+  "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked",
+] as const;
+
 /** `--project`, `--context` and `--debug`. */
 export function addProjectOption(command: Command): Command {
   return command

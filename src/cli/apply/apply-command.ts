@@ -10,7 +10,7 @@ import { formatResult } from "../terminal/format-result.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import { grantOption } from "../watch/grant-option.ts";
-import { addClusterOptions, addResultOption, collect } from "../options.ts";
+import { addClusterOptions, addResultOption, caPassphrase, collect } from "../options.ts";
 
 interface Flags extends Omit<ApplyFlags, "output" | "result"> {
   readonly filename?: readonly string[];
@@ -31,7 +31,7 @@ export function applyCommand(): Command {
     .option("--dry-run", "only say what would be done")
     .option("--skip-health", "for NodeInstall: do not look at the cluster's health first; this is recorded")
     .option("--yes", "answer every confirmation with yes")
-    .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(...caPassphrase)
     .addHelpText(
       "after",
       `

@@ -15,7 +15,7 @@ import { readPresent, rotateController } from "./rotate-controller.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { checkClock } from "../cluster/check-clock.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
-import { addClusterOptions, type ClusterFlags } from "../options.ts";
+import { addClusterOptions, caPassphrase, type ClusterFlags } from "../options.ts";
 
 type Flags = ClusterFlags & { readonly passphraseFile?: string };
 
@@ -74,10 +74,7 @@ still works unless it was revoked; the command that revokes it is printed.`,
 }
 
 function withPassphrase(command: Command): Command {
-  return addClusterOptions(command).option(
-    "--passphrase-file <file>",
-    "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked",
-  );
+  return addClusterOptions(command).option(...caPassphrase);
 }
 
 async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {

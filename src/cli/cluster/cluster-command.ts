@@ -7,7 +7,7 @@ import { gatherContext, noteBackup, parseBackup, placeBackup } from "#pki/contex
 import { loadContext } from "#pki/contexts.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import { inTheWay } from "../controller/controller-changes.ts";
-import { addProjectOption, addResultOption, type CommonFlags, type ResultFormat } from "../options.ts";
+import { addProjectOption, addResultOption, caPassphrase, type CommonFlags, type ResultFormat } from "../options.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { withCaPassphrase } from "./ca-passphrase.ts";
 import { contextHome } from "./context-home.ts";
@@ -48,10 +48,7 @@ kcore controller backup copies what the controllers know.`,
 }
 
 function withPassphrase(command: Command): Command {
-  return addResultOption(command).option(
-    "--passphrase-file <file>",
-    "of the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked",
-  );
+  return addResultOption(command).option(...caPassphrase);
 }
 
 async function backup(file: string, { context, passphraseFile, output }: BackupFlags): Promise<void> {

@@ -4,7 +4,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { clusterOf, nameCluster, ownProject, projectFile } from "../project/project-cluster.ts";
 import { makeCluster } from "./new-cluster.ts";
-import { addProjectOption, collect, type CommonFlags } from "../options.ts";
+import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";
 
 interface ClusterFlags extends CommonFlags {
   readonly controller?: readonly string[];
@@ -28,7 +28,7 @@ Examples:
       "a controller that is known already (repeatable); deploy_node adds its own",
       collect,
     )
-    .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(...caPassphrase)
     .option("--force", "put an existing context of that name aside; make it even if controllers of a cluster answer")
     .addHelpText("after", "\nExamples:\n  kcore create cluster --context lab --controller 192.0.2.11:9090")
     .action(createTheCluster);

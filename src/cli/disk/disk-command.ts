@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { addProjectOption, addResultOption, addViewOptions } from "../options.ts";
+import { addProjectOption, addResultOption, addViewOptions, caPassphrase } from "../options.ts";
 import { addChangeOptions } from "../watch/run-options.ts";
 import type { RecoveryFlags } from "./recovery-key.ts";
 import type { RestoreFlags } from "./restore-table.ts";
@@ -18,7 +18,7 @@ Examples:
   );
   addResultOption(addProjectOption(disk.command("recovery-key <node> [disk]")))
     .description("Show the recovery key of an encrypted disk; each look is recorded (kcore audit show)")
-    .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(...caPassphrase)
     .addHelpText(
       "after",
       `
@@ -37,7 +37,7 @@ node: cryptsetup open /dev/disk/by-uuid/UUID luks-UUID. Without DISK no key is s
     .description(
       "Unlock the encrypted root of a machine that waits for it at boot, over SSH; recorded (kcore audit show)",
     )
-    .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(...caPassphrase)
     .addHelpText(
       "after",
       `

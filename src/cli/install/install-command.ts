@@ -1,6 +1,13 @@
 import { Option, type Command } from "commander";
 import type { InstallRequest } from "./request.ts";
-import { addMachineOptions, addProjectOption, addResultOption, addViewOptions, collect } from "../options.ts";
+import {
+  addMachineOptions,
+  addProjectOption,
+  addResultOption,
+  addViewOptions,
+  caPassphrase,
+  collect,
+} from "../options.ts";
 import type { MachineFlags, ResultFormat } from "../options.ts";
 import type { InstallFlags } from "./install-node.ts";
 import { grantOption } from "../watch/grant-option.ts";
@@ -56,7 +63,7 @@ export function addNodeInstall(node: Command): void {
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .option("--yes", "answer every confirmation of the deployment with yes")
-    .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(...caPassphrase)
     .addHelpText(
       "after",
       `

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { addProjectOption, addViewOptions, ageOf, countOf, type CommonFlags } from "../options.ts";
+import { addProjectOption, addViewOptions, ageOf, caPassphrase, countOf, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import type { RunHeader } from "#engine/run/run-folder.ts";
 import { RunFollower } from "#engine/run/follow-run.ts";
@@ -80,7 +80,7 @@ Examples:
   ).action(attach);
   addViewOptions(add("resume <id>", "Go on with a run whose process died or that was stopped", "resume last"))
     .option("--detach", "leave as soon as the run has begun")
-    .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(...caPassphrase)
     .action(resume);
   add(
     "abort <id>",

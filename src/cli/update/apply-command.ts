@@ -57,7 +57,7 @@ async function applyOne(manifest: UpdateManifest, { bundle, again, output, passp
   return submitUpdate(cluster, prepared, defined({ passphraseFile, again }));
 }
 
-/** What came of it, and what comes next; `spec`: nobody attends to its hooks yet. */
+/** The result, and the next command; `spec`: the update's hooks still need `kcore update cluster attend`. */
 function drawApplied(applied: AppliedUpdate, spec: UpdateManifest["spec"] | undefined): string {
   const { name, result, generation, hash } = applied;
   return [

@@ -1,5 +1,12 @@
 import { Command } from "commander";
-import { addClusterOptions, addResultOption, allFormats, collect, type ResultFormat } from "../options.ts";
+import {
+  addClusterOptions,
+  addResultOption,
+  allFormats,
+  caPassphrase,
+  collect,
+  type ResultFormat,
+} from "../options.ts";
 import type { ApplyFlags } from "./apply-command.ts";
 import type { ChangeFlags } from "./change-commands.ts";
 import type { AttendFlags } from "./follow-command.ts";
@@ -188,8 +195,7 @@ function command(
     made.option("-f, --filename <file>", "a file with its manifest, or - for what comes in (repeatable)", collect);
   if (has("bundle")) made.option("--bundle <file>", "the bundle of kcore's runtime (kcore update bundle build)");
   if (has("again")) made.option("--again", "also where the same manifest has come to its end: as its next generation");
-  if (has("passphrase"))
-    made.option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked");
+  if (has("passphrase")) made.option(...caPassphrase);
   if (has("yes")) made.option("--yes", "do not ask");
   if (has("watch")) made.option("-w, --watch", watch);
   return addResultOption(made, allFormats satisfies readonly ResultFormat[]);

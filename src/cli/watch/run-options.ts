@@ -2,7 +2,14 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { defined } from "#optional/defined.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
-import { addFactOptions, addProjectOption, collect, type CommonFlags, type FactFlags } from "../options.ts";
+import {
+  addFactOptions,
+  addProjectOption,
+  caPassphrase,
+  collect,
+  type CommonFlags,
+  type FactFlags,
+} from "../options.ts";
 import { grantOption } from "./grant-option.ts";
 
 /** Flags of every command that starts a run. */
@@ -62,7 +69,7 @@ export function addChangeOptions(command: Command): Command {
     )
     .option("--yes", "answer every confirmation with yes")
     .option("--detach", "leave as soon as the run has begun; kcore runs attach ID comes back")
-    .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(...caPassphrase)
     .option(
       "--report <file>",
       "write a report at the end: FILE.html for a browser, FILE.xml for a CI, FILE.md for a comment, FILE.json for --plan and programs (repeatable)",
