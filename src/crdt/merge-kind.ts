@@ -12,7 +12,7 @@ export type MergeKind =
   | "lww"
   /** Approvals: (epoch, rejected > approved > pending), then last writer: inside an epoch a reject stands. */
   | "approval"
-  /** What owners of an update write: a deletion stands, since a removed update's name is not used again; else the highest epoch, then last writer. */
+  /** Registers of an update's owner: a deletion stands, since a removed update's name is not used again; else the highest epoch, then last writer. */
   | "epoch"
   /** The first write stands. It is never deleted, or not before the time that its field `notAfter` names. */
   | "first"

@@ -27,7 +27,7 @@ const Backup = z.strictObject({
 export type ContextBackup = z.output<typeof Backup>;
 
 /**
- * What a backup of a context holds, after the passphrase has opened each of its keys.
+ * The contents of a context's backup, after the passphrase has opened each of its keys.
  * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, FILE_UNREADABLE
  */
 export async function gatherContext(
@@ -58,7 +58,7 @@ export function parseBackup(text: string, file: string): ContextBackup {
 }
 
 /**
- * Puts a context back. It counts as founded: whether its cluster was founded after the backup nobody here can tell.
+ * Puts a context back. The context counts as founded, since the backup does not say whether its cluster was founded later.
  * @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID
  */
 export function placeBackup(

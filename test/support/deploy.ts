@@ -166,7 +166,7 @@ export function stepsThat(outcome: string, events: readonly RunEvent[], node?: s
   );
 }
 
-/** What a run may make of each verdict of a dry run; an unknown step may end in any way, one with a condition as either side of it. */
+/** By verdict of a dry run, the outcomes that the run may have; an unknown step may end in any way, one with a condition in both. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   ok: ["ok"],
   "would-change": ["changed"],

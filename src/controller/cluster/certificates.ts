@@ -202,7 +202,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
   };
 }
 
-/** When its key may renew it no more, ms since 1970; NaN of a time at which merging lets nobody delete the record. */
+/** When the key may renew the certificate no more, ms since 1970; NaN where merging never lets the record be deleted. */
 function graceOf({ notAfter }: CertificateRecordValue): number {
   return graceEnd(new Date(readEnd(notAfter)));
 }

@@ -142,7 +142,7 @@ export class ReplicaState {
     );
   }
 
-  /** What is not deleted yet, or whose deletion is never forgotten: registers whose first write stands, and who is a member. */
+  /** Registers that are not deleted, or whose deletion is never forgotten: those whose first write stands, and memberships. */
   isLasting(register: Register): boolean {
     const { key, text } = register;
     const isFirst = text !== null && this.#rules.mergeKindOf(key) === "first";

@@ -17,7 +17,7 @@ const kept = { updates: 20, ms: 365 * 86_400_000 } as const;
 /** Deletions in one transaction; a replica takes 500 changes (replica/writer.ts). */
 const atOnce = 400;
 
-/** What stays of a removed update: the mark and its takeovers, so that its name and epochs are never used again; and registers of newer versions. */
+/** Registers that a removed update keeps: the mark and the takeovers, so that its name and epochs are never used again; and kinds of newer versions. */
 const lasting: ReadonlySet<Kind | undefined> = new Set([
   "updateRemoved",
   "updateClaim",

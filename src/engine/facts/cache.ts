@@ -13,7 +13,7 @@ export interface KeptFacts {
   readonly facts: NodeFacts;
 }
 
-/** What is kept of nodes: what they told last, and what runs keep in order there. */
+/** The facts that a node told last; the things that runs keep in order on it. */
 type Kind = "facts" | "managed";
 
 function fileOf(project: string, kind: Kind, node: string): string {
@@ -55,7 +55,7 @@ export function keepFacts(project: string, kept: Omit<KeptFacts, "version">): vo
   keepOfNode(project, "facts", kept);
 }
 
-/** What a node told last; undefined where that is not kept. */
+/** The facts that a node told last; undefined where none are kept. */
 export function readFacts(project: string, node: string): KeptFacts | undefined {
   const kept = readOfNode(project, "facts", node) as Partial<KeptFacts> | undefined;
   return typeof kept?.gathered === "number" && kept.facts ? (kept as KeptFacts) : undefined;

@@ -89,7 +89,7 @@ export interface RunDependencies {
   readonly opensCa?: (passphrase: string) => Promise<boolean>;
   /** What is known of the nodes' facts, for targets that ask for them; absent: nothing. */
   readonly facts?: TargetFacts;
-  /** What earlier runs keep in order on the nodes; absent: nobody remembers. */
+  /** The things that earlier runs keep in order on the nodes; absent: they are not remembered. */
   readonly managed?: ManagedThings;
   /** Events of the run's record so far, when it is resumed. */
   readonly earlier: readonly RunEvent[];

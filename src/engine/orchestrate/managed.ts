@@ -13,14 +13,14 @@ interface Application {
 
 type Kept = Leaving & { readonly step: string };
 
-/** What a run has applied. */
+/** States that a run has applied to a node, with the things that their steps leave there. */
 export interface Applied extends Application {
   readonly leaves: readonly Kept[];
-  /** Ids of steps of which it is not known in this run what they leave. */
+  /** Ids of steps whose things are not known in this run. */
   readonly doubts: readonly string[];
 }
 
-/** What is kept of it, with the run that kept it in order first. */
+/** The same between runs: each thing with the run that first kept it in order. */
 export interface Managed extends Application {
   readonly things: readonly (Kept & { readonly run: string })[];
 }
@@ -43,8 +43,8 @@ export function managedThings(project: string): ManagedThings {
 }
 
 /**
- * Compares what a run keeps on a node with what it kept the last time that the same was applied. `lost` names what nobody keeps any more;
- * `after` is what is managed from now on. Of a run that did not end well (`isWhole` is false) it only adds what that made.
+ * Compares the things that a run keeps on a node with those of the last run of the same states. `lost` names things that no step keeps any
+ * more; `after` is managed from now on. A run that did not end well (`isWhole` is false) only adds the things that it made.
  */
 export function compareManaged(
   before: readonly Managed[],

@@ -26,7 +26,7 @@ export class RunNode {
   /** How its steps ended in the earlier parts of this run. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
   watch: Watch = nothing;
-  /** What its stages keep there. */
+  /** The states that stages applied to the node. */
   readonly applied: Applied[] = [];
 
   constructor(

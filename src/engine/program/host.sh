@@ -234,7 +234,7 @@ fi
 
 k_launch() {
   [ -z "$k_alive" ] || return 0
-  # What the runner needs to end on a disk that fills later is reserved now, or the run is refused.
+  # The room that the runner needs to end on a disk that fills later is reserved now, or the run is refused.
   { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && true >"$K_RUN/launched"; } 2>/dev/null || { k_lost; return 0; }
   k_alive=1
   # Steps find the same environment behind every kind of login (docs/states.md); they may ask who came in (sudo(8)).

@@ -66,8 +66,8 @@ fi
 [ "$r_mode" = late ] || { [ -e guard ] && mkdir going-back; } || exit 0
 exec >>said 2>&1
 if [ "$r_mode" != late ]; then
-  # What was kept first of a path is how it was: that comes last. A daemon-reload takes many seconds on a slow
-  # machine, and `systemctl enable` brings its own: services come back before what they do not need.
+  # The first copy of a path is its state before the trial, so that copy is put back last. A daemon-reload takes many seconds on
+  # a slow machine, and `systemctl enable` brings its own: services are started before both, unless they need them.
   r_back= r_reload=
   for r_x in *.path; do r_back="${r_x%.path} $r_back"; done
   for r_x in $r_back; do

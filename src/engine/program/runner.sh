@@ -26,7 +26,7 @@ else
 fi
 for k_x in $k_changed; do eval "o_$k_x=changed"; done
 
-# What cannot be written down must not go on. Without room for the end either, the runner leaves: a new one is refused.
+# A step whose progress cannot be written must not go on. Without room for the end either, the runner leaves: a new one is refused.
 k_event() {
   k_print "$k_nonce $*" >&5 || {
     [ -z "$k_short" ] || exit 1
@@ -153,7 +153,7 @@ k_attached() {
   { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
 }
 
-# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease), by the clock: the ticks of a
+# k_wait: sleeps until the FIFO wakes the runner. Without a follower for ten minutes the run is abandoned (the lease), by the clock: the ticks of a
 # long step all wait in the FIFO. A follower whose connection was closed leaves `attached` empty: a bastion that lives is back within
 # seconds then, except in a trial, which closes it on purpose.
 k_wait() {

@@ -67,7 +67,7 @@ export function problemOf(record: StepRecord, rc: string): Problem {
   return { code: "STEP_FAILED", message: `${title} failed${status}`, ...at, ...detail, ...hint };
 }
 
-/** What programs of the node say in words that do not name the cause. */
+/** Messages of programs that do not name their cause, each with a hint. */
 const known: readonly (readonly [said: RegExp, hint: string])[] = [
   [
     /Operation not permitted/,

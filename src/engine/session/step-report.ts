@@ -406,8 +406,8 @@ export class StepReport {
   }
 
   /**
-   * What a step leaves on the node when it leaves its state; undefined: that is not known, as of a step that the node's answers leave out in
-   * this run alone, or of one that did not come to its end.
+   * The things that a step leaves on the node when it leaves its state; undefined: they are not known, as of a step that the node's answers
+   * leave out in this run alone, or of one that did not end.
    */
   leavesOf(key: string): readonly Leaving[] | undefined {
     const record = this.records.get(key);

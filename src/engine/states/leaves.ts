@@ -2,7 +2,7 @@ import type { Step } from "#engine/step/define.ts";
 import type { PublicKey } from "#engine/step/fragments/public-keys.ts";
 import { reachOfData } from "#engine/step/reach-of-data.ts";
 
-/** What stays on a node when its step has left the state. */
+/** A thing that stays on a node when its step has left the state. */
 export interface Leaving {
   /** As messages name it: `file /etc/motd`. */
   readonly what: string;
@@ -30,14 +30,14 @@ const naming: ReadonlyMap<string, string> = new Map([
   ["unit.managed", "name dropin"],
 ]);
 
-/** What `file.absent` takes away: its path says whether it is the same. */
+/** Modules whose thing is a path, which `file.absent` removes. */
 const byPath = new Set(
   "directory.managed file.absent file.downloaded file.managed git.cloned symlink.managed".split(" "),
 );
 const inParts = new Set("authorized_key.present file.block file.line hosts.entry mount.mounted".split(" "));
 const takesAway = new Set(["file.absent", "service.stopped"]);
 
-/** What a step leaves, and the files that it changes; of a step whose names may be secret the files alone. */
+/** The things that a step leaves, and the files that it changes; of a step whose names may be secret the files alone. */
 export function leavesOf(
   module: string,
   { args, step, sensitive }: { readonly args: unknown; readonly step: Step; readonly sensitive: boolean },

@@ -77,7 +77,7 @@ const wouldChange = "02";
 const both = "22";
 const perhaps = "11";
 
-/** What survives two changes. */
+/** The survival of a verdict behind both changes. */
 export function afterBoth(one: Survival, other: Survival): Survival {
   return [0, 1].map((at) => [one.charAt(at), other.charAt(at)].sort()[0]).join("") as Survival;
 }

@@ -58,7 +58,7 @@ describe("a bastion whose clock is off", () => {
     expect(message).to.match(
       new RegExp(`this machine's clock says \\d{4}-.*Z, that of controller ${endpoint} \\d{4}-.*Z: nothing is signed`),
     );
-    // What certificates begin early by is no harm; one controller that agrees is enough, and none that answers must do.
+    // Ten minutes, by which certificates begin early, do no harm; one controller that agrees is enough, and without an answer kcore signs.
     const context2 = { ...context, runId: "r2" };
     await use(endpoint, await controllerBehind(5 * minute));
     await checkClock(context2);

@@ -97,7 +97,7 @@ describe("the lease of a run", () => {
       expect((await work).outcome).to.equal("unreachable");
       const lock = join(state, "lock");
       await eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
-      // The step was not broken off, and whoever comes late goes on with a new runner.
+      // The step was not broken off, and a late bastion goes on with a new runner.
       const again = sessionOn(state, { ...shared, resumed: true });
       const drafts = [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))];
       const { outcome } = await again.session.perform([{ stage: "s", drafts }]);

@@ -87,7 +87,7 @@ class Cluster {
     await removeOld({ ...this.#known.parts, clock: this.#wall });
   }
 
-  /** What each controller holds, without the marks of removed updates, of which there is one a name. */
+  /** The registers of each controller without the marks of removed updates, of which there is one a name. */
   sizes(): readonly (readonly [registers: number, bytes: number, tombstones: number])[] {
     return this.replicas.map(({ replica }) => {
       const standing = [...replica.entries("")].filter(([key]) => !key.endsWith("/removed"));

@@ -247,7 +247,7 @@ describe("a node's session, on this machine", () => {
       ["account's watcher", stepOf(commandRun, { cmd: "true" }), { onChanges: ["test/account"] }],
       // Packages bring its program, but it does not run.
       ["settled watcher", stepOf(commandRun, { argv: ["kcore-o4-webctl"] }), { onChanges: ["test/file in order"] }],
-      // What the package alone brings.
+      // Things that the package alone brings.
       ["its file", stepOf(fileManaged, { path: "/etc/kcore-o4-webd/webd.conf", content: "x" })],
       ["its user's file", stepOf(fileManaged, { path: join(folder, "own"), content: "x", owner: "kcore-webd" })],
       ["its program", stepOf(commandRun, { argv: ["kcore-o4-webctl", "-t"] })],

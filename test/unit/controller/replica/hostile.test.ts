@@ -33,7 +33,7 @@ function spoil(value: unknown, random: Random): unknown {
   return { ...value, [name]: spoil(inner, random) };
 }
 
-/** Registers `own`, three of `grow/` and both memberships at `a`; then somebody with the certificate of `b` speaks by hand. */
+/** Registers `own`, three of `grow/` and both memberships at `a`; then a test with the certificate of `b` speaks by hand. */
 async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestReplica) => unknown) {
   const { scheduler, a, wire } = await pair();
   await a.replica.write([

@@ -50,7 +50,7 @@ describe("updates that are over", () => {
     expect(await removed("u")).to.equal("deleted");
     expect(keysOf("u")).to.deep.equal([keys.update("u").removed]);
     expect(names()).to.deep.equal(["v"]);
-    // What was written last wins the head: the mark alone keeps it from standing again.
+    // The last write of the head wins: the mark alone keeps the update from standing again.
     const head = late.find(({ key }) => key === keys.update("u").head);
     await known.parts.records.write([{ key: keys.update("u").head, value: JSON.parse(head?.value ?? "") }]);
     expect(names()).to.deep.equal(["v"]);

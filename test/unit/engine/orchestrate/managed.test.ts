@@ -24,7 +24,7 @@ interface Run {
   readonly lessons?: Readonly<Record<string, Lesson>>;
 }
 
-/** What each of the runs r1, r2 … in one project warns of; `state apply web` unless told otherwise. */
+/** The warnings of each of the runs r1, r2 … in one project; `state apply web` unless told otherwise. */
 async function warningsOf(...runs: readonly Run[]): Promise<readonly string[][]> {
   const project = await makeProject({ "roster/r.yaml": ROSTER });
   const { path } = project;

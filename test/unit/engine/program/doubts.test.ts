@@ -58,7 +58,7 @@ const module = (options: object): Written => [kernelModuleLoaded, { name: "loop"
 const job: Written = [cronManaged, { name: "a", schedule: "@daily", command: "true", user: "ops" }];
 const disk = { serial: "S1" };
 
-/** What survives the earlier step's change, of “in order” and of “would change” (reach.ts); `-`: it does not stand on it. */
+/** Whether “in order” and “would change” survive the earlier step's change (reach.ts); `-`: it does not stand on it. */
 const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = [
   ["the same file", file("/srv/a"), file("/srv/a"), "00"],
   [
