@@ -22,7 +22,7 @@ const [owner] = controllers as [TestController];
 const { bundle, file } = await writeRuntime(cluster.dir, "0.5.0", 20_000);
 await uploadBundle(owner.operator, { bundle, file, start: 0 });
 const names = Array.from({ length: count }, (_, index) => `n${String(index + 1).padStart(4, "0")}`);
-const nodes = await startRolloutNodes(
+const stopNodes = await startRolloutNodes(
   cluster,
   controllers,
   names.map((hostname, index) => ({
@@ -57,7 +57,7 @@ try {
   const seconds = (performance.now() - began) / 1000;
   console.log(`${count} nodes in batches of ${batch}: ${busy.toFixed(1)} % of a core, ${seconds.toFixed(0)} s`);
 } finally {
-  await nodes.stop();
+  await stopNodes();
   await stop();
   await cluster.remove();
 }

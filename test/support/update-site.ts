@@ -33,7 +33,7 @@ export class UpdateSite extends ClusterSite {
     const { cluster, controllers } = this;
     await this.addToContext();
     for (const version of versions) await this.#writeBundle(version, bundleName?.(version) ?? version);
-    const { stop } = await startRolloutNodes(cluster, controllers, nodes);
+    const stop = await startRolloutNodes(cluster, controllers, nodes);
     this.ends.unshift(stop);
     await eventually(() => areAllInStep(controllers));
   }

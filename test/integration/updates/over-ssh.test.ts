@@ -64,16 +64,16 @@ describe("kcore orchestrate update", () => {
 
   it("finds a node back where it was when it comes back too late, and says so", async () => {
     nodes = await UpdateNodes.start({ n1: "" });
-    nodes.behave("n1", { patience: 500 });
+    nodes.behave("n1", { isLate: true });
     const running = nodes.start(all);
     const driver = await nodes.project.driver();
-    while (nodes.report("n1")?.waitsFor === undefined) await sleep(5);
+    while (nodes.report("n1")?.state !== "activating") await sleep(5);
     process.kill(driver, "SIGKILL");
     await running.ended;
     while (nodes.report("n1")?.state !== "failed") await sleep(20);
     const resumed = await nodes.kcore("runs", "resume", "last").ended;
     expect(resumed.code, resumed.stdout + resumed.stderr).to.equal(1);
-    expect(resumed.stdout).to.contain("unreachable: the bastion did not confirm it");
+    expect(resumed.stdout).to.contain("unreachable: the bastion did not come back over a new connection");
     expect(runtimes("n1")).to.deep.equal(["0.1.0"]);
   });
 });

@@ -16,23 +16,26 @@ import type { UpdaterBehaviour } from "#support/updater-process.ts";
 const storePath = (version: string): string => `/nix/store/${"0".repeat(32)}-kcore-${version}`;
 const bytes = "a bundle";
 const sha256 = createHash("sha256").update(bytes).digest("hex");
-const statement = JSON.stringify(
-  Statement.parse({
-    kind: "ClusterUpdate",
-    cluster: "test",
-    name: "u1",
-    spec: { target: { version: "0.2.0" }, selector: { allNodes: true } },
-    bundle: {
-      sha256,
-      size: bytes.length,
-      storePath: storePath("0.2.0"),
-      narHash: `sha256:${"0".repeat(52)}`,
-      version: "0.2.0",
-      arch: "x86_64",
-    },
-    signedAt: "2026-01-01T00:00:00.000Z",
-  }),
-);
+const statementOf = (name: string): string =>
+  JSON.stringify(
+    Statement.parse({
+      kind: "ClusterUpdate",
+      cluster: "test",
+      name,
+      spec: { target: { version: "0.2.0" }, selector: { allNodes: true } },
+      bundle: {
+        sha256,
+        size: bytes.length,
+        storePath: storePath("0.2.0"),
+        narHash: `sha256:${"0".repeat(52)}`,
+        version: "0.2.0",
+        arch: "x86_64",
+      },
+      signedAt: "2026-01-01T00:00:00.000Z",
+    }),
+  );
+
+const signedOf = (name = "u1") => ({ statement: statementOf(name), signature: "", signer: "" });
 
 describe("runtime.updated with a stand-in of the updater", () => {
   for (const shell of shells)
@@ -65,7 +68,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           update: "u1",
           owner: "bastion-1",
           target: storePath("0.2.0"),
-          signed: { statement, signature: "", signer: "" },
+          signed: signedOf((fields as { update?: string }).update),
           bundle: { file: bundle, sha256, size: bytes.length },
           profile: join(temp.path, "kcore"),
           limit: 20,
@@ -185,7 +188,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
       it("begins above the epoch of whoever owned the node, and is refused by a later owner", async () => {
         await start();
         const fence = { name: "u1", epoch: 4, owner: "c1", generation: 3, seq: 9 };
-        const order: Order = { fence, step: "fence", signed: { statement, signature: "", signer: "" } };
+        const order: Order = { fence, step: "fence", signed: signedOf() };
         writeFileSync(join(folder(), "inbox.json"), JSON.stringify(order));
         while (!existsSync(join(folder(), "report.json"))) await sleep(20);
         await changed("fenced");

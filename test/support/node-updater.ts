@@ -1,0 +1,85 @@
+import { existsSync } from "node:fs";
+import { watch } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { targetIdOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
+import { Desk } from "#updater/desk.ts";
+import { names } from "#updater/files.ts";
+import type { Prepared, Present, Step } from "#updater/journal.ts";
+import { nodePorts } from "#updater/node-ports.ts";
+import type { Ports } from "#updater/ports.ts";
+import type { Self } from "#updater/refuse.ts";
+import { Updater } from "#updater/updater.ts";
+import type { Missing, UpdateWay } from "#updater/way.ts";
+
+/** A node on which the product's updater works. Everything below its way of bringing a target into use is real, but for programs, which it refuses. */
+export interface UpdaterNode {
+  /** The folder of updates, which is there. */
+  readonly folder: string;
+  readonly signal: AbortSignal;
+  readonly self: () => Promise<Self>;
+  readonly verify: (signed: SignedStatement) => Promise<Statement>;
+  readonly present: () => Present;
+  /** Brings the node to another target. */
+  readonly move: (to: Present) => Promise<void>;
+  /** Before a step is done. @throws UpdateFailure */
+  readonly carryOut: (step: Step, statement: Statement) => Promise<Partial<Prepared> | void>;
+  /** What keeps what it runs from holding. */
+  readonly missing?: () => Missing | undefined;
+  readonly uptime?: Ports["uptime"];
+}
+
+const silent = { info: () => undefined, warn: () => undefined };
+
+/** Starts the updater whenever there is something for it to do, as systemd does, until the signal. */
+export async function superviseUpdater(node: UpdaterNode): Promise<void> {
+  const { folder, signal, self, verify, present } = node;
+  const real = nodePorts(signal);
+  const ports: Ports = {
+    ...real,
+    uptime: node.uptime ?? real.uptime,
+    // The updater looks once a second.
+    sleep: (ms) => sleep(ms / 50, undefined, { signal }),
+    run: (words) => Promise.reject(new Error(`the node was not taught: ${words.join(" ")}`)),
+  };
+  const runIfNeeded = async (): Promise<void> => {
+    while ([names.inbox, names.taken, names.unfinished].some((name) => existsSync(join(folder, name)))) {
+      const desk = new Desk({ folder, ports, log: silent, verify, present: async () => present() });
+      await new Updater({ desk, ports, log: silent, self, wayOf: (statement) => wayOf(node, statement) }).run();
+    }
+  };
+  try {
+    const changes = watch(folder, { signal });
+    await runIfNeeded();
+    for await (const _ of changes) await runIfNeeded();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+function wayOf({ present, move, carryOut, missing }: UpdaterNode, statement: Statement): UpdateWay {
+  const target = { id: targetIdOf(statement), version: statement.bundle?.version ?? present().version };
+  const next = (): number => (present().generation ?? 1) + 1;
+  return {
+    target,
+    present: async () => present(),
+    isThere: () => Promise.resolve(true),
+    prepare: async () => ({ targetGeneration: next(), needsReboot: false, ...(await carryOut("prepare", statement)) }),
+    async activate() {
+      await carryOut("activate", statement);
+      if (present().id !== target.id) await move({ ...target, generation: next() });
+      return { needsBoot: false };
+    },
+    mark: () => Promise.resolve(""),
+    missing: async ({ id }) => {
+      if (id !== present().id) return { kind: "activation", message: `it runs ${present().id}, not ${id}` };
+      return id === target.id ? missing?.() : undefined;
+    },
+    commit: () => Promise.resolve(),
+    async rollBack(to) {
+      await carryOut("roll_back", statement);
+      await move(to);
+      return { needsBoot: false };
+    },
+  };
+}
