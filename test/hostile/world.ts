@@ -1,11 +1,12 @@
+import { isKnown, isSecret, mergeKindOf } from "#controller/cluster/registers.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import type { Json } from "#controller/replica/replica.ts";
 import { Chance } from "../checker/random.ts";
 import { SimNetwork, type Endpoint } from "../sim/network.ts";
+import { SimNode, cluster, epoch, type Surroundings } from "../sim/node.ts";
 import { Random } from "../sim/random.ts";
 import { Scheduler } from "../sim/scheduler.ts";
 import { drawSwarm } from "../sim/swarm.ts";
-import { cluster, epoch, HonestNode, type Surroundings } from "./honest-node.ts";
 import { Liar, type Habit } from "./liar.ts";
 
 export interface Outcome {
@@ -34,7 +35,7 @@ export async function runSeed(seed: number, only?: ReadonlySet<Habit>): Promise<
 
 class LiedTo {
   readonly scheduler = new Scheduler();
-  readonly nodes: HonestNode[] = [];
+  readonly nodes: SimNode[] = [];
   readonly liar: Liar;
   readonly failures: string[] = [];
   acknowledged = 0;
@@ -45,6 +46,8 @@ class LiedTo {
   /** Asked for and not acknowledged, with the key: may stand or not. */
   readonly #open = new Set<string>();
   readonly #revoked = new Set<string>();
+  /** Whom alarms of the honest named so far, and by which code. */
+  readonly #alarms = new Set<string>();
   #isWriting = false;
   #isLying = false;
   #numbers = 0;
@@ -53,7 +56,7 @@ class LiedTo {
     this.#chance = new Chance(seed);
     const random = new Random(seed);
     // The network and the disks do no harm here: what goes wrong is the liar's doing.
-    const calm = { drop: 0, duplicate: 0, slow: 0, reorder: false, slowSync: false, json: true };
+    const calm = { drop: 0, duplicate: 0, slow: 0, reorder: false, slowSync: false, json: true, grain: 1 };
     const swarm = { ...drawSwarm(random), ...calm };
     const network = new SimNetwork(this.scheduler, random, swarm);
     const wall = (): number => epoch + this.scheduler.now;
@@ -110,7 +113,7 @@ class LiedTo {
     await this.#run(halfMs);
   }
 
-  async #cutOff(victim: HonestNode): Promise<void> {
+  async #cutOff(victim: SimNode): Promise<void> {
     const { blocked } = this.#surroundings.network;
     const others = this.nodes.filter((node) => node !== victim);
     const pairs = others.flatMap(({ id }) => [`${victim.id}>${id}`, `${id}>${victim.id}`]);
@@ -151,8 +154,7 @@ class LiedTo {
       // One whose text was overwritten, and says nothing any more, counts even so.
       for (const key of this.#revoked) if (!replica?.stands(key)) this.failures.push(`a revocation is lost at ${id}`);
     }
-    if (!this.nodes.some(({ alarms }) => [...alarms].some((alarm) => /\bh(#| |$)/.test(alarm))))
-      this.failures.push("no alarm names it");
+    if (![...this.#alarms].some((alarm) => /\bh(#| |$)/.test(alarm))) this.failures.push("no alarm names it");
     await this.#checkLife();
   }
 
@@ -173,8 +175,21 @@ class LiedTo {
     }
   }
 
-  #add(id: string, sponsor?: string): HonestNode {
-    const node = new HonestNode(this.#surroundings, id, sponsor);
+  /** A member as it ships, with the real kinds of registers. Its wall clock is nearly right. */
+  #add(id: string, ...join: readonly string[]): SimNode {
+    const node: SimNode = new SimNode(this.#surroundings, id, {
+      start: join.length === 0 ? "found" : "join",
+      join,
+      mergeKindOf,
+      isKnown,
+      isSecret,
+      log: (_level, message, fields) => {
+        const { alarm, about } = (fields ?? {}) as { readonly alarm?: string; readonly about?: string };
+        if (alarm !== undefined) this.#alarms.add(`${alarm} ${about} ${message}`);
+      },
+    });
+    node.offset = Math.floor(this.#surroundings.random.between(-200, 200));
+    node.boot();
     this.nodes.push(node);
     return node;
   }
@@ -196,7 +211,7 @@ class LiedTo {
     });
   }
 
-  #writeSomething({ id, replica }: HonestNode): void {
+  #writeSomething({ id, replica }: SimNode): void {
     if (!replica) return;
     const number = ++this.#numbers;
     const isRevocation = this.#chance.isLucky(0.1);
@@ -218,7 +233,7 @@ class LiedTo {
   }
 
   /** Tries again, as an operator does. */
-  async #put({ replica }: HonestNode, key: string, value: Json): Promise<boolean> {
+  async #put({ replica }: SimNode, key: string, value: Json): Promise<boolean> {
     for (let attempt = 0; attempt < 8; attempt++) {
       let done: boolean | undefined;
       replica?.write([{ key, value }]).then(

@@ -1,28 +1,39 @@
 import { createReplica } from "#controller/replica/create-replica.ts";
 import type { DialTarget, JournalRecord } from "#controller/replica/replica-ports.ts";
-import type { Replica } from "#controller/replica/replica.ts";
+import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
 import type { VersionVector } from "#crdt/version-vector.ts";
 import { SimDisk } from "./disk.ts";
-import { mergeKindOf } from "./kinds.ts";
-import type { Endpoint } from "./network.ts";
-import { Operator } from "./operator.ts";
+import type { Endpoint, SimNetwork } from "./network.ts";
+import type { Operator } from "./operator.ts";
 import type { Random } from "./random.ts";
-import type { World } from "./world.ts";
+import type { Scheduler } from "./scheduler.ts";
+import type { Swarm } from "./swarm.ts";
 
 export const cluster = "sim";
 /** Virtual time starts here, on every wall clock that is right. */
-const epoch = 1_700_000_000_000;
+export const epoch = 1_700_000_000_000;
+
+/** What a node lives in. */
+export interface Surroundings {
+  readonly scheduler: Scheduler;
+  readonly network: SimNetwork;
+  readonly random: Random;
+  readonly swarm: Swarm;
+  readonly find: (id: string) => Endpoint | undefined;
+}
+
+type NodeOptions = Pick<ReplicaOptions, "start" | "mergeKindOf"> & Partial<ReplicaOptions>;
 
 /** One controller: a disk that stays, and a process that comes and goes. */
 export class SimNode implements Endpoint {
   readonly id: string;
   readonly disk: SimDisk;
-  readonly #world: World;
-  readonly #random: Random;
-  readonly #start: "found" | "join";
+  readonly #world: Surroundings;
+  readonly #options: NodeOptions;
   join: readonly string[];
   replica: Replica | undefined;
   operator: Operator | undefined;
+  onBoot: (replica: Replica) => void = () => undefined;
   #process: object | undefined;
   accept: Endpoint["accept"];
   /** Its wall clock is off by so many ms. */
@@ -44,20 +55,12 @@ export class SimNode implements Endpoint {
       }
     | undefined;
 
-  constructor(
-    world: World,
-    random: Random,
-    id: string,
-    { start, join }: { readonly start: "found" | "join"; readonly join: readonly string[] },
-  ) {
+  constructor(world: Surroundings, id: string, options: NodeOptions) {
     this.id = id;
     this.#world = world;
-    this.#random = random;
-    this.#start = start;
-    this.join = join;
-    this.disk = new SimDisk(world.scheduler, random, world.swarm);
-    this.disk.onAppend = (records) => world.history.appended(this, records);
-    this.disk.onDurable = (records) => world.history.durable(this, records);
+    this.#options = options;
+    this.join = options.join ?? [];
+    this.disk = new SimDisk(world.scheduler, world.random, world.swarm);
   }
 
   wall(): number {
@@ -67,7 +70,7 @@ export class SimNode implements Endpoint {
 
   boot(): void {
     if (this.replica || this.isLost) return;
-    const { scheduler, network, swarm } = this.#world;
+    const { scheduler, network, random, find } = this.#world;
     this.#bootedAt = scheduler.now;
     const process = {};
     this.#process = process;
@@ -79,27 +82,19 @@ export class SimNode implements Endpoint {
       id: this.id,
       cluster,
       clock: { wall: () => this.wall(), mono: () => scheduler.now - this.#bootedAt },
-      rng: () => this.#random.next(),
+      rng: () => random.next(),
       timers: scheduler.timers(inProcess),
       net: {
         dial: (target, timeoutMs) =>
-          network.dial(this, this.#world.find(nameOf(target)), timeoutMs, () => replica.dialFailed(target)),
+          network.dial(this, find(nameOf(target)), timeoutMs, () => replica.dialFailed(target)),
       },
       journal: { append: (records) => this.disk.append(records) },
       recovered: this.disk.durable,
-      start: this.#start,
+      ...this.#options,
       join: this.join,
-      mergeKindOf,
-      tuning: {
-        collectEvery: 1_000,
-        pullEvery: 5_000,
-        conflictsEvery: 1_000,
-        page: { registers: swarm.page, bytes: 1 << 20 },
-        slice: swarm.slice,
-      },
     });
     this.replica = replica;
-    this.operator = new Operator(replica, this.#random);
+    this.onBoot(replica);
     this.accept = (link) => replica.connected(link);
   }
 

@@ -8,8 +8,10 @@ import { WriteRefused } from "#controller/replica/replica.ts";
 import type { Change, Json, Replica } from "#controller/replica/replica.ts";
 import type { Dot } from "#crdt/register.ts";
 import { History } from "./history.ts";
+import { mergeKindOf } from "./kinds.ts";
 import { SimNetwork } from "./network.ts";
 import { SimNode } from "./node.ts";
+import { Operator } from "./operator.ts";
 import { Random } from "./random.ts";
 import { Scheduler } from "./scheduler.ts";
 import { drawSwarm } from "./swarm.ts";
@@ -52,7 +54,23 @@ export class World {
   }
 
   #add(id: string, start: "found" | "join", join: readonly string[]): SimNode {
-    const node = new SimNode(this, this.#random, id, { start, join });
+    const { scheduler, network, swarm, history } = this;
+    const find = (other: string) => this.find(other);
+    const node = new SimNode({ scheduler, network, swarm, random: this.#random, find }, id, {
+      start,
+      join,
+      mergeKindOf,
+      tuning: {
+        collectEvery: 1_000,
+        pullEvery: 5_000,
+        conflictsEvery: 1_000,
+        page: { registers: swarm.page, bytes: 1 << 20 },
+        slice: swarm.slice,
+      },
+    });
+    node.disk.onAppend = (records) => history.appended(node, records);
+    node.disk.onDurable = (records) => history.durable(node, records);
+    node.onBoot = (replica) => (node.operator = new Operator(replica, this.#random));
     this.nodes.push(node);
     node.boot();
     return node;
