@@ -1,16 +1,8 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { stripVTControlCharacters } from "node:util";
-import { expect } from "chai";
-import { renderToString } from "ink";
 import { createElement as h } from "react";
 import { Lines } from "#tui/ink/lines.ts";
 import { fleetScene, rollout, smallFleet, typeFleetKeys, type FleetOptions } from "#support/fleet.ts";
+import { describeFrames } from "#support/frames.ts";
 import { asciiTheme, colourTheme, plainTheme } from "#support/scenes.ts";
-
-const file = join(import.meta.dirname, "../../../../fixtures/frames/fleet.txt");
-/** `UPDATE_FRAMES=1 npx mocha test/unit/tui/ink/fleet/fleet-frames.test.ts` writes them anew: look at the difference. */
-const isUpdating = process.env["UPDATE_FRAMES"] === "1";
 
 const lost = {
   state: "lost",
@@ -52,37 +44,11 @@ const variants: Readonly<Record<string, FleetOptions & { readonly keys?: readonl
   "160x20, controllers": { columns: 160, rows: 20, keys: ["3"] },
 };
 
-/** The frame as ink lays it out; escape characters are written so that a difference can be read. */
-function frame(title: string): string {
-  const { keys = [], ...options } = variants[title] ?? {};
-  const { columns = 80, theme = plainTheme } = options;
-  const { lines } = fleetScene({ ...options, ui: typeFleetKeys(keys, options) });
-  const drawn = renderToString(h(Lines, { lines, width: columns, theme }), { columns });
-  return (theme.depth > 0 ? drawn.replaceAll("\u001b", "␛") : stripVTControlCharacters(drawn))
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n");
-}
-
-function readFrames(): ReadonlyMap<string, string> {
-  const text = isUpdating ? "" : readFileSync(file, "utf8");
-  return new Map(
-    text
-      .split(/^=== /m)
-      .slice(1)
-      .map((part) => [part.slice(0, part.indexOf("\n")), part.slice(part.indexOf("\n") + 1, -1)]),
-  );
-}
-
 describe("the frames of the dashboard", () => {
-  const known = readFrames();
-  const drawn = new Map<string, string>();
-  for (const title of Object.keys(variants))
-    it(`are as they were looked at: ${title}`, () => {
-      drawn.set(title, frame(title));
-      if (!isUpdating) expect(drawn.get(title)).to.equal(known.get(title));
-    });
-  after(() => {
-    if (isUpdating) writeFileSync(file, [...drawn].map(([title, text]) => `=== ${title}\n${text}\n`).join(""));
+  describeFrames("fleet", Object.keys(variants), (title) => {
+    const { keys = [], ...options } = variants[title] ?? {};
+    const { columns = 80, theme = plainTheme } = options;
+    const { lines } = fleetScene({ ...options, ui: typeFleetKeys(keys, options) });
+    return { element: h(Lines, { lines, width: columns, theme }), columns, isColoured: theme.depth > 0 };
   });
 });
