@@ -4,18 +4,29 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { TestProject } from "#support/kcore.ts";
 
-interface Mistake {
+/** A mistake in one file, as its key says, needs no command of its own. */
+const kinds = {
+  state: { file: "states/bad.yaml", words: "state apply bad --on here" },
+  roster: { file: "roster/more.yaml", words: "roster check" },
+  orchestration: { file: "orchestrate/bad.yaml", words: "orchestrate bad" },
+} as const;
+const kindNames = ["state", "roster", "orchestration"] as const;
+
+interface Mistake extends Partial<Readonly<Record<keyof typeof kinds, string>>> {
   readonly what: string;
   readonly files?: Readonly<Record<string, string>>;
   /** Written as bytes of that encoding. */
   readonly latin1?: Readonly<Record<string, string>>;
-  readonly words: string | readonly string[];
+  readonly words?: string | readonly string[];
   /** Everything that is printed: message, code, place, the line, the hint. */
   readonly says: string;
 }
 
 const fixture = join(import.meta.dirname, "../../fixtures/mistakes.yaml");
-const mistakes = parse(readFileSync(fixture, "utf8")) as readonly Mistake[];
+const mistakes = (parse(readFileSync(fixture, "utf8")) as readonly Mistake[]).map((mistake) => {
+  const kind = kindNames.find((name) => mistake[name] !== undefined);
+  return kind ? { ...mistake, files: { [kinds[kind].file]: mistake[kind] ?? "" }, words: kinds[kind].words } : mistake;
+});
 const written = "/tmp/kcore-bad-input";
 const good = `steps:\n  - id: written\n    file.managed: { path: ${written}, content: x }\n`;
 
@@ -26,7 +37,7 @@ describe("kcore, given something wrong", () => {
       .and.be.at.least(120);
   });
 
-  for (const { what, files = {}, latin1 = {}, words, says } of mistakes)
+  for (const { what, files = {}, latin1 = {}, words = [], says } of mistakes)
     it(`says of ${what} what it is, where, and what to do`, async () => {
       const project = new TestProject({ "states/good.yaml": good, ...files });
       try {
