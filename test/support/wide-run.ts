@@ -7,13 +7,15 @@ export interface WideRun {
   readonly failEvery?: number;
   /** Milliseconds between the starts of two nodes; 20 unless given. */
   readonly apart?: number;
+  /** All is in order, and every fourth step is skipped. */
+  readonly isInOrder?: boolean;
 }
 
 const stages = ["preflight", "disks", "nix", "kcore"] as const;
 const start = Date.UTC(2026, 10, 21, 6, 15);
 
 /** The events of a run over many nodes, in the order in which they would come: made up, the same each time. */
-export function wideRun({ nodes, steps, failEvery = 0, apart = 20 }: WideRun): readonly RunEvent[] {
+export function wideRun({ nodes, steps, failEvery = 0, apart = 20, isInOrder = false }: WideRun): readonly RunEvent[] {
   const names = Array.from(
     { length: nodes },
     (_, index) => `n${String(index + 1).padStart(String(nodes).length, "0")}`,
@@ -37,7 +39,7 @@ export function wideRun({ nodes, steps, failEvery = 0, apart = 20 }: WideRun): r
   let end = 0;
   for (const [index, node] of names.entries()) {
     const failing = failEvery > 0 && index % failEvery === failEvery - 1;
-    end = Math.max(end, addNode(add, { node, index, steps, failing, at: 100 + index * apart }));
+    end = Math.max(end, addNode(add, { node, index, steps, failing, isInOrder, at: 100 + index * apart }));
   }
   for (const [index, stage] of stages.entries()) {
     add(50 + index, { type: "stage.started", stage });
@@ -60,13 +62,14 @@ interface WideNode {
   readonly index: number;
   readonly steps: number;
   readonly failing: boolean;
+  readonly isInOrder: boolean;
   readonly at: number;
 }
 
 /** Gives the time at which it ended. */
 function addNode(
   add: (at: number, body: RunEventBody) => void,
-  { node, index, steps, failing, at: begin }: WideNode,
+  { node, index, steps, failing, isInOrder, at: begin }: WideNode,
 ): number {
   let at = begin;
   add(at, { type: "node.connecting", node, attempt: 1 });
@@ -79,10 +82,10 @@ function addNode(
     const fails = failing && number === Math.floor((steps * 2) / 3);
     const outcome: Outcome = fails
       ? "failed"
-      : ((["ok", "changed", "ok", "skipped"] as const)[(index + number) % 4] ?? "ok");
+      : ((["ok", isInOrder ? "ok" : "changed", "ok", "skipped"] as const)[(index + number) % 4] ?? "ok");
     const duration = 20 + ((index * 37 + number * 101) % 400);
     add((at += 5), { type: "step.started", ...names });
-    if (outcome !== "ok")
+    if (outcome !== "ok" && !isInOrder)
       add(at + duration / 2, { type: "step.output", node, step, stream: "out", text: `doing ${step}\nalmost there\n` });
     add((at += duration), {
       type: "step.finished",

@@ -1,10 +1,7 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import stringWidth from "string-width";
 import type { RunEvent } from "#engine/events/event.ts";
-import { parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { drawCiErrors } from "#tui/ci.ts";
 import { digestRun, type RunDigest } from "#tui/digest.ts";
@@ -20,18 +17,16 @@ function digestOf(events: readonly RunEvent[]): RunDigest {
 }
 const draw = (events: readonly RunEvent[], options: DigestOptions = {}) =>
   drawDigest(digestOf(events), { isEnd: true, ...options });
-const inOrderAgain = parseRecording(
-  readFileSync(join(import.meta.dirname, "../../fixtures/deploy-again.ndjson")),
-).events;
+const inOrderAgain = wideRun({ nodes: 3, steps: 16, isInOrder: true });
 
 describe("the end of a run", () => {
   it("is three lines where nothing changed and nothing failed", () => {
     const lines = draw(inOrderAgain).split("\n");
     expect(lines).to.have.length(3);
-    expect(lines[0]).to.match(/^deploy_node {2}done after 2\.6 s {2}\(run 20261121-061500-a1b2\)$/);
+    expect(lines[0]).to.match(/^deploy_node {2}done after 4\.3 s {2}\(run 20261121-061500-a1b2\)$/);
     expect(lines.slice(1)).to.deep.equal([
       "3 nodes: 3 done (n1, n2, n3)",
-      "Steps: 91 succeeded (changed=0), 0 failed, 34 skipped",
+      "Steps: 36 succeeded (changed=0), 0 failed, 12 skipped",
     ]);
   });
 
@@ -45,14 +40,17 @@ describe("the end of a run", () => {
   it("tells once what changed alike in several waves, and of many changes a line a stage", () => {
     const base = digestOf(recordedRun("deploy-three"));
     const [change] = base.changes;
-    const events = inOrderAgain.map((event) =>
-      event.type === "step.finished" && /^(nix|openssl|machine)$/.test(event.title)
-        ? { ...event, outcome: "changed" as const }
+    // n1 goes first; the stages of the second wave are called @2.
+    const waved = inOrderAgain.map((event) =>
+      "node" in event && "stage" in event && event.node !== "n1" ? { ...event, stage: `${event.stage}@2` } : event,
+    );
+    const events = waved.map((event) =>
+      event.type === "step.finished" && /^(nix step 9|kcore step 13)$/.test(event.title)
+        ? { ...event, title: event.title.replace("nix step 9", "nix"), outcome: "changed" as const }
         : event,
     );
     expect(draw(events)).to.contain(
-      "Changed:\n  preflight: machine  (fact.assert)  n1, n2, n3\n  nix  (nix.installed)  n1, n2, n3\n" +
-        "  identity: openssl  (package.installed)  n1, n2, n3",
+      "Changed:\n  nix  (file.managed)  n1, n2, n3\n  kcore: kcore step 13  (file.managed)  n1, n2, n3",
     );
     const changes = Array.from({ length: 30 }, (_, index) => ({
       ...(change ?? expect.fail()),
