@@ -33,14 +33,7 @@ export class TestReplica {
       cluster: "test",
       clock: { wall: () => Math.floor(epoch + scheduler.now + this.offset), mono: () => scheduler.now },
       rng: () => random.next(),
-      timers: {
-        after(ms, run) {
-          let isOff = false;
-          scheduler.after(ms, () => isOff || run());
-          return () => (isOff = true);
-        },
-        soon: (run) => scheduler.after(0, run),
-      },
+      timers: scheduler.timers((run) => run),
       net: { dial: (target) => void this.dialled.push("id" in target ? target.id : target.address) },
       journal: {
         // Settled already: what follows runs before the scheduler's next event.
