@@ -3,7 +3,7 @@ import { must } from "./commands.ts";
 import { failing, type Controller } from "./controllers.ts";
 import type { Cut, SetBack } from "./history.ts";
 import { timeToAgree } from "./observe.ts";
-import type { Chance } from "./random.ts";
+import type { Chance } from "#support/random.ts";
 import type { Workload } from "./workload.ts";
 
 export interface Suffering {

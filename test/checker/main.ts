@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { startCluster, type Cluster } from "./controllers.ts";
 import { chapters } from "./episodes.ts";
 import type { Violation } from "./judge.ts";
-import { Chance } from "./random.ts";
+import { Chance } from "#support/random.ts";
 import { Life, runEpisode, type Result } from "./run-episode.ts";
 import { scenarios } from "./scenarios.ts";
 

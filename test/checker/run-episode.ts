@@ -3,7 +3,7 @@ import type { Fault } from "./faults.ts";
 import type { Cut, History, SetBack, Write } from "./history.ts";
 import { judge, type Violation } from "./judge.ts";
 import { acknowledgeConflicts, lookAt, timeToAgree } from "./observe.ts";
-import { Chance } from "./random.ts";
+import { Chance } from "#support/random.ts";
 import { Workload } from "./workload.ts";
 
 export interface Result {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Answer } from "./client.ts";
 import type { Controller } from "./controllers.ts";
 import type { Outcome, Write } from "./history.ts";
-import type { Chance } from "./random.ts";
+import type { Chance } from "#support/random.ts";
 
 /** Writes of one episode, each recorded with what its client was told. */
 export class Workload {

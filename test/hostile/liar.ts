@@ -1,4 +1,4 @@
-import type { Chance } from "../checker/random.ts";
+import type { Chance } from "#support/random.ts";
 
 /** One stream to an honest controller; lines of JSON both ways. */
 export interface Wire {

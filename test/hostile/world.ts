@@ -1,7 +1,7 @@
 import { isKnown, isSecret, mergeKindOf } from "#controller/cluster/registers.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import type { Json } from "#controller/replica/replica.ts";
-import { Chance } from "../checker/random.ts";
+import { Chance } from "#support/random.ts";
 import { SimNetwork, type Endpoint } from "../sim/network.ts";
 import { SimNode, cluster, epoch, type Surroundings } from "../sim/node.ts";
 import { Random } from "../sim/random.ts";
