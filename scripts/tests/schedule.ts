@@ -5,7 +5,12 @@ const shares: Readonly<Record<JobClass, { readonly share: number; readonly slots
   processor: { share: 1, slots: Infinity },
   machine: { share: 1, slots: 1 },
   waiting: { share: 0.34, slots: 6 },
+  // A lab's containers stand still for most of their time.
+  containers: { share: 0.25, slots: 6 },
 };
+
+/** Seconds that no job takes. */
+const day = 86_400;
 
 /**
  * The job that starts next, or none as long as the machine is full: an emulated machine before all others, since they take
@@ -21,6 +26,6 @@ export function nextJob(waiting: readonly Job[], running: readonly Job[], cores:
     const alike = running.filter((other) => other.class === job.class).length;
     return running.length === 0 || (alike < slots && busy + share <= cores + 0.5);
   };
-  const first = (job: Job): number => (job.class === "machine" ? Number.MAX_SAFE_INTEGER : job.known);
+  const first = (job: Job): number => job.known + (job.class === "machine" ? day : 0);
   return waiting.filter(hasRoom).toSorted((a, b) => first(b) - first(a))[0];
 }
