@@ -5,13 +5,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# A copy of the package-lock.json whose packages are there; the npm script “prepare” leaves it, after each npm ci.
 stamp=node_modules/.kcore-installed
 if [ ! -e "$stamp" ] || ! cmp -s package-lock.json "$stamp"; then
   echo "set-up: npm ci (the packages of package-lock.json, then the bundle: about a minute)"
   said=$(mktemp)
   npm ci >"$said" 2>&1 || { cat "$said" && rm -f "$said" && exit 1; }
   rm -f "$said"
-  cp package-lock.json "$stamp"
 elif [ ! -e dist/main.js ] || [ -n "$(find src scripts/build.ts -newer dist/main.js -type f | head -n 1)" ]; then
   echo "set-up: building the bundle"
   npm run --silent build
