@@ -1,6 +1,7 @@
 import Mocha from "mocha";
 import { writeFileSync } from "node:fs";
-import { relative } from "node:path";
+import { enableCompileCache } from "node:module";
+import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { cpuSeconds } from "#support/cpu.ts";
 import { root } from "./suites.ts";
@@ -24,6 +25,9 @@ interface FileCounts {
   /** CPU seconds, loading apart. */
   cpu: number;
 }
+
+// Each job loads much of the same sources. Not by the environment, which programs that tests start would have, too.
+enableCompileCache(join(root, "node_modules/.cache/kcore-tests"));
 
 const text = { type: "string" } as const;
 const options = { result: text, timeout: text, bail: { type: "boolean", default: false } } as const;
