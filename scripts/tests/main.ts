@@ -52,10 +52,11 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     for (const job of running) job.end();
   });
 
-await runAll(waiting, availableParallelism());
+const cores = availableParallelism();
+await runAll(waiting, cores);
 const flaky = values.again && !stopped ? await runAgain() : [];
 
-const all = { seconds: (performance.now() - started) / 1000, machineCpu: machineCpuSeconds() - startCpu };
+const all = { seconds: (performance.now() - started) / 1000, machineCpu: machineCpuSeconds() - startCpu, cores };
 for (const line of drawReport(results, flaky, all)) console.log(line);
 if (values.save) writeFileSync(timesFile, `${JSON.stringify({ ...readTimes(), ...timesOf(results) }, undefined, 2)}\n`);
 const counts = sum(results);

@@ -36,7 +36,7 @@ export function jobLine(result: JobResult): string {
 export function drawReport(
   results: readonly JobResult[],
   flaky: readonly JobResult[],
-  all: { readonly seconds: number; readonly machineCpu: number },
+  all: { readonly seconds: number; readonly machineCpu: number; readonly cores: number },
 ): string[] {
   const suites = Map.groupBy(results, ({ job }) => job.suite);
   const rows = [...suites].map(([suite, of]) => {
@@ -45,11 +45,12 @@ export function drawReport(
     const longest = of.reduce((most, { seconds }) => Math.max(most, seconds), 0);
     return `${suite.padEnd(12)} ${pad(passed + failed + skipped)} tests ${pad(cpu)} s CPU, longest job ${pad(longest)} s`;
   });
+  const busy = Math.round((all.machineCpu / all.seconds / all.cores) * 100);
   const slowest = results.toSorted((a, b) => b.seconds - a.seconds).slice(0, 10);
   return [
     "== by suite",
     ...rows,
-    `${"all".padEnd(12)} ${pad(all.seconds)} s; the machine, with lab machines and daemons: ${pad(all.machineCpu)} s CPU`,
+    `${"all".padEnd(12)} ${pad(all.seconds)} s; the machine, with lab machines and daemons: ${pad(all.machineCpu)} s CPU, ${busy} % of its ${all.cores} cores`,
     "== the ten that took longest",
     ...slowest.map(({ job, seconds, cpu, beside }) => {
       const others = beside.slice(0, 4).join("; ");
