@@ -52,6 +52,7 @@ export const vmPackages: readonly string[] = [
   "xfsprogs",
   "dosfstools",
   "systemd-timesyncd", // its clock is its own
+  "tpm2-tools", // luks.opened by a TPM, for the libraries
 ];
 
 /** What the smallest node is made of; the libraries are those that Debian's dropbear is linked to. */

@@ -7,7 +7,6 @@ import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
 import { luksEscrowed } from "#engine/modules/luks-escrowed.ts";
 import { luksOpened } from "#engine/modules/luks-opened.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
-import { packageInstalled } from "#engine/modules/package-installed.ts";
 import { strongKey } from "#engine/step/fragments/luks.ts";
 import type { Steps } from "#support/shared-line.ts";
 import type { StepRun } from "#support/steps.ts";
@@ -50,11 +49,12 @@ describe("disks that a machine's TPM opens", function () {
 
   it("is refused as long as systemd has no libraries for the TPM, and nothing is made", async () => {
     await machine.line.expectAll(filled(0, byTpm).slice(0, 1), "changed");
+    shell("mkdir /root/tss && mv /usr/lib/x86_64-linux-gnu/libtss2-* /root/tss");
     const refused = await machine.line.run(...opened(0, byTpm));
     expect(refused.problem?.code, told(refused)).to.equal("TOOL_MISSING");
     expect(refused.problem?.message).to.contain("tpm2-tools");
     expect(shell(`blkid -p ${partition(0)} -o value -s TYPE`)).to.equal("");
-    await machine.line.expectAll([[packageInstalled, { name: "tpm2-tools", updateCache: true }]], "changed");
+    shell("mv /root/tss/* /usr/lib/x86_64-linux-gnu");
   });
 
   it("a blank disk becomes a container that the TPM opens and no key on the node, and the second run changes nothing", async () => {
