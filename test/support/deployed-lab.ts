@@ -1,3 +1,4 @@
+import type { RunEvent } from "#engine/events/event.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { openBastion, rosterOf, type Bastion, type Ended } from "./deploy.ts";
 import { ownLab } from "./own-lab.ts";
@@ -5,6 +6,9 @@ import { openTerminal } from "./terminal.ts";
 
 /** What the nodes were deployed with, for the tests that look at it. */
 interface FirstDeployment {
+  /** What a dry run told before it. */
+  readonly plan: readonly RunEvent[];
+  readonly run: string;
   /** What `kcore runs attach` printed in another terminal. */
   readonly attached: Ended;
   /** How many nodes had ended when the terminal was closed. */
@@ -56,12 +60,16 @@ async function deploy(): Promise<DeployedLab> {
   }
 }
 
-/** Deploys in a terminal that is closed when the first node is under way, and watches the rest from another one. */
+/** Plans, then deploys in a terminal that is closed when the first node is under way, and watches the rest from another one. */
 async function deployInTerminal(bastion: Bastion): Promise<FirstDeployment> {
+  await bastion.does("orchestrate", "deploy_node", "n1,n2,n3", "--passphrase-file", "passphrase", "--yes", "--dry-run");
+  const plan = await bastion.events();
   const terminal = await openTerminal(bastion, "orchestrate deploy_node n1,n2,n3 --passphrase-file passphrase --yes");
+  const isPlan = (event: RunEvent): boolean => event.type === "run.started" && event.dryRun;
   try {
     await bastion.until(
-      (events) => events.some((event) => event.type === "step.started" && event.title === "nix"),
+      (events) =>
+        !events.some(isPlan) && events.some((event) => event.type === "step.started" && event.title === "nix"),
       "the Nix step of the first node",
     );
     const attached = bastion.kcore(["runs", "attach", "last"]);
@@ -71,7 +79,7 @@ async function deployInTerminal(bastion: Bastion): Promise<FirstDeployment> {
     );
     await terminal.close();
     const endedBefore = (await bastion.events()).filter((event) => event.type === "node.finished").length;
-    return { attached: await attached, endedBefore };
+    return { plan, run: (await bastion.runs()).at(-1) ?? "", attached: await attached, endedBefore };
   } finally {
     await terminal.close();
   }

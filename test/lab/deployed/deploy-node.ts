@@ -62,10 +62,20 @@ describe("deploy_node on real nodes", function () {
       .and.match(/n2 +Ready +approved +worker/);
   });
 
+  it("does what its dry run on the bare machines had said, which is a plan all the same", async () => {
+    const { plan, run } = deployed.first;
+    const done = await bastion.events(run);
+    expect(contradictions(plan, done)).to.deep.equal([]);
+    // Of what the run changed, the dry run says about half for sure.
+    const foreseen = stepsThat("would-change", plan).length;
+    expect(foreseen, JSON.stringify(stepsThat("unknown", plan))).to.be.at.least(
+      stepsThat("changed", done).length * 0.4,
+    );
+  });
+
   it("is watched live from another terminal, and told whole afterwards", async () => {
-    const { attached } = deployed.first;
+    const { attached, run: first } = deployed.first;
     expect(attached.code, all(attached)).to.equal(0);
-    const [first = ""] = await bastion.runs();
     const shown = await bastion.does("runs", "show", first, "--events");
     for (const text of [attached.stdout, shown]) {
       expect(text)
