@@ -1,20 +1,19 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Lab, LabNode } from "#lab/lab.ts";
-import { on, openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
+import type { LabNode } from "#lab/lab.ts";
+import { on, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
+import { deployedLab } from "#support/deployed-lab.ts";
 import { makeOtherBundle } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { ownLab } from "#support/own-lab.ts";
 
 const good = "0.2.0";
 /** Its agent ends as soon as it begins, on one of the nodes. */
 const bad = "0.3.0";
 const badFirst = `if (process.argv[2] === "agent" && (await import("node:os")).hostname() === "n1") process.exit(3);`;
 
-/** `kcore orchestrate update` on real nodes whose only controller is switched off. */
+/** `kcore orchestrate update` on real nodes whose only controller is switched off: the last file of the lab that it shares. */
 describe("an update of real nodes without controllers", function () {
   this.timeout(1_800_000);
-  let lab: Lab;
   let nodes: readonly LabNode[];
   let bastion: Bastion;
   let folder: TempDir;
@@ -23,18 +22,16 @@ describe("an update of real nodes without controllers", function () {
     folder = await makeTempDir("update-over-ssh");
     await makeOtherBundle(folder.path, { version: good });
     await makeOtherBundle(folder.path, { version: bad, first: badFirst });
-    lab = await ownLab();
-    nodes = await lab.up(["n1", "n2"].map((node) => ({ name: node, kind: "debian", nix: true, disks: ["64M"] })));
-    bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
-    const { code, stdout, stderr } = await bastion.deploy("n1,n2");
-    expect(code, stdout + stderr).to.equal(0);
-    await on(nodes[0]!, "systemctl disable --now kcore-controller");
+    const deployed = await deployedLab();
+    const { n1, n2 } = deployed;
+    nodes = [n1, n2];
+    bastion = deployed.bastion;
+    const roster = await rosterOf(deployed.lab, { n2: "user: ops" });
+    // All nodes are these two.
+    await bastion.write({ "roster/lab.yaml": roster.replace(/^ {2}n3:[^]*/m, ""), "roster/wrong.yaml": "nodes: {}\n" });
+    await on(n1, "systemctl disable --now kcore-controller");
   });
-  after(async () => {
-    await bastion?.remove();
-    await folder?.remove();
-    await lab?.down();
-  });
+  after(() => folder?.remove());
 
   async function update(version: string, ...words: readonly string[]): Promise<Ended> {
     await bastion.write({
