@@ -89,6 +89,23 @@ const outcomes: Record<number, StepRun["outcome"]> = {
   14: "unknown",
 };
 
+/** A step with these keys, as a draft renders it. */
+export function plannedStep(step: Step, keys: Partial<PlannedStep> = {}): PlannedStep {
+  const at = { file: "test.yaml", line: 1, column: 1 };
+  const lists = { require: [], onChanges: [], restartOn: [], onFailure: [] };
+  return {
+    id: "test/step",
+    title: "step",
+    state: "test",
+    module: "test",
+    at,
+    step,
+    ...lists,
+    sensitive: false,
+    ...keys,
+  };
+}
+
 /**
  * Runs a step for real, exactly as the runner does, in one of {@link shells}, or on a lab node with `ssh:COMMAND` where
  * COMMAND is an ssh command line.
@@ -96,20 +113,7 @@ const outcomes: Record<number, StepRun["outcome"]> = {
 export async function runStepOn(shell: string, step: Step, options: StepRunOptions = {}): Promise<StepRun> {
   const folder = mkdtempSync(join(tmpdir(), "kcore-step-"));
   try {
-    const plan: PlannedStep = {
-      id: "test/step",
-      title: "step",
-      state: "test",
-      module: "test",
-      at: { file: "test.yaml", line: 1, column: 1 },
-      step,
-      require: [],
-      onChanges: [],
-      restartOn: [],
-      onFailure: [],
-      sensitive: false,
-      ...options.plan,
-    };
+    const plan = plannedStep(step, options.plan);
     const foresight = options.dryRun ? { foresight: { isUpon: false, made: [] } } : {};
     const compiled = compileAlone(plan, { owes: [], randomName: () => randomBytes(16).toString("hex"), ...foresight });
     for (const name of ["tmp", "blobs", "bin", "owed"]) mkdirSync(join(folder, name), { mode: 0o700 });

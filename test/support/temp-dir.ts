@@ -1,3 +1,4 @@
+import { mkdtempSync, rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,4 +13,12 @@ export async function makeTempDir(label: string): Promise<TempDir> {
   const path = await mkdtemp(join(tmpdir(), `kcore-${label}-`));
   // A run's process may write its compiled code into it to the last.
   return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 10 }) };
+}
+
+/** A private folder for each test of the suite that calls this; gives the path of the folder, or of something in it. */
+export function folderOfEachTest(label: string): (...names: readonly string[]) => string {
+  let folder = "";
+  beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), `kcore-${label}-`))));
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  return (...names) => join(folder, ...names);
 }

@@ -2,13 +2,12 @@ import { expect } from "chai";
 import { cleanStrings, cleanText } from "#engine/events/clean.ts";
 
 describe("cleanText", () => {
-  it("takes terminal sequences out (S-4)", () => {
+  it("takes terminal sequences out (S-4)", () =>
     expect(
       cleanText(
         "\u001b[31mred\u001b[0m \u001b]0;title\u0007x\u001b]8;;http://evil\u001b\\link \u001bPq#0\u001b\\y \u009b2Jz",
       ),
-    ).to.equal("red xlink y z");
-  });
+    ).to.equal("red xlink y z"));
 
   it("M1: takes time in proportion to the text, whatever stands in it", () => {
     const began = process.threadCpuUsage().user;
@@ -26,9 +25,8 @@ describe("cleanText", () => {
     expect(cleanText("right \u2067left")).to.equal("right \\u2067left");
   });
 
-  it("leaves tabs and line breaks, and makes line breaks of carriage returns", () => {
-    expect(cleanText("a\tb\r\nc\rd\n")).to.equal("a\tb\nc\nd\n");
-  });
+  it("leaves tabs and line breaks, and makes line breaks of carriage returns", () =>
+    expect(cleanText("a\tb\r\nc\rd\n")).to.equal("a\tb\nc\nd\n"));
 
   it("cleans every string of a value, keys too, and keeps clean values as they are (S-4)", () => {
     const clean = { a: ["b", { c: 1 }] };

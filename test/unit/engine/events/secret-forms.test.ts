@@ -173,8 +173,7 @@ describe("S10: the redactor knows a secret", () => {
     const keys = Array.from({ length: 20_000 }, (_, key) => `-----BEGIN PRIVATE KEY-----\nMIIE${digits(`${key}`, 80)}`);
     const used = cpuClock();
     for (const key of keys) mask.add([key], []);
-    const text = `${"-".repeat(100_000)}\n${keys[7]}\n`;
-    expect(mask.mask(text, "***")).to.equal(`${"-".repeat(100_000)}\n***\n`);
+    expect(mask.mask(`${"-".repeat(100_000)}\n${keys[7]}\n`, "***")).to.equal(`${"-".repeat(100_000)}\n***\n`);
     expect(used()).to.be.lessThan(2000);
   });
 

@@ -3,7 +3,7 @@ import fc from "#support/properties.ts";
 import { WholeLines } from "#engine/events/whole-lines.ts";
 
 describe("whole lines", () => {
-  it("come out of pieces that were cut anywhere, and nothing is lost", () => {
+  it("come out of pieces that were cut anywhere, and nothing is lost", () =>
     fc.assert(
       fc.property(fc.array(fc.string({ unit: fc.constantFrom("a", "ä", "\n", "\r") }), { maxLength: 20 }), (pieces) => {
         const lines = new WholeLines();
@@ -11,8 +11,7 @@ describe("whole lines", () => {
         for (const one of told) expect(one).to.match(/^(?:[^]*[\n\r])?$/);
         expect(told.join("") + lines.end().toString()).to.equal(pieces.join(""));
       }),
-    );
-  });
+    ));
 
   it("keep a carriage return and its line feed together", () => {
     const lines = new WholeLines();

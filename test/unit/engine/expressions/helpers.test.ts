@@ -87,9 +87,7 @@ describe("helpers", () => {
     ["duration", ["5m"], 300],
   ];
   for (const [name, values, result] of cases)
-    it(`${name} ${JSON.stringify(values)}`, () => {
-      expect(call(name, ...values)).to.deep.equal(result);
-    });
+    it(`${name} ${JSON.stringify(values)}`, () => expect(call(name, ...values)).to.deep.equal(result));
 
   it("refuse arguments of another type, and say which", () => {
     expect(() => call("lower", 5)).to.throw("the argument of lower must be a text, not a number");
@@ -116,7 +114,7 @@ describe("helpers", () => {
     expect(() => call("number", token)).to.throw(/^(?!.*s3cret)/);
   });
 
-  it("shell quotes any text so that sh gives it back (S-3)", () => {
+  it("shell quotes any text so that sh gives it back (S-3)", () =>
     fc.assert(
       fc.property(
         fc.array(
@@ -133,6 +131,5 @@ describe("helpers", () => {
         },
       ),
       { numRuns: 20 },
-    );
-  });
+    ));
 });

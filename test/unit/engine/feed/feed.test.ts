@@ -114,8 +114,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     const a = await source("a");
     expect(hangUp(a)).to.equal(true);
     const b = new FakeNode("b");
-    expect(await feed.bring(b.party, name, content)).to.equal("there");
-    expect(a.isClosed).to.equal(false);
+    expect([await feed.bring(b.party, name, content), a.isClosed]).to.deep.equal(["there", false]);
     await feed.close();
     expect([a.isClosed, b.isClosed, warnings]).to.deep.equal([true, false, []]);
   });
@@ -177,8 +176,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
       }
       say("yes");
     };
-    expect(await feed.bring(b.party, name, content)).to.equal("there");
-    expect(warnings).to.deep.equal([]);
+    expect([await feed.bring(b.party, name, content), warnings]).to.deep.equal(["there", []]);
     await feed.close();
   });
 
@@ -207,8 +205,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     await source("a");
     const b = new FakeNode("b");
     b.answer = (_, say) => say(`no ${"x".repeat(100_000)}\u001b[2J`);
-    expect(await feed.bring(b.party, name, content)).to.equal("send");
-    expect(warnings.length).to.equal(1);
+    expect([await feed.bring(b.party, name, content), warnings.length]).to.deep.equal(["send", 1]);
     expect(warnings[0]).to.match(/^b: the bastion sends it image, which it could not get from a: x{300}$/);
     await feed.close();
   });

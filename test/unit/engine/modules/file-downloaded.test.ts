@@ -34,12 +34,10 @@ describe("file.downloaded by way of the bastion", () => {
       const step = { ...stepOf(fileDownloaded, args, contextOf({ remote: () => content })), offers: [] };
       const run = () => runStepOn("/bin/dash", step, { stateDir: folder.path });
       writeFileSync(path, "the content", { mode: 0o600 });
-      expect((await run()).outcome).to.equal("changed");
-      expect(statSync(path).mode & 0o777).to.equal(0o644);
+      expect([(await run()).outcome, statSync(path).mode & 0o777]).to.deep.equal(["changed", 0o644]);
       writeFileSync(path, "old");
       // 20: the runner asks for it.
-      expect((await run()).status).to.equal(20);
-      expect(readFileSync(path, "utf8")).to.equal("old");
+      expect([(await run()).status, readFileSync(path, "utf8")]).to.deep.equal([20, "old"]);
     } finally {
       await folder.remove();
     }

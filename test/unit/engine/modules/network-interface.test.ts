@@ -50,8 +50,7 @@ iface eth1.10 inet static
 
   it("lets networkd listen to routers where IPv6 is asked for, and nowhere else", () => {
     for (const [dhcp, accepts] of Object.entries({ none: "no", ipv4: "no", ipv6: "yes", both: "yes" })) {
-      const text = networkdFiles(given({ dhcp }))[0]?.text;
-      expect(text, dhcp).to.contain(`\nIPv6AcceptRA=${accepts}\n`);
+      expect(networkdFiles(given({ dhcp }))[0]?.text, dhcp).to.contain(`\nIPv6AcceptRA=${accepts}\n`);
     }
   });
 });

@@ -1,100 +1,101 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { unpack } from "#engine/modules/os-installed.ts";
 import { fileBlob } from "#engine/step/blob.ts";
 import { functions } from "#engine/step/fragments/os-debian.ts";
+import { unlockFunctions } from "#engine/step/fragments/os-unlock.ts";
 import { shellsOf } from "#support/shells.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
-describe("os.installed", () => {
-  for (const shell of shellsOf(import.meta.filename))
-    it(`M6: tells how far it has unpacked, and of damage, on ${shell}`, () => {
-      const folder = mkdtempSync(join(tmpdir(), "kcore-unpack-"));
-      try {
-        const packed = join(folder, "image.gz");
-        const text = unpack(fileBlob({ file: packed, sha256: "0".repeat(64), size: 0 }), 5_000_000).render({
-          secret: String,
-          blob: () => `'${packed}'`,
-        });
-        const unpacked = (bytes: Buffer, rate: string) => {
-          writeFileSync(packed, bytes);
-          const [command = "", ...args] = shell.split(" ");
-          // `sleep` does nothing, so that the first note comes at once; the notes end with the unpacking.
-          const stand = `K_TMP=${folder}; sleep() { :; }; note() { printf '%s\\n' "$1" >>${folder}/notes; }`;
-          return execFileSync(command, [...args, "-c", `${stand}\n${text} | { ${rate} cat; }`], {
-            stdio: ["ignore", "pipe", "ignore"],
-          });
-        };
-        const content = randomBytes(600_000);
-        const waits = `until [ -s ${folder}/notes ]; do :; done;`;
-        expect(unpacked(gzipSync(content), waits).equals(content)).to.equal(true);
-        expect(readFileSync(join(folder, "notes"), "utf8")).to.match(/^unpacked \d of 5 MB$/m);
-        expect(existsSync(join(folder, "broken"))).to.equal(false);
-        unpacked(Buffer.from("no gzip"), "");
-        expect(existsSync(join(folder, "broken"))).to.equal(true);
-      } finally {
-        rmSync(folder, { recursive: true });
+for (const shell of shellsOf(import.meta.filename))
+  describe(`the sh of os.installed and luks.root, on ${shell}`, () => {
+    const at = folderOfEachTest("os");
+    /** Output of this text, with these programs on PATH before others. */
+    const print = (text: string, programs: Readonly<Record<string, string>> = {}): Buffer => {
+      for (const [name, body] of Object.entries(programs))
+        writeFileSync(at(name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+      const [command = "", ...args] = shell.split(" ");
+      const all = `PATH=${at()}:$PATH cards=lo\n${functions.masked}\n${unlockFunctions.masked}\n${text}`;
+      return execFileSync(command, [...args, "-c", all], { stdio: ["ignore", "pipe", "ignore"] });
+    };
+
+    it("M6: tells how far it has unpacked, and of damage", () => {
+      const blob = fileBlob({ file: at("image.gz"), sha256: "0".repeat(64), size: 0 });
+      const text = unpack(blob, 5_000_000).render({ secret: String, blob: () => `'${at("image.gz")}'` });
+      const unpacked = (bytes: Buffer, rate: string): Buffer => {
+        writeFileSync(at("image.gz"), bytes);
+        // `sleep` does nothing, so that the first note comes at once; the notes end with the unpacking.
+        const stand = `K_TMP=${at()}; sleep() { :; }; note() { printf '%s\\n' "$1" >>${at("notes")}; }`;
+        return print(`${stand}\n${text} | { ${rate} cat; }`);
+      };
+      const content = randomBytes(600_000);
+      expect(unpacked(gzipSync(content), `until [ -s ${at("notes")} ]; do :; done;`).equals(content)).to.equal(true);
+      expect(readFileSync(at("notes"), "utf8")).to.match(/^unpacked \d of 5 MB$/m);
+      expect(existsSync(at("broken"))).to.equal(false);
+      unpacked(Buffer.from("no gzip"), "");
+      expect(existsSync(at("broken"))).to.equal(true);
+    });
+
+    // BusyBox takes its own ip and awk, whatever stands on PATH.
+    const withPrograms = shell.startsWith("busybox") ? it.skip : it;
+    /** An ip(8) whose card `lo` has these addresses and this route; the loopback card has a hardware address, too. */
+    const ip = (addresses: readonly string[], route: string) => ({
+      ip: `case "$*" in
+  "-o addr show dev lo scope global" | "-4 -o addr show dev lo scope global")
+    ${addresses.length === 0 ? ":" : `printf '%s\\n' ${addresses.map((line) => `'1: lo ${line}'`).join(" ")}`} ;;
+  "-4 route show default") echo '${route} dev lo' ;;
+  "route show default dev lo" | "-4 route show default dev lo") echo '${route}' ;;
+  "-6 route show default dev lo") echo 'default via fe80::1 proto ra metric 1024' ;;
+  *) exit 64 ;;
+esac`,
+    });
+    const fixed = "inet 192.0.2.11/24 brd 192.0.2.255 scope global lo";
+    const dynamic = "inet 192.0.2.50/24 metric 100 brd 192.0.2.255 scope global dynamic lo";
+    const six = ["inet6 2001:db8::11/64 scope global", "inet6 2001:db8::abcd/64 scope global dynamic mngtmpaddr"];
+
+    withPrograms("carries the network over: fixed addresses with their gateway, or an address that DHCP gave", () => {
+      for (const [addresses, route, lines] of [
+        [[fixed, ...six], "via 192.0.2.1 onlink", "Address=192.0.2.11/24 Address=2001:db8::11/64 Gateway=192.0.2.1"],
+        [[dynamic], "via 192.0.2.1 proto dhcp src 192.0.2.50", "DHCP=ipv4"],
+      ] as const) {
+        const told = print("network_of lo", ip(addresses, `default ${route}`))
+          .toString()
+          .trim()
+          .split("\n");
+        const head = "[Match] MACAddress=00:00:00:00:00:00 Type=ether [Network]";
+        expect(told.filter((line) => !line.startsWith("DNS=")).join(" ")).to.equal(`${head} ${lines}`);
       }
     });
 
-  for (const shell of shellsOf(import.meta.filename)) {
-    // BusyBox takes its own ip, whatever stands on PATH.
-    if (shell.startsWith("busybox")) continue;
-    describe(`carries the network over, on ${shell}`, () => {
-      let folder: string;
-      beforeEach(() => {
-        folder = mkdtempSync(join(tmpdir(), "kcore-network-"));
-      });
-      afterEach(() => rmSync(folder, { recursive: true }));
+    withPrograms(
+      "tells the initrd the address and the gateway of the card with the way out, or to ask for them",
+      () => {
+        const card = "BOOTIF=01-00-00-00-00-00-00\n";
+        for (const [addresses, route, told] of [
+          [[fixed.replace("/24", "/26")], "default via 192.0.2.1", `192.0.2.11::192.0.2.1:255.255.255.192::\n${card}`],
+          [[fixed.replace("/24", "/8")], "", `192.0.2.11:::255.0.0.0::\n${card}`],
+          [[dynamic], "default via 192.0.2.1 proto dhcp", `dhcp\n${card}`],
+          [[], "default via 192.0.2.1", undefined],
+        ] as const)
+          expect(print("initrd_network", ip(addresses, route)).toString()).to.equal(told ? `IP=${told}` : "");
+      },
+    );
 
-      /** What network_of says of a card with these lines of ip(8); the loopback card has a hardware address, too. */
-      const networkOf = (addresses: readonly string[], route: string): string[] => {
-        writeFileSync(
-          join(folder, "ip"),
-          `#!/bin/sh
-case "$*" in
-  "-o addr show dev lo scope global") printf '%s\\n' ${addresses.map((line) => `'1: lo ${line}'`).join(" ")} ;;
-  "route show default dev lo") echo '${route}' ;;
-  "-6 route show default dev lo") echo 'default via fe80::1 proto ra metric 1024' ;;
-  *) exit 64 ;;
-esac
-`,
-        );
-        chmodSync(join(folder, "ip"), 0o755);
-        const [command = "", ...args] = shell.split(" ");
-        const text = `PATH=${folder}:$PATH\n${functions.masked}\nnetwork_of lo`;
-        return execFileSync(command, [...args, "-c", text], { encoding: "utf8" })
-          .trim()
-          .split("\n")
-          .filter((line) => !line.startsWith("DNS="));
-      };
-      const head = ["[Match]", "MACAddress=00:00:00:00:00:00", "Type=ether", "[Network]"];
-
-      it("of fixed addresses with their gateway", () => {
-        const addresses = [
-          "inet 192.0.2.11/24 brd 192.0.2.255 scope global lo",
-          "inet6 2001:db8::11/64 scope global",
-          "inet6 2001:db8::abcd/64 scope global dynamic mngtmpaddr",
-        ];
-        expect(networkOf(addresses, "default via 192.0.2.1 onlink")).to.deep.equal([
-          ...head,
-          "Address=192.0.2.11/24",
-          "Address=2001:db8::11/64",
-          "Gateway=192.0.2.1",
-        ]);
-      });
-
-      it("of an address that DHCP gave", () => {
-        const addresses = ["inet 192.0.2.50/24 metric 100 brd 192.0.2.255 scope global dynamic lo"];
-        expect(networkOf(addresses, "default via 192.0.2.1 proto dhcp src 192.0.2.50")).to.deep.equal([
-          ...head,
-          "DHCP=ipv4",
-        ]);
-      });
+    withPrograms("takes for the initrd all keys of a file whose last line has no end", () => {
+      mkdirSync(at(".ssh"));
+      writeFileSync(at(".ssh/authorized_keys"), "ssh-ed25519 AAAA one");
+      const keys = print("keys_of root 'ssh-ed25519 BBBB two\n'", { awk: `echo '${at()}'` }).toString();
+      expect(keys.split("\n").filter(Boolean)).to.deep.equal(["ssh-ed25519 AAAA one", "ssh-ed25519 BBBB two"]);
     });
-  }
-});
+
+    it("takes for the initrd the keys of who may log in, for one command, but no line with options of its own", () => {
+      const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 me";
+      const lines = [key, 'from="192.0.2.9" ssh-rsa AAAA x', "# ssh-rsa", "ssh-dss AAAA old"].join("\n");
+      const told = print(`keys_of() { printf '%s\\n' "$2"; }\ninitrd_keys ops '${lines}'`).toString();
+      const options = 'no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command="cryptroot-unlock"';
+      expect(told).to.equal(`${options} ${key}\n`);
+    });
+  });

@@ -15,9 +15,8 @@ const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const [docs = ""] = readFileSync(join(root, "docs/modules.md"), "utf8").split("\n## Platforms\n");
 
 describe("the module registry", () => {
-  it("is what gen:registry makes of the folder", () => {
-    expect(readFileSync(join(modulesFolder, "registry.ts"), "utf8")).to.equal(registryText(listModules()));
-  });
+  it("is what gen:registry makes of the folder", () =>
+    expect(readFileSync(join(modulesFolder, "registry.ts"), "utf8")).to.equal(registryText(listModules())));
 
   it("lists modules in docs/modules.md in the order of their names", () => {
     const rows = [...docs.matchAll(/^\| ([a-z0-9_]+\.[a-zA-Z0-9_]+)\s*\|/gm)].map(([, name]) => name);
@@ -27,9 +26,8 @@ describe("the module registry", () => {
 
   for (const { name, file } of listModules())
     describe(name, () => {
-      it("has a table of cases", () => {
-        expect(existsSync(join(root, "test/modules", file.replace(".ts", ".yaml")))).to.equal(true);
-      });
+      it("has a table of cases", () =>
+        expect(existsSync(join(root, "test/modules", file.replace(".ts", ".yaml")))).to.equal(true));
 
       it("is named and described alike in its file and in docs/modules.md", async () => {
         const module = await registry.get(name)?.();

@@ -120,7 +120,7 @@ describe("S4: arguments that a shell reads", () => {
       expect([...undeclared]).to.deep.equal([]);
     });
 
-  it("are found by the test above where they are known to be", () => {
+  it("are found by the test above where they are known to be", () =>
     expect([...found].sort()).to.deep.equal([
       "authorized_key.present options",
       "command.run argv",
@@ -135,6 +135,5 @@ describe("S4: arguments that a shell reads", () => {
       "script.run text",
       "timer.managed command",
       "wait.for command",
-    ]);
-  });
+    ]));
 });

@@ -33,13 +33,6 @@ errors: No known data errors`;
 };
 
 describe("zfs.pool", () => {
-  it("is known by its node and name, in 32 bytes", () => {
-    const markOf = (name: string, nodeId = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11"): string =>
-      poolMark(poolGuid({ node: "n1", nodeId }, name));
-    expect(markOf("tank0")).to.match(/^kcore [0-9a-f]{24}$/);
-    expect(new Set([markOf("tank0"), markOf("tank1"), markOf("tank0", "0")])).to.have.property("size", 3);
-  });
-
   for (const shell of shellsOf(import.meta.filename)) {
     it(`tells the members of a pool with what they are in, on ${shell}`, async () => {
       const step: Step = {

@@ -41,13 +41,9 @@ describe("an orchestration that includes others", () => {
       middle: `stages: [{ include: inner/web, with: { nodes: n1 } }, { id: late, run: wait }]\n`,
       "inner/web": FLAT,
     });
-    expect(stages.map(({ id, within }) => [id, ...within.map(({ include }) => include)].join(" in "))).to.deep.equal([
-      "first",
-      "web in middle in inner/web",
-      "check in middle in inner/web",
-      "late in middle",
-      "last",
-    ]);
+    expect(stages.map(({ id, within }) => [id, ...within.map(({ include }) => include)].join(" in "))).to.deep.equal(
+      "first, web in middle in inner/web, check in middle in inner/web, late in middle, last".split(", "),
+    );
     expect([...params.keys()]).to.deep.equal([]);
   });
 
@@ -91,7 +87,7 @@ describe("an orchestration that includes others", () => {
     expect(twice).to.contain("orchestrate/x.yaml:1:41+5 there are two stages “a”");
   });
 
-  it("tells what is wrong with an include at its place, and the problems of what it names with it", async () => {
+  it("tells what is wrong with an include at its place, and the problems of what it names with it", async () =>
     expect(
       await problemsOf({
         x: `stages:
@@ -110,8 +106,7 @@ describe("an orchestration that includes others", () => {
       "orchestrate/x.yaml:3:16+3 no orchestration “wbe” [ORCHESTRATION_NOT_FOUND] | did you mean “web”?",
       "orchestrate/x.yaml:4:16+14 “include” must name one orchestration, written out, such as deploy_node [YAML_TYPE]",
       "orchestrate/x.yaml:6:39+7 “include” does not belong to this stage [STAGE_INVALID] | it stands among the stages at the top of the file",
-    ]);
-  });
+    ]));
 
   it("lets `when` rest on earlier stages and `with` on none", async () => {
     const x = (when: string, given = "n1"): string =>

@@ -55,9 +55,8 @@ async function deploy(vars: string, states: Readonly<Record<string, string>> = {
 }
 
 describe("what deploy_node installs", () => {
-  it("is nothing where the roster asks for nothing", async () => {
-    expect(await deploy("")).to.deep.equal({ turns: [], rests: [], planned: undefined });
-  });
+  it("is nothing where the roster asks for nothing", async () =>
+    expect(await deploy("")).to.deep.equal({ turns: [], rests: [], planned: undefined }));
 
   it("M8: is Debian, from an image, once all disks were judged", async () => {
     const found = await deploy("installOs: debian");
@@ -70,8 +69,7 @@ describe("what deploy_node installs", () => {
   });
 
   it("is refused before anything starts where the roster asks for an encrypted root that this system does not get", async () => {
-    const found = await deploy("installOs: nixos, encryptOs: true");
-    expect(found).to.deep.equal([
+    expect(await deploy("installOs: nixos, encryptOs: true")).to.deep.equal([
       "states/system/nixos.yaml:19:14  the parameter “encryptOs” must be no  [PARAM_INVALID] | undefined",
     ]);
   });
@@ -90,9 +88,8 @@ describe("what deploy_node installs", () => {
     });
   });
 
-  it("is told before anything starts when nothing installs it", async () => {
+  it("is told before anything starts when nothing installs it", async () =>
     expect(await deploy("installOs: nixso")).to.deep.equal([
       "roster/r.yaml:2:3  there is no state “system/nixso”, which n1 asks for  [STATE_NOT_FOUND] | did you mean “system/nixos”?",
-    ]);
-  });
+    ]));
 });

@@ -47,7 +47,7 @@ stages:
     expect(issue?.work.kind === "run" && [...issue.work.args.entries.keys()]).to.deep.equal(["days"]);
   });
 
-  it("tells every mistake of the file at its place, with what was meant", () => {
+  it("tells every mistake of the file at its place, with what was meant", () =>
     expect(
       problemsOf(`
 stages:
@@ -66,10 +66,9 @@ stages:
       "orchestrate/x.yaml:6:25  “on” does not belong to this stage  [STAGE_INVALID]  an action takes “each” for one call a node",
       "orchestrate/x.yaml:7:11  “id” must be letters, digits, - and _, a letter first  [YAML_TYPE]",
       'orchestrate/x.yaml:8:5  a stage must be a map  [YAML_TYPE]  such as { id: web, on: "role:web", apply: [web] } or { id: check, run: cluster.health }',
-    ]);
-  });
+    ]));
 
-  it("refuses a rest on a later stage, an unknown one, and one that decides about nodes", () => {
+  it("refuses a rest on a later stage, an unknown one, and one that decides about nodes", () =>
     expect(
       problemsOf(`
 stages:
@@ -82,14 +81,12 @@ stages:
       "orchestrate/x.yaml:3:43  stage “use” rests on “stages.issue”, which comes later  [STAGE_INVALID]  only earlier stages have given something",
       "orchestrate/x.yaml:5:45  stage “after” rests on “stages.isue”, which there is not  [STAGE_INVALID]  did you mean “issue”?",
       "orchestrate/x.yaml:6:22  this must be known before the run starts, it cannot rest on “stages.issue”  [STAGE_INVALID]  use params, node, nodes or vars; “when” may rest on what stages gave",
-    ]);
-  });
+    ]));
 
-  it("wants waves to have one target to divide", () => {
+  it("wants waves to have one target to divide", () =>
     expect(problemsOf(`waves: [{ on: "*" }]\nstages: [{ id: a, on: "*", apply: [x] }]\n`)).to.deep.equal([
       "orchestrate/x.yaml:1:9  waves need exactly one parameter of type target, here are 0  [ORCHESTRATION_INVALID]  declare it: params: { node_name: { type: target, required: true } }",
-    ]);
-  });
+    ]));
 
   it("lets what follows a failed stage concern the failed node, and nothing else", () => {
     const text = (inner: string): string =>

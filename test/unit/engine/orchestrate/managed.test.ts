@@ -65,11 +65,10 @@ const stage = (id: string, keys: string) => `  - { id: ${id}, on: "{{params.on}}
 
 describe("what is no longer managed", () => {
   it("G6: is told once, by the run that first lacks it, with the run that made it and the step that removes it", async () => {
-    const service = step("y", "service.running: { name: y }");
     expect(
       await warningsOf(
         { web: [file("a"), file("b")] },
-        { web: [file("a"), file("b"), service] },
+        { web: [file("a"), file("b"), step("y", "service.running: { name: y }")] },
         { web: [file("a")] },
         { web: [file("a")] },
       ),
@@ -314,7 +313,7 @@ describe("what is no longer managed", () => {
     ).to.deep.equal([[], []]);
   });
 
-  it("G6: is the same however a state without parameters is applied, and remembered for this node alone", async () => {
+  it("G6: is the same however a state without parameters is applied, and remembered for this node alone", async () =>
     expect(
       await warningsOf(
         { web: [file("a"), file("b")], files: deploy(stage("s", "apply: [web]")), request: orchestrated },
@@ -324,8 +323,7 @@ describe("what is no longer managed", () => {
           files: { "roster/r.yaml": `${ROSTER.replace("{ ", "{ id: 0d4bd4a8-3d3b-4ad1-9e8f-3d3f6a3e1f11, ")}` },
         },
       ),
-    ).to.deep.equal([[], lost(goneFile("a")), []]);
-  });
+    ).to.deep.equal([[], lost(goneFile("a")), []]));
 
   it("G6: names no line of a sensitive step", async () => {
     const line = step("l", "file.line: { path: /etc/x, line: hush }", ", sensitive: true");

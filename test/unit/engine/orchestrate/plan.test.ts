@@ -52,8 +52,7 @@ describe("the order of a run", () => {
   });
 
   it("cuts batches of the given size in order", () => {
-    expect(batchesOf(["a", "b", "c"], 2)).to.deep.equal([["a", "b"], ["c"]]);
-    expect(batchesOf([], 2)).to.deep.equal([]);
+    expect([batchesOf(["a", "b", "c"], 2), batchesOf([], 2)]).to.deep.equal([[["a", "b"], ["c"]], []]);
     fc.assert(
       fc.property(names, fc.integer({ min: 1, max: 9 }), (nodes, size) => {
         const batches = batchesOf(nodes, size);
@@ -63,14 +62,13 @@ describe("the order of a run", () => {
     );
   });
 
-  it("gives each node to exactly one wave, or says that none takes it", () => {
+  it("gives each node to exactly one wave, or says that none takes it", () =>
     fc.assert(
       fc.property(names, names, names, (nodes, first, second) => {
         const { waves, left } = wavesOf(nodes, [{ nodes: first, batch: 1 }, { nodes: second }]);
         expect([...waves.flat(), ...left].toSorted()).to.deep.equal([...nodes].toSorted());
       }),
-    );
-  });
+    ));
 
   it("takes controllers one at a time, then the rest together", () => {
     const { waves } = wavesOf(["w1", "c1", "w2", "c2"], [{ nodes: ["c1", "c2"], batch: 1 }, { nodes: ["w1", "w2"] }]);
@@ -85,7 +83,6 @@ describe("the order of a run", () => {
     ]);
   });
 
-  it("rounds shares down", () => {
-    expect([shareOf("25%", 7), shareOf("100%", 7), shareOf(3, 7)]).to.deep.equal([1, 7, 3]);
-  });
+  it("rounds shares down", () =>
+    expect([shareOf("25%", 7), shareOf("100%", 7), shareOf(3, 7)]).to.deep.equal([1, 7, 3]));
 });

@@ -258,8 +258,7 @@ describe("a module of a project's own", () => {
     ],
   ] as const)
     it(`is refused with an expression behind ${what}`, () => {
-      const text = greeting.replace("apply: |\n", `apply: |\n  ${line}\n`);
-      expect(problemsOf(text)[0]).to.contain("[MODULE_INVALID]");
+      expect(problemsOf(greeting.replace("apply: |\n", `apply: |\n  ${line}\n`))[0]).to.contain("[MODULE_INVALID]");
     });
 
   it("takes text of branches within a here-document", () => {

@@ -152,8 +152,7 @@ describe("a parameter of type secret", () => {
   });
 
   it("refuses the secret itself, and never shows it (S-7)", async () => {
-    const found = await problemsOfRejection(of("token: hunter2\n"));
-    expect(found).to.deep.equal([
+    expect(await problemsOfRejection(of("token: hunter2\n"))).to.deep.equal([
       "s.yaml:1:8+7 the parameter “token” must refer to a secret, not hold it [SECRET_LITERAL] | write env:NAME, file:PATH or command:CMD, or seal it: kcore secrets set",
     ]);
     expect((await problemsOfRejection(bind(typed(["token=hunter2"]), declarations)))[0]).not.to.include("hunter2");
@@ -182,7 +181,7 @@ describe("a parameter of type secret", () => {
 });
 
 describe("declareParams", () => {
-  it("tells every wrong declaration", () => {
+  it("tells every wrong declaration", () =>
     expect(
       problemsIn(() =>
         declare(
@@ -195,8 +194,7 @@ describe("declareParams", () => {
       "s.yaml:3:1+1 “c” is required and has a default [PARAM_INVALID] | remove one of them",
       "s.yaml:4:1+3 “d-e” cannot name a parameter [PARAM_INVALID] | letters, digits and _ only",
       "s.yaml:5:4+6 the value must be a map, not a text [YAML_TYPE]",
-    ]);
-  });
+    ]));
   it("takes nothing for no parameters", () => {
     expect(declareParams(undefined).size).to.equal(0);
     expect(declareParams(nodeAt(parseSource("s.yaml", "params:\n"), ["params"])).size).to.equal(0);

@@ -52,7 +52,5 @@ describe("the commands that bring blobs", () => {
     ]);
   });
 
-  it("says nothing when nothing was offered", async () => {
-    expect(await commandsFor({})).to.deep.equal([]);
-  });
+  it("says nothing when nothing was offered", async () => expect(await commandsFor({})).to.deep.equal([]));
 });

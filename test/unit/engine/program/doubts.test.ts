@@ -28,25 +28,13 @@ import { Doubts } from "#engine/program/doubts.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { Survival } from "#engine/step/reach.ts";
-import { stepOf } from "#support/steps.ts";
+import { plannedStep, stepOf } from "#support/steps.ts";
 
 /** A module with its arguments, and keys of the step. */
 type Written = readonly [ModuleDefinition, object, Partial<PlannedStep>?];
 
 function planOf(id: string, [module, args, keys]: Written): PlannedStep {
-  const at = { file: "states/x.yaml", line: 1, column: 1 };
-  const lists = { require: [], onChanges: [], restartOn: [], onFailure: [] };
-  return {
-    id,
-    title: id,
-    state: "x",
-    module: module.name,
-    at,
-    step: stepOf(module, args),
-    ...lists,
-    sensitive: false,
-    ...keys,
-  };
+  return plannedStep(stepOf(module, args), { id, title: id, module: module.name, ...keys });
 }
 
 const file = (path: string, more: object = {}): Written => [fileManaged, { path, content: "x", ...more }];
@@ -57,22 +45,21 @@ const command = (cmd: string, keys: Partial<PlannedStep> = {}): Written => [comm
 const module = (options: object): Written => [kernelModuleLoaded, { name: "loop", options }];
 const job: Written = [cronManaged, { name: "a", schedule: "@daily", command: "true", user: "ops" }];
 const disk = { serial: "S1" };
+const parted: Written = [diskPartitioned, { disk, partitions: [{ name: "p" }] }];
+const mounted: Written = [mountMounted, { path: "/srv/m", source: "LABEL=x" }];
+const bob: Written = [userManaged, { name: "bob" }];
+const bobs = file("/srv/a", { owner: "bob" });
+const opened: Written = [sysctlSet, { name: "fs.nr_open", value: 2_000_000 }];
+const limit = (item: string): Written => [limitsSet, { name: "a", limits: [{ domain: "a", item, value: 2_000_000 }] }];
+const web: Written = [serviceRunning, { name: "web" }];
+const unit: Written = [unitManaged, { name: "web", content: "x" }];
+const answer: Written = [httpReady, { url: "http://127.0.0.1/" }];
 
 /** Whether “in order” and “would change” survive the earlier step's change (reach.ts); `-`: it does not stand on it. */
 const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = [
   ["the same file", file("/srv/a"), file("/srv/a"), "00"],
-  [
-    "a setting of the kernel's, a limit below it",
-    [sysctlSet, { name: "fs.nr_open", value: 2_000_000 }],
-    [limitsSet, { name: "a", limits: [{ domain: "a", item: "nofile", value: 2_000_000 }] }],
-    "00",
-  ],
-  [
-    "a setting of the kernel's, a limit of another kind",
-    [sysctlSet, { name: "fs.nr_open", value: 2_000_000 }],
-    [limitsSet, { name: "a", limits: [{ domain: "a", item: "nproc", value: 2_000_000 }] }],
-    "-",
-  ],
+  ["a setting of the kernel's, a limit below it", opened, limit("nofile"), "00"],
+  ["a setting of the kernel's, a limit of another kind", opened, limit("nproc"), "-"],
   ["a file of modprobe's, a module's options", file("/etc/modprobe.d/a.conf"), module({ x: 1 }), "00"],
   ["a file of modprobe's, a module without options", file("/etc/modprobe.d/a.conf"), module({}), "-"],
   ["a user, a job in the user's name", [userManaged, { name: "ops" }], job, "22"],
@@ -101,7 +88,7 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
   ],
   ["a mount, a file beneath", [mountMounted, { path: "/srv", source: "LABEL=x" }], file("/srv/a"), "00"],
   ["a mount that goes, its folder", [mountMounted, { path: "/srv/m", state: "absent" }], absent("/srv/m"), "00"],
-  ["a folder, a mount on it", folder("/srv/m"), [mountMounted, { path: "/srv/m", source: "LABEL=x" }], "22"],
+  ["a folder, a mount on it", folder("/srv/m"), mounted, "22"],
   ["packages, a file removed", packages, absent("/usr/share/x"), "01"],
   ["packages, a configuration file", packages, file("/etc/nginx/x"), "21"],
   ["packages, a file of their folders", packages, file("/usr/share/x"), "11"],
@@ -109,23 +96,13 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
   ["packages, a file of nobody's folders", packages, file("/data/x"), "-"],
   ["packages, what a command makes", packages, command("true", { creates: "/var/x" }), "11"],
   ["packages, a path that shall not come", packages, [waitFor, { absent: "/var/x" }], "01"],
-  ["packages, a volume with its tools", packages, [diskPartitioned, { disk, partitions: [{ name: "p" }] }], "12"],
-  [
-    "another program, a volume with its tools",
-    file("/usr/local/bin/x"),
-    [diskPartitioned, { disk, partitions: [{ name: "p" }] }],
-    "-",
-  ],
-  [
-    "the program itself, a volume with its tools",
-    file("/usr/local/sbin/sgdisk"),
-    [diskPartitioned, { disk, partitions: [{ name: "p" }] }],
-    "12",
-  ],
+  ["packages, a volume with its tools", packages, parted, "12"],
+  ["another program, a volume with its tools", file("/usr/local/bin/x"), parted, "-"],
+  ["the program itself, a volume with its tools", file("/usr/local/sbin/sgdisk"), parted, "12"],
   ["a program in a folder of PATH's", file("/opt/tools/x"), [commandRun, { argv: ["x"] }], "12"],
   ["packages, a file where they put none", packages, file("/srv/www/x"), "-"],
   ["packages, kcore's own", packages, file("/etc/kcore/x"), "-"],
-  ["packages, a unit's text", packages, [unitManaged, { name: "web", content: "x" }], "-"],
+  ["packages, a unit's text", packages, unit, "-"],
   ["Nix, a user", [nixInstalled, {}], [userManaged, { name: "www" }], "-"],
   ["Nix, packages", [nixInstalled, {}], packages, "21"],
   [
@@ -142,16 +119,11 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
   ["packages, a command that always runs", packages, command("true"), "-"],
   ["packages, a program", packages, [commandRun, { argv: ["nginx", "-t"] }], "12"],
   ["packages, a shell text", packages, command("true", { unless: "nginx -t" }), "11"],
-  ["packages, an answer", packages, [httpReady, { url: "http://127.0.0.1/" }], "11"],
-  ["a user, a file of that user's", [userManaged, { name: "bob" }], file("/srv/a", { owner: "bob" }), "22"],
-  [
-    "a user with a number, a file of that user's",
-    [userManaged, { name: "bob", uid: 7 }],
-    file("/srv/a", { owner: "bob" }),
-    "02",
-  ],
-  ["a user, another one's file", [userManaged, { name: "bob" }], file("/srv/a", { owner: "eve" }), "-"],
-  ["a user, what runs as that user", [userManaged, { name: "bob" }], command("true", { runAs: "bob" }), "22"],
+  ["packages, an answer", packages, answer, "11"],
+  ["a user, a file of that user's", bob, bobs, "22"],
+  ["a user with a number, a file of that user's", [userManaged, { name: "bob", uid: 7 }], bobs, "02"],
+  ["a user, another one's file", bob, file("/srv/a", { owner: "eve" }), "-"],
+  ["a user, what runs as that user", bob, command("true", { runAs: "bob" }), "22"],
   [
     "a group that goes, a file of the group's",
     [groupManaged, { name: "old", state: "absent" }],
@@ -159,28 +131,18 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
     "00",
   ],
   ["a group, a user in it", [groupManaged, { name: "team" }], [userManaged, { name: "bob", groups: ["team"] }], "22"],
-  ["a unit, its service", [unitManaged, { name: "web", content: "x" }], [serviceRunning, { name: "web" }], "20"],
-  ["a unit, another service", [unitManaged, { name: "web", content: "x" }], [serviceRunning, { name: "db" }], "-"],
-  ["a service, an answer", [serviceRunning, { name: "web" }], [httpReady, { url: "http://127.0.0.1/" }], "00"],
-  ["a file, an answer", file("/srv/a"), [httpReady, { url: "http://127.0.0.1/" }], "-"],
+  ["a unit, its service", unit, web, "20"],
+  ["a unit, another service", unit, [serviceRunning, { name: "db" }], "-"],
+  ["a service, an answer", web, answer, "00"],
+  ["a file, an answer", file("/srv/a"), answer, "-"],
   ["a path that is waited for", file("/srv/a"), [waitFor, { path: "/srv/a" }], "00"],
-  [
-    "a disk, its filesystem",
-    [diskPartitioned, { disk, partitions: [{ name: "p" }] }],
-    [filesystemFormatted, { disk, partition: "p" }],
-    "00",
-  ],
-  [
-    "a disk, another one's filesystem",
-    [diskPartitioned, { disk, partitions: [{ name: "p" }] }],
-    [filesystemFormatted, { disk: { serial: "S2" }, partition: "p" }],
-    "-",
-  ],
+  ["a disk, its filesystem", parted, [filesystemFormatted, { disk, partition: "p" }], "00"],
+  ["a disk, another one's filesystem", parted, [filesystemFormatted, { disk: { serial: "S2" }, partition: "p" }], "-"],
   ["a boot, what lies in memory", [rebootDone, { always: true }], file("/run/x"), "00"],
   ["a boot, a file", [rebootDone, { always: true }], file("/srv/x"), "-"],
   ["a command that names the file's folder", command("tar -C /opt/app -xf /tmp/x"), file("/opt/app/conf"), "00"],
   ["a command that names another", command("touch /srv/b"), file("/srv/a"), "-"],
-  ["a command that names the service", command("systemctl stop web"), [serviceRunning, { name: "web" }], "00"],
+  ["a command that names the service", command("systemctl stop web"), web, "00"],
   ["a command, a shell text", command("make"), command("x", { onlyIf: "test -e y" }), "11"],
   ["a shell text that names the file", file("/srv/a"), command("x", { unless: "grep -q y /srv/a" }), "00"],
   ["a folder, a shell text that names it", folder("/srv/a"), command("x", { unless: "test -d /srv/a" }), "00"],

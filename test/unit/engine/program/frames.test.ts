@@ -24,13 +24,11 @@ describe("frames", () => {
 
   it("F-12 ignores all that login shells print, and keeps it for messages", () => {
     const { types, reader } = read(`Welcome!\nstty: not a tty\n${nonce} hello 1 0\nnews\n${nonce} end a ok 0\n`);
-    expect(types).to.deep.equal(["hello 1 0", "end a ok 0"]);
-    expect(reader.noise).to.equal("Welcome!\nstty: not a tty\nnews\n");
+    expect([types, reader.noise]).to.deep.equal([["hello 1 0", "end a ok 0"], "Welcome!\nstty: not a tty\nnews\n"]);
   });
 
-  it("skips a frame that a killed step left torn", () => {
-    expect(read(`${nonce} have a mode=06${nonce} end a failed 137\n`).types).to.deep.equal(["end a failed 137"]);
-  });
+  it("skips a frame that a killed step left torn", () =>
+    expect(read(`${nonce} have a mode=06${nonce} end a failed 137\n`).types).to.deep.equal(["end a failed 137"]));
 
   it("F-11 carries any bytes of output, also ones that look like frames", () => {
     const output = Buffer.from(`\0\xff\n${nonce} end a ok 0\n`, "latin1");
@@ -49,21 +47,17 @@ describe("frames", () => {
     expect(read(`motd\n${nonce} hello 1\n${nonce} runner new 0\n${journal}`).reader.offset).to.equal(journal.length);
   });
 
-  it("S-4 refuses a line without end", () => {
-    expect(() => read("x".repeat(3 << 20), 1 << 20)).to.throw(RangeError);
-  });
+  it("S-4 refuses a line without end", () => expect(() => read("x".repeat(3 << 20), 1 << 20)).to.throw(RangeError));
 
-  it("S-4 refuses more output at once than any runner sends", () => {
-    expect(() => read(`${nonce} out a.o.0 0 ${2 ** 40} 0\n`)).to.throw(RangeError);
-  });
+  it("S-4 refuses more output at once than any runner sends", () =>
+    expect(() => read(`${nonce} out a.o.0 0 ${2 ** 40} 0\n`)).to.throw(RangeError));
 
-  it("keeps every text through the escape", () => {
+  it("keeps every text through the escape", () =>
     fc.assert(
       fc.property(anyText(), (text) => {
         const line = escapeLine(text);
         expect(line).to.not.include("\n");
         expect(unescapeLine(line)).to.equal(text);
       }),
-    );
-  });
+    ));
 });

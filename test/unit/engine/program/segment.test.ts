@@ -6,60 +6,47 @@ import { serviceRunning } from "#engine/modules/service-running.ts";
 import { BatchPlanner } from "#engine/program/batch.ts";
 import { compileStep, timeoutOf } from "#engine/program/compile-step.ts";
 import { segmentText } from "#engine/program/segment.ts";
-import { stepOf } from "#support/steps.ts";
+import { plannedStep, stepOf } from "#support/steps.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 
 /** The timeout of a step with these step keys, whose module says `step`. */
-function timeoutWith(keys: Partial<PlannedStep>, step: Partial<Step> = {}): number {
-  return timeoutOf({
-    id: "s/a",
-    title: "a",
-    state: "s",
-    module: "test",
-    at: { file: "states/s.yaml", line: 1, column: 1 },
-    step: { want: { a: "1" }, probe: sh`fact a 1`, ...step },
-    require: [],
-    onChanges: [],
-    restartOn: [],
-    onFailure: [],
-    sensitive: false,
-    ...keys,
-  });
-}
+const timeoutWith = (keys: Partial<PlannedStep>, step: Partial<Step> = {}): number =>
+  timeoutOf(plannedStep({ want: { a: "1" }, probe: sh`fact a 1`, ...step }, keys));
 
 const retry = { attempts: 10, interval: 30 };
 
 describe("a step's timeout", () => {
-  it("is 60 seconds unless the module says otherwise", () => {
-    expect(timeoutWith({})).to.equal(60);
-    expect(timeoutWith({}, { timeout: 600 })).to.equal(600);
-  });
-
-  it("leaves room for every attempt under `retry`: its interval and five seconds", () => {
-    expect(timeoutWith({ retry })).to.equal(350);
-    expect(timeoutWith({}, { retry })).to.equal(350);
-  });
-
-  it("is never shorter under `retry` than without", () => {
-    expect(timeoutWith({ retry: { attempts: 2, interval: 1 } })).to.equal(60);
-    expect(timeoutWith({ retry }, { timeout: 900 })).to.equal(900);
-  });
-
-  it("goes by the step key `retry`, not by the module's", () => {
-    expect(timeoutWith({ retry }, { retry: { attempts: 100, interval: 30 } })).to.equal(350);
-    expect(timeoutWith({ retry }, { retry: { attempts: 3, interval: 1 } })).to.equal(350);
-  });
-
-  it("is the step key `timeout` where there is one, under `retry` too, longer or shorter", () => {
-    expect(timeoutWith({ timeout: 20, retry }, { timeout: 600, retry })).to.equal(20);
-    expect(timeoutWith({ timeout: 5000, retry }, { timeout: 600, retry })).to.equal(5000);
-    expect(timeoutWith({ timeout: 20 }, { timeout: 600 })).to.equal(20);
-  });
-
-  it("is whole seconds, rounded up", () => {
-    expect(timeoutWith({ timeout: 0.2 })).to.equal(1);
-    expect(timeoutWith({ retry: { attempts: 15, interval: 0.1 } })).to.equal(77);
-  });
+  const cases: Readonly<Record<string, readonly (readonly [Partial<PlannedStep>, Partial<Step>, number])[]>> = {
+    "is 60 seconds unless the module says otherwise": [
+      [{}, {}, 60],
+      [{}, { timeout: 600 }, 600],
+    ],
+    "leaves room for every attempt under `retry`: its interval and five seconds": [
+      [{ retry }, {}, 350],
+      [{}, { retry }, 350],
+    ],
+    "is never shorter under `retry` than without": [
+      [{ retry: { attempts: 2, interval: 1 } }, {}, 60],
+      [{ retry }, { timeout: 900 }, 900],
+    ],
+    "goes by the step key `retry`, not by the module's": [
+      [{ retry }, { retry: { attempts: 100, interval: 30 } }, 350],
+      [{ retry }, { retry: { attempts: 3, interval: 1 } }, 350],
+    ],
+    "is the step key `timeout` where there is one, under `retry` too, longer or shorter": [
+      [{ timeout: 20, retry }, { timeout: 600, retry }, 20],
+      [{ timeout: 5000, retry }, { timeout: 600, retry }, 5000],
+      [{ timeout: 20 }, { timeout: 600 }, 20],
+    ],
+    "is whole seconds, rounded up": [
+      [{ timeout: 0.2 }, {}, 1],
+      [{ retry: { attempts: 15, interval: 0.1 } }, {}, 77],
+    ],
+  };
+  for (const [what, rows] of Object.entries(cases))
+    it(what, () => {
+      for (const [keys, step, seconds] of rows) expect(timeoutWith(keys, step)).to.equal(seconds);
+    });
 });
 
 describe("the batches of a segment", () => {
@@ -88,27 +75,14 @@ describe("the batches of a segment", () => {
 });
 
 describe("a segment's text", () => {
-  const plan = (name: string): PlannedStep => ({
-    id: `s/${name}`,
-    title: name,
-    state: "s",
-    module: "service.running",
-    at: { file: "states/s.yaml", line: 1, column: 1 },
-    step: stepOf(serviceRunning, { name }),
-    require: [],
-    onChanges: [],
-    restartOn: [],
-    onFailure: [],
-    sensitive: false,
+  const plan = (name: string): PlannedStep =>
+    plannedStep(stepOf(serviceRunning, { name }), { id: `s/${name}`, title: name });
+  const compiled = (step: PlannedStep) => ({
+    plan: step,
+    compiled: compileStep(step, { owes: [], randomName: () => "0" }),
   });
   const textOf = (names: readonly string[]): string =>
-    segmentText({
-      facts: false,
-      steps: names.map((name) => ({
-        plan: plan(name),
-        compiled: compileStep(plan(name), { owes: [], randomName: () => "0" }),
-      })),
-    });
+    segmentText({ facts: false, steps: names.map((name) => compiled(plan(name))) });
 
   it("has what steps of one module share once, and their values for each", () => {
     const text = textOf(["nginx", "it-is@me.service", "sshd"]);
@@ -119,18 +93,14 @@ describe("a segment's text", () => {
   });
 
   it("asks for a first look without readers, but not where what the step says is kept", () => {
-    const looks = (keys: Partial<PlannedStep>): boolean => {
-      const step = { ...plan("nginx"), ...keys };
-      const compiled = compileStep(step, { owes: [], randomName: () => "0" });
-      return segmentText({ facts: false, steps: [{ plan: step, compiled }] }).includes("\nlook=1\n");
-    };
+    const looks = (keys: Partial<PlannedStep>): boolean =>
+      segmentText({ facts: false, steps: [compiled({ ...plan("nginx"), ...keys })] }).includes("\nlook=1\n");
     expect([looks({}), looks({ register: "said" }), looks({ onlyIf: "true" })]).to.deep.equal([true, false, false]);
     expect(looks({ step: { want: { a: "1" }, probe: sh`fact a 1` } })).to.equal(false);
   });
 
-  it("has the text of a single step with it", () => {
+  it("has the text of a single step with it", () =>
     expect(textOf(["nginx"]))
       .to.contain("kt_probe=")
-      .and.not.contain("kx_1=");
-  });
+      .and.not.contain("kx_1="));
 });

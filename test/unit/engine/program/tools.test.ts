@@ -4,7 +4,7 @@ import { sh } from "#engine/step/sh.ts";
 import { compileStep } from "#engine/program/compile-step.ts";
 import { segmentText } from "#engine/program/segment.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { runStepOn, shells } from "#support/steps.ts";
+import { plannedStep, runStepOn, shells } from "#support/steps.ts";
 
 const needs: Step = {
   want: { a: "1" },
@@ -14,11 +14,8 @@ const needs: Step = {
 };
 const other: Step = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`:` };
 
-function plan(id: string, step: Step, more: Partial<PlannedStep> = {}): PlannedStep {
-  const at = { file: "x.yaml", line: 1, column: 1 };
-  const none = { require: [], onChanges: [], restartOn: [], onFailure: [] };
-  return { id, title: id, state: "x", module: "x", at, step, sensitive: false, ...none, ...more };
-}
+const plan = (id: string, step: Step, more: Partial<PlannedStep> = {}): PlannedStep =>
+  plannedStep(step, { id, title: id, ...more });
 
 /** The lines of a segment that look for programs before anything is applied. */
 function looks(...plans: readonly PlannedStep[]): string[] {
@@ -46,13 +43,11 @@ describe("programs that steps need", () => {
     expect(outcome).to.equal("ok");
   });
 
-  it("make a step unknown in a dry run behind one that would change", async () => {
-    expect((await runStepOn("dash", needs, { dryRun: true, unsure: true })).outcome).to.equal("unknown");
-  });
+  it("make a step unknown in a dry run behind one that would change", async () =>
+    expect((await runStepOn("dash", needs, { dryRun: true, unsure: true })).outcome).to.equal("unknown"));
 
-  it("are not looked for by a step that is in order without its probe", async () => {
-    expect((await runStepOn("dash", needs, { plan: { creates: "/etc" } })).outcome).to.equal("ok");
-  });
+  it("are not looked for by a step that is in order without its probe", async () =>
+    expect((await runStepOn("dash", needs, { plan: { creates: "/etc" } })).outcome).to.equal("ok"));
 
   it("are looked for once a segment, before anything is applied", () => {
     const word = "no-such-tool=its-package";

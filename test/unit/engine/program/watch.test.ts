@@ -31,13 +31,11 @@ echo "$k_limit $k_over"`;
       // The looks themselves are reads of this shell, so it looks at another one, which stands still.
       const still = "sleep 5 >/dev/null 2>&1 & k_cpid=$! k_moved= && sleep 0.02; look 5";
 
-      it("ends what moves nothing, with the seconds and the kilobytes", () => {
-        expect(overAfter(shell, still, "kill $k_cpid")).to.match(/^10 stalled:5:\d+$/);
-      });
+      it("ends what moves nothing, with the seconds and the kilobytes", () =>
+        expect(overAfter(shell, still, "kill $k_cpid")).to.match(/^10 stalled:5:\d+$/));
 
-      it("lets go on what a process of it moves, and what one moved that has ended", () => {
-        expect(overAfter(shell, "head -c 100000 /dev/zero >/dev/null")).to.equal("900");
-      });
+      it("lets go on what a process of it moves, and what one moved that has ended", () =>
+        expect(overAfter(shell, "head -c 100000 /dev/zero >/dev/null")).to.equal("900"));
 
       it("looks at those that it started, too", () => {
         // On a busy machine it may take its time.
@@ -81,9 +79,7 @@ echo "$k_limit $k_over"`;
           return stdout.trim();
         }
 
-        it("lets it go on while the kernel writes", () => {
-          expect(overOf("D", 10, 11, 12, 13)).to.equal("900");
-        });
+        it("lets it go on while the kernel writes", () => expect(overOf("D", 10, 11, 12, 13)).to.equal("900"));
 
         it("ends it when nothing is written either, and what waits for something else whoever writes", () => {
           expect(overOf("D", 10, 10, 10)).to.equal("15 stalled:10:10");

@@ -79,10 +79,7 @@ nodes:
       { "roster/defaults.yaml": "defaults: { user: common, port: 2222, vars: { a: common, z: common } }\n" },
     );
     const n1 = nodes.get("n1");
-    expect(n1?.user).to.equal("one");
-    expect(n1?.dc).to.equal("FILE");
-    expect(n1?.port).to.equal(2222);
-    expect(n1?.roles).to.deep.equal(["controller"]);
+    expect([n1?.user, n1?.dc, n1?.port, n1?.roles]).to.deep.equal(["one", "FILE", 2222, ["controller"]]);
     expect(n1?.labels).to.deep.equal({ g: "one", h: "two" });
     expect(JSON.parse(JSON.stringify(n1?.vars))).to.deep.equal({
       a: "file",
@@ -92,8 +89,7 @@ nodes:
       z: "common",
       deep: { x: 1, y: 2 },
     });
-    expect(nodes.get("n2")?.user).to.equal("node");
-    expect(nodes.get("n2")?.roles).to.deep.equal(["worker"]);
+    expect([nodes.get("n2")?.user, nodes.get("n2")?.roles]).to.deep.equal(["node", ["worker"]]);
   });
 
   it("replaces a reference to a secret as a whole", () => {
@@ -129,8 +125,7 @@ nodes:
       identityFile: "/home/op/.ssh/gw",
     });
     expect(n1?.identityFile?.endsWith(join("/", "keys/n1"))).to.equal(true);
-    expect(n1?.consoleLog).to.equal("/home/op/consoles/n1.log");
-    expect(n1?.hostKeys).to.deep.equal([KEY]);
+    expect([n1?.consoleLog, n1?.hostKeys]).to.deep.equal(["/home/op/consoles/n1.log", [KEY]]);
     expect(n1?.taints).to.deep.equal([
       { key: "dedicated", value: "db", effect: "NoSchedule" },
       { key: "k", value: "", effect: "NoExecute" },
@@ -229,7 +224,7 @@ nodes:
     expect(nodes.size).to.equal(5);
   });
 
-  it("refuses unknown jump hosts and ways that lead back", () => {
+  it("refuses unknown jump hosts and ways that lead back", () =>
     expect(
       problems(
         "nodes:\n  a: { address: h1, jump: [b] }\n  b: { address: h2, jump: [a] }\n  c: { address: h3, jump: [bastin] }\njumps:\n  bastion: { address: h4 }\n",
@@ -238,14 +233,12 @@ nodes:
       "roster/dc1.yaml:2:3+1 the way to “a” leads back to it: a → b → a [ROSTER_JUMP]",
       "roster/dc1.yaml:3:3+1 the way to “b” leads back to it: b → a → b [ROSTER_JUMP]",
       "roster/dc1.yaml:4:3+1 “c” jumps over “bastin”, which is not in the roster [ROSTER_JUMP] | did you mean “bastion”?",
-    ]);
-  });
+    ]));
 
-  it("says so when there is no roster file", () => {
+  it("says so when there is no roster file", () =>
     expect(inProject({}, (project) => problemsIn(() => loadRoster(project)))[0]).to.match(
       /holds no roster file \[ROSTER_NOT_FOUND\]/,
-    );
-  });
+    ));
 
   it("reads 1,000 nodes with little work", () => {
     const lines = Array.from(

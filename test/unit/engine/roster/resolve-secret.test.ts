@@ -17,8 +17,7 @@ describe("resolveSecret", () => {
   it("reads environment, files and commands, without one final line break", async () => {
     const read = async (reference: Parameters<typeof resolveSecret>[0]): Promise<string> =>
       (await resolveSecret(reference, sources)).reveal();
-    expect(await read({ env: "PW" })).to.equal("from env");
-    expect(await read({ file: "/run/pw" })).to.equal("of /run/pw");
+    expect([await read({ env: "PW" }), await read({ file: "/run/pw" })]).to.deep.equal(["from env", "of /run/pw"]);
     expect(await read({ command: "pass show x" })).to.equal("ran pass show x");
   });
 
@@ -35,19 +34,16 @@ describe("resolveSecret", () => {
 });
 
 describe("runSecretCommand", () => {
-  it("gives the output of a shell command", async () => {
-    expect(Buffer.from(await runSecretCommand("printf '%s' a; echo b")).toString()).to.equal("ab\n");
-  });
-  it("fails with the command's exit status, never with its output", async () => {
+  it("gives the output of a shell command", async () =>
+    expect(Buffer.from(await runSecretCommand("printf '%s' a; echo b")).toString()).to.equal("ab\n"));
+  it("fails with the command's exit status, never with its output", async () =>
     expect(await problemsOfRejection(runSecretCommand("echo s3cret; exit 3"))).to.deep.equal([
       "it exits with 3 [SECRET_UNREADABLE]",
-    ]);
-  });
-  it("ends a command that takes too long, with all it started", async () => {
+    ]));
+  it("ends a command that takes too long, with all it started", async () =>
     expect(await problemsOfRejection(runSecretCommand("sleep infinity & sleep infinity", 50))).to.deep.equal([
       "it took longer than 0.05 s [SECRET_UNREADABLE]",
-    ]);
-  });
+    ]));
 });
 
 describe("readSecretFile", () => {

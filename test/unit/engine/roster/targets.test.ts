@@ -53,13 +53,9 @@ describe("matchTargets", () => {
     "n1 , n2": "n1 n2",
   };
   for (const [expression, names] of Object.entries(cases))
-    it(`reads ${expression}`, () => {
-      expect(match(expression)).to.equal(names);
-    });
+    it(`reads ${expression}`, () => expect(match(expression)).to.equal(names));
 
-  it("takes a list as alternatives", () => {
-    expect(match(["n1", "role:worker and dc:DC2"])).to.equal("n1 n3");
-  });
+  it("takes a list as alternatives", () => expect(match(["n1", "role:worker and dc:DC2"])).to.equal("n1 n3"));
 
   it("refuses a name that is not in the roster, also where others match and behind not", () => {
     expect(problemsIn(() => match("n1,n4"))).to.deep.equal([
@@ -75,18 +71,17 @@ describe("matchTargets", () => {
       ]);
   });
 
-  it("G7: says that label: means the roster's labels, not the cluster's", () => {
+  it("G7: says that label: means the roster's labels, not the cluster's", () =>
     expect(problemsIn(() => match("label:zz"))[0]).to.include(
       "no node matches “label:zz” [TARGET_EMPTY] | label: means labels of the roster;",
-    );
-  });
+    ));
 
   it("refuses what is nested without an end", () => {
     for (const expression of [`${"not ".repeat(33)}n1`, `${"(".repeat(33)}n1${")".repeat(33)}`])
       expect(problemsIn(() => match(expression))[0]).to.include("nested too deeply [TARGET_SYNTAX]");
   });
 
-  it("never turns a mistake into all nodes (S-25)", () => {
+  it("never turns a mistake into all nodes (S-25)", () =>
     fc.assert(
       fc.property(fc.string({ maxLength: 12 }), (text) => {
         let names: string[] = [];
@@ -98,8 +93,7 @@ describe("matchTargets", () => {
         if (names.length === roster.nodes.size) expect(text).to.match(/[*?[/]|not/);
       }),
       { numRuns: 2000 },
-    );
-  });
+    ));
 
   it("follows the laws of sets (S-25)", () => {
     const term = fc.constantFrom(

@@ -61,8 +61,7 @@ describe("O10: notices of a run", () => {
       for (const event of events) await notifier.see(event);
       return told.map(({ event }) => event);
     };
-    expect(await of(finished("done"))).to.deep.equal([]);
-    expect(await of(finished("interrupted"))).to.deep.equal([]);
+    expect([await of(finished("done")), await of(finished("interrupted"))]).to.deep.equal([[], []]);
     expect(await of(changed, finished("done"))).to.deep.equal(["change"]);
     const reverted = [step("changed"), step("interrupted"), finished("failed")];
     expect(await of(...reverted), "a change that was taken back is none").to.deep.equal(["failure"]);

@@ -6,9 +6,7 @@ const output: RunEventBody = { type: "step.output", node: "n1", step: "s", strea
 const finished: RunEventBody = { type: "node.finished", node: "n1", outcome: "done" };
 
 describe("the cap on recorded output", () => {
-  it("lets everything pass below its limit", () => {
-    expect(new OutputCap(100).pass(output, 99)).to.equal(output);
-  });
+  it("lets everything pass below its limit", () => expect(new OutputCap(100).pass(output, 99)).to.equal(output));
 
   it("leaves output out beyond it, says so once, and lets the rest pass", () => {
     const cap = new OutputCap(3_000_000);

@@ -148,13 +148,12 @@ describe("a sealed value", () => {
       expect(() => placesOf("states/s.yaml", `steps:\n${before}${step}`)).to.throw("in order");
   });
 
-  it("shows nothing wherever it is printed before it is opened", () => {
+  it("shows nothing wherever it is printed before it is opened", () =>
     inProject({ [FILE]: roster("token", text) }, (project) => {
       const node = loadRoster(project).nodes.get("n1");
       expect(JSON.stringify(node)).to.contain('"token":"***"');
       expect(`${String(node?.vars["token"])}`).to.equal("***");
-    });
-  });
+    }));
 
   describe("an identity file", () => {
     it("is KCORE_AGE_IDENTITY, else one in the folder of configurations", () => {

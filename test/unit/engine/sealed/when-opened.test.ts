@@ -110,21 +110,17 @@ describe("a sealed value is opened", () => {
       ["other"],
     ],
   ];
-  for (const [what, state, wanted] of cases)
-    it(what, async () => {
-      expect(await plan(state)).to.deep.equal(wanted);
-    });
+  for (const [what, state, wanted] of cases) it(what, async () => expect(await plan(state)).to.deep.equal(wanted));
 
   it("in what a command is given, and in what a condition compares", async () => {
     const state = `steps:\n  - { id: a, when: "{{eq vars.other 'x'}}", command.run: { cmd: "true" } }\n  - id: b\n    command.run: { cmd: "cat", stdin: "{{vars.map.deep}}" }\n`;
     expect(await plan(state)).to.deep.equal(["deep", "other"]);
   });
 
-  it("or told at its place in the roster, where it cannot be", async () => {
+  it("or told at its place in the roster, where it cannot be", async () =>
     expect(await problemsOfRejection(plan(`steps:\n${file("{{vars.other}}")}`, { refuse: true }))).to.deep.equal([
       "line 6 [SECRET_IDENTITY]",
-    ]);
-  });
+    ]));
 
   it("never when a text was put together that looks like one", async () => {
     const state = `params: { key: { type: secret, default: "age:{{node.vars.raw}}" } }\nsteps:\n${file("{{params.key}}")}`;

@@ -36,7 +36,6 @@ describe("an abort", () => {
     while (world.deliverCommand() || world.node.act() || world.deliverFrame());
     world.ask({ type: "finish", outcome: "interrupted" });
     while (world.deliverCommand() || world.node.act() || world.deliverFrame());
-    expect(ends(world)).to.deep.equal([[undefined, undefined], false]);
-    expect([...world.timers]).to.deep.equal([]);
+    expect([ends(world), [...world.timers]]).to.deep.equal([[[undefined, undefined], false], []]);
   });
 });

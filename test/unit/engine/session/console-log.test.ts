@@ -24,21 +24,18 @@ describe("the end of a node's console", () => {
     expect(end).to.match(/^boot 1/);
   });
 
-  it("drives no terminal", () => {
-    expect(consoleEnd(logOf("\u001b[2J\u001b]0;owned\u0007\u001b[1mlogin:\u001b[0m \u0008"))).to.equal("login: \\x08");
-  });
+  it("drives no terminal", () =>
+    expect(consoleEnd(logOf("\u001b[2J\u001b]0;owned\u0007\u001b[1mlogin:\u001b[0m \u0008"))).to.equal("login: \\x08"));
 
   it("is not there for an empty file, none, a folder and a FIFO, which is not waited for", () => {
-    expect(consoleEnd(logOf(" \n\n"))).to.equal(undefined);
-    expect(consoleEnd(join(folder, "none"))).to.equal(undefined);
+    expect([consoleEnd(logOf(" \n\n")), consoleEnd(join(folder, "none"))]).to.deep.equal([undefined, undefined]);
     expect(consoleEnd(folder)).to.equal(undefined);
     spawnSync("mkfifo", [join(folder, "fifo")]);
     expect(consoleEnd(join(folder, "fifo"))).to.equal(undefined);
   });
 
   it("is told of a node that does not come back", () => {
-    const node = { node: "n1", console: () => "(initramfs)" };
-    expect(rebootTooLong(node, 30_000, "n1 does not answer").detail).to.equal(
+    expect(rebootTooLong({ node: "n1", console: () => "(initramfs)" }, 30_000, "n1 does not answer").detail).to.equal(
       "last seen: n1 does not answer\nlast on its console:\n(initramfs)",
     );
   });

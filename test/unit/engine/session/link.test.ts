@@ -40,7 +40,6 @@ describe("a link to a node", () => {
       settled: () => Promise.resolve(),
       onFrame: () => undefined,
     });
-    expect(await link.closed).to.equal("");
-    expect(told).to.equal(1);
+    expect([await link.closed, told]).to.deep.equal(["", 1]);
   });
 });

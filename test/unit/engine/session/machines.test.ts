@@ -70,10 +70,7 @@ const scenarios: fc.Arbitrary<Scenario> = fc.record({
   diesAfter: fc.option(fc.nat(100), { nil: undefined, freq: 3 }),
   moves: fc.array(
     fc.oneof(
-      ...Object.entries(moves).map(([name, weight]) => ({
-        weight: weight * 10,
-        arbitrary: fc.constant(name as Move),
-      })),
+      ...Object.entries(moves).map(([name, weight]) => ({ weight: weight * 10, arbitrary: fc.constant(name as Move) })),
     ),
     { maxLength: 250, size: "max" },
   ),
@@ -202,7 +199,6 @@ function settle(world: SessionWorld, isOver: () => boolean): void {
 }
 
 describe("the machines of a session, whatever happens", () => {
-  it("F-1 F-4 F-15 F-17 come to an end, and send, ask and tell everything once", () => {
-    fc.assert(fc.property(scenarios, play), { numRuns: 1_000 });
-  });
+  it("F-1 F-4 F-15 F-17 come to an end, and send, ask and tell everything once", () =>
+    fc.assert(fc.property(scenarios, play), { numRuns: 1_000 }));
 });

@@ -13,17 +13,15 @@ describe("what is told of a node that another run holds", () => {
     );
   });
 
-  it("O15: says nothing of a time that is none", () => {
-    expect(nodeLocked("n1", "?:?:?:?:a", "race").message).to.equal("n1 is in use by run ? of a");
-  });
+  it("O15: says nothing of a time that is none", () =>
+    expect(nodeLocked("n1", "?:?:?:?:a", "race").message).to.equal("n1 is in use by run ? of a"));
 });
 
 describe("the hint to a refusal", () => {
-  it("keeps a unit without [Install] running without enabling it", () => {
+  it("keeps a unit without [Install] running without enabling it", () =>
     expect(refusalHint({ code: "UNIT_STATIC", message: "x has no [Install] section" }, "service.running")).to.contain(
       "enabled: keep",
-    );
-  });
+    ));
 
   it("writes into a service user's folder as that user, where the module can", () => {
     const problem = {

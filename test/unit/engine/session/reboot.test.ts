@@ -48,7 +48,6 @@ describe("a node that reboots", () => {
     world.answerDial();
     world.answerDial();
     while (world.deliverFrame());
-    expect(problemOf(world)).to.deep.equal([undefined]);
-    expect([...world.timers]).to.deep.equal([]);
+    expect([problemOf(world), [...world.timers]]).to.deep.equal([[undefined], []]);
   });
 });

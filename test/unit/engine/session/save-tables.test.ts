@@ -34,11 +34,9 @@ describe("a node that tells nothing of what is to be saved", () => {
     return results.get("S1");
   };
 
-  it("is given up when its time is over, and is not said to have been stopped", async () => {
-    expect(await unsaved(AbortSignal.timeout(5))).to.deep.equal({ unsaved: "the node took too long to tell it" });
-  });
+  it("is given up when its time is over, and is not said to have been stopped", async () =>
+    expect(await unsaved(AbortSignal.timeout(5))).to.deep.equal({ unsaved: "the node took too long to tell it" }));
 
-  it("is given up when the run is stopped", async () => {
-    expect(await unsaved(AbortSignal.abort())).to.deep.equal({ unsaved: "the run was stopped" });
-  });
+  it("is given up when the run is stopped", async () =>
+    expect(await unsaved(AbortSignal.abort())).to.deep.equal({ unsaved: "the run was stopped" }));
 });

@@ -50,9 +50,8 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     return { asked, sent };
   }
 
-  it("gives each its place before the next one is waited for", async () => {
-    expect(await answer([])).to.deep.equal({ asked: ["one.b", "two.b"], sent: ["blobs\n", "blobs\n"] });
-  });
+  it("gives each its place before the next one is waited for", async () =>
+    expect(await answer([])).to.deep.equal({ asked: ["one.b", "two.b"], sent: ["blobs\n", "blobs\n"] }));
 
   it("waits for nothing more over a line that was lost", async () => {
     expect(await answer(["left"], { lostAt: "one.b" })).to.deep.equal({ asked: ["one.b"], sent: [] });

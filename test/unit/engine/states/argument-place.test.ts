@@ -28,7 +28,5 @@ describe("the argument that a failure is about", () => {
     expect(place("cmd: |\n\ncwd: /tmp\n", "")).to.equal("|");
   });
 
-  it("is none where there is none", () => {
-    expect(argumentPlace(parseSource("s.yaml", "{}"), "x")).to.equal(undefined);
-  });
+  it("is none where there is none", () => expect(argumentPlace(parseSource("s.yaml", "{}"), "x")).to.equal(undefined));
 });

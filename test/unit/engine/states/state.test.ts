@@ -52,25 +52,23 @@ describe("statesOf", () => {
       );
     }));
 
-  it("finds states that include each other", () => {
+  it("finds states that include each other", () =>
     expect(
       problems("steps: [{ include: t }]\n", {
         "states/t.yaml": "steps:\n  - include: u\n",
         "states/u.yaml": "steps:\n  - include: s\n",
       }),
-    ).to.deep.equal(["states/u.yaml:2:14+1 states include each other: s → t → u → s [STATE_INCLUDE_CYCLE]"]);
-  });
+    ).to.deep.equal(["states/u.yaml:2:14+1 states include each other: s → t → u → s [STATE_INCLUDE_CYCLE]"]));
 
-  it("checks what is included, and tells an unknown one where it is named", () => {
+  it("checks what is included, and tells an unknown one where it is named", () =>
     expect(problems("steps:\n  - include: t\n  - include: nope\n", { "states/t.yaml": "steps: 5\n" })).to.deep.equal([
       "states/s.yaml:3:14+4 no state “nope” [STATE_NOT_FOUND] | kcore state list shows them all",
       "states/t.yaml:1:8+1 “steps” must be a list [YAML_TYPE]",
-    ]);
-  });
+    ]));
 });
 
 describe("a state file", () => {
-  it("tells everything that is wrong with it at once", () => {
+  it("tells everything that is wrong with it at once", () =>
     expect(
       problems(`description: [5]
 parms: {}
@@ -109,17 +107,15 @@ steps:
       "states/s.yaml:18:15+3 “register” must be letters, digits and “_”, written out [YAML_TYPE]",
       "states/s.yaml:19:14+1 no state “t” [STATE_NOT_FOUND] | did you mean “s”?",
       "states/s.yaml:20:5+6 no step key or module “unless” [YAML_KEY_UNKNOWN] | step keys are include, with, id, when, each, require; modules have a dot: file.managed",
-    ]);
-  });
+    ]));
 
-  it("refuses a requisite that stands below", () => {
+  it("refuses a requisite that stands below", () =>
     expect(problems("steps:\n  - { id: a, test.a: {}, require: [b, a] }\n  - { id: b, test.a: {} }\n")).to.deep.equal([
       "states/s.yaml:2:36+1 “b” stands below, in line 3 [STATE_REQUISITE_UNKNOWN] | steps run in file order: move it up",
       "states/s.yaml:2:39+1 “a” waits for itself [STATE_REQUISITE_UNKNOWN]",
-    ]);
-  });
+    ]));
 
-  it("refuses an unquoted value in a shell text", () => {
+  it("refuses an unquoted value in a shell text", () =>
     expect(
       problems(
         'steps:\n  - { id: a, test.a: {}, unless: "test -e {{params.x}} {{#if params.y}}{{upper params.z}}{{/if}}" }\n',
@@ -127,6 +123,5 @@ steps:
     ).to.deep.equal([
       "states/s.yaml:2:43+12 this value would stand unquoted in a shell text [EXPRESSION_UNQUOTED] | write {{shell params.x}}",
       "states/s.yaml:2:72+18 this value would stand unquoted in a shell text [EXPRESSION_UNQUOTED] | write {{shell (upper …)}}",
-    ]);
-  });
+    ]));
 });

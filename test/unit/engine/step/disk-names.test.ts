@@ -31,9 +31,7 @@ describe("the UUIDs of what kcore makes on disks", () => {
     expect(new Set(guids).size).to.equal(guids.length);
   });
 
-  it("keep the parts of a name apart", () => {
-    expect(uuidOf("ab", "c")).not.to.equal(uuidOf("a", "bc"));
-  });
+  it("keep the parts of a name apart", () => expect(uuidOf("ab", "c")).not.to.equal(uuidOf("a", "bc")));
 
   it("know a WWN by each of its spellings", () => {
     const spellings = ["naa.5000C500a1", "eui.5000c500a1", "wwn-0x5000c500a1", "0x5000C500A1", "5000c500a1"];

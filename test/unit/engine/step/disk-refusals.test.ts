@@ -5,6 +5,7 @@ import { expect } from "chai";
 import { diskFunctions, findDisk, findForeignPartition } from "#engine/step/fragments/disk.ts";
 import { stepOfFormat } from "#engine/step/fragments/format.ts";
 import { rawSh, sh } from "#engine/step/sh.ts";
+import { shellsOf } from "#support/shells.ts";
 import { runStepOn, type StepRun, type StepRunOptions } from "#support/steps.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
@@ -42,6 +43,7 @@ describe("the disk of a name", () => {
     serials: Readonly<Record<string, string | undefined>>,
     serial: string,
     wwids: Readonly<Record<string, string>> = {},
+    shell = "dash",
   ): Promise<StepRun> {
     const folder = await makeTempDir("sysfs");
     try {
@@ -55,16 +57,18 @@ describe("the disk of a name", () => {
         await writeFile(join(folder.path, name, "device/wwid"), `${wwid}\n`);
       }
       const text = findDisk({ serial }).toString().replaceAll("/sys/block/", `${folder.path}/`);
-      return await runStepOn("dash", { want: { found: "" }, probe: rawSh(text) }, { bin: { lsblk: "exit 1" } });
+      return await runStepOn(shell, { want: { found: "" }, probe: rawSh(text) }, { bin: { lsblk: "exit 1" } });
     } finally {
       await folder.remove();
     }
   }
 
-  it("is the one that has it: no neighbour without a serial, and no device upon another", async () => {
-    const { problem } = await find({ "kcore-a": "S1", "kcore-b": undefined, zd0: "S1", "dm-0": "S1" }, "S1");
-    expect(problem?.message).to.equal("/dev/kcore-a, the disk with serial S1, is no block device");
-  });
+  for (const shell of shellsOf(import.meta.filename))
+    it(`is the one that has it: no neighbour without a serial, and no device upon another, on ${shell}`, async () => {
+      const disks = { "kcore-a": "S1", "kcore-b": undefined, zd0: "S1", "dm-0": "S1" };
+      const { problem } = await find(disks, "S1", {}, shell);
+      expect(problem?.message).to.equal("/dev/kcore-a, the disk with serial S1, is no block device");
+    });
 
   it("is not what the disk before it says of itself", async () => {
     const { problem } = await find({ "kcore-a": "S1", "kcore-b": undefined }, "naa.5000c5", {
@@ -107,9 +111,7 @@ describe("the disk of a name", () => {
 });
 
 describe("a device that is to be formatted", () => {
-  it("is formatted when nothing is on it", async () => {
-    expect((await format({})).notes).to.include("formatted");
-  });
+  it("is formatted when nothing is on it", async () => expect((await format({})).notes).to.include("formatted"));
 
   it("is left alone in use, whatever is granted", async () => {
     const run = await format({ contents, users: "/dev/sdx1 is swap" }, { granted: [`S1:${fingerprint}`] });

@@ -6,9 +6,8 @@ import { fingerprintsOf } from "#engine/step/openpgp.ts";
 const armoured = readFileSync(join(import.meta.dirname, "../../../fixtures/repository/key.asc"), "utf8");
 
 describe("fingerprints of OpenPGP keys", () => {
-  it("are what gpg prints", () => {
-    expect(fingerprintsOf(armoured)).to.deep.equal(["C92C8DA47CCE6F7767C2F2B67102A0D104A5A332"]);
-  });
+  it("are what gpg prints", () =>
+    expect(fingerprintsOf(armoured)).to.deep.equal(["C92C8DA47CCE6F7767C2F2B67102A0D104A5A332"]));
 
   it("are those of every primary key of a block, in either form of packets, armour headers and checksum or not", () => {
     const bytes = Buffer.from(armoured.split("\n").slice(2, 8).join(""), "base64");

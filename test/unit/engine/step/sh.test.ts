@@ -12,13 +12,11 @@ describe("sh text with something else in its holes", () => {
     expect(text.render({ word, secret: never, blob: never })).to.equal("ls -- <'a b'> <c> <d> ></x>");
   });
 
-  it("refuses a value with a NUL byte, which no word of a shell holds", () => {
-    expect(() => sh`ls ${"a\0b"}`.toString()).to.throw("a shell word cannot hold a NUL byte");
-  });
+  it("refuses a value with a NUL byte, which no word of a shell holds", () =>
+    expect(() => sh`ls ${"a\0b"}`.toString()).to.throw("a shell word cannot hold a NUL byte"));
 
-  it("keeps a value that is part of a name", () => {
+  it("keeps a value that is part of a name", () =>
     expect(sh`found_${1}=$(echo ${1}); [ -z "$found_${1}" ]`.render({ word, secret: never, blob: never })).to.equal(
       'found_1=$(echo <1>); [ -z "$found_1" ]',
-    );
-  });
+    ));
 });

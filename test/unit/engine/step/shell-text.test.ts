@@ -17,9 +17,7 @@ describe("S4: the text among a command's words", () => {
     ["/sbin/runuser", "u", "--command", "TEXT"],
     ["su", "--session-command", "TEXT"],
   ])
-    it(words.join(" "), () => {
-      expect(textAmong(words)).to.equal(words.indexOf("TEXT"));
-    });
+    it(words.join(" "), () => expect(textAmong(words)).to.equal(words.indexOf("TEXT")));
 
   it("is none where no shell reads one", () => {
     for (const words of [

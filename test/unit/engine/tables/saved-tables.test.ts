@@ -76,8 +76,7 @@ describe("saved tables", () => {
     const save = await openTables(folder, () => now).open();
     await save.add(gzipSync("x"));
     await save.drop();
-    expect(await readdir(folder)).to.deep.equal([]);
-    expect(await listTables(folder)).to.deep.equal([]);
+    expect([await readdir(folder), await listTables(folder)]).to.deep.equal([[], []]);
     expect(await listTables(join(folder, "none"))).to.deep.equal([]);
   });
 

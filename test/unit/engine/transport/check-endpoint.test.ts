@@ -44,10 +44,9 @@ describe("endpoints", () => {
     expect(() => checkEndpoint({ ...good, jump: [{ ...good, user: "-l" }] })).to.throw(KcoreError);
   });
 
-  it("show what they refuse without its control characters", () => {
+  it("show what they refuse without its control characters", () =>
     expect(() => checkEndpoint({ ...good, user: "\u001b[2Jx" })).to.throw(
       KcoreError,
       "“\\u001b[2Jx” is not a user name",
-    );
-  });
+    ));
 });

@@ -23,15 +23,13 @@ describe("chunk queue", () => {
   it("asks for a pause at its limit and for more at half of it", async () => {
     let room = 0;
     const queue = createChunkQueue(4, () => room++);
-    expect(queue.push(bytes("abc"))).to.equal(true);
-    expect(queue.push(bytes("d"))).to.equal(false);
+    expect([queue.push(bytes("abc")), queue.push(bytes("d"))]).to.deep.equal([true, false]);
     expect(queue.push(bytes("ef"))).to.equal(false);
     const reader = queue[Symbol.asyncIterator]();
     await reader.next();
     expect(room).to.equal(0);
     await reader.next();
-    expect(room).to.equal(1);
-    expect(queue.push(bytes("g"))).to.equal(true);
+    expect([room, queue.push(bytes("g"))]).to.deep.equal([1, true]);
   });
 
   it("is drained when its end was told and everything read, not before", async () => {
@@ -41,8 +39,7 @@ describe("chunk queue", () => {
     queue.push(bytes("a"));
     queue.end();
     await Promise.resolve();
-    expect(drained).to.equal(false);
-    expect(await readAll(queue)).to.equal("a");
+    expect([drained, await readAll(queue)]).to.deep.equal([false, "a"]);
     await queue.drained;
   });
 

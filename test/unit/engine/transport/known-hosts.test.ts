@@ -19,18 +19,15 @@ describe("known_hosts", () => {
 
   it("looks a host with a port of its own up as [host]:port, and only so", () => {
     const text = `[n1]:2222 ${keyA}\nn1 ${keyB}\n`;
-    expect(lookUp(text, "n1", 2222).keys).to.deep.equal([keyA]);
-    expect(lookUp(text, "n1").keys).to.deep.equal([keyB]);
+    expect([lookUp(text, "n1", 2222).keys, lookUp(text, "n1").keys]).to.deep.equal([[keyA], [keyB]]);
     expect(lookUp(`n1 ${keyB}`, "n1", 2222).keys).to.deep.equal([]);
   });
 
   it("matches wildcards and negations", () => {
     expect(matchesHosts("*.example.com,!bad.example.com", "good.example.com")).to.equal(true);
     expect(matchesHosts("*.example.com,!bad.example.com", "bad.example.com")).to.equal(false);
-    expect(matchesHosts("10.0.?.1", "10.0.7.1")).to.equal(true);
-    expect(matchesHosts("10.0.?.1", "10.0.77.1")).to.equal(false);
-    expect(matchesHosts("!n1", "n2")).to.equal(false);
-    expect(matchesHosts("[*]:2222", "[n1]:2222")).to.equal(true);
+    expect([matchesHosts("10.0.?.1", "10.0.7.1"), matchesHosts("10.0.?.1", "10.0.77.1")]).to.deep.equal([true, false]);
+    expect([matchesHosts("!n1", "n2"), matchesHosts("[*]:2222", "[n1]:2222")]).to.deep.equal([false, true]);
   });
 
   it("takes no regular expression and no exponential time for a pattern", () => {
@@ -42,8 +39,7 @@ describe("known_hosts", () => {
     const salt = Buffer.from("0123456789abcdefghij");
     const hash = createHmac("sha1", salt).update("[n1]:2222").digest("base64");
     const text = `|1|${salt.toString("base64")}|${hash} ${keyA}`;
-    expect(lookUp(text, "n1", 2222).keys).to.deep.equal([keyA]);
-    expect(lookUp(text, "n1").keys).to.deep.equal([]);
+    expect([lookUp(text, "n1", 2222).keys, lookUp(text, "n1").keys]).to.deep.equal([[keyA], []]);
     expect(lookUp(`|1|broken ${keyA}`, "n1").keys).to.deep.equal([]);
   });
 

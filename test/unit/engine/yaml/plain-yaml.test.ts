@@ -4,8 +4,7 @@ import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 describe("plain YAML", () => {
   it("is read as YAML 1.2 and printed so that it reads the same", () => {
     const value = { a: [1, "no", "0644", true, null], b: { c: "x: y" } };
-    expect(parsePlainYaml(printYaml(value))).to.deep.equal(value);
-    expect(parsePlainYaml("a: no")).to.deep.equal({ a: "no" });
+    expect([parsePlainYaml(printYaml(value)), parsePlainYaml("a: no")]).to.deep.equal([value, { a: "no" }]);
   });
   it("S-4: is printed without a character that could drive a terminal", () => {
     const value = { "k\u009b": ["\u001b[2J\u009b2J\u007f", "right \u202eleft\u2028", "plain\ntext\n"], b: "\\u009b" };

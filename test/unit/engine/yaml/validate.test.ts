@@ -24,9 +24,8 @@ const Schema = z.strictObject({
 describe("validate", () => {
   const problems = (text: string): string[] => problemsIn(() => validate(parseSource("f.yaml", text), Schema));
 
-  it("gives the schema's output", () => {
-    expect(validate(parseSource("f.yaml", "name: x\n"), Schema)).to.deep.equal({ name: "x", nodes: {} });
-  });
+  it("gives the schema's output", () =>
+    expect(validate(parseSource("f.yaml", "name: x\n"), Schema)).to.deep.equal({ name: "x", nodes: {} }));
 
   it("tells a limit that is none of the values itself", () => {
     const open = z.strictObject({ a: z.number().gt(0).lt(9), b: z.number().gt(0).lt(9) });
@@ -36,7 +35,7 @@ describe("validate", () => {
     ]);
   });
 
-  it("tells every problem at its place, unknown keys at the key", () => {
+  it("tells every problem at its place, unknown keys at the key", () =>
     expect(
       problems("nmae: x\nmode: 5\nnodes:\n  a: { port: 0, usse: os }\n  b: { port: x, use: volume, size: true }\n"),
     ).to.deep.equal([
@@ -48,10 +47,9 @@ describe("validate", () => {
       "f.yaml:5:14+1 “nodes.b.port” must be a number, not a text [YAML_TYPE]",
       "f.yaml:5:22+6 “nodes.b.use” must be “volumes” or “os” [YAML_TYPE] | did you mean “volumes”?",
       "f.yaml:5:36+4 “nodes.b.size” must be a number or a text, not true [YAML_TYPE]",
-    ]);
-  });
+    ]));
 
-  it("tells of a union the branch that was meant", () => {
+  it("tells of a union the branch that was meant", () =>
     expect(
       problems("name: x\nnodes:\n  c: { sudo: { pass: x } }\n  d: { size: abc, sudo: false, tags: [] }\n"),
     ).to.deep.equal([
@@ -60,14 +58,12 @@ describe("validate", () => {
       "f.yaml:4:14+3 “nodes.d.size” must be a size such as 5G [YAML_TYPE]",
       "f.yaml:4:25+5 “nodes.d.sudo” must be true or a map, not false [YAML_TYPE]",
       "f.yaml:4:38+2 “nodes.d.tags” must not be empty [YAML_TYPE]",
-    ]);
-  });
+    ]));
 
-  it("O14: tells of a text with a colon that it is a map unless it is quoted", () => {
+  it("O14: tells of a text with a colon that it is a map unless it is quoted", () =>
     expect(problems("name: x\nnodes:\n  c: { tags: [echo, foo: bar] }\n")).to.deep.equal([
       "f.yaml:3:21+8 “nodes.c.tags[1]” must be a text, not a map [YAML_TYPE] | if it is one text, quote it: 'foo: bar'",
-    ]);
-  });
+    ]));
 
   it("tells of a key that may not be one what is wrong with it, at the key", () => {
     const open = z.strictObject({ labels: z.record(z.string().regex(/^[^=]+$/, "must hold no “=”"), z.string()) });
@@ -76,7 +72,6 @@ describe("validate", () => {
     ]);
   });
 
-  it("takes a map for a map only", () => {
-    expect(problems("- a\n")).to.deep.equal(["f.yaml:1:1+3 the value must be a map, not a list [YAML_TYPE]"]);
-  });
+  it("takes a map for a map only", () =>
+    expect(problems("- a\n")).to.deep.equal(["f.yaml:1:1+3 the value must be a map, not a list [YAML_TYPE]"]));
 });

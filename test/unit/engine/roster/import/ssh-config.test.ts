@@ -49,7 +49,7 @@ describe("the import of an ssh_config", () => {
     expect(roster.jumps.get("192.0.2.99")).to.include({ user: "hop", port: 2200 });
   });
 
-  it("tells what is left out, once where it stands", () => {
+  it("tells what is left out, once where it stands", () =>
     expect(imported(config).leftOut).to.deep.equal([
       "1 Include more/*: there is no such file to read",
       "12 ProxyCommand nc -X 5 %h %p: only hops over SSH are known: jump: [HOST]",
@@ -57,8 +57,7 @@ describe("the import of an ssh_config", () => {
       '17 Match exec "test -f /etc/x": only “all”, “host” and “originalhost” are known without a connection',
       "22 ForwardAgent yes: kcore forwards nothing",
       "23 StrictHostKeyChecking no: a host's key is always verified: kcore roster trust NODE",
-    ]);
-  });
+    ]));
 
   it("takes names of one machine for one node, whose other names are ways to it, too", () => {
     const { roster, leftOut } = imported(

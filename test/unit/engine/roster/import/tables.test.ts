@@ -73,11 +73,10 @@ describe("the import of Terraform's outputs", () => {
     expect(named.roster.nodes.get("n1")?.address).to.equal("n1.example.org");
   });
 
-  it("says what shape is wanted where there is none", () => {
+  it("says what shape is wanted where there is none", () =>
     expect(problemsIn(() => imported(JSON.stringify({ a: output("x") })))).to.deep.equal([
       'given:1:1+53 given has no output that is a map of nodes [ROSTER_IMPORT] | output "kcore_nodes" { value = { n1 = "192.0.2.11", n2 = { address = "192.0.2.12", user = "ops" } } }',
-    ]);
-  });
+    ]));
 });
 
 describe("an import beside a roster", () => {
