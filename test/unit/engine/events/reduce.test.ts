@@ -7,27 +7,18 @@ import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 describe("reduceRun", () => {
   it("leads a run from its start to its end", () => {
     const model = reduceEvents(recordedRun("done"));
-    expect(model).to.include({
-      state: "finished",
-      outcome: "done",
-      exitCode: 0,
-      title: "deploy_node",
-      who: "ops@bastion",
-    });
-    expect(model.stages.map(({ id, state }) => [id, state])).to.deep.equal([
-      ["preflight", "ok"],
-      ["disks", "ok"],
-      ["issue", "ok"],
-    ]);
-    expect(model.nodes.get("n1")?.steps.map(({ step, outcome }) => [step, outcome])).to.deep.equal([
-      ["preflight/os", "ok"],
-      ["disks/table", "changed"],
-      ["disks/issue", "changed"],
-    ]);
-    expect(model.nodes.get("n1")).to.include({ state: "finished", outcome: "done", exchanges: 1 });
-    expect(model.stages[2]?.actions.map(({ item, outcome }) => [item, outcome])).to.deep.equal([
-      ["n1", "changed"],
-      ["n2", "ok"],
+    const ended = { state: "finished", outcome: "done", exitCode: 0, title: "deploy_node", who: "ops@bastion" };
+    expect(model).to.include(ended);
+    const node = model.nodes.get("n1");
+    expect(node).to.include({ state: "finished", outcome: "done", exchanges: 1 });
+    expect([
+      model.stages.map(({ id, state }) => `${id} ${state}`).join(),
+      node?.steps.map(({ step, outcome }) => `${step} ${outcome}`).join(),
+      model.stages[2]?.actions.map(({ item, outcome }) => `${item} ${outcome}`).join(),
+    ]).to.deep.equal([
+      "preflight ok,disks ok,issue ok",
+      "preflight/os ok,disks/table changed,disks/issue changed",
+      "n1 changed,n2 ok",
     ]);
   });
 
@@ -39,12 +30,8 @@ describe("reduceRun", () => {
 
   it("goes on after an event that only a later kcore knows", () => {
     const model = reduceEvents(recordedRun("done").slice(0, -1));
-    const later = {
-      type: "node.sang",
-      node: "n1",
-      seq: model.lastSeq + 1,
-      at: model.lastAt + 5,
-    } as unknown as RunEvent;
+    const at = { seq: model.lastSeq + 1, at: model.lastAt + 5 };
+    const later = { type: "node.sang", node: "n1", ...at } as unknown as RunEvent;
     expect(reduceRun(model, later)).to.deep.equal({ ...model, lastSeq: later.seq, lastAt: later.at });
   });
 
@@ -151,12 +138,8 @@ describe("reduceRun", () => {
   });
 
   it("knows which questions are open", () => {
-    const asked = {
-      seq: 1,
-      at: 1,
-      type: "question.asked",
-      question: { id: "q1", kind: "confirm", text: "Go?", secret: false },
-    } as const;
+    const question = { id: "q1", kind: "confirm", text: "Go?", secret: false } as const;
+    const asked = { seq: 1, at: 1, type: "question.asked", question } as const;
     const model = reduceRun(emptyRun, asked);
     expect(model.questions).to.deep.equal([asked.question]);
     expect(reduceRun(model, { seq: 2, at: 2, type: "question.answered", id: "q1", by: "me" }).questions).to.deep.equal(

@@ -10,7 +10,9 @@ import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsIn } from "#support/problems.ts";
 
-function using<T>(files: Readonly<Record<string, string>>, work: (templates: Templates) => T): T {
+type Files = Readonly<Record<string, string>>;
+
+function using<T>(files: Files, work: (templates: Templates) => T): T {
   const named = Object.fromEntries(Object.entries(files).map(([name, text]) => [`templates/${name}`, text]));
   return inProject(named, (project) =>
     work(
@@ -29,89 +31,70 @@ const scope = {
   steps: { key: new Unknown("key", { steps: ["key"] }) },
 };
 
+/** The text of a.hbs among these files, or of another. */
+const render = (files: Files, name = "a.hbs"): string | Secret =>
+  using(files, (templates) => templates.render(name, scope));
+const problems = (files: Files, name?: string): string[] => problemsIn(() => render(files, name));
+
 describe("a template", () => {
-  it("keeps its lines: blocks alone on a line leave none", () =>
-    using(
-      {
-        "a.hbs":
-          'listen: {{params.listen}}\npeers:\n{{#each nodes}}\n  - {{hostPort address 9090}}\n{{/each}}\nend: "<&>"\n',
-      },
-      (templates) => {
-        expect(templates.render("a.hbs", scope)).to.equal('listen: 0.0.0.0:9090\npeers:\n  - [::1]:9090\nend: "<&>"\n');
-      },
-    ));
+  it("keeps its lines: blocks alone on a line leave none", () => {
+    const text = "listen: {{params.listen}}\npeers:\n{{#each nodes}}\n  - {{hostPort address 9090}}\n{{/each}}\n";
+    expect(render({ "a.hbs": `${text}end: "<&>"\n` })).to.equal(
+      'listen: 0.0.0.0:9090\npeers:\n  - [::1]:9090\nend: "<&>"\n',
+    );
+  });
 
-  it("is looked up in the project first, then among the shipped ones", () =>
-    using({ "a.hbs": "project", "shipped/a.hbs": "shipped", "shipped/b.hbs": "shipped" }, (templates) => {
-      expect(templates.render("a.hbs", scope)).to.equal("project");
-      expect(templates.render("b.hbs", scope)).to.equal("shipped");
-    }));
+  it("is looked up in the project first, then among the shipped ones", () => {
+    const files = { "a.hbs": "project", "shipped/a.hbs": "shipped", "shipped/b.hbs": "shipped" };
+    expect([render(files), render(files, "b.hbs")]).to.deep.equal(["project", "shipped"]);
+  });
 
-  it("includes others, indented as they are called, with names of their own", () =>
-    using(
-      {
-        "a.hbs": "x:\n  {{> parts/b.hbs port=9090}}\ny\n",
-        "parts/b.hbs": "port: {{port}}\nlisten: {{params.listen}}\n",
-      },
-      (templates) => {
-        expect(templates.render("a.hbs", scope)).to.equal("x:\n  port: 9090\n  listen: 0.0.0.0:9090\ny\n");
-      },
-    ));
+  it("includes others, indented as they are called, with names of their own", () => {
+    const part = "port: {{port}}\nlisten: {{params.listen}}\n";
+    expect(render({ "a.hbs": "x:\n  {{> parts/b.hbs port=9090}}\ny\n", "parts/b.hbs": part })).to.equal(
+      "x:\n  port: 9090\n  listen: 0.0.0.0:9090\ny\n",
+    );
+  });
 
-  it("is a secret when a secret goes in, also through an included one (S-7)", () =>
-    using({ "a.hbs": "{{> b.hbs}}", "b.hbs": "token {{params.token}}" }, (templates) => {
-      const text = templates.render("a.hbs", scope);
-      expect(text).to.be.instanceOf(Secret);
-      expect((text as Secret).reveal()).to.equal("token s3cret");
-    }));
+  it("is a secret when a secret goes in, also through an included one (S-7)", () => {
+    const text = render({ "a.hbs": "{{> b.hbs}}", "b.hbs": "token {{params.token}}" });
+    expect(text).to.be.instanceOf(Secret);
+    expect((text as Secret).reveal()).to.equal("token s3cret");
+  });
 
-  it("points its errors into the template file (S-19)", () =>
-    using(
-      {
-        "a.hbs": "one\n  {{params.nope}}\n",
-        "b.hbs": "{{> c.hbs}}",
-        "c.hbs": "x\n{{#if nope}}{{/if}}",
-        "d.hbs": "a\nb {{#if}}\n",
-        "e.hbs": "{{> e.hbs}}",
-      },
-      (templates) => {
-        const of = (name: string): string => problemsIn(() => templates.render(name, scope))[0] ?? "";
-        expect(of("a.hbs")).to.equal(
-          "templates/a.hbs:2:5+11 “params” has no “nope” [EXPRESSION_UNDEFINED] | there is listen, token",
-        );
-        expect(of("b.hbs")).to.match(/^templates\/c\.hbs:2:7\+4 “nope” is not defined/);
-        expect(of("d.hbs")).to.match(
-          /^templates\/d\.hbs:3:\d+\+1 the expression cannot be read: unexpected end of the text/,
-        );
-        expect(of("e.hbs")).to.match(/^templates\/e\.hbs:1:1\+\d+ “e\.hbs” includes itself.*\[TEMPLATE_RECURSION\]/);
-      },
-    ));
+  it("points its errors into the template file (S-19)", () => {
+    const files = {
+      "a.hbs": "one\n  {{params.nope}}\n",
+      "b.hbs": "{{> c.hbs}}",
+      "c.hbs": "x\n{{#if nope}}{{/if}}",
+      "d.hbs": "a\nb {{#if}}\n",
+      "e.hbs": "{{> e.hbs}}",
+    };
+    for (const [name, told] of [
+      ["a.hbs", /a\.hbs:2:5\+11 “params” has no “nope” \[EXPRESSION_UNDEFINED\] \| there is listen, token$/],
+      ["b.hbs", /c\.hbs:2:7\+4 “nope” is not defined/],
+      ["d.hbs", /d\.hbs:3:\d+\+1 the expression cannot be read: unexpected end of the text/],
+      ["e.hbs", /e\.hbs:1:1\+\d+ “e\.hbs” includes itself.*\[TEMPLATE_RECURSION\]/],
+    ] as const)
+      expect(problems(files, name)[0]).to.match(new RegExp(`^templates/${told.source}`));
+  });
 
-  it("tells all that is wrong at once, in blocks and included templates too", () =>
-    using(
-      {
-        "a.hbs":
-          "{{params.listne}}\n{{upper params.listen}}\n{{#each nodes}}{{adress}}{{/each}}\n{{> b.hbs}}\n{{facts.os.id}}\n{{nope 1}}\n",
-        "b.hbs": "{{nodes.n2.name}} {{#if params.x}}{{/if}}",
-      },
-      (templates) => {
-        expect(problemsIn(() => templates.render("a.hbs", scope)).map((line) => line.split("+")[0])).to.deep.equal(
-          "templates/a.hbs:1:3 templates/a.hbs:3:18 templates/a.hbs:6:1 templates/b.hbs:1:3 templates/b.hbs:1:25".split(
-            " ",
-          ),
-        );
-      },
-    ));
+  it("tells all that is wrong at once, in blocks and included templates too", () => {
+    const lines = ["{{params.listne}}", "{{upper params.listen}}", "{{#each nodes}}{{adress}}{{/each}}", "{{> b.hbs}}"];
+    const told = problems({
+      "a.hbs": [...lines, "{{facts.os.id}}", "{{nope 1}}\n"].join("\n"),
+      "b.hbs": "{{nodes.n2.name}} {{#if params.x}}{{/if}}",
+    });
+    expect(told.map((line) => line.split("+")[0]?.replace("templates/", "")).join(" ")).to.equal(
+      "a.hbs:1:3 a.hbs:3:18 a.hbs:6:1 b.hbs:1:3 b.hbs:1:25",
+    );
+  });
 
   it("that includes itself twice ends all the same (S-19)", () =>
-    using({ "a.hbs": "{{> a.hbs}}{{> a.hbs}}" }, (templates) => {
-      expect(problemsIn(() => templates.render("a.hbs", scope))).to.have.length(1);
-    }));
+    expect(problems({ "a.hbs": "{{> a.hbs}}{{> a.hbs}}" })).to.have.length(1));
 
   it("waits for what is not known only where nothing is wrong", () =>
-    using({ "a.hbs": "{{facts.os.id}} {{params.nope}}" }, (templates) => {
-      expect(problemsIn(() => templates.render("a.hbs", scope))).to.have.length(1);
-    }));
+    expect(problems({ "a.hbs": "{{facts.os.id}} {{params.nope}}" })).to.have.length(1));
 
   it("cannot be found outside its folder (S-20)", () =>
     using({ "ab.hbs": "" }, (templates) => {

@@ -16,31 +16,21 @@ function leaves(value: unknown, path = ""): readonly (readonly [string, unknown]
   return Object.entries(value).flatMap(([key, item]) => leaves(item, path === "" ? key : `${path}.${key}`));
 }
 
+/** Files of a line each, below a folder. */
+const filesIn = (folder: string, files: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, `${text}\n`]));
+
 /** Block devices of a machine with udev or without: sda with partitions, an NVMe disk, a mapping, and what is none of it. */
 const machine = {
   files: {
-    "block/sda/size": "3907029168\n",
-    "block/sda/dev": "8:0\n",
-    "block/sda/ro": "0\n",
-    "block/sda/removable": "0\n",
-    "block/sda/queue/rotational": "1\n",
-    "block/sda/device/model": "ST2000NM0008    \n",
-    "block/sda/sda1/partition": "1\n",
-    "block/sda/sda1/size": "2097152\n",
-    "block/sda/sda1/dev": "8:1\n",
-    "block/nvme0n1/size": "1953525168\n",
-    "block/nvme0n1/dev": "259:0\n",
-    "block/nvme0n1/ro": "0\n",
-    "block/nvme0n1/removable": "0\n",
-    "block/nvme0n1/wwid": "eui.0025385b71b0a1c2\n",
-    "block/nvme0n1/queue/rotational": "0\n",
-    "block/nvme0n1/device/model": "a \\ back slash\n",
-    "block/nvme0n1/device/serial": "S3Z8NB0K   \n",
-    "block/dm-0/size": "2048\n",
-    "block/dm-0/dev": "253:0\n",
-    "block/gone/size": "2048\n",
-    "block/sr0/size": "2048\n",
-    "block/sdz/size": "0\n",
+    ...filesIn("block/sda", { size: "3907029168", dev: "8:0", ro: "0", removable: "0", "queue/rotational": "1" }),
+    ...filesIn("block/sda", { "device/model": "ST2000NM0008    " }),
+    ...filesIn("block/sda/sda1", { partition: "1", size: "2097152", dev: "8:1" }),
+    ...filesIn("block/nvme0n1", { size: "1953525168", dev: "259:0", ro: "0", removable: "0", "queue/rotational": "0" }),
+    ...filesIn("block/nvme0n1", { wwid: "eui.0025385b71b0a1c2", "device/model": "a \\ back slash" }),
+    ...filesIn("block/nvme0n1", { "device/serial": "S3Z8NB0K   " }),
+    ...filesIn("block", { "dm-0/size": "2048", "dm-0/dev": "253:0", "gone/size": "2048", "sr0/size": "2048" }),
+    ...filesIn("block", { "sdz/size": "0" }),
     "udev/data/b8:0": "S:disk/by-id/x\nE:ID_SERIAL_SHORT=ZDH1\nE:ID_WWN=0x5000c500a1b2c3d4\nE:ID_PART_TABLE_TYPE=gpt\n",
     "udev/data/b8:1": "E:ID_FS_TYPE=ext4\nE:ID_FS_UUID=0b4f\nE:ID_FS_LABEL=a=b\n",
     "udev/data/b259:0": "E:ID_FS_TYPE=LVM2_member\nE:ID_FS_UUID=lv\n",
@@ -99,29 +89,18 @@ describe("facts.sh", () => {
         const { flat, processes } = gatherFacts(shell, machine);
         expect(processes).to.be.at.most(told.processes);
         const { disks, partitions } = shapeFacts(flat);
+        const unknown = { rotational: null, removable: null, readOnly: null, contents: null };
+        const known = { type: "disk", removable: false, readOnly: false };
         expect(disks).to.deep.equal([
-          {
-            name: "dm-0",
-            bytes: 1 << 20,
-            serial: null,
-            wwn: null,
-            model: null,
-            type: "mapped",
-            rotational: null,
-            removable: null,
-            readOnly: null,
-            contents: null,
-          },
+          { name: "dm-0", bytes: 1 << 20, serial: null, wwn: null, model: null, type: "mapped", ...unknown },
           {
             name: "nvme0n1",
             bytes: 1_000_204_886_016,
             serial: "S3Z8NB0K",
             wwn: "eui.0025385b71b0a1c2",
+            ...known,
             model: "a / back slash",
-            type: "disk",
             rotational: false,
-            removable: false,
-            readOnly: false,
             contents: "LVM2_member",
           },
           {
@@ -129,11 +108,9 @@ describe("facts.sh", () => {
             bytes: 2_000_398_934_016,
             serial: "ZDH1",
             wwn: "0x5000c500a1b2c3d4",
+            ...known,
             model: "ST2000NM0008",
-            type: "disk",
             rotational: true,
-            removable: false,
-            readOnly: false,
             contents: "gpt",
           },
         ]);

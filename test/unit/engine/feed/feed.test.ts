@@ -97,6 +97,8 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     feed = new Feed({ emit: (event) => event.type === "warning" && warnings.push(`${event.node}: ${event.text}`) });
   });
 
+  const impatient = (): Feed =>
+    new Feed({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
   /** It gets the content from the bastion, and its session ends. */
   async function source(label: string): Promise<FakeNode> {
     const node = new FakeNode(label);
@@ -110,9 +112,15 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     return feed.inherits(party.host);
   }
 
+  /** The same, and its session has ended. */
+  async function left(): Promise<FakeNode> {
+    const node = await source("a");
+    expect(hangUp(node)).to.equal(true);
+    return node;
+  }
+
   it("closes the connection of a session that ended, at the end", async () => {
-    const a = await source("a");
-    expect(hangUp(a)).to.equal(true);
+    const a = await left();
     const b = new FakeNode("b");
     expect([await feed.bring(b.party, name, content), a.isClosed]).to.deep.equal(["there", false]);
     await feed.close();
@@ -120,8 +128,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
   });
 
   it("closes it also where others got nothing", async () => {
-    const a = await source("a");
-    expect(hangUp(a)).to.equal(true);
+    const a = await left();
     const b = new FakeNode("b");
     b.answer = (_, say) => say("no its hash is wrong");
     expect(await feed.bring(b.party, name, content)).to.equal("send");
@@ -130,24 +137,22 @@ describe("nodes that feed one another, as the bastion leads them", () => {
   });
 
   it("closes it when nobody listens there any more", async () => {
-    const a = await source("a");
-    expect(hangUp(a)).to.equal(true);
+    const a = await left();
     a.die();
     await pause(5);
     expect(a.isClosed).to.equal(true);
   });
 
   it("ends in time though a node does not", async () => {
-    feed = new Feed({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
-    const a = await source("a");
-    expect(hangUp(a)).to.equal(true);
+    feed = impatient();
+    const a = await left();
     a.freeze();
     await feed.close();
     expect(a.isClosed).to.equal(true);
   });
 
   it("waits for no content that gets no further, whatever a node says of it", async () => {
-    feed = new Feed({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
+    feed = impatient();
     await source("a");
     const b = new FakeNode("b");
     let fetched = 0;
@@ -166,7 +171,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
   });
 
   it("waits for one that comes, however long it takes", async () => {
-    feed = new Feed({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
+    feed = impatient();
     await source("a");
     const b = new FakeNode("b");
     b.answer = async (_, say) => {

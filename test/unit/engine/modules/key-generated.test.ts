@@ -1,26 +1,20 @@
 import { createPublicKey, verify } from "node:crypto";
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { keyGenerated } from "#engine/modules/key-generated.ts";
 import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
 import { shellsOf } from "#support/shells.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("key.generated", () => {
-  let folder: string;
-  let path: string;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-key-"));
-    path = join(folder, "node.key");
-  });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  const at = folderOfEachTest("key");
 
   for (const shell of shellsOf(import.meta.filename)) {
     it(`makes an EC P-256 key with mode 0600 and proves that it has it, on ${shell} (S-14)`, async () => {
-      const step = stepOf(keyGenerated, { path, challenge: "run 1 it's $(node)" });
+      const step = stepOf(keyGenerated, { path: at("node.key"), challenge: "run 1 it's $(node)" });
       const run = await runStepOn(shell, step);
-      expect([run.outcome, statSync(path).mode & 0o7777]).to.deep.equal(["changed", 0o600]);
+      expect([run.outcome, statSync(at("node.key")).mode & 0o7777]).to.deep.equal(["changed", 0o600]);
       const key = createPublicKey({ key: Buffer.from(run.now["spki"] ?? "", "base64"), format: "der", type: "spki" });
       expect(key.asymmetricKeyDetails?.namedCurve).to.equal("prime256v1");
       const proof = Buffer.from(run.now["proof"] ?? "", "base64");
@@ -31,20 +25,18 @@ describe("key.generated", () => {
     });
 
     it(`lets no byte of the private key out, on ${shell} (S-7)`, async () => {
-      const { stdout, stderr, now } = await runStepOn(shell, stepOf(keyGenerated, { path }));
-      const [, body = "none"] = readFileSync(path, "utf8").split("\n");
+      const { stdout, stderr, now } = await runStepOn(shell, stepOf(keyGenerated, { path: at("node.key") }));
+      const [, body = "none"] = readFileSync(at("node.key"), "utf8").split("\n");
       expect(`${stdout}${stderr}${JSON.stringify(now)}`).not.to.contain(body);
       expect(`${stdout}${stderr}`).not.to.contain("PRIVATE");
     });
-  }
 
-  for (const shell of shellsOf(import.meta.filename))
     it(`M4: makes a key as another user, in whose way nobody can put anything, on ${shell}`, async () => {
       const daemon = 1;
-      chmodSync(folder, 0o755);
-      mkdirSync(join(folder, "home"));
-      chownSync(join(folder, "home"), 65_534, 65_534);
-      path = join(folder, "home/own.key");
+      chmodSync(at(), 0o755);
+      mkdirSync(at("home"));
+      chownSync(at("home"), 65_534, 65_534);
+      const path = at("home/own.key");
       // Names that the step once took from the folder that everybody can write to.
       const planted = ["key", "spki", "challenge", "proof", "dd"].map((name) => join("/tmp", name));
       for (const name of planted) {
@@ -65,4 +57,5 @@ describe("key.generated", () => {
         rmSync(name);
       }
     });
+  }
 });

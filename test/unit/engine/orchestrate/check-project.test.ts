@@ -63,15 +63,14 @@ describe("kcore check", () => {
   });
 
   it("S4: tells where a value would be code, in states and in commands of the bastion, whatever it is", async () => {
+    const params = "params: { x: { type: string, required: true } }\n";
     const found = await check({
-      "states/s.yaml": `params: { x: { type: string, required: true } }
-steps:
-  - { id: a, wait.for: { command: 'test "{{shell params.x}}"' } }
-  - { id: b, cron.managed: { name: b, schedule: "@daily", command: "a # {{shell params.x}}" } }
-  - { id: c, timer.managed: { name: c, onCalendar: daily, command: "echo '{{shell facts.os.id}}'" } }
-`,
-      "orchestrate/o.yaml": `params: { x: { type: string, required: true } }
-stages:
+      "states/s.yaml": `${params}${steps(
+        `{ id: a, wait.for: { command: 'test "{{shell params.x}}"' } }`,
+        '{ id: b, cron.managed: { name: b, schedule: "@daily", command: "a # {{shell params.x}}" } }',
+        `{ id: c, timer.managed: { name: c, onCalendar: daily, command: "echo '{{shell facts.os.id}}'" } }`,
+      )}`,
+      "orchestrate/o.yaml": `${params}stages:
   - { id: a, run: local.command, command: "echo a" }
   - { id: b, run: local.command, command: "echo '{{shell stages.a.stdout}}'" }
   - { id: c, run: local.command, command: "{{stages.a.stdout}}" }
@@ -81,14 +80,14 @@ stages:
   - { id: g, run: local.command, command: "true", unless: "{{stages.a.stdout}}" }
 `,
     });
+    const command = "an answer of the run must not be a command of the bastion";
+    const inside = (place: string) => `this expression stands in ${place}, where its own quotes mean nothing`;
     expect(found.problems.map(({ at, code, message }) => `${at?.file}:${at?.line} ${code} ${message}`)).to.deep.equal([
-      "orchestrate/o.yaml:4 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
-      "orchestrate/o.yaml:5 EXPRESSION_UNQUOTED an answer of the run must not be a command of the bastion",
-      "orchestrate/o.yaml:6 EXPRESSION_UNQUOTED an answer of the run must not be a command of the bastion",
-      "orchestrate/o.yaml:9 EXPRESSION_UNQUOTED an answer of the run must not be a command of the bastion",
-      "states/s.yaml:3 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
-      "states/s.yaml:4 EXPRESSION_UNQUOTED this expression stands in a comment, where its own quotes mean nothing",
-      "states/s.yaml:5 EXPRESSION_UNQUOTED this expression stands in quotes, where its own quotes mean nothing",
+      `orchestrate/o.yaml:4 EXPRESSION_UNQUOTED ${inside("quotes")}`,
+      ...[5, 6, 9].map((line) => `orchestrate/o.yaml:${line} EXPRESSION_UNQUOTED ${command}`),
+      ...["quotes", "a comment", "quotes"].map(
+        (one, at) => `states/s.yaml:${at + 3} EXPRESSION_UNQUOTED ${inside(one)}`,
+      ),
     ]);
   });
 
@@ -143,18 +142,11 @@ steps:
   - { id: b, run: local.command, command: [bash, -c, "fi"], onFailure: [{ id: c, run: local.command, command: "done" }] }
 `,
     });
-    expect(found.problems.map(({ at, code }) => `${at?.file}:${at?.line}:${at?.column} ${code}`)).to.deep.equal([
-      "orchestrate/o.yaml:2:43 SHELL_SYNTAX",
-      "orchestrate/o.yaml:3:54 SHELL_SYNTAX",
-      "orchestrate/o.yaml:3:111 SHELL_SYNTAX",
-      "states/s.yaml:3:34 SHELL_SYNTAX",
-      "states/s.yaml:4:34 SHELL_SYNTAX",
-      "states/s.yaml:5:34 SHELL_SYNTAX",
-      "states/s.yaml:6:22 SHELL_SYNTAX",
-      "states/s.yaml:6:68 SHELL_SYNTAX",
-      "states/s.yaml:7:35 SHELL_SYNTAX",
-      "states/s.yaml:9:60 SHELL_SYNTAX",
-      "states/s.yaml:10:44 SHELL_SYNTAX",
+    const places = found.problems.map(({ at, code }) => `${code} ${at?.file}:${at?.line}:${at?.column}`);
+    const inFile = (file: string, list: string) => list.split(" ").map((place) => `SHELL_SYNTAX ${file}.yaml:${place}`);
+    expect(places).to.deep.equal([
+      ...inFile("orchestrate/o", "2:43 3:54 3:111"),
+      ...inFile("states/s", "3:34 4:34 5:34 6:22 6:68 7:35 9:60 10:44"),
     ]);
     expect(found.problems.map(({ message }) => message).join("\n")).to.match(/sh cannot parse this text, line 1: /);
   });
@@ -214,36 +206,27 @@ steps:
   - { id: f, each: "{{params.size}}", file.absent: { path: "{{item.path}}", recurse: maybe } }
 `;
     const other = steps("{ id: x, file.absent: { path: /x }, register: known }");
-    expect(await placesIn({ "states/s.yaml": state, "states/other.yaml": other })).to.deep.equal([
-      "states/s.yaml:3 PARAM_INVALID",
-      "states/s.yaml:5 YAML_KEY_UNKNOWN",
-      "states/s.yaml:6 YAML_TYPE",
-      "states/s.yaml:7 EXPRESSION_UNDEFINED",
-      "states/s.yaml:8 STATE_REQUISITE_UNKNOWN",
-      "states/s.yaml:9 STATE_REQUISITE_UNKNOWN",
-      "states/s.yaml:10 YAML_TYPE",
-    ]);
+    const lines = (await placesIn({ "states/s.yaml": state, "states/other.yaml": other })).join(", ");
+    expect(lines.replaceAll("states/s.yaml:", "")).to.equal(
+      "3 PARAM_INVALID, 5 YAML_KEY_UNKNOWN, 6 YAML_TYPE, 7 EXPRESSION_UNDEFINED, 8 STATE_REQUISITE_UNKNOWN, " +
+        "9 STATE_REQUISITE_UNKNOWN, 10 YAML_TYPE",
+    );
   });
 
   const web = `params: { mode: { type: string, required: true } }
 ${steps('{ id: a, file.managed: { path: /a, content: "", mode: "{{params.mode}}" } }')}`;
 
   it("checks what an orchestration applies with its arguments on each node of the stage", async () => {
-    const stage = (on: string) => `stages: [{ id: a, on: "${on}", apply: [web], with: { mode: "{{vars.mode}}" } }]\n`;
-    const files = { "states/web.yaml": web };
-    expect(await placesIn({ ...files, "orchestrate/o.yaml": stage("role:worker") })).to.deep.equal([
-      "states/web.yaml:3 YAML_TYPE",
-    ]);
-    expect(await placesIn({ ...files, "orchestrate/o.yaml": stage("role:controller") })).to.deep.equal([]);
-    expect(await placesIn({ ...files, "orchestrate/o.yaml": stage("role:storage") })).to.deep.equal([
-      "orchestrate/o.yaml:1 TARGET_EMPTY",
-    ]);
-    expect(
-      await placesIn({
-        ...files,
-        "orchestrate/o.yaml": "stages: [{ id: a, on: n1, apply: [web], with: { mod: 1 } }]\n",
-      }),
-    ).to.deep.equal(["orchestrate/o.yaml:1 PARAM_UNKNOWN", "orchestrate/o.yaml:1 PARAM_MISSING"].toSorted());
+    const stage = (on: string, given = 'mode: "{{vars.mode}}"') =>
+      placesIn({
+        "states/web.yaml": web,
+        "orchestrate/o.yaml": `stages: [{ id: a, on: "${on}", apply: [web], with: { ${given} } }]\n`,
+      });
+    expect(await stage("role:worker")).to.deep.equal(["states/web.yaml:3 YAML_TYPE"]);
+    expect(await stage("role:controller")).to.deep.equal([]);
+    expect(await stage("role:storage")).to.deep.equal(["orchestrate/o.yaml:1 TARGET_EMPTY"]);
+    const both = ["orchestrate/o.yaml:1 PARAM_MISSING", "orchestrate/o.yaml:1 PARAM_UNKNOWN"];
+    expect(await stage("n1", "mod: 1")).to.deep.equal(both);
   });
 
   it("tells of a target that may be any node what is wrong on all of them, and with --on what is wrong on those", async () => {

@@ -69,7 +69,7 @@ describe("conducting a run", () => {
     const { log, exitCode, events } = await conduct(one, [a(one), b(one)]);
     expect(log).to.deep.equal("n1 connect, n1 perform [a+b], n1 step s/a, n1 step s/b, n1 finish done".split(", "));
     const order = events.flatMap((event) =>
-      /^stage\./.test(event.type) && "stage" in event ? `${event.type} ${event.stage}` : [],
+      event.type.startsWith("stage.") && "stage" in event ? `${event.type} ${event.stage}` : [],
     );
     expect(order).to.deep.equal("stage.started a, stage.finished a, stage.started b, stage.finished b".split(", "));
     expect([exitCode, events[0]?.type]).to.deep.equal([0, "run.started"]);
@@ -130,7 +130,10 @@ describe("conducting a run", () => {
       seeing("certs", "issue", seen, two),
     ]);
     expect(seen).to.deep.equal([{ cert: "for n1" }, { cert: "for n2" }]);
-    expect(log.filter((line) => /^n1 perform/.test(line))).to.deep.equal(["n1 perform [key]", "n1 perform [certs]"]);
+    expect(log.filter((line) => line.startsWith("n1 perform"))).to.deep.equal([
+      "n1 perform [key]",
+      "n1 perform [certs]",
+    ]);
     expect(stages).to.deep.equal(["key ok", "issue ok", "certs ok"]);
   });
 

@@ -6,8 +6,8 @@ import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import { StageOutputs } from "#engine/orchestrate/outputs.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
-import { formatProblem, KcoreError } from "#errors/problem.ts";
 import { fakeNodes } from "#support/fake-session.ts";
+import { problemsIn } from "#support/problems.ts";
 import { makeProject } from "#support/project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
 
@@ -46,9 +46,9 @@ async function deploy(vars: string, states: Readonly<Record<string, string>> = {
     const planned = system && plan.planned?.get(system)?.planned;
     return { turns: turns.map(({ id }) => id), rests, planned };
   } catch (error) {
-    if (error instanceof KcoreError)
-      return error.problems.map((problem) => `${formatProblem(problem)} | ${problem.hint}`);
-    throw error;
+    return problemsIn(() => {
+      throw error;
+    });
   } finally {
     await project.remove();
   }
@@ -70,7 +70,7 @@ describe("what deploy_node installs", () => {
 
   it("is refused before anything starts where the roster asks for an encrypted root that this system does not get", async () => {
     expect(await deploy("installOs: nixos, encryptOs: true")).to.deep.equal([
-      "states/system/nixos.yaml:19:14  the parameter “encryptOs” must be no  [PARAM_INVALID] | undefined",
+      "states/system/nixos.yaml:19:14+50 the parameter “encryptOs” must be no [PARAM_INVALID]",
     ]);
   });
 
@@ -90,6 +90,6 @@ describe("what deploy_node installs", () => {
 
   it("is told before anything starts when nothing installs it", async () =>
     expect(await deploy("installOs: nixso")).to.deep.equal([
-      "roster/r.yaml:2:3  there is no state “system/nixso”, which n1 asks for  [STATE_NOT_FOUND] | did you mean “system/nixos”?",
+      "roster/r.yaml:2:3+2 there is no state “system/nixso”, which n1 asks for [STATE_NOT_FOUND] | did you mean “system/nixos”?",
     ]));
 });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Orchestration, readOrchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { formatProblem, KcoreError } from "#errors/problem.ts";
+import { problemsIn } from "#support/problems.ts";
 
 const FILE = "orchestrate/x.yaml";
 
@@ -11,18 +11,7 @@ function read(text: string): Orchestration {
   });
 }
 
-/** Each problem on one line, with its hint. */
-function problemsOf(text: string): string[] {
-  try {
-    read(text);
-  } catch (error) {
-    if (!(error instanceof KcoreError)) throw error;
-    return error.problems.map(
-      (problem) => `${formatProblem(problem)}${problem.hint === undefined ? "" : `  ${problem.hint}`}`,
-    );
-  }
-  throw new Error("it was accepted");
-}
+const problemsOf = (text: string): string[] => problemsIn(() => read(text));
 
 describe("reading an orchestration", () => {
   it("knows stages of states and of actions, with their arguments", () => {
@@ -59,13 +48,13 @@ stages:
   - oops
 `),
     ).to.deep.equal([
-      "orchestrate/x.yaml:3:23  a stage needs “apply” (states on nodes) or “run” (an action)  [STAGE_INVALID]  did you mean “apply”?",
-      "orchestrate/x.yaml:4:35  no key “concurency” is known here  [YAML_KEY_UNKNOWN]  did you mean “concurrency”?",
-      'orchestrate/x.yaml:5:5  stage “b” does not say on which nodes  [STAGE_INVALID]  add on: "role:worker"',
-      "orchestrate/x.yaml:6:11  there are two stages “b”  [STAGE_ID_DUPLICATE]  the first is in line 5; rename one",
-      "orchestrate/x.yaml:6:25  “on” does not belong to this stage  [STAGE_INVALID]  an action takes “each” for one call a node",
-      "orchestrate/x.yaml:7:11  “id” must be letters, digits, - and _, a letter first  [YAML_TYPE]",
-      'orchestrate/x.yaml:8:5  a stage must be a map  [YAML_TYPE]  such as { id: web, on: "role:web", apply: [web] } or { id: check, run: cluster.health }',
+      "orchestrate/x.yaml:3:23+4 a stage needs “apply” (states on nodes) or “run” (an action) [STAGE_INVALID] | did you mean “apply”?",
+      "orchestrate/x.yaml:4:35+10 no key “concurency” is known here [YAML_KEY_UNKNOWN] | did you mean “concurrency”?",
+      'orchestrate/x.yaml:5:5+21 stage “b” does not say on which nodes [STAGE_INVALID] | add on: "role:worker"',
+      "orchestrate/x.yaml:6:11+1 there are two stages “b” [STAGE_ID_DUPLICATE] | the first is in line 5; rename one",
+      "orchestrate/x.yaml:6:25+2 “on” does not belong to this stage [STAGE_INVALID] | an action takes “each” for one call a node",
+      "orchestrate/x.yaml:7:11+5 “id” must be letters, digits, - and _, a letter first [YAML_TYPE]",
+      'orchestrate/x.yaml:8:5+4 a stage must be a map [YAML_TYPE] | such as { id: web, on: "role:web", apply: [web] } or { id: check, run: cluster.health }',
     ]));
 
   it("refuses a rest on a later stage, an unknown one, and one that decides about nodes", () =>
@@ -78,14 +67,9 @@ stages:
   - { id: where, on: "{{stages.issue.nodes}}", apply: [x] }
 `),
     ).to.deep.equal([
-      "orchestrate/x.yaml:3:43  stage “use” rests on “stages.issue”, which comes later  [STAGE_INVALID]  only earlier stages have given something",
-      "orchestrate/x.yaml:5:45  stage “after” rests on “stages.isue”, which there is not  [STAGE_INVALID]  did you mean “issue”?",
-      "orchestrate/x.yaml:6:22  this must be known before the run starts, it cannot rest on “stages.issue”  [STAGE_INVALID]  use params, node, nodes or vars; “when” may rest on what stages gave",
-    ]));
-
-  it("wants waves to have one target to divide", () =>
-    expect(problemsOf(`waves: [{ on: "*" }]\nstages: [{ id: a, on: "*", apply: [x] }]\n`)).to.deep.equal([
-      "orchestrate/x.yaml:1:9  waves need exactly one parameter of type target, here are 0  [ORCHESTRATION_INVALID]  declare it: params: { node_name: { type: target, required: true } }",
+      "orchestrate/x.yaml:3:43+30 stage “use” rests on “stages.issue”, which comes later [STAGE_INVALID] | only earlier stages have given something",
+      "orchestrate/x.yaml:5:45+29 stage “after” rests on “stages.isue”, which there is not [STAGE_INVALID] | did you mean “issue”?",
+      "orchestrate/x.yaml:6:22+24 this must be known before the run starts, it cannot rest on “stages.issue” [STAGE_INVALID] | use params, node, nodes or vars; “when” may rest on what stages gave",
     ]));
 
   it("lets what follows a failed stage concern the failed node, and nothing else", () => {
@@ -93,15 +77,15 @@ stages:
       `stages:\n  - id: a\n    on: "*"\n    apply: [x]\n    onFailure:\n      - ${inner}\n`;
     expect(read(text("{ id: clean, apply: [clean] }")).stages[0]?.onFailure[0]?.id).to.equal("clean");
     expect(problemsOf(text('{ id: clean, apply: [clean], on: "*" }'))).to.deep.equal([
-      "orchestrate/x.yaml:6:38  “on” does not belong to this stage  [STAGE_INVALID]  here it concerns the node whose stage failed",
+      "orchestrate/x.yaml:6:38+2 “on” does not belong to this stage [STAGE_INVALID] | here it concerns the node whose stage failed",
     ]);
     expect(problemsOf(text("{ id: a, run: wait }"))[0]).to.contain("[STAGE_ID_DUPLICATE]");
   });
 
   it("says what the top of the file must be", () => {
     expect(problemsOf("stage: []\n")).to.deep.equal([
-      "orchestrate/x.yaml:1:1  “stages” is missing  [YAML_KEY_MISSING]",
-      "orchestrate/x.yaml:1:1  no key “stage” is known here  [YAML_KEY_UNKNOWN]  did you mean “stages”?",
+      "orchestrate/x.yaml:1:1+9 “stages” is missing [YAML_KEY_MISSING]",
+      "orchestrate/x.yaml:1:1+5 no key “stage” is known here [YAML_KEY_UNKNOWN] | did you mean “stages”?",
     ]);
     expect(problemsOf("stages: []\n")[0]).to.contain("“stages” must not be empty");
     expect(problemsOf("- a\n")[0]).to.contain("must be a map");

@@ -7,11 +7,6 @@ import { noAction } from "#support/actions.ts";
 const names = fc.uniqueArray(fc.stringMatching(/^[a-z][0-9]$/), { maxLength: 20 });
 
 describe("the order of a run", () => {
-  it("joins adjacent stages over the same nodes", () => {
-    const parts = arrange([applyStage("a", ["n1", "n2"], []), applyStage("b", ["n1", "n2"], [])]);
-    expect(parts.map((part) => part.kind === "block" && part.stages.map(({ id }) => id))).to.deep.equal([["a", "b"]]);
-  });
-
   it("keeps an action for each node inside the block, so that no node waits for another", () => {
     const parts = arrange([
       applyStage("a", ["n1"], []),
@@ -19,11 +14,6 @@ describe("the order of a run", () => {
       applyStage("c", ["n1"], []),
     ]);
     expect(parts).to.have.length(1);
-  });
-
-  it("makes an action without nodes a barrier", () => {
-    const parts = arrange([applyStage("a", ["n1"], []), actionStage("b", noAction), applyStage("c", ["n1"], [])]);
-    expect(parts.map(({ kind }) => kind)).to.deep.equal(["block", "barrier", "block"]);
   });
 
   it("keeps stages with another pace or other nodes apart", () => {

@@ -36,40 +36,32 @@ async function bind(given: ReadonlyMap<string, GivenParam>, declarations = decla
 }
 
 describe("bindParams", () => {
-  it("takes defaults, evaluated, and null where there is none", async () => {
-    const values = await bind(new Map());
-    expect({ ...values, map: { ...(values["map"] as object) } }).to.deep.equal({
-      text: "x",
-      whole: 1,
-      share: 0.5,
-      flag: false,
-      names: ["a"],
-      map: { a: 1 },
-      mode: "safe",
-      size: 2 ** 30,
-      wait: 120,
-      on: "n1",
-      host: "n1",
-      free: null,
-    });
-  });
+  const defaults = {
+    text: "x",
+    whole: 1,
+    share: 0.5,
+    flag: false,
+    names: ["a"],
+    map: { a: 1 },
+    mode: "safe",
+    size: 2 ** 30,
+    wait: 120,
+    on: "n1",
+    host: "n1",
+    free: null,
+  };
+  const plain = async (given: ReadonlyMap<string, GivenParam>): Promise<unknown> => {
+    const values = await bind(given);
+    return { ...values, map: { ...(values["map"] as object) } };
+  };
+
+  it("takes defaults, evaluated, and null where there is none", async () =>
+    expect(await plain(new Map())).to.deep.equal(defaults));
 
   it("reads texts of the command line by their types", async () => {
-    const given = typed([
-      "text=5",
-      "whole=7",
-      "share=1.5",
-      "flag=true",
-      "names=a, b",
-      "map={b: 2}",
-      "mode=fast",
-      "size=5M",
-      "wait=30",
-      "on=role:worker and not n1",
-      "free=a=b",
-    ]);
-    const values = await bind(given);
-    expect({ ...values, map: { ...(values["map"] as object) } }).to.deep.equal({
+    const given = ["text=5", "whole=7", "share=1.5", "flag=true", "names=a, b", "map={b: 2}", "mode=fast", "size=5M"];
+    const more = ["wait=30", "on=role:worker and not n1", "free=a=b"];
+    expect(await plain(typed([...given, ...more]))).to.deep.equal({
       text: "5",
       whole: 7,
       share: 1.5,

@@ -1,31 +1,24 @@
 import { expect } from "chai";
 import {
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  symlinkSync,
-  readdirSync,
   chmodSync,
   existsSync,
   mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { secret } from "#engine/step/secret.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a step's shell", () => {
-  let folder: string;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-test-"));
-  });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  const at = folderOfEachTest("step");
 
   for (const shell of shells) {
     describe(shell, () => {
@@ -36,7 +29,7 @@ describe("a step's shell", () => {
       });
 
       it("applies what differs and looks again", async () => {
-        const file = join(folder, "it's a file");
+        const file = at("it's a file");
         const step = {
           want: { there: "yes" },
           probe: sh`[ -e ${file} ] && fact there yes || fact there no`,
@@ -53,31 +46,24 @@ describe("a step's shell", () => {
         const [a, b, c, d] = blobs.map(blobName);
         const step: Step = {
           want: { last: "yes" },
-          probe: sh`[ -e ${join(folder, "last")} ] && fact last yes || fact last no`,
+          probe: sh`[ -e ${at("last")} ] && fact last yes || fact last no`,
           // In 64 MiB fit the first two; the third is larger than that by itself.
-          asks: sh`echo asked >>${join(folder, "asks")}
+          asks: sh`echo asked >>${at("asks")}
 echo ${a!} 30000000 for-a
 echo ${b!} 30000000 for-b
 echo ${c!} 80000000 for-c
 echo ${d!} 1 for-d`,
           offers: blobs,
-          apply: sh`while read -r name size word; do echo "$word $(cat "$K_RUN/blobs/$name")" >>${join(folder, "got")}; done <"$k_asked"
-echo "more:$k_more" >>${join(folder, "got")}
-[ -n "$k_more" ] || : >${join(folder, "last")}`,
+          apply: sh`while read -r name size word; do echo "$word $(cat "$K_RUN/blobs/$name")" >>${at("got")}; done <"$k_asked"
+echo "more:$k_more" >>${at("got")}
+[ -n "$k_more" ] || : >${at("last")}`,
         };
         const run = await runStepOn(shell, step);
         expect(run.outcome, JSON.stringify(run)).to.equal("changed");
-        expect(readFileSync(join(folder, "got"), "utf8").split("\n")).to.deep.equal([
-          "for-a the a",
-          "for-b the b",
-          "more:1",
-          "for-c the c",
-          "more:1",
-          "for-d the d",
-          "more:",
-          "",
-        ]);
-        expect(readFileSync(join(folder, "asks"), "utf8")).to.equal("asked\n");
+        expect(readFileSync(at("got"), "utf8").split("\n").join(", ")).to.equal(
+          "for-a the a, for-b the b, more:1, for-c the c, more:1, for-d the d, more:, ",
+        );
+        expect(readFileSync(at("asks"), "utf8")).to.equal("asked\n");
         expect((await runStepOn(shell, step)).outcome).to.equal("ok");
       });
 
@@ -107,7 +93,7 @@ echo "more:$k_more" >>${join(folder, "got")}
       });
 
       it("changes nothing in a dry run, but asks the guard", async () => {
-        const step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`: >${join(folder, "x")}` };
+        const step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`: >${at("x")}` };
         expect((await runStepOn(shell, step, { dryRun: true })).outcome).to.equal("would-change");
         const guarded = {
           ...step,
@@ -123,21 +109,18 @@ an ext4 file system"`,
         expect((await runStepOn(shell, guarded, { dryRun: true, granted: ["S0", "S1"] })).outcome).to.equal(
           "would-change",
         );
-        expect(readdirSync(folder)).to.deep.equal([]);
+        expect(readdirSync(at())).to.deep.equal([]);
       });
 
       it("keeps exits of texts inside", async () => {
-        const run = await runStepOn(shell, {
-          want: { a: "1" },
-          probe: sh`fact a 2`,
-          apply: sh`echo broken >&2; exit 3`,
-        });
+        const broken = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`echo broken >&2; exit 3` };
+        const run = await runStepOn(shell, broken);
         expect(run).to.include({ outcome: "failed", status: 13, stderr: "broken\n" });
         expect((await runStepOn(shell, { want: { a: "1" }, probe: sh`exit 1` })).status).to.equal(16);
       });
 
       it("reacts when something it watches changed", async () => {
-        const file = join(folder, "log");
+        const file = at("log");
         const step = {
           want: { a: "1" },
           probe: sh`fact a 1`,
@@ -150,7 +133,7 @@ an ext4 file system"`,
       });
 
       it("retries a wait until it holds", async () => {
-        const file = join(folder, "n");
+        const file = at("n");
         const probe = sh`echo x >>${file}; fact lines "$(grep -c x ${file})"`;
         const run = await runStepOn(shell, { want: { lines: "3" }, probe, retry: { attempts: 5, interval: 0 } });
         expect(run.outcome).to.equal("ok");
@@ -160,20 +143,21 @@ an ext4 file system"`,
       });
 
       it("honours creates, unless and onlyIf", async () => {
-        const file = join(folder, "made");
-        const step = { want: {}, probe: sh``, apply: sh`echo ran; : >${file}`, always: true } as const;
-        const creates = { plan: { creates: file } };
-        expect((await runStepOn(shell, step, creates)).outcome).to.equal("changed");
-        expect((await runStepOn(shell, step, creates)).outcome).to.equal("ok");
-        expect((await runStepOn(shell, step, { plan: { unless: "true" } })).outcome).to.equal("ok");
-        expect((await runStepOn(shell, step, { plan: { unless: "false" } })).outcome).to.equal("failed");
-        expect((await runStepOn(shell, step, { plan: { onlyIf: "false" } })).outcome).to.equal("skipped");
-        expect((await runStepOn(shell, step)).outcome).to.equal("changed");
+        const step = { want: {}, probe: sh``, apply: sh`echo ran; : >${at("made")}`, always: true } as const;
+        for (const [plan, outcome] of [
+          [{ creates: at("made") }, "changed"],
+          [{ creates: at("made") }, "ok"],
+          [{ unless: "true" }, "ok"],
+          [{ unless: "false" }, "failed"],
+          [{ onlyIf: "false" }, "skipped"],
+          [{}, "changed"],
+        ] as const)
+          expect((await runStepOn(shell, step, { plan })).outcome, JSON.stringify(plan)).to.equal(outcome);
       });
 
       it("S-7 keeps secrets out of the text and gives them to the step", async () => {
         const password = secret("it's $ecret\nwith lines");
-        const file = join(folder, "out");
+        const file = at("out");
         const apply = sh`printf %s ${password} >${file}`;
         expect(String(apply)).to.not.include("ecret");
         const run = await runStepOn(shell, {
@@ -208,8 +192,8 @@ an ext4 file system"`,
       });
 
       it("S-6 F-19 replaces files whole, with owner and mode, not through links", async () => {
-        chmodSync(folder, 0o755);
-        const [file, victim] = [join(folder, "f"), join(folder, "victim")];
+        chmodSync(at(), 0o755);
+        const [file, victim] = [at("f"), at("victim")];
         writeFileSync(victim, "untouched");
         symlinkSync(victim, file);
         const blob = blobOf("new content\n");
@@ -221,13 +205,13 @@ an ext4 file system"`,
           "untouched",
         ]);
         expect([statSync(file).mode & 0o7777, statSync(file).uid]).to.deep.equal([0o640, 65534]);
-        expect(readdirSync(folder)).to.deep.equal(["f", "victim"]);
+        expect(readdirSync(at())).to.deep.equal(["f", "victim"]);
       });
 
       it("S-6 refuses a folder that another user could swap", async () => {
-        mkdirSync(join(folder, "open"));
-        chmodSync(join(folder, "open"), 0o777);
-        const file = join(folder, "open", "f");
+        mkdirSync(at("open"));
+        chmodSync(at("open"), 0o777);
+        const file = at("open", "f");
         const run = await runStepOn(shell, {
           want: { a: "1" },
           probe: sh`fact a 0`,
@@ -235,9 +219,9 @@ an ext4 file system"`,
         });
         expect(run.problem).to.deep.include({
           code: "FILE_PARENT_UNSAFE",
-          detail: `${join(folder, "open")} is writable for others`,
+          detail: `${at("open")} is writable for others`,
         });
-        expect(readdirSync(join(folder, "open"))).to.deep.equal([]);
+        expect(readdirSync(at("open"))).to.deep.equal([]);
       });
     });
   }

@@ -20,7 +20,7 @@ import { quote } from "#engine/step/quote.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 import { shells } from "#support/steps.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const onTrial = { want: {}, always: true, probe: sh`:`, keep: sh`:`, apply: sh`:` } as const;
 
@@ -39,15 +39,8 @@ function segmentOf(plans: readonly Partial<PlannedStep>[], foresight?: Foresight
 const library = /^K_FILES='[^]*?(?=\nrk_)/m.exec(segmentOf([{ risk: "connectivity" }]))?.[0] ?? "";
 
 describe("what a change on trial keeps", () => {
-  let temp: TempDir;
-  let place: string;
-  beforeEach(async () => {
-    temp = await makeTempDir("keep");
-    place = join(temp.path, "etc");
-    mkdirSync(place);
-    mkdirSync(join(temp.path, "state"));
-  });
-  afterEach(() => temp.remove());
+  const at = folderOfEachTest("keep");
+  beforeEach(() => ["etc", "state"].forEach((name) => mkdirSync(at(name))));
 
   for (const shell of [...shells, "mksh"])
     describe(`on ${shell}`, () => {
@@ -56,59 +49,62 @@ describe("what a change on trial keeps", () => {
         spawnSync(program, [...before, ...args], { encoding: "utf8", timeout: 10_000 });
       /** Keeps something as a step does, and then does something; what it refused with. */
       const step = (keep: string, change = ":", id = "r1"): string => {
-        const found = join(temp.path, "found");
+        const found = at("found");
         const lines = [
           shippedText("step"),
           `${library}\neval "$K_FILES"`,
-          `K_STATE=${quote(join(temp.path, "state"))} K_RUN=$K_STATE/runs/${id} k_nonce=n k_i=s`,
+          `K_STATE=${quote(at("state"))} K_RUN=$K_STATE/runs/${id} k_nonce=n k_i=s`,
           `(trial_open 3600 && ${keep} && { ${change}; }) 3>${quote(found)} 5>/dev/null`,
         ];
         const ended = run("-c", lines.join("\n"));
         return `${ended.stderr}${readFileSync(found, "utf8")}`;
       };
-      const trial = (): string => join(temp.path, "state/trial");
-      const goBack = (): void => void run(join(trial(), "guard"), "now");
+      const trial = (...names: readonly string[]): string => at("state/trial", ...names);
+      /** Keeps a file and then changes it. */
+      const change = (file: string, how = `: >${quote(file)}`, id?: string) =>
+        expect(step(`keep_path ${quote(file)}`, how, id)).to.equal("");
+      const goBack = (): void => void run(trial("guard"), "now");
       const kept = (): string[] => readdirSync(trial()).filter((name) => /^\d/.test(name));
 
       it("is put back: files, links, a folder's mode, and that something was not there", () => {
-        const at = (name: string): string => join(place, name);
-        writeFileSync(at("file"), "old", { mode: 0o640 });
-        symlinkSync("there", at("link"));
-        mkdirSync(at("folder"), { mode: 0o750 });
-        const names = ["file", "link", "folder", "new", "none/deep"].map(at);
+        const of = (name: string): string => at("etc", name);
+        writeFileSync(of("file"), "old", { mode: 0o640 });
+        symlinkSync("there", of("link"));
+        mkdirSync(of("folder"), { mode: 0o750 });
+        const names = ["file", "link", "folder", "new", "none/deep"].map(of);
         const keep = names.map((name) => `keep_path ${quote(name)}`).join(" && ");
-        const change = `cd ${quote(place)}; echo new >file; chmod 600 file; ln -sfn elsewhere link; chmod 700 folder; : >new; mkdir none; : >none/deep`;
-        expect(step(keep, change)).to.equal("");
+        const changes = `cd ${quote(at("etc"))}; echo new >file; chmod 600 file; ln -sfn elsewhere link; chmod 700 folder; : >new; mkdir none; : >none/deep`;
+        expect(step(keep, changes)).to.equal("");
         // Kept a second time, as the step after it left it.
-        expect(step(`keep_path ${quote(at("file"))}`, `echo newer >${quote(at("file"))}`)).to.equal("");
+        change(of("file"), `echo newer >${quote(of("file"))}`);
         goBack();
-        expect([readFileSync(at("file"), "utf8"), lstatSync(at("file")).mode & 0o777]).to.deep.equal(["old", 0o640]);
-        expect([readlinkSync(at("link")), lstatSync(at("folder")).mode & 0o777]).to.deep.equal(["there", 0o750]);
-        expect(readdirSync(place).toSorted()).to.deep.equal(["file", "folder", "link", "none"]);
-        expect([readdirSync(at("none")), [existsSync(join(trial(), "over")), kept()]]).to.deep.equal([[], [true, []]]);
+        expect([readFileSync(of("file"), "utf8"), lstatSync(of("file")).mode & 0o777]).to.deep.equal(["old", 0o640]);
+        expect([readlinkSync(of("link")), lstatSync(of("folder")).mode & 0o777]).to.deep.equal(["there", 0o750]);
+        expect(readdirSync(at("etc")).toSorted()).to.deep.equal(["file", "folder", "link", "none"]);
+        expect([readdirSync(of("none")), [existsSync(trial("over")), kept()]]).to.deep.equal([[], [true, []]]);
       });
 
       it("is put back before commands run, which run in their order, and what they say is kept", () => {
-        const file = join(place, "file");
-        const log = join(temp.path, "log");
+        const file = at("etc", "file");
+        const log = at("log");
         writeFileSync(file, "old\n");
         const keep = `on_revert ${quote(`cat ${file} >>${log}`)} && keep_path ${quote(file)} && on_revert ${quote(`echo "it's second" >>${log}; exit 3`)}`;
         expect(step(keep, `echo new >${quote(file)}`)).to.equal("");
         goBack();
         expect(readFileSync(log, "utf8")).to.equal("old\nit's second\n");
-        expect(readFileSync(join(trial(), "said"), "utf8")).to.equal("a command to go back with ended with status 3\n");
+        expect(readFileSync(trial("said"), "utf8")).to.equal("a command to go back with ended with status 3\n");
       });
 
       it("O5: is taken back by a command in the step's environment", () => {
-        const log = join(temp.path, "log");
+        const log = at("log");
         expect(step(`k_env="export A='it is'" && on_revert ${quote(`echo "$A" >${log}`)}`)).to.equal("");
         goBack();
         expect(readFileSync(log, "utf8")).to.equal("it is\n");
       });
 
       it("M5: goes back to the way in first: systemd reads its units again, and enables them, only where that changed", () => {
-        const log = join(temp.path, "log");
-        const bin = join(temp.path, "bin");
+        const log = at("log");
+        const bin = at("bin");
         mkdirSync(bin);
         writeFileSync(
           join(bin, "systemctl"),
@@ -120,11 +116,11 @@ describe("what a change on trial keeps", () => {
           writeFileSync(join(bin, "log"), now);
         };
         enabled("enabled");
-        const file = join(place, "sshd_config");
+        const file = at("etc", "sshd_config");
         const keep = `PATH=${bin}:$PATH && keep_unit log keep && keep_path ${quote(file)} && keep_unit ssh reload-or-restart`;
         expect(step(keep, `: >${quote(file)}`)).to.equal("");
         enabled("disabled");
-        const guard = join(trial(), "guard");
+        const guard = trial("guard");
         writeFileSync(guard, readFileSync(guard, "utf8").replace("PATH=", `PATH=${bin}:`));
         rmSync(log);
         goBack();
@@ -135,9 +131,9 @@ describe("what a change on trial keeps", () => {
       });
 
       it("stays as it is when somebody confirmed in time", () => {
-        const file = join(place, "file");
-        expect(step(`keep_path ${quote(file)}`, `: >${quote(file)}`)).to.equal("");
-        symlinkSync("confirmed", join(trial(), "decision"));
+        const file = at("etc", "file");
+        change(file);
+        symlinkSync("confirmed", trial("decision"));
         goBack();
         expect(existsSync(file)).to.equal(true);
       });
@@ -145,13 +141,13 @@ describe("what a change on trial keeps", () => {
       for (const decision of ["confirmed", "reverted"])
         for (const order of ["", "-r"])
           it(`is not put back by a guard that wakes while a trial that was ${decision} is taken away (sort ${order})`, () => {
-            const file = join(place, "file");
+            const file = at("etc", "file");
             writeFileSync(file, "old");
-            expect(step(`keep_path ${quote(file)}`, `echo new >${quote(file)}`)).to.equal("");
+            change(file, `echo new >${quote(file)}`);
             // Decided first: the step's own guard, which still waits, would decide at a deadline that is over.
-            symlinkSync(decision, join(trial(), "decision"));
-            writeFileSync(join(trial(), "deadline"), "0\n");
-            if (decision === "reverted") for (const name of ["going-back", "over"]) mkdirSync(join(trial(), name));
+            symlinkSync(decision, trial("decision"));
+            writeFileSync(trial("deadline"), "0\n");
+            if (decision === "reverted") for (const name of ["going-back", "over"]) mkdirSync(trial(name));
             // One name after another, and the guard wakes behind each, and once more when nothing seems to be left.
             const watched = `wake() { cd "$k_t" 2>/dev/null && ${shell} -c "$guard" "$k_t/guard" watch; cd /; }
 rm() {
@@ -170,17 +166,17 @@ k_tried`;
           });
 
       it("is put back at once where another run left it, and what that run had kept is gone", () => {
-        const [theirs, ours] = ["theirs", "ours"].map((name) => join(place, name));
+        const [theirs, ours] = ["theirs", "ours"].map((name) => at("etc", name));
         for (const file of [theirs, ours]) writeFileSync(file!, "old");
         expect(step(`keep_path ${quote(theirs!)}`, `echo new >${quote(theirs!)}`)).to.equal("");
         expect(step(`keep_path ${quote(ours!)}`, `echo new >${quote(ours!)}`, "r2")).to.equal("");
         expect([theirs, ours].map((file) => readFileSync(file!, "utf8"))).to.deep.equal(["old", "new\n"]);
-        expect(readFileSync(join(trial(), "run"), "utf8")).to.equal("r2\n");
-        expect([existsSync(join(trial(), "over")), kept()]).to.deep.equal([false, ["1001.kept", "1001.path"]]);
+        expect(readFileSync(trial("run"), "utf8")).to.equal("r2\n");
+        expect([existsSync(trial("over")), kept()]).to.deep.equal([false, ["1001.kept", "1001.path"]]);
       });
 
       it("is refused where another user could turn it into something else", () => {
-        const folder = join(place, "theirs");
+        const folder = at("etc", "theirs");
         mkdirSync(folder);
         expect(run("-c", `chown 1234 ${quote(folder)}`).status).to.equal(0);
         expect(step(`keep_path ${quote(join(folder, "file"))}`, `: >${quote(join(folder, "file"))}`)).to.contain(

@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { shippedText } from "#engine/program/texts.ts";
 import { shells } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 /** The text of one function of the extras. */
 const watch = /^k_watch\(\) \{\n[\s\S]*?^\}/m.exec(shippedText("extras"))?.[0] ?? "";
@@ -52,22 +52,20 @@ echo "$k_limit $k_over"`;
       });
 
       describe("when it waits for a disk", () => {
-        let folder: string;
-        beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-watch-"))));
-        afterEach(() => rmSync(folder, { recursive: true, force: true }));
+        const at = folderOfEachTest("watch");
 
         /** A step in this state, the kernel having written so many pages before each look. */
         function overOf(state: string, ...written: readonly number[]): string {
-          const tasks = join(folder, "proc/7/task/7");
+          const tasks = at("proc/7/task/7");
           mkdirSync(tasks, { recursive: true });
-          writeFileSync(join(folder, "proc/7/io"), "rchar: 5000\nwchar: 5000\n");
-          writeFileSync(join(folder, "proc/7/stat"), `7 (S) D sync) ${state} 1 7 7 0\n`);
+          writeFileSync(at("proc/7/io"), "rchar: 5000\nwchar: 5000\n");
+          writeFileSync(at("proc/7/stat"), `7 (S) D sync) ${state} 1 7 7 0\n`);
           writeFileSync(join(tasks, "children"), "");
           const looks = written.map(
             (pages, index) =>
-              `printf 'nr_dirty 7\\nnr_written ${pages}\\nnr_after 1\\n' >${folder}/proc/vmstat; look ${index * 5 + 5}`,
+              `printf 'nr_dirty 7\\nnr_written ${pages}\\nnr_after 1\\n' >${at()}/proc/vmstat; look ${index * 5 + 5}`,
           );
-          const faked = watch.replaceAll("/proc/", `${folder}/proc/`).replace("/$$/task/$$/", "/7/task/7/");
+          const faked = watch.replaceAll("/proc/", `${at()}/proc/`).replace("/$$/task/$$/", "/7/task/7/");
           const [program = "", ...words] = shell.split(" ");
           const text = `${faked}
 k_cpid=7 k_for=step k_over= k_watched= k_moved=

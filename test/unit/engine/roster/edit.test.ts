@@ -41,39 +41,28 @@ function diff(before: string, after: string): string[] {
 
 describe("addNode", () => {
   it("adds lines and touches no other", () => {
-    const text = addNode({ file: "r", text: ROSTER }, "n3", {
-      address: "192.0.2.13",
-      port: 2222,
-      roles: ["worker"],
-      labels: { tier: "ssd" },
-    });
+    const fields = { address: "192.0.2.13", port: 2222, roles: ["worker" as const], labels: { tier: "ssd" } };
+    const text = addNode({ file: "r", text: ROSTER }, "n3", fields);
     expect(diff(ROSTER, text)).to.deep.equal(
       "+  n3:, +    address: 192.0.2.13, +    port: 2222, +    roles: [worker], +    labels: { tier: ssd }".split(", "),
     );
     expect(text.indexOf("  n3:")).to.be.below(text.indexOf("# n3 comes next week"));
   });
 
-  const starts: Readonly<Record<string, [string, string]>> = {
-    "an empty file": ["", "nodes:\n  n1:\n    address: h\n"],
-    "a file of comments": ["# mine\n", "# mine\nnodes:\n  n1:\n    address: h\n"],
-    "no nodes": ["defaults: { dc: X }\n", "defaults: { dc: X }\nnodes:\n  n1:\n    address: h\n"],
-    "nodes: and nothing": [
-      "nodes:   # none yet\ndefaults: {}\n",
-      "nodes:   # none yet\n  n1:\n    address: h\ndefaults: {}\n",
-    ],
-    "nodes: {}": ["nodes: {}\ngroups: {}\n", "nodes:\n  n1:\n    address: h\ngroups: {}\n"],
+  const LINES = "nodes:\n  n1:\n    address: h\n";
+  const deep = "nodes:\n  a:\n    address: g\n    vars:\n      motd: |\n        hello\n";
+  const starts: Readonly<Record<string, [before: string, after: string]>> = {
+    "an empty file": ["", LINES],
+    "a file of comments": ["# mine\n", `# mine\n${LINES}`],
+    "no nodes": ["defaults: { dc: X }\n", `defaults: { dc: X }\n${LINES}`],
+    "nodes: and nothing": ["nodes:   # none\nx: {}\n", "nodes:   # none\n  n1:\n    address: h\nx: {}\n"],
+    "nodes: {}": ["nodes: {}\ngroups: {}\n", `${LINES}groups: {}\n`],
     "nodes: {} and a comment": ["nodes: {} # none\n", "nodes: { n1: { address: h } } # none\n"],
     "nodes in braces": ["nodes: { a: { address: g } }\n", "nodes: { a: { address: g }, n1: { address: h } }\n"],
-    "four spaces": [
-      "nodes:\n    a:\n        address: g\n",
-      "nodes:\n    a:\n        address: g\n    n1:\n      address: h\n",
-    ],
+    "four spaces": ["nodes:\n    a:\n        b: g\n", "nodes:\n    a:\n        b: g\n    n1:\n      address: h\n"],
     "no line break at the end": ["nodes:\n  a: { address: g }", "nodes:\n  a: { address: g }\n  n1:\n    address: h"],
     CRLF: ["nodes:\r\n  a: { address: g }\r\n", "nodes:\r\n  a: { address: g }\r\n  n1:\r\n    address: h\r\n"],
-    "a last value that is a block text": [
-      "nodes:\n  a:\n    address: g\n    vars:\n      motd: |\n        hello\n",
-      "nodes:\n  a:\n    address: g\n    vars:\n      motd: |\n        hello\n  n1:\n    address: h\n",
-    ],
+    "a last value that is a block text": [deep, `${deep}  n1:\n    address: h\n`],
   };
   for (const [what, [before, after]] of Object.entries(starts))
     it(`works from ${what}`, () =>
@@ -85,11 +74,8 @@ describe("addNode", () => {
     ]));
 
   it("quotes what would read as something else", () => {
-    const text = addNode({ file: "r", text: "" }, "0755", {
-      address: "h",
-      vars: { a: "yes", b: "1.10", c: "x: y", d: "#no", e: "it's" },
-    });
-    expect(text).to.equal(
+    const vars = { a: "yes", b: "1.10", c: "x: y", d: "#no", e: "it's" };
+    expect(addNode({ file: "r", text: "" }, "0755", { address: "h", vars })).to.equal(
       'nodes:\n  "0755":\n    address: h\n    vars: { a: "yes", b: "1.10", c: "x: y", d: "#no", e: "it\'s" }\n',
     );
   });

@@ -2,38 +2,14 @@ import { expect } from "chai";
 import fc, { anyText } from "#support/properties.ts";
 import { Address, EntryName, HostKey, LoginName, StateDir } from "#engine/roster/entry-fields.ts";
 
-const hostile = fc.constantFrom(
-  "-oProxyCommand=touch /tmp/x",
-  "$(id)",
-  "`id`",
-  "a;b",
-  "a b",
-  "root\nx",
-  "a\\b\\c",
-  "$HOME",
-  "%h",
-  "--",
-  "",
-  "a'b",
-  'a"b',
-  "a|b",
-  "@host",
-  "../x",
-  "host:22",
-  "[::1]",
-);
+const shells =
+  "-oProxyCommand=touch /tmp/x|$(id)|`id`|a;b|a b|root\nx|a\\b\\c|$HOME|%h|--|a'b|a\"b|@host|../x|host:22|[::1]";
+const hostile = fc.constantFrom(...shells.split("|"), "a|b", "");
 
 describe("the allow-lists of the roster (S-2)", () => {
   it("take what people use", () => {
-    for (const address of [
-      "192.0.2.1",
-      "::1",
-      "fe80::1%eth0",
-      "2001:db8::1",
-      "n1",
-      "n1.example.org",
-      "xn--bcher-kva.example",
-    ])
+    const names = ["n1", "n1.example.org", "xn--bcher-kva.example"];
+    for (const address of ["192.0.2.1", "::1", "fe80::1%eth0", "2001:db8::1", ...names])
       expect(Address.safeParse(address).success, address).to.equal(true);
     for (const user of ["root", "ops", "_apt", "first.last", "svc-kcore", "ada@corp.example", "CORP\\ada", "007"])
       expect(LoginName.safeParse(user).success, user).to.equal(true);

@@ -62,23 +62,13 @@ describe("readSecretFile", () => {
 
 describe("parseReference", () => {
   it("takes references only, so that no secret passes for one", () => {
-    expect(parseReference("env:PW")).to.deep.equal({ env: "PW" });
-    expect(parseReference("command: pass show a")).to.deep.equal({ command: "pass show a" });
-    expect(parseReference({ file: "/x" })).to.deep.equal({ file: "/x" });
-    for (const text of [
-      "hunter2",
-      "env:",
-      "env:a b",
-      "ENV:PW",
-      "http:x",
-      "",
-      5,
-      null,
-      {},
-      { env: "A", file: "b" },
-      { env: 5 },
-      ["env:A"],
-    ])
+    expect(["env:PW", "command: pass show a", { file: "/x" }].map(parseReference)).to.deep.equal([
+      { env: "PW" },
+      { command: "pass show a" },
+      { file: "/x" },
+    ]);
+    const texts = ["hunter2", "env:", "env:a b", "ENV:PW", "http:x", ""];
+    for (const text of [...texts, 5, null, {}, { env: "A", file: "b" }, { env: 5 }, ["env:A"]])
       expect(parseReference(text)).to.equal(undefined);
   });
 });

@@ -103,15 +103,11 @@ describe("a roster's sources", () => {
       );
       expect(existsSync(join(project, "ran"))).to.equal(false);
     });
-    withSource(
-      "http://192.0.2.1/roster\n",
-      (project) => {
-        expect(problemsIn(() => names(project))[0]).to.contain(
-          "roster/net.url does not hold one address [ROSTER_SOURCE]",
-        );
-      },
-      "roster/net.url",
-    );
+    const work = (project: string): void =>
+      void expect(problemsIn(() => names(project))[0]).to.contain(
+        "roster/net.url does not hold one address [ROSTER_SOURCE]",
+      );
+    withSource("http://192.0.2.1/roster\n", work, "roster/net.url");
   });
 
   it("have a time limit, which also ends what they started", () =>

@@ -1,20 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { NodeLogs } from "#engine/run/node-logs.ts";
 import { logName, runFolder } from "#engine/run/run-folder.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("the logs of a run", () => {
-  let project: string;
-  beforeEach(() => {
-    project = mkdtempSync(join(tmpdir(), "kcore-logs-"));
-  });
-  afterEach(() => rmSync(project, { recursive: true, force: true }));
+  const at = folderOfEachTest("logs");
 
   const logged = (node: string | undefined, ...events: readonly RunEventBody[]): string => {
-    const folder = runFolder(project, "20261121-065724-2580");
+    const folder = runFolder(at(), "20261121-065724-2580");
     const fail = (error: unknown): never => {
       throw error;
     };

@@ -2,14 +2,13 @@ import { once } from "node:events";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { readNotices, type Notice } from "#engine/orchestrate/notices.ts";
 import { Notifier, type Told } from "#engine/run/notify.ts";
 import { problemsIn } from "#support/problems.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const finished = (outcome: "done" | "failed" | "unreachable" | "interrupted"): RunEventBody => ({
   type: "run.finished",
@@ -18,36 +17,20 @@ const finished = (outcome: "done" | "failed" | "unreachable" | "interrupted"): R
   problem: { code: "STEP_FAILED", message: "a failed" },
 });
 const changed = { type: "action.finished", stage: "s", action: "a", outcome: "changed" } as const;
-const step = (outcome: "changed" | "interrupted"): RunEventBody => ({
-  type: "step.finished",
-  node: "n1",
-  stage: "s",
-  step: "net",
-  title: "net",
-  module: "network.managed",
-  outcome,
-  position: { file: "states/s.yaml", line: 1, column: 1 },
-  duration: 1,
-});
-const gone = {
-  type: "node.finished",
-  node: "n1",
-  outcome: "unreachable",
-  problem: { code: "HOST_UNREACHABLE", message: "silent" },
-} as const;
-const asked = {
-  type: "question.asked",
-  question: { id: "q", kind: "confirm", text: "Go on?", secret: false },
-} as const;
+const position = { file: "states/s.yaml", line: 1, column: 1 };
+const net = { node: "n1", stage: "s", step: "net", title: "net", module: "network.managed", position, duration: 1 };
+const step = (outcome: "changed" | "interrupted"): RunEventBody => ({ type: "step.finished", ...net, outcome });
+const problem = { code: "HOST_UNREACHABLE", message: "silent" } as const;
+const gone = { type: "node.finished", node: "n1", outcome: "unreachable", problem } as const;
+const question = { id: "q", kind: "confirm", text: "Go on?", secret: false } as const;
+const asked = { type: "question.asked", question } as const;
 
 describe("O10: notices of a run", () => {
-  let folder: TempDir;
-  beforeEach(async () => (folder = await makeTempDir("notify")));
-  afterEach(() => folder.remove());
+  const at = folderOfEachTest("notify");
 
   const run = { run: "r1", command: "kcore state apply web", who: "op@b" };
   const play = async (notices: readonly Notice[], events: readonly RunEventBody[]) => {
-    const notifier = new Notifier(notices, { ...run, project: folder.path });
+    const notifier = new Notifier(notices, { ...run, project: at() });
     return (await Promise.all(events.map(async (event) => notifier.see(event)))).flatMap((texts) => texts ?? []);
   };
 
@@ -57,7 +40,7 @@ describe("O10: notices of a run", () => {
     const deliver = (_: Notice, one: Told) => Promise.resolve(void told.push(one));
     const of = async (...events: readonly RunEventBody[]) => {
       told.length = 0;
-      const notifier = new Notifier([all], { ...run, project: folder.path }, deliver);
+      const notifier = new Notifier([all], { ...run, project: at() }, deliver);
       for (const event of events) await notifier.see(event);
       return told.map(({ event }) => event);
     };
@@ -86,11 +69,11 @@ describe("O10: notices of a run", () => {
       });
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
-    const sendmail = join(folder.path, "sendmail");
+    const sendmail = at("sendmail");
     writeFileSync(sendmail, '#!/bin/sh\necho "$*" >mail; cat >>mail\n');
     chmodSync(sendmail, 0o755);
     const before = process.env["PATH"];
-    process.env["PATH"] = `${folder.path}:${before}`;
+    process.env["PATH"] = `${at()}:${before}`;
     try {
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
       const on = ["failure"] as const;
@@ -105,10 +88,10 @@ describe("O10: notices of a run", () => {
       process.env["PATH"] = before;
       server.close();
     }
-    const json = readFileSync(join(folder.path, "told"), "utf8");
+    const json = readFileSync(at("told"), "utf8");
     expect(JSON.parse(json)).to.deep.include({ event: "failure", run: "r1", outcome: "failed" });
     expect(posted).to.deep.equal([`POST /hook ${json}`]);
-    expect(readFileSync(join(folder.path, "mail"), "utf8"))
+    expect(readFileSync(at("mail"), "utf8"))
       .to.contain("-i -- ops@example.org\nTo: ops@example.org\nSubject: kcore: failure in kcore state apply web on ")
       .and.contain("\n\nrun: r1\n");
   });
@@ -134,10 +117,10 @@ describe("O10: notices of a run", () => {
   });
 
   it("stand in notify.yaml, which is checked", () => {
-    const write = (content: string) => writeFileSync(join(folder.path, "notify.yaml"), content);
-    expect(readNotices(folder.path, undefined)).to.deep.equal([]);
+    const write = (content: string) => writeFileSync(at("notify.yaml"), content);
+    expect(readNotices(at(), undefined)).to.deep.equal([]);
     write("- { on: [failure], command: [ci/told.sh] }\n");
-    expect(readNotices(folder.path, undefined)).to.deep.equal([{ on: ["failure"], command: ["ci/told.sh"] }]);
+    expect(readNotices(at(), undefined)).to.deep.equal([{ on: ["failure"], command: ["ci/told.sh"] }]);
     for (const content of [
       "- { on: [failure] }\n",
       "- { on: [], mail: a@b.c }\n",
@@ -148,7 +131,7 @@ describe("O10: notices of a run", () => {
       "mail: a@b.c\n",
     ]) {
       write(content);
-      expect(problemsIn(() => readNotices(folder.path, undefined))[0], content).to.match(/^notify\.yaml:1:\d+/);
+      expect(problemsIn(() => readNotices(at(), undefined))[0], content).to.match(/^notify\.yaml:1:\d+/);
     }
   });
 });

@@ -1,17 +1,14 @@
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { RecordWriter } from "#engine/run/record-writer.ts";
 import { runFolder } from "#engine/run/run-folder.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("the writer of a run's record", () => {
-  let project: string;
-  beforeEach(() => (project = mkdtempSync(join(tmpdir(), "kcore-record-"))));
-  afterEach(() => rmSync(project, { recursive: true, force: true }));
+  const at = folderOfEachTest("record");
 
   const open = () => {
-    const folder = runFolder(project, "20261122-120000-0000");
+    const folder = runFolder(at(), "20261122-120000-0000");
     mkdirSync(folder.path, { recursive: true });
     const written: { text: string; at: number }[] = [];
     const record = new RecordWriter({

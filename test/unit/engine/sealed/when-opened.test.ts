@@ -54,12 +54,8 @@ describe("a sealed value is opened", () => {
       const catalogue = openCatalogue(deps, { roster, run }, registry);
       const request = runRequest({ what: { kind: "state", names: ["s"] }, on: "n1" });
       const node = roster.nodes.get("n1") as NodeEntry;
-      const use = {
-        node,
-        apply: [{ state: "s", given: new Map() }],
-        taken: new Set<string>(),
-        registered: new Set<string>(),
-      };
+      const apply = [{ state: "s", given: new Map() }];
+      const use = { node, apply, taken: new Set<string>(), registered: new Set<string>() };
       // Drafted anew for each value that was opened, the steps have their ids all the same.
       for (const { id } of await catalogue.draft(use)) expect(id).to.match(/^s\/[a-z]\d*$/);
       await preparePlan({ request, deps, roster, catalogue, run });
@@ -71,46 +67,29 @@ describe("a sealed value is opened", () => {
   const file = (content: string, more = ""): string =>
     `  - { id: f${content.length}, file.managed: { path: /f, content: "${content}" }${more} }\n`;
 
-  const cases: readonly (readonly [string, string, readonly string[]])[] = [
-    ["when a step puts it into a text", `steps:\n${file("a={{vars.token}}")}`, ["token"]],
-    ["when a step takes it as it is", `steps:\n${file("{{vars.token}}")}`, ["token"]],
-    ["once, however many steps need it", `steps:\n${file("{{vars.token}}")}${file("b {{vars.token}}")}`, ["token"]],
-    ["not for a step that is left out", `steps:\n${file("{{vars.token}}", ", when: false")}${file("x")}`, []],
-    ["not for what lies beside it", `steps:\n${file("{{vars.map.plain}}")}`, []],
-    ["before a step that waits for facts", `steps:\n${file("{{facts.os.id}} {{vars.map.deep}}")}`, ["deep"]],
+  const key = (from: string) => `params: { key: { type: secret, default: "${from}" } }\n`;
+  const late = ", when: \"{{eq facts.os.id 'debian'}}\"";
+  const cases: readonly (readonly [what: string, steps: string, opened: readonly string[], params?: string])[] = [
+    ["when a step puts it into a text", file("a={{vars.token}}"), ["token"]],
+    ["when a step takes it as it is", file("{{vars.token}}"), ["token"]],
+    ["once, however many steps need it", `${file("{{vars.token}}")}${file("b {{vars.token}}")}`, ["token"]],
+    ["not for a step that is left out", `${file("{{vars.token}}", ", when: false")}${file("x")}`, []],
+    ["not for what lies beside it", file("{{vars.map.plain}}"), []],
+    ["before a step that waits for facts", file("{{facts.os.id}} {{vars.map.deep}}"), ["deep"]],
     [
       "before a step whose text facts decide",
-      `steps:\n${file("{{#if (eq facts.os.id 'debian')}}{{vars.token}}{{/if}}")}`,
+      file("{{#if (eq facts.os.id 'debian')}}{{vars.token}}{{/if}}"),
       ["token"],
     ],
-    [
-      "before a step whose condition waits for facts",
-      `steps:\n${file("{{vars.other}}", `, when: "{{eq facts.os.id 'debian'}}"`)}`,
-      ["other"],
-    ],
-    ["with all of a map that a late step names", `steps:\n${file("{{facts.os.id}}{{json vars.map}}")}`, ["deep"]],
-    [
-      "not because all nodes are named",
-      `steps:\n${file("{{#each nodes}}{{this.address}}{{/each}}{{facts.os.id}}")}`,
-      [],
-    ],
-    [
-      "not as a parameter that no step uses",
-      `params: { key: { type: secret, default: "SEALED" } }\nsteps:\n${file("x")}`,
-      [],
-    ],
-    [
-      "as a parameter that a step uses",
-      `params: { key: { type: secret, default: "SEALED" } }\nsteps:\n${file("{{params.key}}")}`,
-      ["key"],
-    ],
-    [
-      "as a default that takes it from vars",
-      `params: { key: { type: secret, default: "{{vars.other}}" } }\nsteps:\n${file("{{params.key}}")}`,
-      ["other"],
-    ],
+    ["before a step whose condition waits for facts", file("{{vars.other}}", late), ["other"]],
+    ["with all of a map that a late step names", file("{{facts.os.id}}{{json vars.map}}"), ["deep"]],
+    ["not because all nodes are named", file("{{#each nodes}}{{this.address}}{{/each}}{{facts.os.id}}"), []],
+    ["not as a parameter that no step uses", file("x"), [], key("SEALED")],
+    ["as a parameter that a step uses", file("{{params.key}}"), ["key"], key("SEALED")],
+    ["as a default that takes it from vars", file("{{params.key}}"), ["other"], key("{{vars.other}}")],
   ];
-  for (const [what, state, wanted] of cases) it(what, async () => expect(await plan(state)).to.deep.equal(wanted));
+  for (const [what, steps, wanted, params = ""] of cases)
+    it(what, async () => expect(await plan(`${params}steps:\n${steps}`)).to.deep.equal(wanted));
 
   it("in what a command is given, and in what a condition compares", async () => {
     const state = `steps:\n  - { id: a, when: "{{eq vars.other 'x'}}", command.run: { cmd: "true" } }\n  - id: b\n    command.run: { cmd: "cat", stdin: "{{vars.map.deep}}" }\n`;

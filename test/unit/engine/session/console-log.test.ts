@@ -1,17 +1,14 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { consoleEnd } from "#engine/session/console-log.ts";
 import { rebootTooLong } from "#engine/session/problems.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("the end of a node's console", () => {
-  let folder: string;
-  before(() => void (folder = mkdtempSync(join(tmpdir(), "kcore-console-"))));
-  after(() => rmSync(folder, { recursive: true }));
+  const at = folderOfEachTest("console");
   const logOf = (bytes: string): string => {
-    const file = join(folder, "console.log");
+    const file = at("console.log");
     writeFileSync(file, bytes);
     return file;
   };
@@ -28,10 +25,10 @@ describe("the end of a node's console", () => {
     expect(consoleEnd(logOf("\u001b[2J\u001b]0;owned\u0007\u001b[1mlogin:\u001b[0m \u0008"))).to.equal("login: \\x08"));
 
   it("is not there for an empty file, none, a folder and a FIFO, which is not waited for", () => {
-    expect([consoleEnd(logOf(" \n\n")), consoleEnd(join(folder, "none"))]).to.deep.equal([undefined, undefined]);
-    expect(consoleEnd(folder)).to.equal(undefined);
-    spawnSync("mkfifo", [join(folder, "fifo")]);
-    expect(consoleEnd(join(folder, "fifo"))).to.equal(undefined);
+    expect([consoleEnd(logOf(" \n\n")), consoleEnd(at("none"))]).to.deep.equal([undefined, undefined]);
+    expect(consoleEnd(at())).to.equal(undefined);
+    spawnSync("mkfifo", [at("fifo")]);
+    expect(consoleEnd(at("fifo"))).to.equal(undefined);
   });
 
   it("is told of a node that does not come back", () => {

@@ -17,13 +17,7 @@ const drafts = [
   draftOf("other", { want: { a: "1" }, probe: sh`:`, apply: sh`:` }),
 ];
 const [key, other] = drafts.map(({ id }) => stepKey(id)) as [string, string];
-const begin = [
-  line("hello 1 0 boot machine 0"),
-  line("runner new 0"),
-  line("told"),
-  line("lock mine"),
-  line("segment 1"),
-];
+const begin = ["hello 1 0 boot machine 0", "runner new 0", "told", "lock mine", "segment 1"].map(line);
 const long = "x".repeat(250_000);
 
 function* repeat(count: number, ...made: readonly ((at: number) => Uint8Array)[]): Generator<Uint8Array> {
@@ -145,10 +139,8 @@ describe("a hostile node's frames", function () {
   it("M1, S-4: whatever they are, block no loop for 50 ms and take no more than 32 MiB", async () => {
     const types =
       "start end have now apply rc note retry refused show stdout milestone quick fact facts-end out need lock bye";
-    const type = fc.constantFrom(
-      ...types.split(" "),
-      ..."segment segment-end gone fatal runner hello told sudo x".split(" "),
-    );
+    const more = "segment segment-end gone fatal runner hello told sudo x";
+    const type = fc.constantFrom(...`${types} ${more}`.split(" "));
     const word = fc.oneof(
       {
         weight: 6,
@@ -157,12 +149,7 @@ describe("a hostile node's frames", function () {
           other,
           `${key}.o.0`,
           `${other}.e.1`,
-          "1",
-          "0",
-          "changed",
-          "failed",
-          "ok",
-          "mine",
+          ..."1 0 changed failed ok mine".split(" "),
         ),
       },
       fc.constantFrom("a=1", "a.b.c=x", `${"d.".repeat(300)}=1`, "__proto__.x=1", "-1", "1e9", "65536", "NaN", ""),

@@ -143,47 +143,30 @@ function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter,
     for (const [key, times] of node.begun) expect(times).to.be.at.most(1 + (node.cutOff.get(key) ?? 0));
 }
 
-function make(world: SessionWorld, move: Move, next: () => void): unknown {
+function make(world: SessionWorld, move: Move, next: () => void): void {
   const { node } = world;
-  switch (move) {
-    case "frame":
-      return world.deliverFrame();
-    case "command":
-      return world.deliverCommand();
-    case "act":
-      return node.act();
-    case "dial":
-      return world.answerDial();
-    case "wait":
-      return world.wait();
-    case "next":
-      return next();
-    case "drop":
-      return world.drop();
-    case "refuse":
-      return world.refuseDial(1);
-    case "refuseLate":
-      return world.refuseDial(2);
-    case "vanish":
-      return world.vanish();
-    case "judge":
-      return world.judge(true);
-    case "judgeShell":
-      return world.judge(false);
-    case "reboot":
-      return node.willReboot && world.reboot();
-    case "bootByItself":
-      return world.reboot();
-    case "kill":
-      return node.kill();
-    case "release":
-      return (node.isHeldByOther = false);
-    case "stop":
-    case "abort":
-      return world.stop(move);
-    case "freeze":
-      return undefined;
-  }
+  const does: Readonly<Record<Move, () => unknown>> = {
+    frame: () => world.deliverFrame(),
+    command: () => world.deliverCommand(),
+    act: () => node.act(),
+    dial: () => world.answerDial(),
+    wait: () => world.wait(),
+    next,
+    drop: () => world.drop(),
+    refuse: () => world.refuseDial(1),
+    refuseLate: () => world.refuseDial(2),
+    vanish: () => world.vanish(),
+    judge: () => world.judge(true),
+    judgeShell: () => world.judge(false),
+    reboot: () => node.willReboot && world.reboot(),
+    bootByItself: () => world.reboot(),
+    kill: () => node.kill(),
+    release: () => (node.isHeldByOther = false),
+    stop: () => world.stop("stop"),
+    abort: () => world.stop("abort"),
+    freeze: () => undefined,
+  };
+  does[move]();
 }
 
 function settle(world: SessionWorld, isOver: () => boolean): void {

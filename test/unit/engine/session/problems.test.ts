@@ -24,21 +24,17 @@ describe("the hint to a refusal", () => {
     ));
 
   it("writes into a service user's folder as that user, where the module can", () => {
-    const problem = {
-      code: "FILE_PARENT_UNSAFE",
-      message: "a folder above /srv/www/index.html could be swapped by another user",
-      detail: "/srv/www belongs to www-data",
-    } as const;
-    expect(refusalHint(problem, "file.managed")).to.equal(
+    const message = "a folder above /srv/www/index.html could be swapped by another user";
+    const hint = (detail: string, module: string) =>
+      refusalHint({ code: "FILE_PARENT_UNSAFE", message, detail }, module);
+    expect(hint("/srv/www belongs to www-data", "file.managed")).to.equal(
       "if the folder is meant to be www-data's, give the step “owner: www-data”; else on the node: chown root /srv/www",
     );
-    expect(refusalHint(problem, "symlink.managed")).to.equal("on the node: chown root /srv/www");
-    const open = { ...problem, detail: "/srv is writable for others" };
-    expect(refusalHint(open, "file.managed")).to.equal("on the node: chmod go-w /srv");
-    const both = { ...problem, detail: "/srv belongs to a\n/srv/x belongs to b\n/srv/x is writable for others" };
-    expect(refusalHint(both, "file.managed")).to.equal(
-      "on the node: chown root /srv; chown root /srv/x; chmod go-w /srv/x",
-    );
+    expect(hint("/srv/www belongs to www-data", "symlink.managed")).to.equal("on the node: chown root /srv/www");
+    expect(hint("/srv is writable for others", "file.managed")).to.equal("on the node: chmod go-w /srv");
+    const both = "/srv belongs to a\n/srv/x belongs to b\n/srv/x is writable for others";
+    const chown = "chown root /srv; chown root /srv/x; chmod go-w /srv/x";
+    expect(hint(both, "file.managed")).to.equal(`on the node: ${chown}`);
   });
 });
 

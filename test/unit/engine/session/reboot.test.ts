@@ -1,53 +1,89 @@
 import { expect } from "chai";
 import { stepKey } from "#engine/program/compile-step.ts";
+import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { ModelNode } from "#support/model-node.ts";
 import { SessionWorld } from "#support/session-world.ts";
 import { draftOf } from "#support/sessions.ts";
 
+/** A session that is connected to do its one step. */
+function connected(fields: Partial<Step> = {}): SessionWorld {
+  const draft = draftOf("slow", { want: {}, probe: sh`:`, ...fields });
+  const node = new ModelNode(new Map([[stepKey(draft.id), { outcome: "changed", needsBlob: false }]]));
+  const world = new SessionWorld({ node, drafts: [draft], waitForLock: false, retryDelays: [0] });
+  world.perform([draft], true);
+  world.answerDial();
+  world.answerDial();
+  return world;
+}
+const ends = (world: SessionWorld) =>
+  world.ended.map((end) => end.do === "return" && [end.trouble?.outcome, end.trouble?.problem.code]);
+
+describe("an abort", () => {
+  function begun(): SessionWorld {
+    const world = connected();
+    while (world.deliverCommand());
+    world.node.act();
+    while (world.deliverFrame());
+    world.stop("abort");
+    return world;
+  }
+
+  it("O15: is over within its limit when the node ends nothing", () => {
+    const world = begun();
+    expect([...world.timers]).to.deep.equal([["abort", 60_000]]);
+    world.wait();
+    expect(ends(world)).to.deep.equal([["interrupted", "INTERRUPTED"]]);
+  });
+
+  it("waits for nothing more when the node ended its step", () => {
+    const world = begun();
+    while (world.deliverCommand() || world.node.act() || world.deliverFrame());
+    world.ask({ type: "finish", outcome: "interrupted" });
+    while (world.deliverCommand() || world.node.act() || world.deliverFrame());
+    expect([ends(world), [...world.timers]]).to.deep.equal([[[undefined, undefined], false], []]);
+  });
+});
+
 describe("a node that reboots", () => {
-  /** A session whose one step boots the node; the step was done, and the node is on its way down. */
-  function goneDown(timeout: number): SessionWorld {
-    const draft = draftOf("reboot", { want: {}, probe: sh`:`, ends: "boot", timeout });
-    const node = new ModelNode(new Map([[stepKey(draft.id), { outcome: "changed", needsBlob: false }]]));
-    const world = new SessionWorld({ node, drafts: [draft], waitForLock: false, retryDelays: [0] });
-    world.perform([draft], true);
-    world.answerDial();
-    world.answerDial();
-    while (world.deliverCommand() || node.act() || world.deliverFrame());
+  /** A session whose step boots the node within 30 s; the step was done, and the node is on its way down. */
+  function goneDown(): SessionWorld {
+    const world = connected({ ends: "boot", timeout: 30 });
+    while (world.deliverCommand() || world.node.act() || world.deliverFrame());
     return world;
   }
   const problemOf = (world: SessionWorld) =>
-    world.ended.flatMap((end) => (end.do === "return" ? [end.trouble?.problem.message] : []));
-  const lastSeen = (world: SessionWorld) =>
-    world.ended.flatMap((end) => (end.do === "return" ? [end.trouble?.problem.detail] : []));
+    world.ended.flatMap((end) => {
+      const { message, detail } = (end.do === "return" && end.trouble?.problem) || {};
+      return end.do === "return" ? [message, detail] : [];
+    });
+  const tooLong = "n1 did not come back within 30 s";
 
   it("is waited for as long as its step may take", () => {
-    const world = goneDown(30);
+    const world = goneDown();
     expect([...world.timers]).to.deep.equal([["reboot", 30_000]]);
     world.wait();
-    expect(problemOf(world)).to.deep.equal(["n1 did not come back within 30 s"]);
-    expect(lastSeen(world)).to.deep.equal(["last seen: the connection of its old boot, which has not ended"]);
+    const seen = "last seen: the connection of its old boot, which has not ended";
+    expect(problemOf(world)).to.deep.equal([tooLong, seen]);
   });
 
   it("is told of with what was seen of it last", () => {
-    const world = goneDown(30);
+    const world = goneDown();
     world.reboot();
     for (let attempt = 0; attempt < 40 && world.ended.length === 0; attempt++) {
       world.wait();
       world.refuseDial(0);
     }
-    expect(problemOf(world)).to.deep.equal(["n1 did not come back within 30 s"]);
-    expect(lastSeen(world)).to.deep.equal(["last seen: n1 does not answer"]);
+    expect(problemOf(world)).to.deep.equal([tooLong, "last seen: n1 does not answer"]);
   });
 
   it("is met when it is back", () => {
-    const world = goneDown(30);
+    const world = goneDown();
     world.reboot();
     world.wait();
     world.answerDial();
     world.answerDial();
     while (world.deliverFrame());
-    expect([problemOf(world), [...world.timers]]).to.deep.equal([[undefined], []]);
+    expect([problemOf(world), [...world.timers]]).to.deep.equal([[undefined, undefined], []]);
   });
 });

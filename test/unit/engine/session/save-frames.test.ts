@@ -17,13 +17,8 @@ function told({
   sha256 = sum(last),
   lastAt = 63 * KiB,
   count = 2,
-}: {
-  readonly first?: Buffer;
-  readonly last?: Buffer;
-  readonly size?: number;
+}: Partial<Record<"first" | "last", Buffer> & Record<"size" | "lastAt" | "count", number>> & {
   readonly sha256?: string;
-  readonly lastAt?: number;
-  readonly count?: number;
 } = {}): Frame[] {
   const text = gzipSync("label: gpt\n");
   const [one, two] = [gzipSync(first), gzipSync(last)];
@@ -80,12 +75,8 @@ describe("what a node tells to be saved", () => {
   it("is kept when every byte of it has come", async () => {
     expect((await read(told())).isWhole).to.equal(true);
     const [{ device, gzip } = {}] = tables.kept;
-    expect(device).to.deep.include({
-      name: "S1",
-      size: 64 * KiB,
-      ids: ["serial S1"],
-      texts: { sfdisk: "label: gpt\n" },
-    });
+    const texts = { sfdisk: "label: gpt\n" };
+    expect(device).to.deep.include({ name: "S1", size: 64 * KiB, ids: ["serial S1"], texts });
     expect(device?.pieces.map(({ offset, length }) => [offset, length])).to.deep.equal([
       [0, 4 * KiB],
       [63 * KiB, KiB],

@@ -34,16 +34,8 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     const link: Link = { send, taken: () => 0, endInput: () => undefined, ...ending };
     const options = { node: "n1", taken: () => 0, emit: () => undefined, stall: 1_000, onStall: () => undefined };
     const sending = new Sending({ ...options, now: Date.now });
-    const run = {
-      nonce: "f",
-      stateDir: "/s",
-      runId: "r",
-      who: "w",
-      node: "n",
-      dryRun: false,
-      grants: [],
-      login: "root",
-    };
+    const whose = { stateDir: "/s", runId: "r", who: "w", node: "n", login: "root" };
+    const run = { nonce: "f", ...whose, dryRun: false, grants: [] };
     const fed = { feed, party: {} as FedNode };
     const askerFor = (): Asker => ({ signal: new AbortController().signal, tell: () => undefined });
     await sendBlobs(link, [...offered.keys()], { run, offered, sending, fed, askerFor, isOpen: () => isOpen });

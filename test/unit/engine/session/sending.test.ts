@@ -55,13 +55,8 @@ describe("a large content on its way to a node", () => {
     now += 500;
     sending.arrive();
     expect(events.at(-2)).to.include({ type: "node.sending", sent: 44 * MB });
-    expect(events.at(-1)).to.deep.equal({
-      type: "node.sent",
-      node: "n1",
-      name: "kcore-0.1.0",
-      bytes: 44 * MB,
-      duration: 3500,
-    });
+    const sent = { type: "node.sent", node: "n1", name: "kcore-0.1.0", bytes: 44 * MB, duration: 3500 };
+    expect(events.at(-1)).to.deep.equal(sent);
   });
 
   it("is not told at all when it is small and there at once", () => {

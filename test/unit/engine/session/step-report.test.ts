@@ -64,11 +64,17 @@ describe("what a node's frames tell of its steps", () => {
     ]);
   });
 
+  /** Takes these frames, in which K is the step's key. */
+  const take = (report: StepReport, ...frames: readonly string[]): void => {
+    for (const frame of frames) {
+      const [type = "", ...rest] = frame.replace("K", key).split(" ");
+      report.take({ type, rest: rest.join(" ") });
+    }
+  };
+
   it("does not carry the refusal of one attempt over to the next", () => {
     const { report, attempt } = reportWith([]);
-    report.take({ type: "start", rest: key });
-    report.take({ type: "refused", rest: `${key} DISK_HAS_DATA the disk holds data` });
-    report.take({ type: "end", rest: `${key} failed 13` });
+    take(report, "start K", "refused K DISK_HAS_DATA the disk holds data", "end K failed 13");
     expect(report.problemOf(key)?.code).to.equal("DISK_HAS_DATA");
     attempt("failed");
     expect(report.problemOf(key)?.code).to.equal("STEP_FAILED");
@@ -76,10 +82,7 @@ describe("what a node's frames tell of its steps", () => {
 
   it("says with what the step's own command ended", () => {
     const { report, attempt } = reportWith([]);
-    report.take({ type: "start", rest: key });
-    report.take({ type: "apply", rest: `${key} apply` });
-    report.take({ type: "rc", rest: `${key} 7` });
-    report.take({ type: "end", rest: `${key} failed 13` });
+    take(report, "start K", "apply K apply", "rc K 7", "end K failed 13");
     expect(report.problemOf(key)?.message).to.equal("“config” (test.step) failed with exit code 7");
     attempt("failed");
     expect(report.problemOf(key)?.message).to.equal("“config” (test.step) failed");
@@ -90,36 +93,28 @@ describe("what a node's frames tell of its steps", () => {
       ["mv: cannot move 'a' to '/etc/x': Operation not permitted\n", /chattr -i FILE/],
       ["/tmp/s: 1: echo\r: not found\n", /CR LF/],
       ["bash: line 1: $'\\r': command not found\n", /CR LF/],
-      ["/tmp/s: 1: ech: not found\n", undefined],
+      ["/tmp/s: 1: ech: not found\n", /^none$/],
       ["/usr/bin/env: 'bash\\r': No such file or directory\n", /CR LF/],
-      ["sed: -e expression #1: unknown option in s/\\r$//x\n", undefined],
+      ["sed: -e expression #1: unknown option in s/\\r$//x\n", /^none$/],
     ] as const) {
       const { report } = reportWith([]);
       report.take({ type: "start", rest: key });
       report.take({ type: "out", rest: `${key}.e.0 0 0 0`, bytes: Buffer.from(said) });
       report.take({ type: "end", rest: `${key} failed 13` });
-      const told = report.problemOf(key)?.hint;
-      if (hint === undefined) expect(told, said).to.equal(undefined);
-      else expect(told, said).to.match(hint);
+      expect(report.problemOf(key)?.hint ?? "none", said).to.match(hint);
     }
   });
 
   it("tells a command that changed nothing by its own word as in order, and what it ended with", () => {
     const { report, told } = reportWith([]);
-    report.take({ type: "start", rest: key });
-    report.take({ type: "apply", rest: `${key} apply` });
-    report.take({ type: "rc", rest: `${key} 3 same` });
-    report.take({ type: "end", rest: `${key} ok 0` });
+    take(report, "start K", "apply K apply", "rc K 3 same", "end K ok 0");
     expect(told()).to.deep.equal(["step.finished ok"]);
     expect(report.registered(key)).to.deep.include({ changed: false, rc: 3 });
   });
 
   it("tells as changed what was in order once its change had been cut off", () => {
     const { report, told } = reportWith([]);
-    report.take({ type: "start", rest: key });
-    report.take({ type: "apply", rest: `${key} apply` });
-    report.take({ type: "start", rest: key });
-    report.take({ type: "end", rest: `${key} ok 0` });
+    take(report, "start K", "apply K apply", "start K", "end K ok 0");
     expect(told().at(-1)).to.equal("step.finished changed");
   });
 
@@ -173,90 +168,63 @@ describe("what a node's frames tell of its steps", () => {
   });
 
   describe("in the order of the steps", () => {
-    const names = ["a", "b", "c"] as const;
-    const [a, b, c] = names.map((name) => stepKey(`test/${name}`)) as [string, string, string];
-
-    function reportOf(answers: readonly string[] = []) {
+    /**
+     * What is told of these frames, the keys of which are steps. `skip b` ends b without the node, `release` ends the
+     * wait for what did not come; c answers failures of the steps that are given.
+     */
+    function told(frames: string, answers: readonly string[] = []): string {
       const events: string[] = [];
       const report = new StepReport({
         node: "n1",
         emit: (event) => events.push(`${event.type} ${"step" in event ? event.step.replace("test/", "") : ""}`.trim()),
         recorded: new Map(),
       });
-      for (const name of names)
-        report.add(
-          stepKey(`test/${name}`),
-          draftOf(name, { want: {}, probe: sh`:` }, name === "c" ? { onFailure: answers } : {}),
-          "s",
-        );
-      report.expect([a, b, c]);
-      const take = (...frames: readonly string[]): void => {
-        for (const frame of frames) {
-          const [type = "", ...rest] = frame.split(" ");
-          report.take({ type, rest: rest.join(" ") });
-        }
-      };
-      return { report, events, take };
+      const keyOf = (name: string): string => stepKey(`test/${name}`);
+      for (const name of ["a", "b", "c"]) {
+        const extra = name === "c" ? { onFailure: answers } : {};
+        report.add(keyOf(name), draftOf(name, { want: {}, probe: sh`:` }, extra), "s");
+      }
+      report.expect(["a", "b", "c"].map(keyOf));
+      for (const frame of frames.split(", ")) {
+        const [type = "", name = "", ...rest] = frame.split(" ");
+        const foreseen = { outcome: "skipped", reason: "when is false" } as const;
+        if (type === "skip") report.endWithoutNode(keyOf(name), foreseen);
+        else if (type === "release") report.release();
+        else report.take({ type, rest: [keyOf(name), ...rest].join(" ") });
+        if (type === "skip") expect(report.outcomeOf(keyOf(name))).to.equal("skipped");
+      }
+      return events.join(", ").replaceAll("step.", "").replaceAll("finished", "end").replaceAll("started", "start");
     }
 
-    it("tells what never goes to the node after the steps before it", () => {
-      const { report, events, take } = reportOf();
-      report.endWithoutNode(b, { outcome: "skipped", reason: "when is false" });
-      expect(report.outcomeOf(b)).to.equal("skipped");
-      take(`start ${a}`, `end ${a} changed 0`, `start ${c}`);
-      expect(events).to.deep.equal(["step.started a", "step.finished a", "step.finished b", "step.started c"]);
-    });
-
-    it("tells steps of a batch one after the other, with their milestones", () => {
-      const { events, take } = reportOf();
-      take(`start ${b}`, `start ${c}`, `end ${b} changed 10`, `milestone ${b} m`, `end ${c} changed 10`);
-      expect(events).to.deep.equal([]);
-      take(`quick ${a}`);
-      expect(events).to.deep.equal(
-        "step.finished a, step.started b, step.finished b, node.milestone, step.started c, step.finished c".split(", "),
-      );
-    });
-
-    it("makes nobody wait for what a step says, nor for one that answers a failure", () => {
-      const speaking = reportOf();
-      speaking.take(`start ${b}`);
-      expect(speaking.events).to.deep.equal([]);
-      speaking.take(`note ${b} at it`);
-      expect(speaking.events).to.deep.equal(["step.started b", "step.note b"]);
-
-      const answering = reportOf(["test/a"]);
-      answering.take(`start ${a}`, `end ${a} failed 1`, `start ${c}`);
-      expect(answering.events).to.deep.equal(["step.started a", "step.finished a", "step.started c"]);
-    });
-
-    it("tells nothing of a step whose turn did not come: that it is skipped is true only then", () => {
-      const { report, events } = reportOf();
-      report.endWithoutNode(b, { outcome: "skipped", reason: "when is false" });
-      report.release();
-      expect(events).to.deep.equal([]);
-
-      const failed = reportOf(["test/a"]);
-      failed.report.endWithoutNode(b, { outcome: "skipped", reason: "when is false" });
-      failed.take(`start ${a}`, `end ${a} failed 1`, `start ${c}`);
-      expect(failed.events).to.deep.equal(["step.started a", "step.finished a", "step.started c"]);
-    });
-
-    it("tells what was foreseen behind a failed step when that is tried again and comes to its end", () => {
-      for (const again of [[`start ${a}`, `end ${a} changed 10`], [`quick ${a}`]]) {
-        const { report, events, take } = reportOf();
-        report.endWithoutNode(b, { outcome: "skipped", reason: "when is false" });
-        take(`start ${a}`, `end ${a} failed 1`);
-        expect(events.at(-1)).to.equal("step.finished a");
-        take(...again);
-        expect(events.slice(-2)).to.deep.equal(["step.finished a", "step.finished b"]);
-      }
-    });
-
-    it("tells at the end what waits for steps that did not come", () => {
-      const { report, events, take } = reportOf();
-      take(`start ${c}`);
-      report.release();
-      expect(events).to.deep.equal(["step.started c"]);
-    });
+    const batch = "start b, start c, end b changed 10, milestone b m, end c changed 10";
+    const again = "skip b, start a, end a failed 1";
+    const cases: Readonly<Record<string, readonly (readonly [frames: string, told: string, answers?: string[]])[]>> = {
+      "tells what never goes to the node after the steps before it": [
+        ["skip b, start a, end a changed 0, start c", "start a, end a, end b, start c"],
+      ],
+      "tells steps of a batch one after the other, with their milestones": [
+        [batch, ""],
+        [`${batch}, quick a`, "end a, start b, end b, node.milestone, start c, end c"],
+      ],
+      "lets nothing wait for what a step says, nor for one that answers a failure": [
+        ["start b", ""],
+        ["start b, note b at it", "start b, note b"],
+        ["start a, end a failed 1, start c", "start a, end a, start c", ["test/a"]],
+      ],
+      "tells nothing of a step whose turn did not come: that it is skipped is true only then": [
+        ["skip b, release", ""],
+        [`${again}, start c`, "start a, end a, start c", ["test/a"]],
+      ],
+      "tells what was foreseen behind a failed step when that is tried again and comes to its end": [
+        [again, "start a, end a"],
+        [`${again}, start a, end a changed 10`, "start a, end a, start a, end a, end b"],
+        [`${again}, quick a`, "start a, end a, end a, end b"],
+      ],
+      "tells at the end what waits for steps that did not come": [["start c, release", "start c"]],
+    };
+    for (const [what, rows] of Object.entries(cases))
+      it(what, () => {
+        for (const [frames, wanted, answers] of rows) expect(told(frames, answers), frames).to.equal(wanted);
+      });
   });
 });

@@ -14,11 +14,7 @@ const setting: Setting = {
 };
 
 /** A session that hears and meets these things, one after the other; what it has done in the world since the last of them. */
-function after(messages: readonly Message[]): {
-  readonly state: Machines;
-  readonly done: string[];
-  readonly effects: readonly Effect[];
-} {
+function after(messages: readonly Message[]): { state: Machines; done: string[]; effects: readonly Effect[] } {
   let state = atFirst;
   let effects: readonly Effect[] = [];
   for (const message of messages) ({ state, effects } = machinesAfter(state, message, setting));
@@ -67,12 +63,8 @@ describe("a change that a new connection has to confirm", () => {
   });
 
   it("is confirmed by a bastion that hears of it when it comes: its connection is new", () => {
-    const [look, reached, hello, opened] = connected as [Message, Message, Message, Message];
     const joining = [
-      look,
-      reached,
-      hello,
-      opened,
+      ...connected.slice(0, 4),
       frame("runner", "alive 0"),
       frame("segment", "1"),
       frame("trial", "abc 30"),

@@ -15,15 +15,8 @@ describe("what came of a node's work", () => {
       [stepKey("test/b"), b],
     ]);
     const heard = { outcomeOf: (key: string) => outcomes.get(key) } as Heard;
-    return workResult([{ stage: "s", drafts }], {
-      node: "n1",
-      runId: "r1",
-      heard,
-      registered: new Map(),
-      isStopped,
-      trouble: undefined,
-      failed: undefined,
-    });
+    const rest = { registered: new Map(), trouble: undefined, failed: undefined };
+    return workResult([{ stage: "s", drafts }], { node: "n1", runId: "r1", heard, isStopped, ...rest });
   };
 
   it("is done when every step was told to be over", () => {

@@ -1,33 +1,15 @@
 import { expect } from "chai";
-import { join } from "node:path";
 import { registry } from "#engine/modules/registry.ts";
-import { loadRoster } from "#engine/roster/load-roster.ts";
-import type { NodeEntry } from "#engine/roster/roster.ts";
-import { draftSteps } from "#engine/states/draft.ts";
-import { statesOf } from "#engine/states/open-states.ts";
 import { secret } from "#engine/step/secret.ts";
-import { inProject } from "#support/in-project.ts";
+import { draftsIn } from "#support/drafts.ts";
 import { problemsOfRejection } from "#support/problems.ts";
-
-const ROSTER = "nodes: { n1: { address: h1, vars: { x: vx } } }\n";
 
 /** Makes a step of these lines with this value of `params.x`. */
 function make(step: string, x: unknown): Promise<unknown> {
   const type = Array.isArray(x) ? "list" : typeof x === "number" ? "integer" : "string";
   const params = `x: { type: ${type}, default: ${JSON.stringify(x)} }, y: { type: secret, default: "env:Y" }`;
-  const state = `params: { ${params} }\nsteps:\n  - id: a\n    ${step}\n`;
-  return inProject({ "roster/r.yaml": ROSTER, "states/s.yaml": state }, async (project) => {
-    const { nodes } = loadRoster(project);
-    return draftSteps(statesOf({ project, shipped: join(project, "shipped") }), {
-      apply: [{ state: "s" }],
-      node: nodes.get("n1") as NodeEntry,
-      nodes,
-      run: { id: "r1" },
-      modules: async (name) => registry.get(name)?.(),
-      moduleNames: [...registry.keys()],
-      readSecret: () => Promise.resolve(secret("a;b")),
-    });
-  });
+  const text = `params: { ${params} }\nsteps:\n  - id: a\n    ${step}\n`;
+  return draftsIn({ "states/s.yaml": text }, registry, { readSecret: () => Promise.resolve(secret("a;b")) });
 }
 const refused = async (step: string, x: unknown): Promise<string> =>
   (await problemsOfRejection(make(step, x))).join("\n");

@@ -1,59 +1,33 @@
 import { expect } from "chai";
-import { join } from "node:path";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { scriptRun } from "#engine/modules/script-run.ts";
-import { loadRoster } from "#engine/roster/load-roster.ts";
-import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { draftSteps } from "#engine/states/draft.ts";
-import { statesOf } from "#engine/states/open-states.ts";
-import { inProject } from "#support/in-project.ts";
+import { withDrafts } from "#support/drafts.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
-const modules = new Map<string, ModuleDefinition>([fileManaged, scriptRun].map((module) => [module.name, module]));
+const modules = new Map([fileManaged, scriptRun].map((module) => [module.name, module] as const));
+const within = (type: string, step: string) => `params: { x: { type: ${type} } }\nsteps:\n  - { ${step} }\n`;
 const files = {
-  "roster/r.yaml": "nodes: { n1: { address: h1 } }\n",
   "files/debian.conf": "debian\n",
   "templates/debian.hbs": "debian\n",
   "sa.key": "a private key\n",
+  "states/within.yaml": within("string", "id: in, file.managed: { path: /b, source: '{{params.x}}' }"),
+  "states/outer.yaml": within("string", "id: out, include: within, with: { x: '{{params.x}}' }"),
+  "states/of.yaml": within("map", "id: of, file.managed: { path: /b, source: '{{params.x.file}}' }"),
 };
 
 /** Compiles this step after the node has told its facts and the result of the step `find`. */
 function make(step: string, told: string): Promise<unknown> {
   const find = "  - { id: find, file.managed: { path: /a, content: a }, register: find }\n";
-  const state = `params: { files: { type: map, default: { debian: files/debian.conf } } }\nsteps:\n${find}  - id: a\n    ${step}\n`;
-  const within =
-    "params: { x: { type: string } }\nsteps:\n  - { id: in, file.managed: { path: /b, source: '{{params.x}}' } }\n";
-  const outer =
-    "params: { x: { type: string } }\nsteps:\n  - { id: out, include: within, with: { x: '{{params.x}}' } }\n";
-  const of =
-    "params: { x: { type: map } }\nsteps:\n  - { id: of, file.managed: { path: /b, source: '{{params.x.file}}' } }\n";
-  return inProject(
-    {
-      ...files,
-      "states/s.yaml": state,
-      "states/within.yaml": within,
-      "states/outer.yaml": outer,
-      "states/of.yaml": of,
-    },
-    async (project) => {
-      const { nodes } = loadRoster(project);
-      const drafts = await draftSteps(statesOf({ project, shipped: join(project, "shipped") }), {
-        apply: [{ state: "s" }],
-        node: nodes.get("n1") as NodeEntry,
-        nodes,
-        run: { id: "r1" },
-        modules: (name) => Promise.resolve(modules.get(name)),
-        moduleNames: [...modules.keys()],
-        readSecret: () => Promise.reject(new Error("no secret")),
-      });
-      const late = {
-        facts: { os: { id: told } },
-        steps: new Map([["find", { stdout: told, args: { path: "/b", source: told } }]]),
-      };
-      return drafts.at(-1)?.render(late as never);
-    },
-  );
+  const params = "params: { files: { type: map, default: { debian: files/debian.conf } } }";
+  const late = {
+    facts: { os: { id: told } },
+    steps: new Map([["find", { stdout: told, args: { path: "/b", source: told } }]]),
+  };
+  const text = `${params}\nsteps:\n${find}  - id: a\n    ${step}\n`;
+  const render = (drafts: readonly StepDraft[]) => drafts.at(-1)?.render(late as never);
+  return withDrafts({ ...files, "states/s.yaml": text }, modules as ReadonlyMap<string, ModuleDefinition>, render);
 }
 
 describe("a name of a file of the bastion", () => {
@@ -71,10 +45,7 @@ describe("a name of a file of the bastion", () => {
       'file.managed: { path: /b, source: "files/{{#with steps.find}}{{stdout}}{{/with}}" }',
       `file.managed: { path: /b, source: "{{#each (split steps.find.stdout ',')}}{{this}}{{/each}}" }`,
       'file.managed: { path: /b, source: "{{@root.steps.find.stdout}}" }',
-      `file.managed: { path: /b, source: "{{lookup (lookup this 'facts').os 'id'}}" }`.replace(
-        "(lookup this 'facts').os",
-        "(lookup (lookup this 'facts') 'os')",
-      ),
+      `file.managed: { path: /b, source: "{{lookup (lookup (lookup this 'facts') 'os') 'id'}}" }`,
       'file.managed: { path: /b, source: "{{#with params.files}}{{../facts.os.id}}{{/with}}" }',
       'file.managed: "{{steps.find.args}}"',
       'include: within\n    with: { x: "files/{{facts.os.id}}" }',

@@ -1,18 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { blobOf, fileBlob, remadeBy } from "#engine/step/blob.ts";
 import { problemsOf } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("the bytes of a file, as a blob", () => {
-  let folder: string;
-  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-blob-"))));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  const at = folderOfEachTest("blob");
 
   /** A file that holds something else of the same size than its blob says; each test has its own content. */
   function damaged(content: string): { readonly file: string; readonly read: () => Promise<Uint8Array> } {
-    const file = join(folder, "content");
+    const file = at("content");
     writeFileSync(file, "x".repeat(content.length));
     const { sha256, size } = blobOf(content);
     return { file, read: () => fileBlob({ file, sha256, size }).read() };

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { checkTable, listTables, openTables } from "#engine/tables/saved-tables.ts";
 import type { SavedDevice, SaveOccasion } from "#engine/tables/table-store.ts";
-import { makeTempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 import { problemsOf } from "#support/steps.ts";
 
 const pieces = [Buffer.alloc(4096, 1), Buffer.alloc(512, 2)];
@@ -23,14 +23,10 @@ const device: SavedDevice = {
 const occasion: SaveOccasion = { node: "n1", nodeId: "id1", run: "r1", before: "wipe", grants: [] };
 
 describe("saved tables", () => {
+  const at = folderOfEachTest("tables");
   let folder: string;
-  let remove: () => Promise<void>;
   let now: number;
-  beforeEach(async () => {
-    const made = await makeTempDir("tables");
-    [folder, remove, now] = [join(made.path, "tables"), () => made.remove(), 1000];
-  });
-  afterEach(() => remove());
+  beforeEach(() => void ([folder, now] = [at("tables"), 1000]));
 
   const keep = async (more: Partial<SavedDevice> = {}, given: Partial<SaveOccasion> = {}) => {
     const save = await openTables(folder, () => now++).open();

@@ -7,36 +7,15 @@ const good: Endpoint = { name: "n1", transport: "ssh", address: "n1", port: 22, 
 
 describe("endpoints", () => {
   it("accept host names, addresses and the users that systems have", () => {
-    for (const address of [
-      "n1",
-      "n1.example.com",
-      "n1.example.com.",
-      "192.0.2.1",
-      "2001:db8::1",
-      "fe80::1%eth0",
-      "a_b",
-    ])
-      checkEndpoint({ ...good, address });
+    const names = ["n1", "n1.example.com", "n1.example.com.", "a_b"];
+    for (const address of [...names, "192.0.2.1", "2001:db8::1", "fe80::1%eth0"]) checkEndpoint({ ...good, address });
     for (const user of ["root", "first.last", "svc-kcore", "_apt", "user@example.com", "CORP\\ada", "machine$"])
       checkEndpoint({ ...good, user });
   });
 
   it("refuse what could mean something else to somebody, also in a hop", () => {
-    const bad = [
-      "",
-      "-oProxyCommand=id",
-      "a b",
-      "a;b",
-      "$(id)",
-      "`id`",
-      "a\nb",
-      "a\0b",
-      "a/b",
-      "n1\\n",
-      "é",
-      "a..b",
-      "fe80::1%e;id",
-    ];
+    const bad = ["", "-oProxyCommand=id", "a b", "a;b", "$(id)", "`id`", "a\nb", "a\0b", "a/b", "n1\\n", "é", "a..b"];
+    bad.push("fe80::1%e;id");
     for (const address of bad) expect(() => checkEndpoint({ ...good, address }), address).to.throw(KcoreError);
     for (const user of [...bad, "a:b", "a$b", "x".repeat(200)].filter((text) => !["a..b", "n1\\n"].includes(text)))
       expect(() => checkEndpoint({ ...good, user }), user).to.throw(KcoreError);

@@ -8,45 +8,35 @@ import { KcoreError } from "#errors/problem.ts";
 const key = { type: "ssh-ed25519", key: "AAAAC3Nza", fingerprint: "SHA256:abc" };
 const pinned: TrustedKeys = { keys: [key], revoked: [], source: "the roster", ignored: [] };
 const none: TrustedKeys = { keys: [], revoked: [], source: "known_hosts", ignored: [] };
-const endpoint: Endpoint = {
-  name: "n1",
-  transport: "openssh",
-  address: "192.0.2.11",
-  port: 22,
-  user: "ops",
-  hostKeys: [],
-  jump: [],
-};
+const how = { name: "n1", transport: "openssh", port: 22, user: "ops", hostKeys: [], jump: [] } as const;
+const endpoint: Endpoint = { ...how, address: "192.0.2.11" };
 const at = { folder: "/tmp/kcore-x", home: "/home/100%" };
 
 describe("what OpenSSH is told", () => {
   it("is the roster's word first, then ours, then the files of the user and the system", () => {
     const hop: Hop = { endpoint: { ...endpoint, address: "fe80::1%eth0", identityFile: "/k e y" }, trusted: pinned };
     const { config, knownHosts } = openSshFiles([hop, { endpoint, trusted: pinned }], at);
-    expect(config.split("\n").slice(0, 22)).to.deep.equal([
-      "Host kcore-hop-1",
-      "  HostName fe80::1%%eth0",
-      "  Port 22",
-      "  User ops",
-      '  IdentityFile "/k e y"',
-      "  IdentitiesOnly yes",
-      "  HostKeyAlias kcore-1",
-      '  UserKnownHostsFile "/tmp/kcore-x/known_hosts"',
-      "  GlobalKnownHostsFile /dev/null",
-      "  KnownHostsCommand none",
-      "  ControlPath none",
-      "  ControlMaster no",
-      "  ProxyJump none",
-      "Host 192.0.2.11",
-      "  Port 22",
-      "  User ops",
-      "  HostKeyAlias kcore-2",
-      '  UserKnownHostsFile "/tmp/kcore-x/known_hosts"',
-      "  GlobalKnownHostsFile /dev/null",
-      "  KnownHostsCommand none",
-      "  ProxyJump kcore-hop-1",
-      "Host *",
-    ]);
+    const files = `  UserKnownHostsFile "/tmp/kcore-x/known_hosts"
+  GlobalKnownHostsFile /dev/null
+  KnownHostsCommand none`;
+    expect(config.split("\n").slice(0, 22).join("\n")).to.equal(`Host kcore-hop-1
+  HostName fe80::1%%eth0
+  Port 22
+  User ops
+  IdentityFile "/k e y"
+  IdentitiesOnly yes
+  HostKeyAlias kcore-1
+${files}
+  ControlPath none
+  ControlMaster no
+  ProxyJump none
+Host 192.0.2.11
+  Port 22
+  User ops
+  HostKeyAlias kcore-2
+${files}
+  ProxyJump kcore-hop-1
+Host *`);
     expect(config).to.include("  StrictHostKeyChecking yes\n").and.include("  BatchMode yes\n");
     expect(config).to.include("  ForwardAgent no\n");
     expect(config.split("\n").slice(-3)).to.deep.equal([
@@ -79,7 +69,7 @@ describe("what OpenSSH is told", () => {
 describe("what OpenSSH says", () => {
   const trace = "OpenSSH_9.2p1 Debian\r\ndebug1: Reading configuration\r\n";
   const presents = "debug1: Server host key: ssh-ed25519 SHA256:new\r\n";
-  const problem = (stderr: string, trusted = pinned) => {
+  const problem = (stderr: string, trusted: TrustedKeys) => {
     const error = loginFailure(endpoint, trusted, trace + stderr);
     return error instanceof KcoreError ? [error.problems[0]?.code, error.exitCode] : error;
   };
@@ -94,17 +84,17 @@ describe("what OpenSSH says", () => {
 
   it("becomes the error that the other transport has for it", () => {
     const verification = `${presents}Host key verification failed.\r\n`;
-    expect(problem(verification)).to.deep.equal(["HOST_KEY_CHANGED", 1]);
-    expect(problem(verification, none)).to.deep.equal(["HOST_KEY_UNKNOWN", 1]);
     const revoked = { ...pinned, revoked: [{ ...key, fingerprint: "SHA256:new" }] };
-    expect(problem(verification, revoked)).to.deep.equal(["HOST_KEY_REVOKED", 1]);
-    expect(problem("ops@192.0.2.11: Permission denied (publickey).\r\n")).to.deep.equal(["AUTH_FAILED", 1]);
-    expect(problem("ssh: Could not resolve hostname x: Name or service not known\r\n")).to.deep.equal([
-      "DNS_FAILED",
-      3,
-    ]);
-    expect(problem("ssh: connect to host x port 22: Connection refused\r\n")).to.deep.equal(["HOST_UNREACHABLE", 3]);
-    expect(problem("sh: 3: ssh: not found\n")).to.deep.equal(["TOOL_MISSING", 1]);
-    expect(problem("")).to.deep.equal(["HOST_UNREACHABLE", 3]);
+    for (const [stderr, code, exit, trusted] of [
+      [verification, "HOST_KEY_CHANGED", 1, pinned],
+      [verification, "HOST_KEY_UNKNOWN", 1, none],
+      [verification, "HOST_KEY_REVOKED", 1, revoked],
+      ["ops@192.0.2.11: Permission denied (publickey).\r\n", "AUTH_FAILED", 1, pinned],
+      ["ssh: Could not resolve hostname x: Name or service not known\r\n", "DNS_FAILED", 3, pinned],
+      ["ssh: connect to host x port 22: Connection refused\r\n", "HOST_UNREACHABLE", 3, pinned],
+      ["sh: 3: ssh: not found\n", "TOOL_MISSING", 1, pinned],
+      ["", "HOST_UNREACHABLE", 3, pinned],
+    ] as const)
+      expect(problem(stderr, trusted), stderr).to.deep.equal([code, exit]);
   });
 });

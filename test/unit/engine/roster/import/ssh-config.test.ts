@@ -31,14 +31,8 @@ describe("the import of an ssh_config", () => {
   it("gives each host that is named the first value of all that match it", () => {
     const { roster, formats } = imported(config, { beside: { "more/*": "Host web2\n  User first\n" } });
     expect(formats).to.deep.equal(["ssh-config"]);
-    const shown = [...roster.nodes.values()].map(({ name, address, user, port, jump }) => [
-      name,
-      address,
-      user,
-      port,
-      jump,
-    ]);
-    expect(shown).to.deep.equal([
+    const nodes = [...roster.nodes.values()];
+    expect(nodes.map(({ name, address, user, port, jump }) => [name, address, user, port, jump])).to.deep.equal([
       ["web2", "web2.example.net", "first", 2222, ["gw", "192.0.2.99"]],
       ["gw", "gw.example.net", "ops", 2222, []],
       ["web1", "web1.example.net", "deploy", 2222, ["gw", "192.0.2.99"]],

@@ -49,13 +49,8 @@ describe("the import of Terraform's outputs", () => {
       JSON.stringify({ nodes: output(nodes), vpc: output("vpc-1"), key: output("x", true) }, undefined, 1),
     );
     expect(formats).to.deep.equal(["terraform"]);
-    expect(roster.nodes.get("n2")).to.deep.include({
-      address: "192.0.2.2",
-      user: "ops",
-      port: 2222,
-      roles: ["worker"],
-      jump: ["gw.example.net"],
-    });
+    const n2 = { address: "192.0.2.2", user: "ops", port: 2222, roles: ["worker"], jump: ["gw.example.net"] };
+    expect(roster.nodes.get("n2")).to.deep.include(n2);
     expect(leftOut.map((line) => line.replace(/^\d+ /, ""))).to.deep.equal([
       "zone: no key of a node; vars keeps values",
       "the output vpc: the nodes are those of another output",
