@@ -77,8 +77,8 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
   const heardByOthers = (id: string): { readonly beat: Beat; readonly receivedMono: number } | undefined => {
     let best: { readonly beat: Beat; readonly receivedMono: number } | undefined;
     for (const { sender, value, receivedMono } of replica.softValues(`${prefix}${id}`)) {
-      const { success, data } = Beat.safeParse(value);
-      if (sender === controllerId || !success) continue;
+      const data = sender === controllerId ? undefined : beatOf(value);
+      if (!data) continue;
       // Nobody hears a node later than it tells of it: whose clock is ahead, or who says so, outdoes nobody by that.
       const at = Math.min(data.at, clock() - (monotonic() - receivedMono));
       if (!best || best.beat.at < at) best = { beat: { ...data, at }, receivedMono };
@@ -134,4 +134,13 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     },
     stop: () => own.clear(),
   };
+}
+
+const checked = new WeakMap<object, Beat | undefined>();
+
+/** A heartbeat that another controller tells of, checked once: knowing all nodes asks for it each second. */
+function beatOf(value: Json): Beat | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (!checked.has(value)) checked.set(value, Beat.safeParse(value).data);
+  return checked.get(value);
 }

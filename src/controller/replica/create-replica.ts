@@ -6,9 +6,9 @@ import { Dialler } from "./dialler.ts";
 import { Incarnation } from "./incarnation.ts";
 import { authKeyOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
-import type { Json, Replica, ReplicaOptions } from "./replica.ts";
+import type { Replica, ReplicaOptions } from "./replica.ts";
 import { startConflictKeeper } from "./conflict-keeper.ts";
-import { isJson, Quarantine } from "./quarantine.ts";
+import { Quarantine } from "./quarantine.ts";
 import { Sessions } from "./sessions.ts";
 import { SoftState } from "./soft-state.ts";
 import { statusOf } from "./status.ts";
@@ -67,10 +67,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     alarm: (...args) => core.alarms.set(...args),
     shareSoft: (key, boot, seq, value) => soft.share(key, boot, seq, value),
     softKeys: () => soft.keys(),
-    *softValues(key) {
-      for (const { sender, text, receivedMono } of soft.of(key))
-        if (isJson(text)) yield { sender, value: JSON.parse(text) as Json, receivedMono };
-    },
+    softValues: (key) => soft.of(key),
     async leave() {
       await untilConfirmed(core);
       await writer.write([{ key: authKeyOf(options.id), value: null }]);

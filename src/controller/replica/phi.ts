@@ -41,9 +41,8 @@ export class PhiDetector {
     const tail = y > 0 ? e / (1 + e) : 1 - 1 / (1 + e);
     return tail <= 0 ? 99 : Math.min(Math.max(-Math.log10(tail), 0), 99);
   }
+}
 
-  health(now: number): "up" | "suspect" | "down" {
-    const phi = this.phi(now);
-    return phi >= 8 ? "down" : phi >= 5 ? "suspect" : "up";
-  }
+export function healthAt(phi: number): "up" | "suspect" | "down" {
+  return phi >= 8 ? "down" : phi >= 5 ? "suspect" : "up";
 }

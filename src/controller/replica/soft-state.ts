@@ -1,5 +1,6 @@
 import type { SoftEntry } from "./messages.ts";
-import type { Json } from "./replica.ts";
+import { isJson } from "./quarantine.ts";
+import type { Json, SoftValue } from "./replica.ts";
 
 /** What is kept of one sender; a controller that hears 10,000 nodes needs a quarter of it. */
 export interface SoftLimits {
@@ -16,6 +17,8 @@ export const softLimits: SoftLimits = { entries: 20_000, size: 8 * 1024 * 1024, 
 
 interface Held extends SoftEntry {
   readonly receivedMono: number;
+  /** Set when the value is asked for first; undefined: the text is no JSON. */
+  read?: { readonly value: Json | undefined };
 }
 
 /** What one controller said. */
@@ -100,11 +103,14 @@ export class SoftState {
       }
   }
 
-  /** What each says of a key. */
-  *of(key: string): Iterable<SoftText> {
+  /** What each says of a key. A text that is no JSON says nothing. */
+  *of(key: string): Iterable<SoftValue> {
     for (const [sender, { held }] of this.#told) {
       const found = held.get(`${key}/${sender}`);
-      if (found) yield { key, sender, text: found.text, receivedMono: found.receivedMono };
+      if (!found) continue;
+      found.read ??= { value: isJson(found.text) ? (JSON.parse(found.text) as Json) : undefined };
+      const { value } = found.read;
+      if (value !== undefined) yield { sender, value, receivedMono: found.receivedMono };
     }
   }
 
@@ -115,14 +121,6 @@ export class SoftState {
       for (const key of told.held.keys()) yield key.slice(0, -sender.length - 1);
     }
   }
-}
-
-/** `key` is without the sender. */
-interface SoftText {
-  readonly key: string;
-  readonly sender: string;
-  readonly text: string;
-  readonly receivedMono: number;
 }
 
 function sizeOf({ key, text }: SoftEntry): number {

@@ -1,6 +1,7 @@
 import { aheadOf, tellClocks } from "./clock-alarms.ts";
 import type { Core } from "./core.ts";
 import type { Peer } from "./peer.ts";
+import { healthAt } from "./phi.ts";
 import type { PeerStatus, ReplicationStatus, WriteRefusal } from "./replica.ts";
 
 export function statusOf(
@@ -33,6 +34,7 @@ function peerStatusOf({ options, state, guard }: Core, peer: Peer): PeerStatus {
   const now = options.clock.mono();
   const { vector } = state.map;
   const acked = peer.acked ?? new Map<string, number>();
+  const phi = peer.phi.phi(now);
   return {
     id: peer.id,
     state: peer.stream?.isOpen
@@ -42,8 +44,8 @@ function peerStatusOf({ options, state, guard }: Core, peer: Peer): PeerStatus {
         : peer.isDialling
           ? "connecting"
           : "disconnected",
-    health: peer.phi.health(now),
-    phi: peer.phi.phi(now),
+    health: healthAt(phi),
+    phi,
     rttMs: peer.rtt.rtt,
     offsetMs: guard.offsetOf(peer.id),
     behind: lag(vector, acked),

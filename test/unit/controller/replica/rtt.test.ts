@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { BackOff, RttEstimator } from "#controller/replica/rtt.ts";
-import { PhiDetector } from "#controller/replica/phi.ts";
+import { healthAt, PhiDetector } from "#controller/replica/phi.ts";
 
 describe("timeouts that a peer teaches", () => {
   it("survive a step of the round trip from 2 to 200 and back to 2 ms after five samples", () => {
@@ -50,15 +50,15 @@ describe("the φ detector", () => {
   it("finds a peer up, then suspect, then down as its silence grows", () => {
     const detector = new PhiDetector();
     for (let now = 0; now <= 20_000; now += 1000) detector.heard(now);
-    expect(detector.health(20_500)).to.equal("up");
+    expect(healthAt(detector.phi(20_500))).to.equal("up");
     expect(detector.phi(21_200)).to.be.lessThan(detector.phi(21_400));
-    expect(detector.health(30_000)).to.equal("down");
+    expect(healthAt(detector.phi(30_000))).to.equal("down");
   });
 
   it("does not take the usual pause after a burst of messages for a silence", () => {
     const detector = new PhiDetector();
     for (let now = 0; now <= 100; now += 2) detector.heard(now);
-    expect(detector.health(1_100)).to.equal("up");
-    expect(detector.health(5_000)).to.equal("down");
+    expect(healthAt(detector.phi(1_100))).to.equal("up");
+    expect(healthAt(detector.phi(5_000))).to.equal("down");
   });
 });

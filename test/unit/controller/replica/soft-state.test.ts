@@ -14,7 +14,7 @@ describe("soft state", () => {
     const held = (): string[] =>
       [...new Set(soft.keys())].flatMap((key) => Array.from(soft.of(key), ({ sender }) => `${key} ${sender}`));
     const say = (sender: string, key: string, length: number): void =>
-      soft.received(sender, [{ key: `${key}/${sender}`, boot: 1, seq: now + 1, text: "x".repeat(length) }]);
+      soft.received(sender, [{ key: `${key}/${sender}`, boot: 1, seq: now + 1, text: "1".repeat(length) }]);
     for (let index = 0; index < 100; index++) say("c2", `live/${index}`, 10);
     expect(held()).to.have.length(10);
     for (let index = 0; index < 100; index++) say("c3", `live/${index}`, 95);
@@ -30,7 +30,7 @@ describe("soft state", () => {
     say("c2", "live/new", 10);
     expect(held()).to.deep.equal(["live/0 c2", "live/0 c3", "live/new c2", "live/1 c3"]);
     // Nobody speaks for another one.
-    soft.received("c2", [{ key: "live/0/c3", boot: 1, seq: now + 2, text: "x" }]);
+    soft.received("c2", [{ key: "live/0/c3", boot: 1, seq: now + 2, text: "1" }]);
     expect([...soft.keys()]).to.have.length(4);
     soft.keepOnly(["c1", "c2"]);
     expect(held()).to.deep.equal(["live/0 c2", "live/new c2"]);
