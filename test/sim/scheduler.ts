@@ -3,7 +3,8 @@ import type { Timers } from "#controller/replica/replica-ports.ts";
 interface Event {
   readonly at: number;
   readonly id: number;
-  readonly run: () => void;
+  /** Undefined: it was cancelled. */
+  run: (() => void) | undefined;
 }
 
 /** Virtual time: events by (time, id) in a binary heap. */
@@ -13,8 +14,9 @@ export class Scheduler {
   now = 0;
   executed = 0;
 
-  after(ms: number, run: () => void): void {
-    const event = { at: this.now + Math.max(0, ms), id: this.#ids++, run };
+  /** Gives what cancels it. */
+  after(ms: number, run: () => void): () => void {
+    const event: Event = { at: this.now + Math.max(0, ms), id: this.#ids++, run };
     let place = this.#heap.push(event) - 1;
     while (place > 0) {
       const parent = (place - 1) >> 1;
@@ -23,55 +25,53 @@ export class Scheduler {
       place = parent;
     }
     this.#heap[place] = event;
+    return () => {
+      event.run = undefined;
+    };
   }
 
   /** @throws the signal's reason */
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
-      const stop = (): void => reject(signal?.reason as Error);
-      signal?.addEventListener("abort", stop, { once: true });
-      this.after(ms, () => {
+      const cancel = this.after(ms, () => {
         signal?.removeEventListener("abort", stop);
         resolve();
       });
+      const stop = (): void => {
+        cancel();
+        reject(signal?.reason as Error);
+      };
+      signal?.addEventListener("abort", stop, { once: true });
     });
   }
 
   /** The timers of one process: `inProcess` wraps what they call, so that nothing of a process that has ended is called. */
   timers(inProcess: (run: () => void) => () => void): Timers {
     return {
-      after: (ms, run) => {
-        let isCancelled = false;
-        const unlessCancelled = (): void => {
-          if (!isCancelled) run();
-        };
-        this.after(ms, inProcess(unlessCancelled));
-        return () => {
-          isCancelled = true;
-        };
-      },
-      soon: (run) => this.after(0, inProcess(run)),
+      after: (ms, run) => this.after(ms, inProcess(run)),
+      soon: (run) => void this.after(0, inProcess(run)),
     };
   }
 
   /** Runs all events up to a time. Promises that an event settles are seen through before the next event; `look` is called after each. */
   async runUntil(time: number, look: () => void = () => undefined): Promise<void> {
-    while (this.#step(time)) {
+    for (let event = this.#next(time); event; event = this.#next(time)) {
+      if (!event.run) continue;
+      this.now = event.at;
+      this.executed++;
+      event.run();
       await allPromises();
       look();
     }
     this.now = time;
   }
 
-  #step(time: number): boolean {
+  #next(time: number): Event | undefined {
     const first = this.#heap[0];
-    if (!first || first.at > time) return false;
+    if (!first || first.at > time) return undefined;
     this.#pop();
-    this.now = first.at;
-    this.executed++;
-    first.run();
-    return true;
+    return first;
   }
 
   #pop(): void {

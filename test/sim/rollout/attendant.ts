@@ -44,7 +44,7 @@ export class SimAttendant {
 
   #begin(): Attendant {
     const boot = this.#boot;
-    const after = (ms: number, run: () => void): void =>
+    const after = (ms: number, run: () => void): (() => void) =>
       this.#world.scheduler.after(ms, () => {
         if (boot === this.#boot) run();
       });

@@ -58,12 +58,13 @@ function connect(world: RolloutWorld, asker: Asker, endpoint: Endpoint, timeoutM
       const end = (settle: () => void): void => {
         if (!isAwaited) return;
         isAwaited = false;
+        cancel();
         for (const stop of stops) stop.removeEventListener("abort", stopped);
         settle();
       };
       const stopped = (): void => end(() => reject(stops.find((stop) => stop.aborted)?.reason as Error));
       for (const stop of stops) stop.addEventListener("abort", stopped);
-      world.scheduler.after(timeoutMs, () => end(() => reject(unreachable(to))));
+      const cancel = world.scheduler.after(timeoutMs, () => end(() => reject(unreachable(to))));
       const arrive = (answer: Answer): void => {
         if (onArrived?.(answer, isAwaited) === true) return;
         end(() => ("reply" in answer ? resolve(answer.reply) : reject(refusalOf(endpoint, answer))));

@@ -80,7 +80,7 @@ export class Operator {
     if (isAlone && present) nemesis.cutOff(present.owner, random.between(5_000, 100_000));
     void this.#apply("u", random.chance(0.8)).then((owner) => {
       if (this.#world.isHealed) return;
-      if (owner === undefined) return scheduler.after(2_000, () => this.#applyNext());
+      if (owner === undefined) return void scheduler.after(2_000, () => this.#applyNext());
       if (isAlone) {
         figures.takeovers++;
         random.pick(this.#world.controllers.filter(({ id }) => id !== owner)).takeOver("u", random.chance(0.3));
