@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { z } from "zod";
 import { ensurePrivateFolder, replaceFile } from "#pki/private-files.ts";
 import type { Remembered } from "#rollout/node-fence.ts";
@@ -39,10 +39,14 @@ export function bundleFile(folder: string, sha256: string): string {
   return join(bundlesFolder(folder), sha256);
 }
 
+async function replaceOnDisk(path: string, text: string): Promise<void> {
+  await ensurePrivateFolder(dirname(path));
+  await replaceFile(path, text);
+}
+
 /** Gives the updater an order; one that lies there untaken is replaced. It is on the disk when this resolves. */
-export async function writeOrder(folder: string, order: Order): Promise<void> {
-  await ensurePrivateFolder(folder);
-  await replaceFile(join(folder, names.inbox), `${JSON.stringify(order)}\n`);
+export async function writeOrder(folder: string, order: Order, replace = replaceOnDisk): Promise<void> {
+  await replace(join(folder, names.inbox), `${JSON.stringify(order)}\n`);
 }
 
 /** The node's present word; undefined: it has none, or it cannot be read. */

@@ -11,8 +11,13 @@ import { knowNodes } from "./rollout-nodes.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import type { ViewParts } from "./update-views.ts";
 
-/** Of the updates that may be removed the newest stay, and of these none that ended longer ago. */
-const kept = { updates: 20, ms: 365 * 86_400_000 } as const;
+/** Of the updates that may be removed so many of the newest stay, and of these none that ended longer ago. */
+export interface Kept {
+  readonly updates: number;
+  readonly ms: number;
+}
+
+const usual: Kept = { updates: 20, ms: 365 * 86_400_000 };
 
 /** Deletions in one transaction; a replica takes 500 changes (replica/writer.ts). */
 const atOnce = 400;
@@ -44,7 +49,7 @@ export async function removeUpdate(
 }
 
 /** Removes those of this controller's updates that are over and too many or too old, and what is left of removed ones. */
-export async function removeOld(parts: ViewParts): Promise<void> {
+export async function removeOld(parts: ViewParts, kept = usual): Promise<void> {
   const { index, records, clock, audit, controllerId, log } = parts;
   if (!parts.majority.isHeld() || commonProtocol(records.replica) < kinds.updateRemoved.since) return;
   for (const name of index.names()) {

@@ -15,7 +15,7 @@ import { wantedBundles } from "./needed-bundles.ts";
 import { presentHash, startOwnerLoop } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
 import { knowNodes } from "./rollout-nodes.ts";
-import { removeOld, removeUpdate } from "./removal.ts";
+import { removeOld, removeUpdate, type Kept } from "./removal.ts";
 import { grantClaims, takeOver, unknownUpdate } from "./takeover.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate } from "./update-views.ts";
@@ -27,6 +27,8 @@ export interface UpdatesParts extends ApplyParts {
   readonly bundles: BundleStore;
   readonly credentials: () => Credentials;
   readonly random: () => number;
+  /** How many updates stay that may be removed; absent: as many as usual. */
+  readonly kept?: Kept;
 }
 
 /** Cluster updates, as operators and nodes ask for them. */
@@ -56,6 +58,9 @@ export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
   readonly stop: () => Promise<void>;
 }
 
+/** So often old updates are removed, and what is left of removed ones, ms. */
+const tidyMs = 60_000;
+
 export function manageUpdates(parts: UpdatesParts): Updates {
   const { records, index, controllerId, members, log } = parts;
   const exchange = openExchange(parts);
@@ -76,10 +81,16 @@ export function manageUpdates(parts: UpdatesParts): Updates {
   };
   const grant = (): void =>
     inTurn(() => grantClaims({ records, index, controllerId }), "a claim to an update could not be answered");
-  const tidy = (): void => inTurn(() => removeOld(parts), "old updates could not be removed");
+  const tidy = (): void => inTurn(() => removeOld(parts, parts.kept), "old updates could not be removed");
+  let stopTidying = (): void => undefined;
+  // A controller that starts reaches no majority yet, and a node's report may come late.
+  const keepTidy = (): void => {
+    tidy();
+    stopTidying = parts.timers.after(tidyMs, keepTidy);
+  };
   fetcher.look();
   grant();
-  tidy();
+  keepTidy();
   const unwatch = records.replica.watch((changed) => {
     const touched = changed.filter((key) => key.startsWith("update/"));
     if (touched.length === 0) return;
@@ -121,6 +132,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     answerHook: (name, answer) => answerHook(parts, known(name), { ...answer, node: parts.names.find(answer.node) }),
     async stop() {
       unwatch();
+      stopTidying();
       exchange.stop();
       await fetcher.stop();
       await working;

@@ -166,7 +166,7 @@ export class SimAgent {
         await scheduler.sleep(random.between(1, 100), signal);
         if (!this.#world.isHealed && random.chance(swarm.drop / 5)) throw new Error("no room");
         if (this.#carried?.fence === order.fence) this.#carried = undefined;
-        this.#machine.give(order);
+        await this.#machine.give(order);
       },
     });
   }
@@ -180,7 +180,7 @@ export class SimAgent {
   #arrived(answer: Answer, isAwaited: boolean): boolean {
     if (!this.#machine.isUp) return true;
     const order = orderIn(answer);
-    if (order && !isAwaited && !this.#machine.hasOrder) this.#machine.give(order);
+    if (order && !isAwaited && !this.#machine.hasOrder) void this.#machine.give(order);
     return !isAwaited;
   }
 }

@@ -22,7 +22,7 @@ const orderOf = (name: string, row: Row) => ({
 async function give(world: RolloutWorld, name: string, row: Row): Promise<void> {
   world.checks.committing(world.controller(row.owner), [[`update/${name}/node/w2`, row]]);
   const node = world.machine("w2");
-  node.give(orderOf(name, row));
+  await node.give(orderOf(name, row));
   while (node.hasOrder) await world.run(world.scheduler.now + 1);
 }
 
@@ -112,7 +112,7 @@ describe("the check of orders", () => {
 
   it("finds an order that its owner has not written", async () => {
     const world = quiet();
-    world.machine("w2").give(orderOf("u", row("preparing", 1)));
+    await world.machine("w2").give(orderOf("u", row("preparing", 1)));
     expect(await found(world.run(10_000))).to.include("(f) w2 took order 1 of c1");
   });
 });

@@ -1,6 +1,6 @@
 import { fenceOf, stepOf, type Order, type OrderStep } from "#rollout/order.ts";
-import type { Fence, HookAnswer, Progress, Row } from "#rollout/records.ts";
-import { staleAfter, type Changes, type SimController } from "./controller.ts";
+import { hasEnded, type Fence, type HookAnswer, type Progress, type Row } from "#rollout/records.ts";
+import { names, staleAfter, type Changes, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
@@ -58,7 +58,9 @@ export class Checks {
     if (key.includes("/node/")) this.#isDirty = true;
     if (!/^update\/[^/]+\/(?:owner|progress|node|report)/.test(key)) return;
     const { id } = controller;
-    const { epoch } = controller.value(key) as { readonly epoch: number };
+    const value = controller.value(key);
+    if (value === null) return;
+    const { epoch } = value as { readonly epoch: number };
     const last = this.#epochs.get(`${id} ${key}`) ?? 0;
     if (epoch < last) this.#world.violate(`(l) ${id} held ${key} of epoch ${last}, and holds that of ${epoch} now`);
     this.#epochs.set(`${id} ${key}`, epoch);
@@ -116,6 +118,12 @@ export class Checks {
   committing(controller: SimController, changes: Changes): void {
     for (const [key, value] of changes) {
       const [, name = "", what = "", id = "", hook = ""] = key.split("/");
+      if (what === "removed") this.#removed(controller, name);
+      if (value === null) {
+        if (what === "claim" || what === "grant")
+          this.#world.violate(`(s) ${controller.id} forgets who owned ${name}: its epochs could be used again`);
+        continue;
+      }
       if (what === "owner") this.#owned(name, value as { epoch: number; owner: string; forced?: boolean });
       if (what === "head") this.#applied(controller, name);
       if (what === "hook") {
@@ -135,6 +143,26 @@ export class Checks {
     const { owner } = controller.of(name);
     if (owner && owner.owner !== controller.id)
       this.#world.violate(`(r) ${controller.id} takes a manifest of ${name}, which ${owner.owner} owns`);
+  }
+
+  /** (s) Only its owner removes an update, and only one that is over. No node may be down or drained by it, or run what no other update tells of. */
+  #removed(controller: SimController, name: string): void {
+    const { owner, progress, rows, head } = controller.of(name);
+    const refuse = (why: string): never => this.#world.violate(`(s) ${controller.id} removes ${name}, ${why}`);
+    if (owner?.owner !== controller.id) refuse(`which ${owner?.owner} owns`);
+    if (!progress || progress.generation !== head?.generation || !hasEnded(progress.phase))
+      refuse(`which is ${progress?.phase}`);
+    for (const [id, row] of rows) {
+      const { accepted, downBy, present, system, isDead } = this.#world.machine(id);
+      if (isDead) continue;
+      if (downBy === name && accepted && !isOver(accepted.fence, row)) refuse(`by which ${id} is down`);
+      const isTold = names.some((other) => other !== name && controller.of(other).rows.get(id)?.phase === "succeeded");
+      if (row.phase === "succeeded" && system.movedBy === name && present === head?.target && !isTold)
+        refuse(`by which alone it knows what ${id} runs`);
+    }
+    this.#world.hooks.atEnd(controller, name);
+    this.#world.removed.set(name, controller.id);
+    this.#world.figures.removed++;
   }
 
   /** (a) An epoch that nobody forced has one owner. */
@@ -220,8 +248,10 @@ export class Checks {
   }
 }
 
+type Ordered = Pick<Fence, "epoch" | "owner" | "generation">;
+
 /** The node refuses it for ever, by the last order that it took: of an older epoch, of another owner of the same one, of an older manifest. */
-function isOver({ epoch, owner, generation }: Pick<Fence, "epoch" | "owner" | "generation">, last: Fence): boolean {
+function isOver({ epoch, owner, generation }: Ordered, last: Ordered): boolean {
   return epoch < last.epoch || (epoch === last.epoch && owner !== last.owner) || generation < last.generation;
 }
 

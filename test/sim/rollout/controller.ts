@@ -118,6 +118,10 @@ export class SimController implements Endpoint {
     return heldOf(this.#process?.index.read(name));
   }
 
+  keysOf(name: string): readonly string[] {
+    return Array.from(this.#process?.replica.entries(`update/${name}/`) ?? [], ([key]) => key);
+  }
+
   /** What it holds of updates, as one text. */
   text(): string {
     const all = [...(this.#process?.replica.entries("update/") ?? [])];
@@ -148,7 +152,7 @@ export class SimController implements Endpoint {
   }
 
   #begin(boot: number): Process {
-    const { scheduler, random, network } = this.#world;
+    const { scheduler, random, network, swarm } = this.#world;
     const inProcess = (run: () => void) => (): void => {
       if (this.#boot === boot) run();
     };
@@ -219,6 +223,7 @@ export class SimController implements Endpoint {
         throw new Error("nothing is fetched here");
       },
       random: () => random.next(),
+      ...(swarm.removes && { kept: { updates: 0, ms: 0 } }),
       monotonic: mono,
       timers,
       controllerId: this.id,
@@ -321,6 +326,10 @@ export class SimController implements Endpoint {
       const { generation } = update.head.value;
       return updates.approve(name, { generation, hash: presentHash(update, knowNodes(parts)) }, "operator");
     });
+  }
+
+  remove(name: string): void {
+    this.#do(({ updates }) => updates.remove(name, "operator"));
   }
 
   /** The generation that it is asked of. */

@@ -1,6 +1,7 @@
 import type { Facts } from "#agent/facts.ts";
 import { keys, isContested, isKnown, isSecret, mergeKindOf, type Registered } from "#controller/cluster/registers.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
+import { protocols } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { neverExpires } from "./requests.ts";
 import { cluster, epochMs, first, versionOf } from "./targets.ts";
@@ -46,7 +47,7 @@ export async function foundingOf(members: readonly Member[]): Promise<readonly J
       ...(member.isController
         ? [
             { key: keys.controller(member.id).auth, value: { spki: member.id, dc: "", at } },
-            { key: keys.controller(member.id).version, value: { version: "", protocol: 3 } },
+            { key: keys.controller(member.id).version, value: { version: "", protocol: protocols[1] } },
           ]
         : []),
       { key: keys.node(member.id).reg, value: registered(member) },

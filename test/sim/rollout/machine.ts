@@ -4,7 +4,7 @@ import type { Fence, Report } from "#rollout/records.ts";
 import type { Statement } from "#rollout/spec.ts";
 import { NodeFiles } from "#support/node-files.ts";
 import { Desk } from "#updater/desk.ts";
-import { names } from "#updater/files.ts";
+import { names, updatesFolder, writeOrder } from "#updater/files.ts";
 import type { Journal } from "#updater/journal.ts";
 import type { Ended, Ports } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
@@ -50,7 +50,7 @@ interface Cut {
   readonly ms: number;
 }
 
-const folder = "/var/lib/kcore/updates";
+const folder = updatesFolder("/var/lib/kcore");
 const path = (name: keyof typeof names): string => `${folder}/${names[name]}`;
 const [inbox, taken, unfinished, journalFile, reportFile] = [
   path("inbox"),
@@ -175,8 +175,8 @@ export class Machine {
   }
 
   /** Its agent writes an order; systemd starts the updater for it. */
-  give(order: Order): void {
-    this.#disk.files.set(inbox, JSON.stringify(order));
+  async give(order: Order): Promise<void> {
+    await writeOrder(folder, order, this.#disk.ports(() => Promise.resolve()).replace);
     this.#startSoon(50, 500);
   }
 

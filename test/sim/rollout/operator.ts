@@ -41,6 +41,7 @@ export class Operator {
       sometime(0.7, () => this.#promote(name));
     }
     for (let index = 0; index < swarm.takeovers; index++) sometime(0.9, () => this.#takeOver());
+    if (swarm.removes) for (const name of names) sometime(0.9, () => this.#any().remove(name));
     if (swarm.cancels)
       sometime(0.7, () => {
         figures.cancels++;
@@ -73,8 +74,8 @@ export class Operator {
 
   /** The next manifest as soon as the one before is done with; at times nobody but its owner gets to know, and another takes over. */
   #applyNext(): void {
-    const { scheduler, random, figures, nemesis } = this.#world;
-    if (this.#world.isHealed) return;
+    const { scheduler, random, figures, nemesis, removed } = this.#world;
+    if (this.#world.isHealed || removed.has("u")) return;
     const { progress, owner: present } = this.#world.ownerOf("u")?.of("u") ?? {};
     const isAlone = progress !== undefined && hasEnded(progress.phase) && random.chance(0.4);
     if (isAlone && present) nemesis.cutOff(present.owner, random.between(5_000, 100_000));
@@ -240,8 +241,9 @@ export class Operator {
 
   /** After the faults: what waits for a person gets one, and what does not move at all another owner. */
   help(look: number): void {
-    const { begun, controllers, random } = this.#world;
+    const { begun, controllers, random, swarm } = this.#world;
     for (const name of begun) {
+      if (swarm.removes && look % 3 === 0) this.#any().remove(name);
       if (this.#generation(name) === 0) {
         begun.delete(name);
         continue;

@@ -45,6 +45,8 @@ export interface RolloutSwarm {
   readonly rollbacks: boolean;
   readonly manifests: boolean;
   readonly second: boolean;
+  /** Owners keep no update that is over, and operators remove some. */
+  readonly removes: boolean;
 }
 
 /** Nothing but bundles goes wrong by itself, and one update has the nodes: what is killed is the owner. */
@@ -87,7 +89,7 @@ export const missing: Partial<RolloutSwarm> = {
 
 export function drawRolloutSwarm(random: Random): RolloutSwarm {
   const sometimes = (share = 0.5): boolean => random.chance(share);
-  const drawn: Omit<RolloutSwarm, "lateAnswers"> = {
+  const drawn: Omit<RolloutSwarm, "lateAnswers" | "removes"> = {
     controllers: 3 + random.below(3),
     workers: random.below(5),
     withControllers: sometimes(0.7),
@@ -122,5 +124,5 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     second: sometimes(0.15),
   };
   const lateAnswers = drawn.hooks && drawn.twoBastions;
-  return { ...drawn, lateAnswers, ...(sometimes(0.07) ? missing : {}) };
+  return { ...drawn, lateAnswers, removes: drawn.second, ...(sometimes(0.07) ? missing : {}) };
 }

@@ -55,12 +55,15 @@ export class RolloutWorld {
     rollbacks: 0,
     cancels: 0,
     manifests: 0,
+    removed: 0,
     hooks: 0,
     badHooks: 0,
     ended: 0,
     waiting: 0,
   };
   readonly begun = new Set<string>();
+  /** Updates that were removed, and by which controller. */
+  readonly removed = new Map<string, string>();
   /** Generations whose canaries an operator, or their time, let pass. */
   readonly promoted = new Set<string>();
   readonly #kill: Kill | undefined;
@@ -192,7 +195,7 @@ export class RolloutWorld {
     if (changes.some(([key]) => key.endsWith("/head"))) this.figures.manifests++;
     if (name === undefined) return undefined;
     for (const [key, value] of changes)
-      if (key.endsWith("/progress")) this.#promotions(name, value as Progress, controller);
+      if (key.endsWith("/progress") && value !== null) this.#promotions(name, value as Progress, controller);
     this.writes++;
     if (this.writes > 2_000) this.violate("(g) owners write without end");
     if (this.#kill?.write !== this.writes) return undefined;
