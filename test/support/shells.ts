@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { basename, join } from "node:path";
+import { isLongForm } from "./hostile.ts";
 import { sliceBase } from "./slice.ts";
 import { shells } from "./steps.ts";
 
@@ -9,13 +10,13 @@ const shared = ["src/engine/program/", "src/engine/step/"];
 let changed: readonly string[] | undefined;
 
 /**
- * The shells on which a file of module tests runs here: dash always; bash and BusyBox as well for a third of the files, which another commit
+ * The shells on which a file of tests runs here: the first, dash, always; the others as well for a third of the files, which another commit
  * chooses otherwise, and for modules that the branch changed. With `KCORE_SHELLS=all` every file runs on all of them.
  */
-export function shellsOf(file: string): readonly string[] {
+export function shellsOf(file: string, all: readonly string[] = shells): readonly string[] {
   const name = basename(file).replace(/\.[^]*/, "");
-  const isAll = process.env["KCORE_SHELLS"] === "all" || isInSlice(name, sliceBase()) || isChanged(name);
-  return isAll ? shells : ["dash"];
+  const isAll = process.env["KCORE_SHELLS"] === "all" || isLongForm || isInSlice(name, sliceBase()) || isChanged(name);
+  return isAll ? all : all.slice(0, 1);
 }
 
 /** Whether it is the turn of a module at this number: three numbers in a row reach each module once. */

@@ -1,13 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { createPublicKey, randomUUID } from "node:crypto";
+import { createPublicKey, randomUUID, type KeyObject } from "node:crypto";
 import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
 import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
-import { readFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:https";
 import type { Server } from "node:https";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { connect as connectTls, createServer as createTlsServer } from "node:tls";
 import type { SecureVersion } from "node:tls";
@@ -21,15 +20,15 @@ import { issueCertificate } from "#pki/certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import type { CertificatePlan } from "#pki/certificate.ts";
 import { openRoot } from "#pki/cluster.ts";
-import { addController, contextFolder } from "#pki/contexts.ts";
+import { contextFolder } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import type { Authority } from "#pki/issue.ts";
 import { dialController } from "#controller/transport/dial.ts";
 import { knowBastionCas } from "#pki/bastion-cas.ts";
-import { issueSubCa, signSubCa } from "#pki/sub-ca.ts";
-import type { Root } from "#pki/sub-ca.ts";
-import { codec, createTestCluster, eventually, issueTo, passphrase } from "#support/cluster.ts";
+import { issueSubCa, signSubCa, type Root } from "#pki/sub-ca.ts";
+import { ClusterSite } from "#support/cluster-site.ts";
+import { createTestCluster, eventually, issueTo, passphrase } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import {
   nodeCredentials,
@@ -44,17 +43,20 @@ import {
   knowAllOf,
 } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
-import { TestProject } from "#support/kcore.ts";
 import { hangLimit } from "#support/limit.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
 import { openWirePeer } from "#support/wire-peer.ts";
-import type { Ended } from "#support/kcore.ts";
 
 const day = 86_400_000;
+const pemOf = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }) as string;
+const lately = () => ({ notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) });
 
 describe("trust between clients and controllers", () => {
   let cluster: TestCluster;
   let stranger: TestCluster;
+  let controllers: readonly TestController[];
   let controller: TestController;
+  let root: Root;
   let stop: () => Promise<void>;
   const servers: Server[] = [];
   const clients: ApiClient[] = [];
@@ -62,16 +64,18 @@ describe("trust between clients and controllers", () => {
   before(async () => {
     cluster = await createTestCluster();
     stranger = await createTestCluster();
-    const started = await startControllers(cluster, 1);
-    [controller] = started.controllers as [TestController];
-    ({ stop } = started);
+    ({ controllers, stop } = await startControllers(cluster, 2));
+    [controller] = controllers as [TestController];
+    root = await openRoot(contextFolder(cluster.home, "lab"), passphrase);
   });
   after(async () => {
     await stop();
     await cluster.remove();
     await stranger.remove();
   });
+  const others: TestController[] = [];
   afterEach(async () => {
+    for (const other of others.splice(0)) await other.end();
     for (const client of clients.splice(0)) client.close();
     for (const server of servers.splice(0)) {
       server.closeAllConnections();
@@ -97,63 +101,44 @@ describe("trust between clients and controllers", () => {
       throw error;
     }
   };
-  /** A certificate as our sub-CA would sign it, with something changed. */
-  const signed = (changes: Partial<CertificatePlan>): Credentials => {
+  /** A certificate as our sub-CA, or another CA, would sign it, with something changed. */
+  const signed = (changes: Partial<CertificatePlan>, by: Authority = cluster.authority): Credentials => {
     const key = generateKey();
     const leaf = issueCertificate({
       commonName: "kcore-node-n1",
       publicKey: createPublicKey(key),
-      issuer: cluster.authority.certificate,
-      signer: cluster.authority.key,
-      notBefore: new Date(Date.now() - day),
-      notAfter: new Date(Date.now() + day),
+      issuer: by.certificate,
+      signer: by.key,
+      ...lately(),
       usages: ["server", "client"],
       hosts: ["127.0.0.1"],
       uri: "kcore://lab/node/a",
       ...changes,
     });
-    const { rootPem: ca, certificatePem } = cluster.authority;
-    return { ca, cert: leaf + certificatePem, key: key.export({ type: "pkcs8", format: "pem" }) as string };
+    return { ca: by.rootPem, cert: leaf + by.certificatePem, key: pemOf(key) };
   };
+  const operatorOf = (by: Authority, name = "mallory"): Credentials =>
+    signed({ commonName: "kctl", usages: ["client"], hosts: [], uri: `kcore://lab/operator/${name}` }, by);
   /** A certificate as our sub-CA would sign it, by openssl: what our own issuer cannot be made to write. */
-  const signedByOpenssl = (subject: string, alternatives: string): Credentials => {
-    const dir = mkdtempSync(join(tmpdir(), "kcore-cert-"));
-    const at = (name: string): string => join(dir, name);
+  const signedByOpenssl = async (subject: string, alternatives: string): Promise<Credentials> => {
+    const dir = await makeTempDir("cert");
     const { authority } = cluster;
+    const key = pemOf(generateKey());
+    const files = {
+      "ca.crt": authority.certificatePem,
+      "ca.key": pemOf(authority.key),
+      key,
+      ext: `extendedKeyUsage=clientAuth\nbasicConstraints=critical,CA:FALSE\nsubjectAltName=${alternatives}\n`,
+    };
+    const openssl = (words: string, ...more: string[]): string =>
+      execFileSync("openssl", [...words.split(" "), ...more], { cwd: dir.path, encoding: "utf8", stdio: "pipe" });
     try {
-      writeFileSync(at("ca.crt"), authority.certificatePem);
-      writeFileSync(at("ca.key"), authority.key.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 });
-      const key = generateKey().export({ type: "pkcs8", format: "pem" }) as string;
-      writeFileSync(at("key"), key, { mode: 0o600 });
-      const openssl = (...words: string[]): string =>
-        execFileSync("openssl", words, { encoding: "utf8", stdio: "pipe" });
-      openssl("req", "-new", "-key", at("key"), "-subj", subject, "-out", at("csr"));
-      writeFileSync(
-        at("ext"),
-        `extendedKeyUsage=clientAuth\nbasicConstraints=critical,CA:FALSE\nsubjectAltName=${alternatives}\n`,
-      );
-      openssl(
-        "x509",
-        "-req",
-        "-in",
-        at("csr"),
-        "-CA",
-        at("ca.crt"),
-        "-CAkey",
-        at("ca.key"),
-        "-set_serial",
-        "0x77",
-        "-days",
-        "2",
-        "-extfile",
-        at("ext"),
-        "-out",
-        at("crt"),
-      );
-      const leaf = execFileSync("cat", [at("crt")], { encoding: "utf8" });
+      for (const [name, text] of Object.entries(files)) writeFileSync(join(dir.path, name), text, { mode: 0o600 });
+      openssl("req -new -key key -out csr -subj", subject);
+      const leaf = openssl("x509 -req -in csr -CA ca.crt -CAkey ca.key -set_serial 0x77 -days 2 -extfile ext");
       return { ca: authority.rootPem, cert: leaf + authority.certificatePem, key };
     } finally {
-      rmSync(dir, { recursive: true });
+      await dir.remove();
     }
   };
   interface Asked {
@@ -204,53 +189,22 @@ describe("trust between clients and controllers", () => {
       Credentials,
     ];
     await recordAt(controller, member);
-    const selfSigned = ((): Credentials => {
-      const key = generateKey();
-      const times = { notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) };
-      const plan = {
-        commonName: "kctl",
-        publicKey: createPublicKey(key),
-        signer: key,
-        uri: "kcore://lab/operator/ann",
-      };
-      const cert = issueCertificate({ ...plan, ...times, usages: ["client"] });
-      return { ca: cert, cert, key: key.export({ type: "pkcs8", format: "pem" }) as string };
-    })();
-    const operatorPlan = { commonName: "kctl", usages: ["client"] as const, hosts: [] };
+    const own = generateKey();
+    const selfSigned = issueCertificate({
+      commonName: "kctl",
+      publicKey: createPublicKey(own),
+      signer: own,
+      ...lately(),
+      usages: ["client"],
+      uri: "kcore://lab/operator/ann",
+    });
+    const leafKey = generateKey();
+    const leaf = signed({ publicKey: createPublicKey(leafKey), commonName: "kcore-node-x" }).cert;
+    const byLeaf = { ...cluster.authority, certificate: firstCertificate(leaf), certificatePem: leaf, key: leafKey };
     const heartbeat = { path: "/v1/nodes/heartbeat", method: "POST" };
-    const upgrade = { path: "/v1/replicate" };
-    const signedByLeaf = ((): Credentials => {
-      const key = generateKey();
-      const { authority } = cluster;
-      const leafKey = generateKey();
-      const issuerPem = issueCertificate({
-        commonName: "kcore-node-x",
-        publicKey: createPublicKey(leafKey),
-        issuer: authority.certificate,
-        signer: authority.key,
-        notBefore: new Date(Date.now() - day),
-        notAfter: new Date(Date.now() + day),
-        usages: ["server", "client"],
-        uri: "kcore://lab/node/issuer",
-      });
-      const cert = issueCertificate({
-        ...operatorPlan,
-        publicKey: createPublicKey(key),
-        issuer: firstCertificate(issuerPem),
-        signer: leafKey,
-        notBefore: new Date(Date.now() - day),
-        notAfter: new Date(Date.now() + day),
-        uri: "kcore://lab/operator/ann",
-      });
-      return {
-        ca: authority.rootPem,
-        cert: cert + issuerPem + authority.certificatePem,
-        key: key.export({ type: "pkcs8", format: "pem" }) as string,
-      };
-    })();
     const rows: readonly (readonly [string, Partial<Credentials>, RegExp, Parameters<typeof ask>[1]?])[] = [
       ["of another CA of the same name", issueTo(stranger.authority, "node", "a"), /UNABLE_TO_GET_ISSUER/],
-      ["self-signed, with the operator's name", selfSigned, /SELF_SIGNED/],
+      ["self-signed, with the operator's name", { cert: selfSigned, key: pemOf(own) }, /SELF_SIGNED/],
       ["expired", signed({ notAfter: new Date(Date.now() - 1000) }), /CERT_HAS_EXPIRED/],
       ["not valid yet", signed({ notBefore: new Date(Date.now() + day / 2) }), /CERT_NOT_YET_VALID/],
       ["for servers only", signed({ usages: ["server"] }), /INVALID_PURPOSE/],
@@ -258,25 +212,25 @@ describe("trust between clients and controllers", () => {
       ["a CA's", signed({ pathLength: 0 }), /INVALID_PURPOSE/],
       [
         "with two common names",
-        signedByOpenssl("/CN=kctl/CN=kcore-node-x", "URI:kcore://lab/operator/ann"),
+        await signedByOpenssl("/CN=kctl/CN=kcore-node-x", "URI:kcore://lab/operator/ann"),
         /has 2 common names/,
       ],
-      ["without a common name", signedByOpenssl("/O=kcore", "URI:kcore://lab/operator/ann"), /has 0 common names/],
+      [
+        "without a common name",
+        await signedByOpenssl("/O=kcore", "URI:kcore://lab/operator/ann"),
+        /has 0 common names/,
+      ],
       [
         "with two identities",
-        signedByOpenssl("/CN=kctl", "URI:kcore://lab/operator/ann,URI:kcore://lab/operator/bob"),
+        await signedByOpenssl("/CN=kctl", "URI:kcore://lab/operator/ann,URI:kcore://lab/operator/bob"),
         /exactly one/,
       ],
       ["without an identity", signed({ uri: "https://example.org" }), /UNSPECIFIED/],
-      ["with an identity in a DNS name only", signedByOpenssl("/CN=kctl", "DNS:operator"), /exactly one/],
+      ["with an identity in a DNS name only", await signedByOpenssl("/CN=kctl", "DNS:operator"), /exactly one/],
       ["another cluster's", signed({ uri: "kcore://other/node/a" }), /UNSPECIFIED/],
       ["with another role's name", signed({ commonName: "kctl" }), /does not fit its role/],
       ["with an unknown role", signed({ uri: "kcore://lab/admin/a" }), /exactly one/],
-      [
-        "of the operator's name with another key",
-        signed({ ...operatorPlan, uri: "kcore://lab/operator/ann" }),
-        /KEY_UNREGISTERED/,
-      ],
+      ["of the operator's name with another key", operatorOf(cluster.authority, "ann"), /KEY_UNREGISTERED/],
       [
         "of a controller that nobody registered",
         issueTo(cluster.authority, "controller", randomUUID()),
@@ -289,14 +243,14 @@ describe("trust between clients and controllers", () => {
       ],
       ["of a node that nobody ever told of", unheardOf, /KEY_UNREGISTERED/],
       ["whose key was revoked", revoked, /KEY_REVOKED/],
-      ["a node's, on the controllers' stream", member, /may not ask GET \/v1\/replicate/, upgrade],
+      ["a node's, on the controllers' stream", member, /may not ask GET \/v1\/replicate/, { path: "/v1/replicate" }],
       [
         "of a registered node with another key",
         issueTo(cluster.authority, "node", registered),
         /KEY_UNREGISTERED/,
         { ...heartbeat, body: JSON.stringify({ nodeId: registered }) },
       ],
-      ["signed by a member's certificate", signedByLeaf, /UNSPECIFIED|INVALID_CA/],
+      ["signed by a member's certificate", operatorOf(byLeaf, "ann"), /UNSPECIFIED|INVALID_CA/],
     ];
     for (const [name, credentials, reason, options] of rows) {
       const mark = controller.log().length;
@@ -338,10 +292,9 @@ describe("trust between clients and controllers", () => {
   });
 
   describe("H2: a controller with its sub-CA, its certificate and its place in the replication", () => {
-    let evil: { readonly authority: Authority };
+    let evil: Authority;
 
-    before(async () => {
-      const root = await openRoot(contextFolder(cluster.home, "lab"), passphrase);
+    before(() => {
       const id = randomUUID();
       const key = generateKey();
       const proof = { challenge: "x", signature: proveKey(key, "x") };
@@ -350,8 +303,7 @@ describe("trust between clients and controllers", () => {
         { controllerId: id, spki, proof, hosts: ["127.0.0.1"] },
         { root, now: Date.now() },
       );
-      const certificate = firstCertificate(certificatePem);
-      evil = { authority: { ...cluster.authority, certificate, certificatePem, key } };
+      evil = { ...cluster.authority, certificate: firstCertificate(certificatePem), certificatePem, key };
     });
     /** Registers a controller whose certificate the bastion issued, and writes these registers as it. */
     const writeAsMember = async (
@@ -371,24 +323,8 @@ describe("trust between clients and controllers", () => {
         peer.close();
       }
     };
-    const operatorOf = (authority: Authority, name = "mallory"): Credentials => {
-      const key = generateKey();
-      const cert = issueCertificate({
-        commonName: "kctl",
-        publicKey: createPublicKey(key),
-        issuer: authority.certificate,
-        signer: authority.key,
-        notBefore: new Date(Date.now() - day),
-        notAfter: new Date(Date.now() + day),
-        usages: ["client"],
-        uri: `kcore://lab/operator/${name}`,
-      });
-      const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
-      return { ca: authority.rootPem, cert: cert + authority.certificatePem, key: pem };
-    };
-
     it("makes no operator, whatever it writes", async () => {
-      const made = operatorOf(evil.authority);
+      const made = operatorOf(evil);
       const spki = spkiOf(made);
       const issued = {
         issuer: "kcore-cluster-sub-ca",
@@ -416,13 +352,13 @@ describe("trust between clients and controllers", () => {
       const beside = made.cert + cluster.authority.certificatePem;
       expect((await ask({ ...made, cert: beside }, { path: "/v1/nodes" })).status).to.equal(403);
       const leaf = made.cert.slice(0, made.cert.indexOf("-----END CERTIFICATE-----\n") + 26);
-      const instead = leaf + cluster.authority.certificatePem + evil.authority.certificatePem;
+      const instead = leaf + cluster.authority.certificatePem + evil.certificatePem;
       expect((await ask({ ...made, cert: instead }, { path: "/v1/nodes" })).status).to.be.oneOf([403, "refused"]);
     });
 
     it("makes no controller, whatever it writes", async () => {
       const id = randomUUID();
-      const made = issueTo(evil.authority, "controller", id);
+      const made = issueTo(evil, "controller", id);
       await writeAsMember([{ key: `controller/${id}/auth`, value: { spki: spkiOf(made), dc: "DC1" } }], async () =>
         (await controller.operator.call("listControllers", {})).controllers.some((one) => one.controllerId === id),
       );
@@ -446,7 +382,6 @@ describe("trust between clients and controllers", () => {
     });
 
     it("keeps nobody out whose certificate a new sub-CA of the bastion issued", async () => {
-      const root = await openRoot(contextFolder(cluster.home, "lab"), passphrase);
       const key = generateKey();
       const certificatePem = signSubCa({ root, publicKey: createPublicKey(key), now: Date.now() });
       const authority = { ...cluster.authority, certificate: firstCertificate(certificatePem), certificatePem, key };
@@ -460,32 +395,28 @@ describe("trust between clients and controllers", () => {
     });
 
     it("locks no operator out for ever, whatever it revokes: the root has the last word", async () => {
-      const own = await createTestCluster();
-      const [first, project] = [await startController(own), new TestProject()];
+      const site = await ClusterSite.open(1);
+      const { home, operator, authority } = site.cluster;
       try {
-        await addController({ home: own.home, codec }, "lab", first.endpoint);
-        writeFileSync(join(project.path, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
-        const kcore = (...words: string[]): Promise<Ended> => project.start(words, { KCORE_HOME: own.home }).ended;
+        const { operator: ann } = site.at(0);
         // What a controller writes is believed: revoking is the safe side.
-        await first.operator.call("revoke", { spki: spkiOf(own.operator), reason: "mallory" });
-        expect((await kcore("get", "nodes")).stderr).to.contain("KEY_REVOKED");
-        const rotated = await kcore("rotate", "operator", "--passphrase-file", join(project.path, "passphrase"));
-        expect(rotated.stdout).to.contain(`kcore revoke cert --spki ${spkiOf(own.operator)}`);
-        expect((await kcore("get", "nodes")).code).to.equal(0);
-        const certificate = readFileSync(join(own.home, own.authority.cluster, "kctl.crt"), "utf8");
-        expect((await kcore("get", "certificates", "-o", "json")).stdout).to.contain(spkiOf({ cert: certificate }));
-        const recorded = await kcore("rotate", "certs", "--passphrase-file", join(project.path, "passphrase"));
+        await ann.call("revoke", { spki: spkiOf(operator), reason: "mallory" });
+        expect((await site.call("get", "nodes")).stderr).to.contain("KEY_REVOKED");
+        const rotated = await site.call("rotate", "operator", "--passphrase-file", site.passphraseFile);
+        expect(rotated.stdout).to.contain(`kcore revoke cert --spki ${spkiOf(operator)}`);
+        expect((await site.call("get", "nodes")).code).to.equal(0);
+        const certificate = readFileSync(join(home, authority.cluster, "kctl.crt"), "utf8");
+        expect((await site.call("get", "certificates", "-o", "json")).stdout).to.contain(spkiOf({ cert: certificate }));
+        const recorded = await site.call("rotate", "certs", "--passphrase-file", site.passphraseFile);
         expect(recorded.stdout).to.contain("operator: new certificate");
-        expect((await kcore("get", "nodes")).code).to.equal(0);
+        expect((await site.call("get", "nodes")).code).to.equal(0);
       } finally {
-        await project.remove();
-        await first.end();
-        await own.remove();
+        await site.stop();
       }
     });
 
     it("plays no controller to a client, at whatever address", async () => {
-      const made = issueTo(evil.authority, "controller", controller.id);
+      const made = issueTo(evil, "controller", controller.id);
       const port = await listen(createServer(made, (_request, response) => response.end("{}")));
       expect(await healthOf(port, cluster.operator)).to.match(/^API_UNTRUSTED .*was not issued on the bastion/);
     });
@@ -536,36 +467,20 @@ describe("trust between clients and controllers", () => {
       usual.close();
     }
   });
-});
-
-describe("keys that nobody recorded, and keys that were replaced", () => {
-  let cluster: TestCluster;
-  let controllers: readonly TestController[];
-  let stop: () => Promise<void>;
-
-  before(async () => {
-    cluster = await createTestCluster();
-    ({ controllers, stop } = await startControllers(cluster, 2));
-  });
-  after(async () => {
-    await stop();
-    await cluster.remove();
-  });
 
   /** A node that registered at the first controller, and is known everywhere. */
   const registered = async (): Promise<{ readonly id: string; readonly credentials: Credentials }> => {
     const id = randomUUID();
     const credentials = nodeCredentials(cluster, id);
-    await controllers[0]?.clientOf(credentials).call("registerNode", registrationOf(id));
-    for (const { operator } of controllers)
-      await eventually(async () => (await operator.call("listNodes", {})).nodes.some((node) => node.id === id));
+    await controller.clientOf(credentials).call("registerNode", registrationOf(id));
+    await knowAllOf(controller, controllers);
     return { id, credentials };
   };
   const renew = (client: ApiClient, nodeId: string): Promise<Credentials> =>
     renewCredentials(client, nodeId, cluster.authority.rootPem);
 
   it("S-10: the hint says who lets it in, and then it is let in everywhere", async () => {
-    const [first, second] = controllers as [TestController, TestController];
+    const [, second] = controllers as [TestController, TestController];
     const id = randomUUID();
     const credentials = issueTo(cluster.authority, "node", id);
     const refused = await second
@@ -573,7 +488,7 @@ describe("keys that nobody recorded, and keys that were replaced", () => {
       .call("registerNode", registrationOf(id))
       .catch((error: unknown) => error);
     expect((refused as ApiRefusal).problems[0]?.hint).to.equal("deploy the node: the bastion records what it issues");
-    await recordAt(first, credentials);
+    await recordAt(controller, credentials);
     const client = second.clientOf(credentials);
     await eventually(async () => (await reasonOf(client.call("registerNode", registrationOf(id)))) === "allowed");
   });
@@ -582,16 +497,15 @@ describe("keys that nobody recorded, and keys that were replaced", () => {
     const { id, credentials } = await registered();
     const old = controllers.map((controller) => controller.clientOf(credentials));
     for (const client of old) await client.call("heartbeat", { nodeId: id });
-    const [first] = controllers as [TestController];
     const next = issueTo(cluster.authority, "node", id);
-    await recordAt(first, next);
+    await recordAt(controller, next);
     expect(await reasonOf((old[0] as ApiClient).call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
-    await knowAllOf(first, controllers);
+    await knowAllOf(controller, controllers);
     for (const client of old) expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
     expect(await reasonOf((old[1] as ApiClient).call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
-    expect((await first.clientOf(next).call("registerNode", registrationOf(id))).status).to.equal("ready");
-    expect(await reasonOf(recordAt(first, credentials))).to.equal("KEY_REVOKED");
-    const { certificates } = await first.operator.call("getNode", {}, { id });
+    expect((await controller.clientOf(next).call("registerNode", registrationOf(id))).status).to.equal("ready");
+    expect(await reasonOf(recordAt(controller, credentials))).to.equal("KEY_REVOKED");
+    const { certificates } = await controller.operator.call("getNode", {}, { id });
     const states = certificates.map(({ spki, status }) => [spki, status]);
     expect(new Map(states as [string, string][])).to.deep.equal(
       new Map([
@@ -603,33 +517,23 @@ describe("keys that nobody recorded, and keys that were replaced", () => {
 
   it("S-12: a node, rejected or not, is told of its controller whether it is ready, and no more", async () => {
     const { id, credentials } = await registered();
-    const [{ endpoint, operator }] = controllers as [TestController];
-    const told = (): Promise<string> =>
-      new Promise((resolve, reject) => {
-        const sent = request(
-          { ...parseEndpoint(endpoint), ...credentials, path: "/readyz", agent: false },
-          (response) => {
-            let text = "";
-            response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-            response.once("end", () => resolve(text));
-          },
-        );
-        sent.once("error", reject);
-        sent.end();
-      });
+    const { operator } = controller;
+    const told = async (): Promise<string> => (await ask(credentials, { path: "/readyz" })).reason;
     expect(await told()).to.equal('{"ready":true}');
     await operator.call("rejectNode", {}, { id });
     expect(await told()).to.equal('{"ready":true}');
     const { peers } = await operator.call("ready", {});
-    expect(peers).to.have.length(1);
-    expect(peers[0]?.address, "C17: the name that people know").to.match(/:\d+$/);
+    const { id: second, endpoint } = controllers[1] as TestController;
+    expect(
+      peers.find(({ controllerId }) => controllerId === second)?.address,
+      "C17: the name that people know",
+    ).to.equal(endpoint);
   });
 
   it("S-14: a renewal ends the old key once the new one registers, not before", async () => {
     const { id, credentials } = await registered();
-    const [first] = controllers as [TestController];
-    const old = first.clientOf(credentials);
-    const next = first.clientOf(await renew(old, id));
+    const old = controller.clientOf(credentials);
+    const next = controller.clientOf(await renew(old, id));
     expect(await reasonOf(next.call("getNode", {}, { id }))).to.equal("allowed");
     expect(await reasonOf(old.call("heartbeat", { nodeId: id }))).to.equal("allowed");
     await next.call("registerNode", registrationOf(id));
@@ -639,12 +543,11 @@ describe("keys that nobody recorded, and keys that were replaced", () => {
 
   it("S-17: a node that renews all the time is told so, whatever key it has by then", async () => {
     const { id, credentials } = await registered();
-    const [first] = controllers as [TestController];
-    let client = first.clientOf(credentials);
+    let client = controller.clientOf(credentials);
     let renewals = 0;
     const answer = await (async () => {
       for (; renewals < 20; renewals++) {
-        const next = await reasonOf(renew(client, id).then(async (fresh) => (client = first.clientOf(fresh))));
+        const next = await reasonOf(renew(client, id).then(async (fresh) => (client = controller.clientOf(fresh))));
         if (next !== "allowed") return next;
         await client.call("registerNode", registrationOf(id));
       }
@@ -656,184 +559,124 @@ describe("keys that nobody recorded, and keys that were replaced", () => {
 
   it("S-14: a renewed key that was lost before it registered is worth nothing once the old one goes on", async () => {
     const { id, credentials } = await registered();
-    const [first] = controllers as [TestController];
-    const old = first.clientOf(credentials);
-    const lost = first.clientOf(await renew(old, id));
+    const old = controller.clientOf(credentials);
+    const lost = controller.clientOf(await renew(old, id));
     await old.call("registerNode", registrationOf(id, { version: "2" }));
     expect(await reasonOf(lost.call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
     expect(await reasonOf(old.call("heartbeat", { nodeId: id }))).to.equal("allowed");
   });
-});
 
-describe("the key of a rotated sub-CA", () => {
-  let cluster: TestCluster;
-  let controller: TestController;
-  let root: Root;
+  describe("the key of a rotated sub-CA", () => {
+    const second = (): TestController => controllers[1] as TestController;
+    const nonce = "n".repeat(30);
+    const certified = async (): Promise<string> => {
+      const { challenge, spki, signature } = await second().operator.call("subCaRequest", { nonce });
+      const proof = { challenge, signature };
+      return issueSubCa({ controllerId: second().id, spki, proof, hosts: ["127.0.0.1"] }, { root, now: Date.now() });
+    };
+    const pki = (): string => join(second().dbPath, "pki");
+    const keysOnDisk = async (): Promise<readonly string[]> => {
+      const names = await readdir(second().dbPath, { recursive: true });
+      return names.filter((name) => name.endsWith(".key")).toSorted();
+    };
 
-  before(async () => {
-    cluster = await createTestCluster();
-    controller = await startController(cluster);
-    root = await openRoot(contextFolder(cluster.home, "lab"), passphrase);
+    it("S-15: is on no disk before its certificate comes, nor after a rotation that was given up", async () => {
+      const given = await certified();
+      expect(await keysOnDisk()).to.deep.equal([]);
+      await second().stop();
+      // What an earlier version left behind.
+      await mkdir(pki(), { recursive: true, mode: 0o700 });
+      await writeFile(join(pki(), "sub-ca-next.key"), generateKey().export({ type: "pkcs8", format: "pem" }));
+      await second().start();
+      expect(await keysOnDisk()).to.deep.equal([]);
+      expect(await reasonOf(second().operator.call("subCaInstall", { certificate: given }))).to.equal("SUB_CA_INVALID");
+    });
+
+    it("S-15: takes the former one's place, 0600, and serves one certificate only", async () => {
+      const overtaken = await certified();
+      await certified();
+      expect(await reasonOf(second().operator.call("subCaInstall", { certificate: overtaken }))).to.equal(
+        "PKI_CERT_INVALID",
+      );
+      for (let round = 0; round < 2; round++) {
+        const certificate = await certified();
+        await second().operator.call("subCaInstall", { certificate });
+        expect(await keysOnDisk()).to.deep.equal(["pki/sub-ca.key"]);
+        expect((await stat(join(pki(), "sub-ca.key"))).mode & 0o777).to.equal(0o600);
+        expect((await stat(pki())).mode & 0o777).to.equal(0o700);
+        expect(await reasonOf(second().operator.call("subCaInstall", { certificate }))).to.equal("SUB_CA_INVALID");
+      }
+    });
   });
-  after(async () => {
-    await controller.end();
-    await cluster.remove();
-  });
-
-  const nonce = "n".repeat(30);
-  const signed = async (): Promise<string> => {
-    const { challenge, spki, signature } = await controller.operator.call("subCaRequest", { nonce });
-    const proof = { challenge, signature };
-    return issueSubCa({ controllerId: controller.id, spki, proof, hosts: ["127.0.0.1"] }, { root, now: Date.now() });
-  };
-  const pki = (): string => join(controller.dbPath, "pki");
-  const keysOnDisk = async (): Promise<readonly string[]> => {
-    const names = await readdir(controller.dbPath, { recursive: true });
-    return names.filter((name) => name.endsWith(".key")).toSorted();
-  };
-
-  it("S-15: is on no disk before its certificate comes, nor after a rotation that was given up", async () => {
-    const given = await signed();
-    expect(await keysOnDisk()).to.deep.equal([]);
-    await controller.stop();
-    // What an earlier version left behind.
-    await mkdir(pki(), { recursive: true, mode: 0o700 });
-    await writeFile(join(pki(), "sub-ca-next.key"), generateKey().export({ type: "pkcs8", format: "pem" }));
-    await controller.start();
-    expect(await keysOnDisk()).to.deep.equal([]);
-    expect(await reasonOf(controller.operator.call("subCaInstall", { certificate: given }))).to.equal("SUB_CA_INVALID");
-  });
-
-  it("S-15: takes the former one's place, 0600, and serves one certificate only", async () => {
-    const overtaken = await signed();
-    await signed();
-    expect(await reasonOf(controller.operator.call("subCaInstall", { certificate: overtaken }))).to.equal(
-      "PKI_CERT_INVALID",
-    );
-    for (let round = 0; round < 2; round++) {
-      const certificate = await signed();
-      await controller.operator.call("subCaInstall", { certificate });
-      expect(await keysOnDisk()).to.deep.equal(["pki/sub-ca.key"]);
-      expect((await stat(join(pki(), "sub-ca.key"))).mode & 0o777).to.equal(0o600);
-      expect((await stat(pki())).mode & 0o777).to.equal(0o700);
-      expect(await reasonOf(controller.operator.call("subCaInstall", { certificate }))).to.equal("SUB_CA_INVALID");
-    }
-  });
-});
-
-describe("a CA key in the making, and somebody in between", () => {
-  let cluster: TestCluster;
-  let controller: TestController;
-  let project: TestProject;
-
-  before(async () => {
-    cluster = await createTestCluster();
-    controller = await startController(cluster);
-    await addController({ home: cluster.home, codec }, "lab", controller.endpoint);
-    project = new TestProject();
-    await writeFile(join(project.path, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
-  });
-  after(async () => {
-    await controller.end();
-    await project.remove();
-    await cluster.remove();
-  });
-
-  const issue = async ({ cert }: Pick<Credentials, "cert">): Promise<void> => {
-    const file = issuedFile(join(cluster.home, "lab"), controller.id, "controller");
-    await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, cert);
-  };
-  const rotate = (what: string): Promise<Ended> =>
-    project.start(["rotate", what, "--passphrase-file", join(project.path, "passphrase")], {
-      KCORE_HOME: cluster.home,
-    }).ended;
 
   it("S-10: kcore rotate signs only for who holds the key that this machine issued a certificate for", async () => {
-    // To kcore, who answers here is somebody with a controller's certificate of a stolen sub-CA.
-    await issue(issueTo(cluster.authority, "controller", controller.id));
-    for (const what of ["sub-ca", "certs"]) {
-      const mark = controller.log().length;
-      const { code, stderr } = await rotate(what);
-      expect(code, stderr).to.equal(1);
-      expect(stderr).to.match(/not done: .*it shows another key .*than the one that was issued to it/);
-      expect(controller.log().slice(mark)).not.to.match(/"method":"(?:subCaRequest|certificateRequest)"/);
+    const site = await ClusterSite.open(1);
+    const { cluster: own, passphraseFile } = site;
+    const { id, credentials, log } = site.at(0);
+    const file = issuedFile(join(own.home, "lab"), id, "controller");
+    const rotate = (what: string) => site.call("rotate", what, "--passphrase-file", passphraseFile);
+    try {
+      await mkdir(dirname(file), { recursive: true });
+      // To kcore, who answers here is somebody with a controller's certificate of a stolen sub-CA.
+      await writeFile(file, issueTo(own.authority, "controller", id).cert);
+      for (const what of ["sub-ca", "certs"]) {
+        const mark = log().length;
+        const { code, stderr } = await rotate(what);
+        expect(code, stderr).to.equal(1);
+        expect(stderr).to.match(/not done: .*it shows another key .*than the one that was issued to it/);
+        expect(log().slice(mark)).not.to.match(/"method":"(?:subCaRequest|certificateRequest)"/);
+      }
+      await writeFile(file, credentials.cert);
+      for (const what of ["sub-ca", "certs"]) {
+        const { code, stderr } = await rotate(what);
+        expect([code, stderr]).to.deep.equal([0, ""]);
+      }
+      expect(await readdir(dirname(file))).to.deep.equal([`${id}-controller.crt`]);
+    } finally {
+      await site.stop();
     }
-    await issue(controller.credentials);
-    for (const what of ["sub-ca", "certs"]) {
-      const { code, stderr } = await rotate(what);
-      expect([code, stderr]).to.deep.equal([0, ""]);
-    }
-    const names = await readdir(join(cluster.home, "lab", "issued"));
-    expect(names).to.deep.equal([`${controller.id}-controller.crt`]);
-  });
-});
-
-describe("a controller that joins", () => {
-  let cluster: TestCluster;
-  const controllers: TestController[] = [];
-
-  before(async () => {
-    cluster = await createTestCluster();
-  });
-  after(async () => {
-    for (const controller of controllers) await controller.end();
-    await cluster.remove();
   });
 
-  /** One that whoever answers there has registered; these are the keys that it is to find. */
-  const joining = async (sponsor: TestController, joinKeys: object): Promise<TestController> => {
-    const config = { replication: { join: [sponsor.advertised], joinKeys } };
-    const joiner = await prepareController(cluster, { sponsor, config });
-    controllers.push(joiner);
-    const body = { spki: spkiOf(joiner.credentials), address: joiner.advertised };
-    await sponsor.operator.call("registerController", body, { id: joiner.id });
-    await joiner.start();
-    return joiner;
-  };
-  const isReady = async ({ operator }: TestController): Promise<boolean> => (await operator.call("ready", {})).ready;
+  describe("a controller that joins", () => {
+    /** One that whoever answers there has registered; these are the keys that it is to find. */
+    const joining = async (sponsor: TestController, joinKeys: object): Promise<TestController> => {
+      const config = { replication: { join: [sponsor.advertised], joinKeys } };
+      const joiner = await prepareController(cluster, { sponsor, config });
+      others.push(joiner);
+      const body = { spki: spkiOf(joiner.credentials), address: joiner.advertised };
+      await sponsor.operator.call("registerController", body, { id: joiner.id });
+      await joiner.start();
+      return joiner;
+    };
+    const isReady = async ({ operator }: TestController): Promise<boolean> => (await operator.call("ready", {})).ready;
 
-  it("S-10: takes nothing from an impostor at its sponsor's address, whose certificate a stolen sub-CA made", async () => {
-    const sponsor = await startController(cluster);
-    // It has all that the CA's word can give: the cluster's name, a controller's certificate for this host, a member's list.
-    const impostor = await startController(cluster);
-    controllers.push(sponsor, impostor);
-    const joiner = await joining(impostor, { [impostor.advertised]: spkiOf(sponsor.credentials) });
-    await eventually(() => joiner.log().includes("with another key than the one of the sponsor"));
-    expect(await isReady(joiner)).to.equal(false);
-    expect((await joiner.operator.call("replicationStatus", {})).registers).to.equal(0);
-    const welcome = await joining(sponsor, { [sponsor.advertised]: spkiOf(sponsor.credentials) });
-    await eventually(() => isReady(welcome));
-    expect(welcome.log()).not.to.contain("on the CA's word alone");
+    it("S-10: takes nothing from an impostor at its sponsor's address, whose certificate a stolen sub-CA made", async () => {
+      const sponsor = await startController(cluster);
+      // It has all that the CA's word can give: the cluster's name, a controller's certificate for this host, a member's list.
+      const impostor = await startController(cluster);
+      others.push(sponsor, impostor);
+      const joiner = await joining(impostor, { [impostor.advertised]: spkiOf(sponsor.credentials) });
+      await eventually(() => joiner.log().includes("with another key than the one of the sponsor"));
+      expect(await isReady(joiner)).to.equal(false);
+      expect((await joiner.operator.call("replicationStatus", {})).registers).to.equal(0);
+      const welcome = await joining(sponsor, { [sponsor.advertised]: spkiOf(sponsor.credentials) });
+      await eventually(() => isReady(welcome));
+      expect(welcome.log()).not.to.contain("on the CA's word alone");
+    });
+
+    it("S-10: believes the CA alone where nobody named a key, and says so", async () => {
+      const sponsor = await startController(cluster);
+      others.push(sponsor);
+      const joiner = await joining(sponsor, {});
+      await eventually(() => isReady(joiner));
+      expect(joiner.log()).to.contain("on the CA's word alone");
+    });
   });
 
-  it("S-10: believes the CA alone where nobody named a key, and says so", async () => {
-    const sponsor = await startController(cluster);
-    controllers.push(sponsor);
-    const joiner = await joining(sponsor, {});
-    await eventually(() => isReady(joiner));
-    expect(joiner.log()).to.contain("on the CA's word alone");
-  });
-});
-
-describe("a controller that founded the cluster and is out of it", () => {
-  let cluster: TestCluster;
-  let founder: TestController;
-  let other: TestController;
-  let stop: () => Promise<void>;
-
-  beforeEach(async () => {
-    cluster = await createTestCluster();
+  it("S-10: a controller that founded the cluster does not found a second one when it is started again after it left", async () => {
     const started = await startControllers(cluster, 2);
-    [founder, other] = started.controllers as [TestController, TestController];
-    ({ stop } = started);
-  });
-  afterEach(async () => {
-    await stop();
-    await cluster.remove();
-  });
-
-  it("S-10: does not found a second one when it is started again after it left", async () => {
+    const [founder, other] = started.controllers as [TestController, TestController];
+    others.push(founder, other);
     const id = randomUUID();
     const credentials = nodeCredentials(cluster, id);
     await other.clientOf(credentials).call("registerNode", registrationOf(id));

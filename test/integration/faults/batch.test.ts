@@ -23,10 +23,12 @@ import { fileManaged } from "#engine/modules/file-managed.ts";
 import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
+import { shellsOf } from "#support/shells.ts";
+import { howToRepeat, partOf } from "#support/slice.ts";
 import { SteppedNode } from "#support/stepped-node.ts";
 import { stepOf } from "#support/steps.ts";
 
-const shells = ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"];
+const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
 const words = (text: string, times: number): string => `${text} 'quoted' \\ $x\n`.repeat(times);
 
 /** A node with a target, some of which is there and wrong. */
@@ -181,14 +183,15 @@ describe("a batch of data steps under fault", () => {
       it(`comes to the state and the events of an undisturbed run when ${what} at any point, in ${shell}`, async () => {
         const expected = await undisturbed(shell);
         expect(expected.points, JSON.stringify(expected.events)).to.be.greaterThan(25);
-        // Every point in one shell and for the worst fault; elsewhere some of them, others in each.
-        const stride = shell === "/bin/dash" && what.startsWith("killed") ? 1 : 9;
-        const first = (shells.indexOf(shell) * 2 + Object.keys(faults).indexOf(what)) % stride;
-        const points = Array.from({ length: expected.points }, (_, index) => index + 1);
+        // More points for the worst fault; others with each commit, and all of them in the long form.
+        const points = partOf(
+          Array.from({ length: expected.points }, (_, index) => index + 1),
+          what.startsWith("killed") ? 3 : 9,
+        );
         let met = 0;
         await atPoints(
           shell,
-          points.filter((point) => (point - 1) % stride === first),
+          points,
           async (scene, point) => {
             const { run, over } = scene.begin();
             // A few programs more or less start in each run; the last points may not come.
@@ -203,7 +206,7 @@ describe("a batch of data steps under fault", () => {
             expect(endsOf(run.events), `point ${point}`).to.deep.equal(expected.events);
           },
         );
-        expect(met).to.be.greaterThan(expected.points / stride / 2);
+        expect(met, howToRepeat()).to.be.greaterThan(points.length / 2);
       });
 
   for (const shell of shells)
@@ -212,7 +215,7 @@ describe("a batch of data steps under fault", () => {
       const points = Array.from({ length: expected.points }, (_, index) => index + 1);
       await atPoints(
         shell,
-        points.filter((point) => point % 6 === shells.indexOf(shell)),
+        partOf(points, 6),
         async (scene, point) => {
           const { root, node } = scene;
           execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k,mode=755", "none", root]);

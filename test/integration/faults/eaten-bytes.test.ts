@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { followerText, runnerCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { hangLimit } from "#support/limit.ts";
+import { shellsOf } from "#support/shells.ts";
 import { shells } from "#support/steps.ts";
 
 const entry = 'IFS= read -r k; eval "$k"';
@@ -38,7 +39,7 @@ describe("bytes of a program that are lost on its way", () => {
   /** Where a line ends, in the first half of the text: what is cut there would be sh as well. */
   const lineEnd = (bytes: Buffer): number => bytes.indexOf("\n", bytes.length / 3) + 1;
 
-  for (const shell of [...shells, "mksh"])
+  for (const shell of shellsOf(import.meta.filename, [...shells, "mksh"]))
     describe(shell, () => {
       it("F-12 starts the follower when it arrived whole", () => {
         expect(sayOf(shell, follower())).to.match(/^\w{32} hello 1 \d+ \S+ \S+ \d+\n\w{32} runner new 0\n/);

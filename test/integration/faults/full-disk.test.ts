@@ -22,7 +22,8 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { eventually } from "#support/cluster.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
 
 describe("a full disk on a node", () => {
   let folder: string;
@@ -57,7 +58,7 @@ describe("a full disk on a node", () => {
     }
   };
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`F-5 F-19 leaves the old file, no temporary one, and names the cause, in ${shell}`, async () => {
       writeFileSync(join(small, "conf"), "old");
       fill();

@@ -8,8 +8,9 @@ import type { Step } from "#engine/step/define.ts";
 import { secret } from "#engine/step/secret.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
+import { shellsOf } from "#support/shells.ts";
 import { startSshd } from "#support/sshd.ts";
-import { runStepOn, shells } from "#support/steps.ts";
+import { runStepOn } from "#support/steps.ts";
 
 /** Any text a shell can hold: everything but NUL; half of it made of what shells find special. */
 const special = fc.constantFrom(
@@ -40,7 +41,7 @@ function step(texts: readonly string[]): Step {
 describe("any text through quoting", () => {
   const samples = (seed: number): string[] => fc.sample(anyText, { numRuns: perProgram, seed });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`S-3 arrives as it was written, in ${shell}`, async () => {
       for (let seed = 1; seed <= 4; seed++) {
         const texts = samples(seed);
@@ -52,7 +53,7 @@ describe("any text through quoting", () => {
       }
     });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`S-3 S-7 arrives as a secret and as a file's bytes too, in ${shell}`, async () => {
       for (const text of samples(9).slice(0, 40)) {
         const bytes = blobOf(Buffer.from(text), { sensitive: true });

@@ -7,6 +7,7 @@ import { keyGenerated } from "#engine/modules/key-generated.ts";
 import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
 import { HostileHome, hostileUser } from "#support/hostile-owner.ts";
 import { isLongForm, tellLongForm, tries } from "#support/hostile.ts";
+import { shellsOf } from "#support/shells.ts";
 
 const { name: user, group } = hostileUser;
 const times = tries(4, 10_000);
@@ -81,7 +82,7 @@ describe("root in a folder whose owner attacks", function () {
   let home: HostileHome;
   afterEach(() => home.remove());
 
-  for (const shell of ["dash", "bash", "busybox sh", "mksh"])
+  for (const shell of shellsOf(import.meta.filename, ["dash", "bash", "busybox sh", "mksh"]))
     for (const { title, module, path = "", args, place = "home", fill = [], swaps } of works) {
       const attack = async (text: (all: unknown) => string, lane: string): Promise<void> => {
         const at = (home.dir + path).replace("/dir/..", "");

@@ -14,10 +14,11 @@ import type { ExportedClosure } from "#runtime/export-closure.ts";
 import { actionContext } from "#support/action-context.ts";
 import { withOwnStore } from "#support/nixos.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
+import { shellsOf } from "#support/shells.ts";
 import { stepOf } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-const shells = ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"];
+const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
 const profile = "/nix/var/nix/profiles/web";
 
 /** A library, what needs it, and a program that needs both; `version` is the program's alone, `wide` more paths that it needs. */

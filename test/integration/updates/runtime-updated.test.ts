@@ -10,7 +10,8 @@ import type { Order } from "#rollout/order.ts";
 import { Statement } from "#rollout/spec.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
+import { contextOf, runStepOn, stepOf, type StepRun } from "#support/steps.ts";
 import type { UpdaterBehaviour } from "#support/updater-process.ts";
 
 const storePath = (version: string): string => `/nix/store/${"0".repeat(32)}-kcore-${version}`;
@@ -38,7 +39,7 @@ const statementOf = (name: string): string =>
 const signedOf = (name = "u1") => ({ statement: statementOf(name), signature: "", signer: "" });
 
 describe("runtime.updated with a stand-in of the updater", () => {
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
       let temp: TempDir;
       let updater: ChildProcess | undefined;

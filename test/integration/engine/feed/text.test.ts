@@ -25,16 +25,12 @@ import { sh } from "#engine/step/sh.ts";
 import { makeOneTimeKey } from "#engine/transport/one-time-key.ts";
 import { descendantsOf, signalProcess } from "#support/children.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
+import { shellsOf } from "#support/shells.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
 const entry = `IFS= read -r k; eval "$k"`;
-const shells: Readonly<Record<string, readonly string[]>> = {
-  dash: ["dash"],
-  bash: ["bash", "--posix"],
-  busybox: ["busybox", "sh"],
-  mksh: ["mksh"],
-};
+const shells = shellsOf(import.meta.filename, ["dash", "bash --posix", "busybox sh", "mksh"]);
 const runId = "run-1";
 const nonce = "0123456789abcdef";
 
@@ -171,7 +167,8 @@ describe("a node's part in the feeding, whatever its shell is", () => {
   const fetched = (to: Talk, key = makeOneTimeKey(), hostKey = server.hostKey): Promise<string> =>
     to.ask(`fetch N ${named} 127.0.0.1 ${server.port} root ${hostKey}`, `${key.secret.trimEnd()}\n\n`);
 
-  for (const [shell, words] of Object.entries(shells)) {
+  for (const shell of shells) {
+    const words = shell.split(" ");
     it(`gives and takes with ${shell}`, async () => {
       const before = rootKeys();
       const state = node("source");
@@ -504,7 +501,8 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     "it is told to end": (one: Talk) => one.child.kill("SIGTERM"),
   }))
     it(`leaves nothing when ${what}`, async () => {
-      for (const words of Object.values(shells)) {
+      for (const shell of shells) {
+        const words = shell.split(" ");
         const before = rootKeys();
         const state = node(`source of ${words[0]}`);
         const one = talk(state, server.home("root"), { words, ...(what.startsWith("nobody") && { silence: 2 }) });

@@ -14,6 +14,7 @@ import { granted, isGranted } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
 import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
+import { shellsOf } from "#support/shells.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 import { MemoryTables } from "#support/tables.ts";
 
@@ -191,7 +192,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
       expect(tables.kept[0]?.device.ids).to.include.members([`byId ${name()}`, `busPath pci-${name()}`]);
     });
 
-    for (const shell of shells)
+    for (const shell of shellsOf(import.meta.filename))
       it(`is granted by its serial number, and by its place where it has none, on ${shell}`, async () => {
         const wanted = async (ids: string): Promise<string | undefined> => {
           const probe = sh`${diskFunctions}
@@ -207,7 +208,7 @@ is_granted sdb ${`pci-${name()}`} /none x sdb || fact grant "$grant"`;
       });
   });
 
-  for (const shell of [...shells, "mksh"])
+  for (const shell of shellsOf(import.meta.filename, [...shells, "mksh"]))
     it(`tells the same on ${shell}`, async function () {
       const nonce = "2".repeat(32);
       const [program = "", ...words] = shell.split(" ");

@@ -11,8 +11,9 @@ import type { Connect } from "#engine/transport/host.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
 import { childCpuClock } from "#support/cpu.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
+import { shellsOf } from "#support/shells.ts";
 
-const shells = ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"];
+const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
 
 /** This machine, with another program as its /bin/sh: in a mount namespace of its own. */
 function withShell(shell: string): Connect {

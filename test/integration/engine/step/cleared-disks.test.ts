@@ -6,7 +6,8 @@ import { expect } from "chai";
 import { diskCleared } from "#engine/modules/disk-cleared.ts";
 import { grantOf } from "#support/grants.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
-import { runStepOn, shells, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
+import { runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 /** With two loop disks of this machine. */
@@ -69,7 +70,7 @@ describe("the disks of a deployment (F-18)", () => {
     expect(codes).to.deep.equal(["DISK_AMBIGUOUS", "DISK_NOT_FOUND"]);
   });
 
-  for (const shell of shells)
+  for (const shell of shellsOf(import.meta.filename))
     it(`M8: are all judged before the first one is touched, and wiped as granted, on ${shell}`, async () => {
       hold(first);
       hold(second);

@@ -12,7 +12,8 @@ import { stepOfFormat } from "#engine/step/fragments/format.ts";
 import { sh } from "#engine/step/sh.ts";
 import { grantOf } from "#support/grants.ts";
 import { masterBootRecord, useLoopDisk } from "#support/loop-disk.ts";
-import { contextOf, runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
+import { contextOf, runStepOn, stepOf, type StepRun } from "#support/steps.ts";
 
 const [KiB, MiB] = [1024, 1024 ** 2];
 
@@ -102,7 +103,7 @@ device=${disk().device} disk= name=${basename(disk().device)} disk_name=${basena
     expect((await look([grant])).problem?.code).to.equal("DISK_HAS_DATA");
   });
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`M1: is of the same contents in every shell, here ${shell}`, async () => {
       ext4();
       const name = disk().device.replace("/dev/", "");

@@ -8,7 +8,8 @@ import { alone } from "#engine/step/fragments/alone.ts";
 import { diskFunctions } from "#engine/step/fragments/disk.ts";
 import { sh } from "#engine/step/sh.ts";
 import { useLoopDisk } from "#support/loop-disk.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { shellsOf } from "#support/shells.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
 
 /** On a disk of this machine, a file behind a loop device. */
 describe("a disk that is held alone", () => {
@@ -29,7 +30,7 @@ wipefs -a -n ${device} >/dev/null 2>&1; fact after "$?"`;
     return step.have;
   };
 
-  for (const shell of shells) {
+  for (const shell of shellsOf(import.meta.filename)) {
     it(`is opened by nobody else until it is released, on ${shell}`, async () => {
       const found = await facts(shell, disk().device);
       expect(found).to.include({ unheld: "nothing", other: "1", writer: "0", left: "0", after: "0" });
