@@ -134,15 +134,7 @@ describe("a run that is held to its plan", () => {
     project.write({
       "project/states/issue.yaml": `steps: [{ id: issue, unless: "cat ${gate}", command.run: { cmd: "true" } }]\n`,
     });
-    const { child, ended } = project.start([
-      "state",
-      "apply",
-      "issue",
-      "--on",
-      "here",
-      "--dry-run",
-      "--fail-on-change",
-    ]);
+    const { child, ended } = project.start("state apply issue --on here --dry-run --fail-on-change".split(" "));
     child.stdout?.destroy();
     const { code, stderr } = await ended;
     await writeFile(gate, "");

@@ -45,17 +45,8 @@ describe("Reports of a run", () => {
 
   it("are refused before the run when the name tells no kind, or the folder is not there", async () => {
     const before = (await project.kcore("runs", "list", "-o", "json")).stdout;
-    const ended = await project.kcore(
-      "state",
-      "apply",
-      "hello",
-      "--on",
-      "here",
-      "--report",
-      "run.pdf",
-      "--report",
-      "no/run.html",
-    );
+    const words = "state apply hello --on here --report run.pdf --report no/run.html";
+    const ended = await project.call(words.split(" "));
     expect(ended.code).to.equal(2);
     expect(ended.stderr).to.include("REPORT_KIND_UNKNOWN").and.include("REPORT_UNWRITABLE");
     expect((await project.kcore("runs", "list", "-o", "json")).stdout).to.equal(before);

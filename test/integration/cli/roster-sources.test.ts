@@ -86,27 +86,9 @@ describe("a roster from programs and addresses", () => {
 
   it("asks an https address whose certificate is known, follows nothing elsewhere, and tells what it answers", async () => {
     const [key, cert] = [join(project.path, "key.pem"), join(project.path, "cert.pem")];
-    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
-    execFileSync(
-      "openssl",
-      [
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "1",
-        "-keyout",
-        key,
-        "-out",
-        cert,
-        ...subject,
-      ],
-      { stdio: "ignore" },
-    );
+    const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost";
+    const names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert];
+    execFileSync("openssl", [...request.split(" "), ...names], { stdio: "ignore" });
     let answer = [200, {}, '{"nodes": {"u1": {"address": "192.0.2.5"}}}'] as [number, Record<string, string>, string];
     const server: Server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (_, response) => {
       const [status, headers, body] = answer;

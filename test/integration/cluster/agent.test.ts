@@ -1,23 +1,26 @@
-import { randomUUID } from "node:crypto";
+import { execFile } from "node:child_process";
+import { createPrivateKey, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { request } from "node:https";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { connect } from "node:tls";
+import { connect, type ConnectionOptions } from "node:tls";
 import { expect } from "chai";
 import type { Credentials } from "#api/client.ts";
 import type { NodeDetail } from "#api/schemas.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
 import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
-import { freePort } from "#support/ports.ts";
-import { recordAt, spkiOf, startController } from "#support/controllers.ts";
+import { prepareController, recordAt, spkiOf, startController } from "#support/controllers.ts";
 import type { ControllerOptions, TestController } from "#support/controllers.ts";
+import { hangLimit } from "#support/limit.ts";
+import { freePort } from "#support/ports.ts";
 
 const dayMs = 86_400_000;
 
-describe("the agent of a node, with real controllers", () => {
+describe("controllers and agents as processes", () => {
   let cluster: TestCluster;
   let nodeId: string;
   let port: number;
@@ -30,7 +33,7 @@ describe("the agent of a node, with real controllers", () => {
     controllers.push(controller);
     return controller;
   };
-  const certFolder = (): string => join(cluster.dir, "node");
+  const certFolder = (): string => join(cluster.dir, nodeId);
   const startAgent = async (
     endpoints: readonly string[],
     { config = {}, now = Date.now() }: { readonly config?: object; readonly now?: number } = {},
@@ -47,7 +50,7 @@ describe("the agent of a node, with real controllers", () => {
       roles: ["worker"],
       tls: await writeCredentials(certFolder(), "node", credentials),
       heartbeatIntervalSecs: 0.2,
-      stateDir: join(cluster.dir, "state"),
+      stateDir: join(certFolder(), "state"),
       ...config,
     });
     agents.push(agent);
@@ -55,14 +58,18 @@ describe("the agent of a node, with real controllers", () => {
   };
   const detail = (controller: TestController): Promise<NodeDetail> =>
     controller.operator.call("getNode", {}, { id: nodeId });
-  const isReadyAt = (controller: TestController): Promise<NodeDetail> =>
+  /** What a controller says of the node once that is so. */
+  const isAt = (controller: TestController, isSo: (node: NodeDetail) => boolean): Promise<NodeDetail> =>
     eventually(async () => {
       const node = await detail(controller).catch(() => undefined);
-      return node?.status === "ready" ? node : undefined;
+      return node && isSo(node) ? node : undefined;
     });
+  const isReadyAt = (controller: TestController, since = ""): Promise<NodeDetail> =>
+    isAt(controller, ({ status, lastSeen }) => status === "ready" && lastSeen > since);
 
+  before(async () => (cluster = await createTestCluster()));
+  after(() => cluster.remove());
   beforeEach(async () => {
-    cluster = await createTestCluster();
     nodeId = randomUUID();
     credentials = undefined;
     port = await freePort();
@@ -70,15 +77,13 @@ describe("the agent of a node, with real controllers", () => {
   afterEach(async () => {
     for (const agent of agents.splice(0)) await agent.end("SIGKILL");
     for (const controller of controllers.splice(0)) await controller.end();
-    await cluster.remove();
   });
 
   it("registers with the facts of its machine", async () => {
     const controller = await control();
     await startAgent([controller.endpoint], { config: { disableVxlan: true } });
     const node = await isReadyAt(controller);
-    expect(node.dc).to.equal("DC2");
-    expect(node.roles).to.deep.equal(["worker"]);
+    expect(node).to.deep.include({ dc: "DC2", roles: ["worker"] });
     expect(node.labels["tier"]).to.equal("ssd");
     expect(node.cpu).to.be.greaterThan(0);
     expect(node.memory).to.be.greaterThan(1e8);
@@ -93,20 +98,13 @@ describe("the agent of a node, with real controllers", () => {
     await startAgent([`127.0.0.1:${dead}`, a.endpoint, b.endpoint]);
     const before = await isReadyAt(a);
     // Whoever has not heard of it registers it anew, at another time.
-    await eventually(async () => (await detail(b).catch(() => undefined))?.registered === before.registered);
+    await isAt(b, ({ registered }) => registered === before.registered);
     await a.stop("SIGKILL");
-    const lastSeen = before.lastSeen;
-    const meanwhile = await eventually(async () => {
-      const node = await detail(b).catch(() => undefined);
-      return node?.status === "ready" && node.lastSeen > lastSeen ? node : undefined;
-    });
+    const meanwhile = await isReadyAt(b, before.lastSeen);
     expect(meanwhile.key).to.equal(before.key);
     await a.start();
     await b.stop("SIGKILL");
-    const after = await eventually(async () => {
-      const node = await detail(a).catch(() => undefined);
-      return node?.status === "ready" && node.lastSeen > meanwhile.lastSeen ? node : undefined;
-    });
+    const after = await isReadyAt(a, meanwhile.lastSeen);
     expect(after.registered).to.equal(before.registered);
   });
 
@@ -115,16 +113,13 @@ describe("the agent of a node, with real controllers", () => {
     const a = await control({ config });
     const all = [a, await control({ config, sponsor: a })];
     await startAgent(all.map(({ endpoint }) => endpoint));
-    await eventually(async () => (await detail(a).catch(() => undefined))?.status === "pending");
+    await isAt(a, ({ status }) => status === "pending");
     await a.operator.call("approveNode", {}, { id: nodeId });
     const { registered, lastSeen } = await isReadyAt(a);
     await Promise.all(all.map((each) => isReadyAt(each)));
     await Promise.all(all.map((each) => each.stop("SIGKILL")));
     await Promise.all(all.map((each) => each.start()));
-    for (const each of all) {
-      await eventually(async () => ((await detail(each).catch(() => undefined))?.lastSeen ?? "") > lastSeen);
-      expect(await isReadyAt(each)).to.include({ registered, approval: "approved" });
-    }
+    for (const each of all) expect(await isReadyAt(each, lastSeen)).to.include({ registered, approval: "approved" });
   });
 
   it("learns of further controllers only when told to", async () => {
@@ -136,7 +131,7 @@ describe("the agent of a node, with real controllers", () => {
     expect(line["controllers"]).to.deep.equal([b.endpoint]);
     await a.stop("SIGKILL");
     const { lastSeen } = await isReadyAt(b);
-    await eventually(async () => (await detail(b)).lastSeen > lastSeen);
+    await isReadyAt(b, lastSeen);
   });
 
   it("keeps its certificate when the renewal fails, and says so when it becomes urgent", async () => {
@@ -148,17 +143,13 @@ describe("the agent of a node, with real controllers", () => {
     await agent.logged("the certificate was not renewed");
     await isReadyAt(controller).catch(() => undefined);
     expect(await readFile(join(certFolder(), "node.crt"), "utf8")).to.equal(before);
-    expect((await readdir(certFolder())).toSorted()).to.deep.equal(["ca.crt", "node.crt", "node.key"]);
-    const node = await eventually(async () => {
-      const found = await detail(controller);
-      return found.reason?.includes("is not renewed") ? found : undefined;
-    });
+    expect((await readdir(certFolder())).toSorted()).to.deep.equal(["ca.crt", "node.crt", "node.key", "state"]);
+    const node = await isAt(controller, ({ reason }) => reason?.includes("is not renewed") === true);
     expect(node.status).to.equal("not-ready");
   });
 
   it("tells its status on loopback in plain, and outside only to operators and controllers", async () => {
     const controller = await control();
-    await writeFile(join(cluster.dir, "note"), "");
     await startAgent([controller.endpoint]);
     await isReadyAt(controller);
     const status = await eventually(async () => {
@@ -188,6 +179,7 @@ describe("the agent of a node, with real controllers", () => {
       await other.remove();
     }
   });
+
   it("S-11: answers no revoked key outside once a heartbeat told it, on open connections and after a restart", async function () {
     const own = ownAddress() ?? this.skip();
     const controller = await control();
@@ -208,7 +200,7 @@ describe("the agent of a node, with real controllers", () => {
     await operator.call("revoke", { spki: spkiOf(cluster.operator), reason: "left" });
     await eventually(async () => (await secure(own, port, cluster.operator)) === 403);
 
-    const list = join(cluster.dir, "state", "revoked-keys.json");
+    const list = join(certFolder(), "state", "revoked-keys.json");
     // It is in force before it is on the disk.
     await eventually(async () => (await readFile(list, "utf8")).includes(spkiOf(cluster.operator)));
     expect((await stat(list)).mode & 0o777).to.equal(0o600);
@@ -217,6 +209,73 @@ describe("the agent of a node, with real controllers", () => {
     await startAgent([controller.endpoint]).then((again) => again.logged("no controller accepted a heartbeat"));
     for (const credentials of ways) expect(await secure(own, port, credentials)).to.equal(403);
     expect(await plain("127.0.0.1", port, "/healthz")).to.contain("ok");
+  });
+
+  it("shows a node not ready at once when its agent is stopped by TERM, and after the stale time when it is killed", async () => {
+    const controller = await control({ config: { staleAfterSecs: 1, staleCheckIntervalSecs: 0.2 } });
+    const agent = await startAgent([controller.endpoint]);
+    await isReadyAt(controller);
+    expect(await agent.end("SIGTERM")).to.equal(0);
+    expect(await detail(controller)).to.include({ status: "not-ready", reason: "its agent was stopped" });
+    const status = JSON.parse(await readFile(join(certFolder(), "state/status.json"), "utf8")) as object;
+    expect(status).to.have.nested.property("agent.state", "stopped");
+    const again = await startAgent([controller.endpoint]);
+    await isReadyAt(controller);
+    await again.end("SIGKILL");
+    const { reason } = await isAt(controller, ({ status: now }) => now === "not-ready");
+    expect(reason).to.match(/^no heartbeat since/);
+  });
+
+  it("registers again with a certificate that replaced the old one", async () => {
+    const controller = await control();
+    const agent = await startAgent([controller.endpoint]);
+    const before = await isReadyAt(controller);
+    const next = issueTo(cluster.authority, "node", nodeId);
+    // As the bastion does: what nobody recorded is not accepted for a node that is known by another key.
+    await recordAt(controller, next);
+    await writeCredentials(certFolder(), "node", next);
+    await agent.logged("the certificate was reloaded");
+    await isAt(controller, ({ key }) => key !== before.key);
+  });
+
+  it("serves a certificate that replaced the old one, without a restart, and keeps the old one when the new is bad", async () => {
+    const { id, endpoint, folder, credentials: own, log } = await control();
+    const before = await servedSerial(parseEndpoint(endpoint));
+    const key = createPrivateKey(own.key);
+    const { certFile } = await writeCredentials(
+      folder,
+      "controller",
+      issueTo(cluster.authority, "controller", id, { key }),
+    );
+    const renewed = await eventually(async () => {
+      const serial = await servedSerial(parseEndpoint(endpoint));
+      return serial !== before && serial;
+    });
+    await writeFile(certFile, "garbage");
+    await eventually(() => log().includes("the new certificate cannot be used, the old one stays"));
+    expect(await servedSerial(parseEndpoint(endpoint))).to.equal(renewed);
+  });
+
+  it("S-10: openssl s_client gets an answer with the operator's certificate and none without", async () => {
+    const { endpoint } = await control();
+    await writeCredentials(join(cluster.dir, "op"), "kctl", cluster.operator);
+    const at = (name: string): string => join(cluster.dir, "op", name);
+    const own = ["-cert", at("kctl.crt"), "-key", at("kctl.key"), "-cert_chain", at("kctl.crt")];
+    const trusted = ["-verify_return_error", "-CAfile", at("ca.crt"), "-verify_ip", "127.0.0.1"];
+    expect(await sClient(endpoint, [...trusted, ...own]))
+      .to.contain("HTTP/1.1 200 OK")
+      .and.contain("TLSv1.3");
+    for (const wrong of [trusted, [...trusted, ...own, "-tls1_2"]])
+      expect(await sClient(endpoint, wrong)).not.to.contain("HTTP/1.1");
+  });
+
+  it("S-10: a controller does not start with a node's certificate", async () => {
+    const wrong = await prepareController(cluster, { process: true });
+    controllers.push(wrong);
+    await writeCredentials(wrong.folder, "controller", issueTo(cluster.authority, "node", nodeId));
+    expect(await wrong.start().then(() => "it started", String)).to.contain(
+      "is the certificate of a node, not of a controller",
+    );
   });
 });
 
@@ -247,5 +306,30 @@ function secure(host: string, port: number, credentials: Partial<Credentials>): 
     })
       .on("error", reject)
       .end();
+  });
+}
+
+/** The serial of the certificate that a server shows. */
+function servedSerial(place: ConnectionOptions): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ ...place, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerX509Certificate()?.serialNumber ?? "");
+      socket.destroy();
+    });
+    socket.once("error", reject);
+  });
+}
+
+/** What openssl's own client prints when it asks for /healthz. */
+function sClient(endpoint: string, options: readonly string[]): Promise<string> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      "openssl",
+      ["s_client", "-connect", endpoint, "-ign_eof", ...options],
+      { timeout: hangLimit },
+      (_error, out, err) => resolve(out + err),
+    );
+    child.stdin?.on("error", () => undefined);
+    child.stdin?.end("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   });
 }

@@ -6,12 +6,10 @@ import { ClusterSite } from "#support/cluster-site.ts";
 import type { CertificateView, NodeDetail, NodeView, WatchLine } from "#api/schemas.ts";
 import { eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { areAllInStep, nodeCredentials, registrationOf, spkiOf } from "#support/controllers.ts";
+import { areAllInStep, nodeCredentials, spkiOf } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import type { TestProject, Ended } from "#support/kcore.ts";
-import { openShell } from "#support/terminal.ts";
-import { kcoreEnvironment } from "#support/program.ts";
 
 describe("the cluster's commands against three real controllers", () => {
   let site: ClusterSite;
@@ -86,43 +84,17 @@ describe("the cluster's commands against three real controllers", () => {
     expect(none.stderr).to.contain("controller 127.0.0.1:1").and.to.contain("controller 127.0.0.1:2");
   });
 
-  it("refuses a name that two nodes have, with both ids, and shows it as a conflict", async () => {
-    const [one, two] = [await register("twin"), await register("twin")];
-    const refused = await kcore("get", "node", "twin");
-    expect(refused.stderr).to.contain("[NODE_AMBIGUOUS]").and.to.contain(one.id).and.to.contain(two.id);
-    expect(await does("get", "nodes")).to.match(/^twin .* name$/m);
-    expect(await does("get", "conflicts")).to.match(/^name:twin +\(host name\)/m);
-    await does("node", "remove", one.id, two.id, "--yes").catch(() => undefined);
-  });
-
-  it("node remove asks first, and is for ever", async () => {
-    const { id, client } = await register("delta");
-    expect((await kcore("node", "remove", "delta")).stderr).to.contain("[QUESTION_UNANSWERED]");
-    const removed = await kcore("node", "remove", "delta", "--yes");
-    expect(removed.stdout, removed.stderr).to.contain(`delta (${id}) removed`);
-    expect(await does("get", "nodes")).not.to.contain("delta");
-    const again = await client.call("registerNode", registrationOf(id)).then(String, String);
-    expect(again).to.match(/refused|revoked|removed/);
-  });
-
-  it("get controllers and replication-status: all in step; --require-healthy exits 1 with a sick one", async () => {
-    const table = await does("get", "controllers");
-    for (const { id } of controllers) expect(table).to.contain(id);
+  it("get replication-status --require-healthy exits 1 with a sick one", async () => {
     const status = await does("get", "replication-status", "--require-healthy");
     expect(status.match(/: healthy: /g)).to.have.length(3);
-    expect(status).to.match(/ yes +0 +0 /);
     const sick = await kcore("get", "replication-status", "--require-healthy", "-s", "127.0.0.1:1");
     expect(sick.code).to.equal(1);
     expect((await kcore("get", "replication-status", "-s", "127.0.0.1:1")).code).to.equal(0);
   });
 
   it("get nodes -w: a line when something changes, also after its controller is gone", async () => {
-    const { child, ended } = project.start(
-      ["get", "nodes", "-w", "-o", "json", "-s", at(2).endpoint, "-s", at(0).endpoint],
-      {
-        KCORE_HOME: cluster.home,
-      },
-    );
+    const words = ["get", "nodes", "-w", "-o", "json", "-s", at(2).endpoint, "-s", at(0).endpoint];
+    const { child, ended } = site.start(...words);
     let text = "";
     child.stdout?.on("data", (chunk: string) => (text += chunk));
     const seen = (what: RegExp) => eventually(() => what.test(text));
@@ -145,10 +117,7 @@ describe("the cluster's commands against three real controllers", () => {
 
   it("on a terminal: -w draws the table anew in its place; a question takes yes and no, Ctrl-C ends", async () => {
     const { id } = await register("theta");
-    const shell = await openShell(
-      { cwd: project.project, columns: 160, rows: 30 },
-      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
-    );
+    const shell = await site.openShell(160, 30);
     try {
       await shell.enter(`${kcoreProgram} get nodes -w theta`);
       await shell.shows(/^theta +Ready /m);
@@ -186,23 +155,21 @@ describe("the cluster's commands against three real controllers", () => {
     expect((await kcore("revoke", "cert", "ffffffff", "--yes")).stderr).to.contain("[CERTIFICATE_UNKNOWN]");
   });
 
-  it("rotate sub-ca: every controller and this machine, none forgotten; an unreachable one is listed", async () => {
+  it("rotate sub-ca: an unreachable controller is listed, none forgotten", async () => {
     const file = site.passphraseFile;
-    const before = readFileSync(join(cluster.home, "lab/sub-ca.crt"), "utf8");
-    const text = await does("rotate", "sub-ca", "--passphrase-file", file);
-    expect(text.match(/new sub-CA [0-9a-f]+, until /g)).to.have.length(3);
-    expect(readFileSync(join(cluster.home, "lab/sub-ca.crt"), "utf8")).not.to.equal(before);
+    const own = () => readFileSync(join(cluster.home, "lab/sub-ca.crt"), "utf8");
+    const before = own();
     await at(1).stop();
     try {
       const missed = await kcore("rotate", "sub-ca", "--passphrase-file", file);
       expect(missed.code).to.equal(1);
       expect(missed.stdout.match(/new sub-CA [0-9a-f]+, until /g)).to.have.length(2);
       expect(missed.stderr).to.contain(`not done: `).and.to.contain(at(1).endpoint);
+      expect(own()).not.to.equal(before);
     } finally {
       await at(1).start();
     }
     await eventually(() => areAllInStep(controllers));
-    expect(await does("get", "controllers")).to.match(/4y|1824d|1825d/);
   });
 
   it("controller backup: a file for its owner alone, never over another", async () => {

@@ -9,7 +9,7 @@ import type { ControllerPlace, TestController } from "#support/controllers.ts";
 import { findLost, putNumber, timeToAgree } from "#support/agreement.ts";
 import { freePort } from "#support/ports.ts";
 
-describe("a controller that is short of room, or of files", () => {
+describe("a controller whose file system fails", () => {
   let cluster: TestCluster;
   let controllers: readonly [TestController, TestController];
   let stop: () => Promise<void> = () => Promise.resolve();
@@ -54,31 +54,6 @@ describe("a controller that is short of room, or of files", () => {
     putNumber(controller, { id, number, acknowledged });
   const numberAt = async ({ operator }: TestController, id: string): Promise<unknown> =>
     (await operator.call("getObject", {}, { id })).value;
-
-  it("F-6: refuses changes with 507 when it is full, serves what it has, and heals by itself when there is room", async () => {
-    await start('mount -t tmpfs -o size=3m,mode=700 none "$0"');
-    const [other, full] = controllers;
-    for (let number = 1; number <= 20; number++) await put(full, "Full/own", number);
-    inside(`cat /dev/zero >${dir}/fill 2>/dev/null || :`);
-    // The last page of the journal may have room for some more.
-    let [number, refused] = [20, "ok"];
-    while (refused === "ok") refused = await put(full, "Full/own", ++number);
-    expect(refused).to.equal("507 STORE_UNWRITABLE");
-    expect(await put(full, "Full/own", number)).to.equal("507 STORE_UNWRITABLE");
-    expect(await numberAt(full, "Full/own")).to.deep.equal({ number: number - 1 });
-    // What comes from the others waits as well, and harms neither.
-    for (let index = 1; index <= 200; index++)
-      expect(await put(other, `Full/other-${index % 40}`, index)).to.equal("ok");
-    const { alarms, healthy } = await full.operator.call("replicationStatus", {});
-    expect(healthy).to.equal(false);
-    expect(alarms.map(({ code }) => code)).to.include("STORAGE_FULL");
-
-    inside(`rm ${dir}/fill`);
-    await eventually(async () => (await put(full, "Full/own", number)) === "ok");
-    await timeToAgree(controllers);
-    expect(await findLost(controllers, acknowledged)).to.deep.equal([]);
-    await eventually(async () => (await full.operator.call("replicationStatus", {})).healthy);
-  });
 
   it("F-6: goes read-only with a file system that failed, says so at a start, and has lost nothing when it is mended", async () => {
     const image = join(cluster.dir, "image");

@@ -68,27 +68,10 @@ describe("a controller that lost its state", () => {
       expect((await operator.call("listControllers", {})).controllers).to.have.length(3);
   });
 
-  it("V3: a refusal is an alarm on the one that is refused and on the one that refuses, until they speak", async () => {
-    const [first, second, third] = controllers;
-    await third.stop();
-    await first.operator.call("removeController", { reason: "burnt" }, { id: third.id });
-    await eventually(async () => (await second.operator.call("listControllers", {})).controllers.length === 2);
-    await third.start();
-    for (const each of [first, second])
-      await eventually(async () =>
-        (await alarmsAt(each)).some((text) => text.startsWith("REFUSING") && text.includes(third.id)),
-      );
-    await eventually(async () => (await alarmsAt(third)).filter((text) => text.startsWith("REFUSED")).length === 2);
-  });
-
   it("C3: a state that tells of no controller is put back by no command; --alone says what it knows and needs the name", async () => {
     const [founder] = controllers;
-    const options = {
-      configFile: join(founder.folder, "controller.yaml"),
-      now: Date.now(),
-      yaml: codec,
-      output: "table" as const,
-    };
+    const configFile = join(founder.folder, "controller.yaml");
+    const options = { configFile, now: Date.now(), yaml: codec, output: "table" as const };
     const backup = join(founder.folder, "backup");
     await writeFile(backup, await buffer(await founder.operator.open("backup", {})));
     await founder.stop();
@@ -116,13 +99,18 @@ describe("a controller that lost its state", () => {
     expect((await founder.operator.call("getObject", {}, { id: "Lost/kept" })).value).to.deep.equal({ n: 1 });
   });
 
-  it("C2: a controller that was removed while it was off is not ready, takes no writes and sends agents elsewhere", async () => {
+  it("C2, V3: a controller that was removed while it was off is not ready, takes no writes and sends agents elsewhere; all tell of the refusal", async () => {
     const [first, second, third] = controllers;
     await third.stop();
     await first.operator.call("removeController", { reason: "burnt" }, { id: third.id });
     await eventually(async () => (await second.operator.call("listControllers", {})).controllers.length === 2);
     const node = third.clientOf(nodeCredentials(cluster, randomUUID()));
     await third.start();
+    for (const each of [first, second])
+      await eventually(async () =>
+        (await alarmsAt(each)).some((text) => text.startsWith("REFUSING") && text.includes(third.id)),
+      );
+    await eventually(async () => (await alarmsAt(third)).filter((text) => text.startsWith("REFUSED")).length === 2);
     await eventually(async () => (await alarmsAt(third)).some((text) => text.startsWith("TURNED_OUT")));
     expect(await third.operator.call("ready", {})).to.deep.include({ ready: false });
     const { reason } = await third.operator.call("ready", {});

@@ -32,19 +32,14 @@ describe("a controller that was started again", () => {
     await cluster?.remove();
   });
 
-  it("C14: shows a live node Ready at once, and a stopped one with its reason", async () => {
-    await controller.stop("SIGTERM");
-    await controller.start();
-    expect(await statuses()).to.deep.equal({ [alive]: "ready", [stopped]: "its agent was stopped" });
-    const { nodes } = await controller.operator.call("ready", {});
-    expect(nodes).to.deep.equal({ total: 2, ready: 1 });
-  });
-
-  it("C14: does so after a crash, too", async () => {
-    await controller.stop("SIGKILL");
-    await controller.start();
-    expect(await statuses()).to.deep.equal({ [alive]: "ready", [stopped]: "its agent was stopped" });
-  });
+  for (const signal of ["SIGTERM", "SIGKILL"] as const)
+    it(`C14: shows a live node Ready at once, and a stopped one with its reason, after ${signal}`, async () => {
+      await controller.stop(signal);
+      await controller.start();
+      expect(await statuses()).to.deep.equal({ [alive]: "ready", [stopped]: "its agent was stopped" });
+      const { nodes } = await controller.operator.call("ready", {});
+      expect(nodes).to.deep.equal({ total: 2, ready: 1 });
+    });
 
   it("C5: a controller that was put back tells that it has to catch up, and nothing of an empty state", async () => {
     // A second, unreachable member is registered, because a sole member has no controller to catch up with.

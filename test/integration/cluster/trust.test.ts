@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { createPublicKey, randomUUID, type KeyObject } from "node:crypto";
+import { createPrivateKey, createPublicKey, randomUUID, type KeyObject } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
@@ -555,6 +555,37 @@ describe("trust between clients and controllers", () => {
     })();
     expect([answer, renewals]).to.deep.equal(["API_BUSY", 10]);
     expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("allowed");
+  });
+
+  it("F-25: a certificate that expired while its node was off lets it renew by its old key for 30 days, and do nothing else", async () => {
+    /** The same key and names, with a certificate that ended a moment ago. */
+    const expired = async (by = cluster.authority) => {
+      const { id, credentials } = await registered();
+      const given = { key: createPrivateKey(credentials.key), now: Date.now() - 90 * day - 1_000 };
+      return { id, late: controller.clientOf({ ...issueTo(by, "node", id, given), ca: credentials.ca }), credentials };
+    };
+    const { id, late } = await expired();
+    const asked = [
+      late.call("heartbeat", { nodeId: id }),
+      late.call("health", {}),
+      late.call("renewChallenge", { nodeId: randomUUID() }),
+    ];
+    expect(await Promise.all(asked.map(reasonOf))).to.deep.equal(["API_DENIED", "API_DENIED", "API_DENIED"]);
+    const fresh = await renew(late, id);
+    expect(firstCertificate(fresh.cert).validToDate.getTime()).to.be.greaterThan(Date.now() + 89 * day);
+    expect((await controller.clientOf(fresh).call("registerNode", registrationOf(id))).status).to.equal("ready");
+    const [rejected, revoked, forged] = [await expired(), await expired(), await expired(stranger.authority)];
+    await controller.operator.call("rejectNode", {}, { id: rejected.id });
+    await controller.operator.call("revoke", { spki: spkiOf(revoked.credentials), reason: "test" });
+    const unknown = { id: randomUUID() };
+    const old = issueTo(cluster.authority, "node", unknown.id, { now: Date.now() - 91 * day });
+    for (const [{ id: whose, late: client }, reason] of [
+      [rejected, "NODE_REJECTED"],
+      [revoked, "KEY_REVOKED"],
+      [{ ...unknown, late: controller.clientOf(old) }, "KEY_UNREGISTERED"],
+      [forged, "API_DENIED"],
+    ] as const)
+      expect(await reasonOf(renew(client, whose))).to.equal(reason);
   });
 
   it("S-14: a renewed key that was lost before it registered is worth nothing once the old one goes on", async () => {

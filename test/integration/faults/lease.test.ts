@@ -7,16 +7,41 @@ import { join } from "node:path";
 import { blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { Secret } from "#engine/step/secret.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
 import { eventually } from "#support/cluster.ts";
 import { startDelayLine } from "#support/delay-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
+import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
 describe("the lease of a run", () => {
   let folder: string;
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-lease-"))));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  const servers: SshServer[] = [];
+  afterEach(async () => {
+    for (const server of servers.splice(0)) await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  /** A node behind an sshd with these lines of configuration. */
+  const serve = async (...config: readonly string[]): Promise<Endpoint> => {
+    const server = await startSshd({ config });
+    servers.push(server);
+    return { ...server.endpoint(), name: "n1" };
+  };
+  /** Begins a run whose connection is closed in its first step, and whose bastion does not come back. */
+  const leave = async (state: string, how: Parameters<typeof sessionOn>[1], drafts: readonly StepDraft[]) => {
+    const run = sessionOn(state, { ...how, retryDelays: [] });
+    const work = run.session.perform([{ stage: "s", drafts }]);
+    await run.seen(({ type }) => type === "step.started");
+    await run.session.host()?.close();
+    expect((await work).outcome).to.equal("unreachable");
+  };
+  const isLetGo = (state: string): Promise<unknown> => {
+    const lock = join(state, "lock");
+    return eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
+  };
   const touch = (name: string, seconds = 0): Step => ({
     want: {},
     probe: sh``,
@@ -43,10 +68,10 @@ describe("the lease of a run", () => {
   });
 
   it("F-2 goes on over a new connection when the old one is dead without a word", async () => {
-    const sshd = await startSshd();
-    const line = await startDelayLine({ target: { port: sshd.port } });
+    const endpoint = await serve();
+    const line = await startDelayLine({ target: { port: endpoint.port } });
     try {
-      const run = sessionOn(join(folder, "state"), { endpoint: { ...sshd.endpoint(), name: "n1", port: line.port } });
+      const run = sessionOn(join(folder, "state"), { endpoint: { ...endpoint, port: line.port } });
       const work = run.session.perform([
         { stage: "s", drafts: [draftOf("slow", touch("slow", 3)), draftOf("next", touch("next"))] },
       ]);
@@ -59,102 +84,63 @@ describe("the lease of a run", () => {
       expect([outcome, run.outcomes()]).to.deep.equal(["done", ["slow changed", "next changed"]]);
     } finally {
       await line.close();
-      await sshd.stop();
     }
   });
 
   it("F-2 ends a run that nobody follows any more, and nothing secret of it stays", async () => {
-    const sshd = await startSshd({ config: ["SetEnv K_LEASE=1"] });
-    try {
-      const endpoint = { ...sshd.endpoint(), name: "n1" };
-      const run = sessionOn(join(folder, "state"), { runId: "left", endpoint, retryDelays: [] });
-      const apply = sh`echo ${new Secret("hunter2")} >/dev/null; sleep 1`;
-      const drafts = [draftOf("secret", { want: {}, probe: sh``, apply, always: true })];
-      const work = run.session.perform([{ stage: "s", drafts }]);
-      await run.seen(({ type }) => type === "step.started");
-      const left = join(folder, "state", "runs", "left");
-      expect(readdirSync(left)).to.include("blobs");
-      await run.session.host()?.close();
-      expect((await work).outcome).to.equal("unreachable");
-      await eventually(() => readFileSync(join(left, "journal"), "utf8").endsWith(" bye abandoned\n"));
-      expect(readdirSync(left)).to.not.include("blobs");
-    } finally {
-      await sshd.stop();
-    }
+    const endpoint = await serve("SetEnv K_LEASE=1");
+    const left = join(folder, "state", "runs", "left");
+    const run = sessionOn(join(folder, "state"), { runId: "left", endpoint, retryDelays: [] });
+    const apply = sh`echo ${new Secret("hunter2")} >/dev/null; sleep 1`;
+    const drafts = [draftOf("secret", { want: {}, probe: sh``, apply, always: true })];
+    const work = run.session.perform([{ stage: "s", drafts }]);
+    await run.seen(({ type }) => type === "step.started");
+    expect(readdirSync(left)).to.include("blobs");
+    await run.session.host()?.close();
+    expect((await work).outcome).to.equal("unreachable");
+    await eventually(() => readFileSync(join(left, "journal"), "utf8").endsWith(" bye abandoned\n"));
+    expect(readdirSync(left)).to.not.include("blobs");
   });
 
   it("O2: a runner lets go within seconds when the connection was closed, as by a kill of the run's process", async () => {
     // Ten minutes of silence become 200 s here, so 15 s after a close become 5.
-    const sshd = await startSshd({ config: ["SetEnv K_LEASE=200"] });
-    try {
-      const endpoint = { ...sshd.endpoint(), name: "n1" };
-      const state = join(folder, "state");
-      const shared = { runId: "killed", nonce: "0123456789abcdef".repeat(2), endpoint };
-      const run = sessionOn(state, { ...shared, retryDelays: [] });
-      const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", touch("slow", 1))] }]);
-      await run.seen(({ type }) => type === "step.started");
-      await run.session.host()?.close();
-      expect((await work).outcome).to.equal("unreachable");
-      const lock = join(state, "lock");
-      await eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
-      // The step was not broken off, and a late bastion goes on with a new runner.
-      const again = sessionOn(state, { ...shared, resumed: true });
-      const drafts = [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))];
-      const { outcome } = await again.session.perform([{ stage: "s", drafts }]);
-      await again.session.finish(outcome);
-      expect([outcome, again.outcomes()]).to.deep.equal(["done", ["slow changed", "next changed"]]);
-      expect(readFileSync(join(folder, "slow"), "utf8")).to.equal("x\n");
-    } finally {
-      await sshd.stop();
-    }
+    const endpoint = await serve("SetEnv K_LEASE=200");
+    const state = join(folder, "state");
+    const shared = { runId: "killed", nonce: "0123456789abcdef".repeat(2), endpoint };
+    await leave(state, shared, [draftOf("slow", touch("slow", 1))]);
+    await isLetGo(state);
+    // The step was not broken off, and a late bastion goes on with a new runner.
+    const again = sessionOn(state, { ...shared, resumed: true });
+    const drafts = [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))];
+    const { outcome } = await again.session.perform([{ stage: "s", drafts }]);
+    await again.session.finish(outcome);
+    expect([outcome, again.outcomes()]).to.deep.equal(["done", ["slow changed", "next changed"]]);
+    expect(readFileSync(join(folder, "slow"), "utf8")).to.equal("x\n");
   });
 
   it("O2: a runner whose run's process was killed lets go also behind a step that lasts longer than a silence may", async () => {
     // A silence is 5 s here, and a closed connection is waited for 2 s: a step of 7 s is at work when both are over.
-    const sshd = await startSshd({ config: ["SetEnv K_LEASE=100"] });
-    try {
-      const state = join(folder, "state");
-      const endpoint = { ...sshd.endpoint(), name: "n1" };
-      const run = sessionOn(state, { runId: "long", endpoint, retryDelays: [] });
-      const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", touch("slow", 7))] }]);
-      await run.seen(({ type }) => type === "step.started");
-      await run.session.host()?.close();
-      expect((await work).outcome).to.equal("unreachable");
-      await eventually(() => existsSync(join(folder, "slow")));
-      // The mark of a closed connection; after a silence there is none, and the runner waits ten minutes.
-      expect(existsSync(join(state, "runs", "long", "attached"))).to.equal(true);
-      const lock = join(state, "lock");
-      await eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
-    } finally {
-      await sshd.stop();
-    }
+    const state = join(folder, "state");
+    const endpoint = await serve("SetEnv K_LEASE=100");
+    await leave(state, { runId: "long", endpoint }, [draftOf("slow", touch("slow", 7))]);
+    await eventually(() => existsSync(join(folder, "slow")));
+    // The mark of a closed connection; after a silence there is none, and the runner waits ten minutes.
+    expect(existsSync(join(state, "runs", "long", "attached"))).to.equal(true);
+    await isLetGo(state);
   });
 
   it("O2: the seconds of a step do not count for those in which a bastion may come back", async () => {
     // A closed connection is waited for 7 s behind a step of 8 s.
-    const sshd = await startSshd({ config: ["SetEnv K_LEASE=280"] });
-    try {
-      const state = join(folder, "state");
-      const shared = {
-        runId: "back",
-        nonce: "0123456789abcdef".repeat(2),
-        endpoint: { ...sshd.endpoint(), name: "n1" },
-      };
-      const run = sessionOn(state, { ...shared, retryDelays: [] });
-      const drafts = [draftOf("slow", touch("slow", 8)), draftOf("next", touch("next"))];
-      const work = run.session.perform([{ stage: "s", drafts }]);
-      await run.seen(({ type }) => type === "step.started");
-      await run.session.host()?.close();
-      expect((await work).outcome).to.equal("unreachable");
-      await eventually(() => existsSync(join(folder, "slow")));
-      const again = sessionOn(state, { ...shared, resumed: true });
-      const { outcome } = await again.session.perform([{ stage: "s", drafts }]);
-      await again.session.finish(outcome);
-      expect(outcome).to.equal("done");
-      expect(readFileSync(join(state, "runs", "back", "journal"), "utf8")).to.not.include("abandoned");
-    } finally {
-      await sshd.stop();
-    }
+    const state = join(folder, "state");
+    const shared = { runId: "back", nonce: "0123456789abcdef".repeat(2), endpoint: await serve("SetEnv K_LEASE=280") };
+    const drafts = [draftOf("slow", touch("slow", 8)), draftOf("next", touch("next"))];
+    await leave(state, shared, drafts);
+    await eventually(() => existsSync(join(folder, "slow")));
+    const again = sessionOn(state, { ...shared, resumed: true });
+    const { outcome } = await again.session.perform([{ stage: "s", drafts }]);
+    await again.session.finish(outcome);
+    expect(outcome).to.equal("done");
+    expect(readFileSync(join(state, "runs", "back", "journal"), "utf8")).to.not.include("abandoned");
   });
 
   it("O2: a runner lets go at once when its node's disk filled and the run is over", async function () {
@@ -165,45 +151,33 @@ describe("the lease of a run", () => {
     } catch {
       this.skip();
     }
-    const sshd = await startSshd();
     try {
-      const run = sessionOn(state, { runId: "full", endpoint: { ...sshd.endpoint(), name: "n1" } });
-      const fills = draftOf("fills", {
-        want: {},
-        probe: sh``,
-        apply: sh`cat /dev/zero >${state}/fill || :`,
-        always: true,
-      });
+      const run = sessionOn(state, { runId: "full", endpoint: await serve() });
+      const apply = sh`cat /dev/zero >${state}/fill || :`;
+      const fills = draftOf("fills", { want: {}, probe: sh``, apply, always: true });
       const blob = blobOf(randomBytes(200_000));
       const needs = draftOf("needs", { want: {}, probe: sh``, apply: sh`sha256sum ${blob}`, always: true });
       const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [fills, needs] }]);
       await run.session.finish(outcome, problem);
       expect(outcome).to.equal("failed");
       rmSync(join(state, "fill"));
-      const lock = () => readdirSync(join(state, "lock")).map((name) => lstatSync(join(state, "lock", name)));
-      await eventually(() => lock().every((entry) => entry.isFile()));
+      await isLetGo(state);
     } finally {
-      await sshd.stop();
       execFileSync("umount", ["-l", state]);
     }
   });
 
   it("F-22 drives a node whose sshd allows one session and few beginnings", async () => {
-    const sshd = await startSshd({ config: ["MaxSessions 1", "MaxStartups 1:100:1"] });
-    try {
-      const results = await Promise.all(
-        Array.from({ length: 4 }, async (_, index) => {
-          const run = sessionOn(join(folder, `state${index}`), { endpoint: { ...sshd.endpoint(), name: "n1" } });
-          const { outcome } = await run.session.perform([
-            { stage: "s", drafts: [draftOf("it", touch(`made${index}`))] },
-          ]);
-          await run.session.finish(outcome);
-          return outcome;
-        }),
-      );
-      expect(results).to.deep.equal(["done", "done", "done", "done"]);
-    } finally {
-      await sshd.stop();
-    }
+    const endpoint = await serve("MaxSessions 1", "MaxStartups 1:100:1");
+    const results = await Promise.all(
+      [0, 1, 2, 3].map(async (index) => {
+        const run = sessionOn(join(folder, `state${index}`), { endpoint });
+        const drafts = [draftOf("it", touch(`made${index}`))];
+        const { outcome } = await run.session.perform([{ stage: "s", drafts }]);
+        await run.session.finish(outcome);
+        return outcome;
+      }),
+    );
+    expect(results).to.deep.equal(["done", "done", "done", "done"]);
   });
 });

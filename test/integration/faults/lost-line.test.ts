@@ -6,6 +6,7 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { BreakableNode } from "#support/breakable-node.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
+import { partOf } from "#support/slice.ts";
 
 describe("a line that breaks at any byte", () => {
   const node = new BreakableNode();
@@ -55,10 +56,10 @@ describe("a line that breaks at any byte", () => {
     rmSync(node.folder, { recursive: true, force: true });
   }
 
-  for (const bytes of [6_000, 9_000, 14_000, 36_000, 60_000, 1_300_000, 2_500_000, 2_560_000])
+  for (const bytes of partOf([6_000, 9_000, 14_000, 36_000, 60_000, 1_300_000, 2_500_000, 2_560_000], 2))
     it(`F-1 loses nothing and repeats nothing when it breaks after ${bytes} bytes sent`, () =>
       runOver(() => node.line.cutNext("up", bytes)));
-  for (const bytes of [3_100, 3_600, 4_000, 4_500, 5_200])
+  for (const bytes of partOf([3_100, 3_600, 4_000, 4_500, 5_200, 6_000], 2))
     it(`F-1 loses nothing and repeats nothing when it breaks after ${bytes} bytes received`, () =>
       runOver(() => node.line.cutNext("down", bytes)));
 });

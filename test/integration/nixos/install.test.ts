@@ -40,18 +40,7 @@ describe("nixos.installed", () => {
       `--partition-guid=${index + 1}:${partitionGuid(owner, { disk: { byId }, partition })}`,
       `--change-name=${index + 1}:${partition}`,
     ]);
-    run(
-      "sgdisk",
-      "-n",
-      "1:0:+1M",
-      "-n",
-      "2:0:+32M",
-      "-n",
-      "3:0:0",
-      `-U=${diskGuid(owner, { byId })}`,
-      ...guids,
-      device,
-    );
+    run("sgdisk", ..."-n 1:0:+1M -n 2:0:+32M -n 3:0:0".split(" "), `-U=${diskGuid(owner, { byId })}`, ...guids, device);
     run("partx", "-u", device);
     // Only what the installer is for: nixpkgs stands in the live system's store.
     const nixpkgs = join(project.path, "nixpkgs");

@@ -230,19 +230,8 @@ describe("packs", () => {
   it("are got without git's variables of the repository around, and from no address with a password", async () => {
     const around = join(project.path, "around");
     execFileSync("git", ["init", "-q", around]);
-    execFileSync("git", [
-      "-C",
-      around,
-      "-c",
-      "user.name=t",
-      "-c",
-      "user.email=t@example.net",
-      "commit",
-      "-q",
-      "--allow-empty",
-      "-m",
-      "x",
-    ]);
+    const asSomebody = ["-c", "user.name=t", "-c", "user.email=t@example.net"];
+    execFileSync("git", ["-C", around, ...asSomebody, "commit", "-q", "--allow-empty", "-m", "x"]);
     const head = readFileSync(join(around, ".git/HEAD"), "utf8");
     const { ended } = project.start(["pack", "add", repository, "--path", "web", "--ref", "v1"], {
       GIT_DIR: join(around, ".git"),

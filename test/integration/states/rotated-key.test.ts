@@ -48,17 +48,7 @@ describe("the state kcore/key, where a controller's certificate was rotated", ()
 
   const make = (folder: string, age: number): void => {
     const [key, certificate] = [join(folder, "controller.key"), join(folder, "controller.crt")];
-    const request = [
-      "req",
-      "-x509",
-      "-newkey",
-      "ec",
-      "-pkeyopt",
-      "ec_paramgen_curve:P-256",
-      "-nodes",
-      "-subj",
-      "/CN=c",
-    ];
+    const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=c".split(" ");
     execFileSync("openssl", [...request, "-keyout", key, "-out", certificate], { stdio: "ignore" });
     if (folder === pki) execFileSync("chown", ["nobody:nogroup", key, certificate]);
     const at = Date.now() / 1000 - age;
