@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { kcoreEnvironment } from "./program.ts";
+import type { ShellTerminal } from "./terminal.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/kcore");
 
@@ -76,6 +77,21 @@ export class TestProject {
       cwd: this.project,
       env: { ...kcoreEnvironment, KCORE_HOME: join(this.path, "home"), ...env },
     });
+  }
+
+  /** Works in the operator's shell, at a terminal in the project. */
+  async atTerminal(
+    work: (shell: ShellTerminal) => Promise<void>,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
+    const { openShell } = await import("./terminal.ts");
+    const variables = { ...kcoreEnvironment, KCORE_HOME: join(this.path, "home"), ...env };
+    const shell = await openShell({ cwd: this.project, columns: 160, rows: 60 }, variables);
+    try {
+      await work(shell);
+    } finally {
+      await shell.close();
+    }
   }
 
   /** The pid of the newest run's own process, once there is one. */

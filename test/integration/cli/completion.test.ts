@@ -35,43 +35,51 @@ describe("completion in real shells", () => {
   const run = (shell: string, args: readonly string[]): string =>
     execFileSync(shell, [...args], { cwd: project.project, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
-  /** What bash would offer for a line with the cursor at its end. */
-  const inBash = (line: string): readonly string[] => {
-    const words = line.split(/\s+/);
-    // bash itself ends words at “:” and “=”.
-    const own = words.flatMap((word) => (word === "" ? [""] : word.split(/([:=])/).filter((part) => part !== "")));
-    const array = own.map((word) => `'${word}'`).join(" ");
-    const script = `source <(kcore completion bash); COMP_LINE='${line}'; COMP_POINT=\${#COMP_LINE}; COMP_WORDS=(${array}); COMP_CWORD=${own.length - 1}; _kcore; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    return run("bash", ["--norc", "-c", script]).trimEnd().split("\n");
+  /** Asks bash, in one shell, what it offers for each line with the cursor at its end. */
+  const offersInBash = (wanted: Readonly<Record<string, readonly string[]>>): void => {
+    const asked = Object.keys(wanted).map((line) => {
+      // bash itself ends words at “:” and “=”.
+      const own = line
+        .split(/\s+/)
+        .flatMap((word) => (word === "" ? [""] : word.split(/([:=])/).filter((part) => part !== "")));
+      const array = own.map((word) => `'${word}'`).join(" ");
+      return `COMP_LINE='${line}'; COMP_POINT=\${#COMP_LINE}; COMP_WORDS=(${array}); COMP_CWORD=${own.length - 1}; _kcore; echo "\${COMPREPLY[*]}"`;
+    });
+    const script = ["source <(kcore completion bash)", ...asked].join("\n");
+    const offered = run("bash", ["--norc", "-c", script]).trimEnd().split("\n");
+    expect(
+      Object.fromEntries(Object.keys(wanted).map((line, index) => [line, offered[index]?.split(" ")])),
+    ).to.deep.equal(wanted);
   };
 
-  it("bash: commands, flags, values, nodes of the roster, contexts, and what follows a colon", () => {
-    expect(inBash("kcore des")).to.deep.equal(["describe"]);
-    expect(inBash("kcore get no")).to.deep.equal(["nodes", "node"]);
-    expect(inBash("kcore get nodes -o ")).to.deep.equal(["table", "wide", "json", "yaml"]);
-    expect(inBash("kcore get nodes --wat")).to.deep.equal(["--watch"]);
-    expect(inBash("kcore node approve ")).to.deep.equal(["here", "gone"]);
-    expect(inBash("kcore config use-context p")).to.deep.equal(["prod"]);
-    expect(inBash("kcore --context ")).to.deep.equal(["lab", "prod"]);
-    expect(inBash("kcore schema ")).to.deep.equal(["state", "roster", "orchestration", "manifest"]);
-    expect(inBash("kcore check -o g")).to.deep.equal(["github", "gitlab"]);
-    expect(inBash("kcore modules file.m")).to.deep.equal(["file.managed"]);
-    expect(inBash("kcore state show prefl")).to.deep.equal(["preflight"]);
-    expect(inBash("kcore ping --on role:w")).to.deep.equal(["worker"]);
-    expect(inBash("kcore get nodes --output=j")).to.deep.equal(["json"]);
-    expect(inBash("kcore -s 192.0.2.1:90")).to.deep.equal(["9090"]);
-  });
-
-  it("bash: names of files where a flag takes one", () => {
-    expect(inBash("kcore create cluster --passphrase-file ros")).to.deep.equal(["roster"]);
+  it("bash: commands, flags, values, nodes of the roster, contexts, what follows a colon, and names of files", () => {
+    offersInBash({
+      "kcore des": ["describe"],
+      "kcore get no": ["nodes", "node"],
+      "kcore get nodes -o ": ["table", "wide", "json", "yaml"],
+      "kcore get nodes --wat": ["--watch"],
+      "kcore node approve ": ["here", "gone"],
+      "kcore config use-context p": ["prod"],
+      "kcore --context ": ["lab", "prod"],
+      "kcore schema ": ["state", "roster", "orchestration", "manifest"],
+      "kcore check -o g": ["github", "gitlab"],
+      "kcore modules file.m": ["file.managed"],
+      "kcore state show prefl": ["preflight"],
+      "kcore ping --on role:w": ["worker"],
+      "kcore get nodes --output=j": ["json"],
+      "kcore -s 192.0.2.1:90": ["9090"],
+      "kcore create cluster --passphrase-file ros": ["roster"],
+    });
   });
 
   it("bash: what may be sealed in a file, and whose keys are there", () => {
     project.write({ "project/recipients.yaml": "alice: age1a\nci: age1c\n" });
-    expect(inBash("kcore secrets set roster/nodes.yaml nodes.here.st")).to.deep.equal(["nodes.here.stateDir"]);
-    expect(inBash("kcore secrets show roster/nodes.yaml nodes.")).to.deep.equal([""]);
-    expect(inBash("kcore secrets recipients remove a")).to.deep.equal(["alice"]);
-    expect(inBash("kcore secrets edit ros")).to.deep.equal(["roster"]);
+    offersInBash({
+      "kcore secrets set roster/nodes.yaml nodes.here.st": ["nodes.here.stateDir"],
+      "kcore secrets show roster/nodes.yaml nodes.": [""],
+      "kcore secrets recipients remove a": ["alice"],
+      "kcore secrets edit ros": ["roster"],
+    });
   });
 
   it("fish: the same, with descriptions", function () {

@@ -7,7 +7,6 @@ import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
-import { openShell } from "#support/terminal.ts";
 
 /** Two machines of which only root's password is known, and a key of the fleet's, whose private half is elsewhere. */
 describe("kcore roster trust --deploy-key", () => {
@@ -40,17 +39,8 @@ describe("kcore roster trust --deploy-key", () => {
       password: `${secret}\n`,
     });
     execFileSync("chmod", ["600", password()]);
-    execFileSync("ssh-keygen", [
-      "-q",
-      "-t",
-      "ed25519",
-      "-N",
-      "",
-      "-C",
-      "fleet of the north",
-      "-f",
-      join(project.path, "fleet"),
-    ]);
+    const words = ["-q", "-t", "ed25519", "-N", "", "-C", "fleet of the north", "-f", join(project.path, "fleet")];
+    execFileSync("ssh-keygen", words);
   });
   afterEach(async () => {
     for (const server of servers) await server.stop();
@@ -81,11 +71,7 @@ describe("kcore roster trust --deploy-key", () => {
 
   it("asks once, unseen, for all nodes; one that has another password is asked for by itself", async () => {
     await setPassword(servers[1], "quite another");
-    const shell = await openShell(
-      { cwd: project.project, columns: 160, rows: 50 },
-      { KCORE_HOME: join(project.path, "home") },
-    );
-    try {
+    await project.atTerminal(async (shell) => {
       await shell.enter(
         `clear; '${kcoreProgram}' roster trust 'n[12]' --yes --deploy-key ${fleet()}; echo "ended: $?"`,
       );
@@ -96,9 +82,7 @@ describe("kcore roster trust --deploy-key", () => {
       const screen = await shell.shows(/ended: 0/);
       expect(screen).to.contain("n1 lets root in").and.to.contain("n2 lets root in");
       expect(screen).not.to.contain(secret).and.not.to.contain("quite another");
-    } finally {
-      await shell.close();
-    }
+    });
     for (const server of servers) expect(await keysOf(server)).to.equal(await readFile(fleet(), "utf8"));
   });
 
@@ -132,5 +116,44 @@ describe("kcore roster trust --deploy-key", () => {
     expect((await trust("n1", "--yes")).stderr)
       .to.contain("QUESTION_UNANSWERED")
       .and.to.contain("--password-file FILE");
+  });
+
+  describe("of a machine that is not in the roster, kcore node --password-file", () => {
+    const disks = (...words: readonly string[]): Promise<Ended> => {
+      const fingerprint = parseHostKey(servers[0].hostKey)?.fingerprint ?? "";
+      const node = ["--node", `127.0.0.1:${servers[0].port}`, "--host-key", fingerprint];
+      return project.kcore("node", "disks", ...node, ...words);
+    };
+    beforeEach(() => {
+      const defaults = `defaults: { identityFile: ${servers[0].identityFile} }\nnodes: {}\n`;
+      project.write({ "project/roster/nodes.yaml": defaults });
+    });
+
+    it("leaves the key by one login; the next command needs no password", async () => {
+      execFileSync("chmod", ["644", password()]);
+      const open = await disks("--password-file", password());
+      expect([open.code, await keysOf(servers[0])]).to.deep.equal([2, ""]);
+      expect(open.stderr).to.contain("FILE_UNTRUSTED").and.contain(`others may read the password file ${password()}`);
+      execFileSync("chmod", ["600", password()]);
+      const first = await disks("-o", "json", "--password-file", password());
+      expect(first.code, first.stderr).to.equal(0);
+      expect(JSON.parse(first.stdout)).to.be.an("array");
+      expect(first.stderr).to.contain("the password was used once").and.not.to.contain(secret);
+      const second = await disks("--ask-password");
+      expect(second.code, second.stderr).to.equal(0);
+      expect(second.stderr).not.to.contain("password");
+      expect((await keysOf(servers[0])).trimEnd().split("\n")).to.have.length(1);
+      expect((await servers[0].log()).match(/Accepted password/g)).to.have.length(1);
+    });
+
+    it("without a terminal --ask-password says what else there is, and so does a login without either", async () => {
+      const asked = await disks("--ask-password");
+      expect(asked.code).to.equal(2);
+      expect(asked.stderr).to.contain("QUESTION_UNANSWERED").and.to.contain("--password-file FILE");
+      const refused = await disks();
+      expect(refused.code).to.equal(1);
+      expect(refused.stderr).to.contain("AUTH_FAILED").and.to.contain("--ask-password puts it there");
+      expect(await keysOf(servers[0])).to.equal("");
+    });
   });
 });

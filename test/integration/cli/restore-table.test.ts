@@ -6,7 +6,6 @@ import { diskGuid } from "#engine/step/disk-names.ts";
 import { tablesFolder } from "#engine/tables/saved-tables.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
-import { openShell } from "#support/terminal.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 
 const states = {
@@ -89,9 +88,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
   });
 
   it("asks at a terminal, and wipes for the name that is typed, and for nothing else", async () => {
-    const home = join(project.path, "home");
-    const shell = await openShell({ cwd: project.project, columns: 160, rows: 50 }, { KCORE_HOME: home });
-    try {
+    await project.atTerminal(async (shell) => {
       const [{ save = "" } = {}] = JSON.parse((await restore(name(), "--list", "--output", "json")).stdout) as {
         save?: string;
       }[];
@@ -113,9 +110,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
       await shell.enter(name());
       await shell.shows(/ended: 0/);
       expect(content().equals(other)).to.equal(false);
-    } finally {
-      await shell.close();
-    }
+    });
   });
 
   it("M4: takes by itself what was there before the newest wipe, not what a refused run saved, nor a cut-off wipe's second save", async () => {

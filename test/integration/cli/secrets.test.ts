@@ -8,7 +8,6 @@ import { TestProject, type Ended } from "#support/kcore.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
-import { openShell } from "#support/terminal.ts";
 
 const ROSTER = "roster/nodes.yaml";
 
@@ -128,15 +127,13 @@ steps:
       // The same search finds what is no secret.
       expect(found("plain-control").filter((file) => file.includes(".kcore/runs"))).not.to.deep.equal([]);
 
-      const stranger = project.start(["state", "apply", "app", "--on", "n1", "--dry-run"], {
-        XDG_CONFIG_HOME: join(project.path, "nobody"),
-      });
-      const refused = await stranger.ended;
+      const nobody = { XDG_CONFIG_HOME: join(project.path, "nobody") };
+      const dryRun = (state: string) =>
+        project.start(["state", "apply", state, "--on", "n1", "--dry-run"], nobody).ended;
+      const refused = await dryRun("app");
       expect(refused.code).to.equal(2);
       expect(refused.stderr).to.match(/roster\/nodes\.yaml:9:19 {2}there is no identity.*\[SECRET_IDENTITY\]/);
-      const other = await project.start(["state", "apply", "other", "--on", "n1", "--dry-run"], {
-        XDG_CONFIG_HOME: join(project.path, "nobody"),
-      }).ended;
+      const other = await dryRun("other");
       expect(other.code, other.stderr).to.equal(0);
     });
 
@@ -336,11 +333,8 @@ steps:
 
     it("Ctrl-C leaves nothing of them behind", async () => {
       const { EDITOR: name = "" } = editor("sleep 60");
-      const shell = await openShell(
-        { cwd: project.project, columns: 160, rows: 50 },
-        { ...kcoreEnvironment, EDITOR: name, XDG_CONFIG_HOME: join(project.path, "alice"), KCORE_HOME: home },
-      );
-      try {
+      const env = { EDITOR: name, XDG_CONFIG_HOME: join(project.path, "alice") };
+      await project.atTerminal(async (shell) => {
         await shell.enter(`clear; '${kcoreProgram}' secrets edit ${ROSTER}; echo "ended: $?"`);
         const where = join(project.path, "where");
         await eventually(() => existsSync(where) && readFileSync(where, "utf8") !== "");
@@ -349,9 +343,7 @@ steps:
         await shell.press("C-c");
         await shell.shows(/ended: 130/);
         expect(existsSync(folder)).to.equal(false);
-      } finally {
-        await shell.close();
-      }
+      }, env);
     });
   });
 
@@ -367,33 +359,31 @@ steps:
     project.write({
       "project/states/f.yaml": `steps:\n  - { id: f, file.managed: { path: ${project.path}/f, content: "{{vars.token}}" } }\n`,
     });
-    const shell = await openShell(
-      { cwd: project.project, columns: 160, rows: 50 },
-      { ...kcoreEnvironment, XDG_CONFIG_HOME: join(project.path, "alice"), KCORE_HOME: home },
+    await project.atTerminal(
+      async (shell) => {
+        const enter = (words: string): Promise<void> =>
+          shell.enter(`clear; '${kcoreProgram}' ${words}; echo "ended: $?"`);
+        await enter("secrets keygen --passphrase");
+        await shell.shows(/^New passphrase of the identity:/m);
+        await shell.enter("open sesame");
+        await shell.shows(/^Once more:/m);
+        await shell.enter("open sesame");
+        const made = await shell.shows(/ended: 0/);
+        expect(readFileSync(identity("alice"), "utf8")).to.contain("BEGIN AGE ENCRYPTED FILE");
+        await enter(`secrets recipients add alice ${/age1\w+/.exec(made)?.[0] ?? ""}`);
+        await shell.shows(/ended: 0/);
+        await enter(`secrets set ${ROSTER} nodes.here.vars.token`);
+        await shell.shows(/^Value of nodes\.here\.vars\.token:/m);
+        await shell.enter("typed-unseen-5");
+        expect(await shell.shows(/ended: 0/)).not.to.contain("typed-unseen");
+        await enter("state apply f --on here --yes --output plain");
+        await shell.shows(/Passphrase of the identity/);
+        await shell.enter("open sesame");
+        const screen = await shell.shows(/ended: 0/);
+        expect(screen).not.to.contain("typed-unseen").and.not.to.contain("sesame");
+        expect(readFileSync(join(project.path, "f"), "utf8")).to.equal("typed-unseen-5");
+      },
+      { XDG_CONFIG_HOME: join(project.path, "alice") },
     );
-    const enter = (words: string): Promise<void> => shell.enter(`clear; '${kcoreProgram}' ${words}; echo "ended: $?"`);
-    try {
-      await enter("secrets keygen --passphrase");
-      await shell.shows(/^New passphrase of the identity:/m);
-      await shell.enter("open sesame");
-      await shell.shows(/^Once more:/m);
-      await shell.enter("open sesame");
-      const made = await shell.shows(/ended: 0/);
-      expect(readFileSync(identity("alice"), "utf8")).to.contain("BEGIN AGE ENCRYPTED FILE");
-      await enter(`secrets recipients add alice ${/age1\w+/.exec(made)?.[0] ?? ""}`);
-      await shell.shows(/ended: 0/);
-      await enter(`secrets set ${ROSTER} nodes.here.vars.token`);
-      await shell.shows(/^Value of nodes\.here\.vars\.token:/m);
-      await shell.enter("typed-unseen-5");
-      expect(await shell.shows(/ended: 0/)).not.to.contain("typed-unseen");
-      await enter("state apply f --on here --yes --output plain");
-      await shell.shows(/Passphrase of the identity/);
-      await shell.enter("open sesame");
-      const screen = await shell.shows(/ended: 0/);
-      expect(screen).not.to.contain("typed-unseen").and.not.to.contain("sesame");
-      expect(readFileSync(join(project.path, "f"), "utf8")).to.equal("typed-unseen-5");
-    } finally {
-      await shell.close();
-    }
   });
 });

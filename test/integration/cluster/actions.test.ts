@@ -10,6 +10,7 @@ import { clusterWaitReady } from "#actions/cluster-wait-ready.ts";
 import { pkiCheckPassphrase } from "#actions/pki-check-passphrase.ts";
 import { pkiIssueNode } from "#actions/pki-issue-node.ts";
 import { runAgent } from "#agent/run.ts";
+import type { Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
 import type { Bootstrap } from "#controller/controller-config.ts";
@@ -22,7 +23,7 @@ import { openRoot } from "#pki/cluster.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { addController, changeConfig, contextFolder, loadContext, removeController } from "#pki/contexts.ts";
+import { addController, changeControllers, contextFolder, loadContext, removeController } from "#pki/contexts.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { codec, createTestCluster, eventually, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
@@ -76,13 +77,13 @@ describe("bastion actions against a real controller", () => {
     const [first] = controllers;
     if (!first) throw new Error("no controller was started");
     port = parseEndpoint(first.endpoint).port;
-    await addController({ home: cluster.home, codec }, "lab", first.endpoint);
+    await addController(place(), "lab", first.endpoint);
     return first;
   };
   const startAgent = async (cert: string, key: string, id = nodeId): Promise<void> => {
     const configFile = join(cluster.dir, "agent.yaml");
     const tls = await writeCredentials(join(cluster.dir, "n"), "node", { ca: cluster.authority.rootPem, cert, key });
-    const { controllers } = await loadContext({ home: cluster.home, codec });
+    const { controllers } = await loadContext(place());
     await writeFile(
       configFile,
       printYaml({
@@ -97,13 +98,28 @@ describe("bastion actions against a real controller", () => {
     const options = { configFile, parse: codec.parse, signal: stop.signal, log: silent, clock: Date.now, version: "1" };
     running.push(runAgent({ ...options, random: Math.random, supervisor: unsupervised }));
   };
-  const problemOf = async (work: Promise<unknown>): Promise<string> => {
-    const error = await work.then(
-      () => undefined,
-      (reason: unknown) => reason,
+  const problemOf = (work: Promise<unknown>): Promise<string> =>
+    work.then(String, (error: unknown) =>
+      error instanceof KcoreError ? `${error.problems[0]?.code}: ${error.message}` : String(error),
     );
-    return error instanceof KcoreError ? `${error.problems[0]?.code}: ${error.message}` : String(error);
+  const place = () => ({ home: cluster.home, codec });
+  /** The node n1 in the context of a run. */
+  const n1 = (fields: Partial<NodeEntry> = {}, changes: Partial<ActionContext> = {}): ActionContext =>
+    contextFor(nodeEntry("n1", nodeId, fields), changes);
+  const controllerN1 = (fields: Partial<NodeEntry> = {}, changes: Partial<ActionContext> = {}): ActionContext =>
+    n1({ roles: ["controller"], ...fields }, changes);
+  /** What cluster.record is given of a certificate that is issued for this context's node. */
+  const issued = async (context: ActionContext, { args } = keyFor()) => {
+    const { outputs } = await pkiIssueNode.run(args, context);
+    return { issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 60, port };
   };
+  /** Registers n1's controller, by a certificate that was issued just now unless one is given. */
+  const registerController = (
+    context: ActionContext,
+    args: object = {},
+    controllerCert = issueTo(cluster.authority, "controller", nodeId).cert,
+  ) => clusterRegisterController.run({ issued: { controllerCert }, port: 9090, ...args }, context);
+  const healthy = { timeout: 60, settle: 0 };
   const keyFor = (challenge = "r1", id = nodeId) => {
     const key = generateKey();
     const proof = proveKey(key, `kcore proof of possession ${challenge} ${id}`);
@@ -133,7 +149,7 @@ describe("bastion actions against a real controller", () => {
 
   it("pki.issueNode issues once, asks for the passphrase only then, and keeps the certificate while it is valid", async () => {
     const { args } = keyFor();
-    const context = contextFor(nodeEntry("n1", nodeId));
+    const context = n1();
     expect(await pkiIssueNode.plan(args, context)).to.equal("unknown");
     const first = await pkiIssueNode.run(args, context);
     expect(first.changed).to.equal(true);
@@ -168,7 +184,7 @@ describe("bastion actions against a real controller", () => {
 
   it("pki.issueNode keeps what a controller renewed, as it lies on the node, and issues where that is worth nothing", async () => {
     const key = keyFor();
-    const context = contextFor(nodeEntry("n1", nodeId));
+    const context = n1();
     await pkiIssueNode.run(keyFor().args, context);
     const renewed = issueTo(cluster.authority, "node", nodeId, { host: "n1", addresses: ["127.0.0.1"], key: key.key });
     const onNode = (certificate: string) => ({
@@ -182,11 +198,8 @@ describe("bastion actions against a real controller", () => {
     expect((await pkiIssueNode.run(key.args, context)).changed, "the record is enough").to.equal(false);
     const stranger = await createTestCluster();
     try {
-      const foreign = issueTo(stranger.authority, "node", nodeId, {
-        host: "n1",
-        addresses: ["127.0.0.1"],
-        key: key.key,
-      });
+      const names = { host: "n1", addresses: ["127.0.0.1"], key: key.key };
+      const foreign = issueTo(stranger.authority, "node", nodeId, names);
       const fresh = keyFor();
       const lies = { ...fresh.facts, certificate: Buffer.from(foreign.cert).toString("base64") };
       const args = { identity: { nodeKey: { facts: lies } }, hosts: [] };
@@ -200,31 +213,19 @@ describe("bastion actions against a real controller", () => {
     const root = await openRoot(join(cluster.home, "lab"), passphrase);
     const subKey = generateKey();
     const challenge = "sub-CA";
-    const subCa = issueSubCa(
-      {
-        controllerId: randomUUID(),
-        hosts: [],
-        spki: publicDer(subKey).toString("base64"),
-        proof: { challenge, signature: proveKey(subKey, challenge) },
-      },
-      { root, now: Date.now() },
-    );
-    const authority = {
-      ...cluster.authority,
-      certificate: firstCertificate(subCa),
-      certificatePem: subCa,
-      key: subKey,
-    };
+    const spkiOfSub = publicDer(subKey).toString("base64");
+    const proof = { challenge, signature: proveKey(subKey, challenge) };
+    const asked = { controllerId: randomUUID(), hosts: [], spki: spkiOfSub, proof };
+    const subCa = issueSubCa(asked, { root, now: Date.now() });
+    const certificate = firstCertificate(subCa);
+    const authority = { ...cluster.authority, certificate, certificatePem: subCa, key: subKey };
     const key = keyFor();
     const keep = (cert: string, run: string) => {
       const { facts } = keyFor(run);
       const shown = { ...facts, spki: key.facts.spki, certificate: Buffer.from(cert).toString("base64") };
-      const proof = proveKey(key.key, `kcore proof of possession ${run} ${nodeId}`);
-      const identity = { nodeKey: { facts: { ...shown, proof } } };
-      return pkiIssueNode.run(
-        { identity, hosts: [] },
-        { ...contextFor(nodeEntry("n1", nodeId)), runId: run, challenge: run },
-      );
+      const own = proveKey(key.key, `kcore proof of possession ${run} ${nodeId}`);
+      const identity = { nodeKey: { facts: { ...shown, proof: own } } };
+      return pkiIssueNode.run({ identity, hosts: [] }, { ...n1(), runId: run, challenge: run });
     };
     const renewed = issueTo(authority, "node", nodeId, { host: "n1", addresses: ["127.0.0.1"], key: key.key });
     const { operator } = await startController();
@@ -256,13 +257,13 @@ describe("bastion actions against a real controller", () => {
   });
 
   it("S-14: pki.issueNode refuses a proof from another run or for another node", async () => {
-    const context = contextFor(nodeEntry("n1", nodeId));
+    const context = n1();
     expect(await problemOf(pkiIssueNode.run(keyFor("20261121-r1").args, context))).to.match(/^PKI_PROOF_INVALID/);
     expect(await problemOf(pkiIssueNode.run(keyFor("r1", "b").args, context))).to.match(/^PKI_PROOF_INVALID/);
   });
 
   it("pki.checkPassphrase finds a wrong passphrase, and asks for none", async () => {
-    const context = contextFor(nodeEntry("n1", nodeId));
+    const context = n1();
     await pkiCheckPassphrase.run({}, context);
     await pkiCheckPassphrase.run({}, { ...context, givenPassphrase: passphrase });
     const wrong = { ...context, givenPassphrase: `${passphrase}x` };
@@ -272,21 +273,10 @@ describe("bastion actions against a real controller", () => {
 
   it("C12: cluster.record refuses a removed id before anything is recorded, in a dry run too, and names what keeps the data", async () => {
     const { operator } = await startController();
-    const { args } = keyFor();
-    const context = contextFor(nodeEntry("n1", nodeId));
-    const issue = async () => ({
-      issued: { nodeCert: String((await pkiIssueNode.run(args, context)).outputs["nodeCert"]) },
-      timeout: 60,
-      port,
-    });
-    await clusterRecord.run(await issue(), context);
+    const context = n1();
+    await clusterRecord.run(await issued(context), context);
     await operator.call("removeNode", {}, { id: nodeId });
-    const again = keyFor();
-    const fresh = {
-      issued: { nodeCert: String((await pkiIssueNode.run(again.args, context)).outputs["nodeCert"]) },
-      timeout: 60,
-      port,
-    };
+    const fresh = await issued(context);
     for (const work of [clusterRecord.plan(fresh, context), clusterRecord.run(fresh, context)]) {
       const error = await rejectionOf(work);
       expect(error.problems[0]?.hint).to.contain("kcore roster adopt NODE");
@@ -312,11 +302,8 @@ describe("bastion actions against a real controller", () => {
     expect((await rejectionOf(clusterCheckRemoved.plan({ port: 1 }, ofFounder))).message).to.contain(
       `n1 takes over ${founder}, which is a controller of the cluster`,
     );
-    await operator.call(
-      "setExpected",
-      { name: "n0", roles: [], dc: "DC1", address: "h", source: "roster" },
-      { id: nodeId },
-    );
+    const expected = { name: "n0", roles: [], dc: "DC1", address: "h", source: "roster" as const };
+    await operator.call("setExpected", expected, { id: nodeId });
     const refused = await rejectionOf(ask());
     expect(refused.problems.map(({ code }) => code)).to.deep.equal(["NODE_NOT_REMOVED"]);
     expect(refused.problems[0]?.hint).to.contain(`kcore node remove ${nodeId}`);
@@ -334,23 +321,21 @@ describe("bastion actions against a real controller", () => {
       );
       expect(await clusterHealth.plan(args, { ...context, dryRun: true })).to.include({ changed: false });
     }
-    const worker = { ...contextFor(nodeEntry("n1", nodeId)), ended: new Map([["n1", { outcome: "failed" as const }]]) };
+    const worker = { ...n1(), ended: new Map([["n1", { outcome: "failed" as const }]]) };
     expect((await clusterHealth.run(args, worker)).outputs["healthy"]).to.equal(true);
   });
 
   it("cluster.health is content without controllers, and names each that does not answer", async () => {
-    const context = contextFor(nodeEntry("n1", nodeId));
-    expect((await clusterHealth.run({ timeout: 60, settle: 0 }, context)).outputs["healthy"]).to.equal(true);
-    await addController({ home: cluster.home, codec }, "lab", "127.0.0.1:1");
-    expect(await problemOf(clusterHealth.run({ timeout: 60, settle: 0 }, context))).to.match(
-      /^API_UNREACHABLE: controller 127/,
-    );
-    const { problems } = await rejectionOf(clusterHealth.run({ timeout: 60, settle: 0 }, context));
+    const context = n1();
+    expect((await clusterHealth.run(healthy, context)).outputs["healthy"]).to.equal(true);
+    await addController(place(), "lab", "127.0.0.1:1");
+    expect(await problemOf(clusterHealth.run(healthy, context))).to.match(/^API_UNREACHABLE: controller 127/);
+    const { problems } = await rejectionOf(clusterHealth.run(healthy, context));
     expect(problems[0]?.hint, "C17").to.contain("--skip-health");
     const deploying = contextFor(nodeEntry("n1", nodeId), { targets: ["n1"] });
-    expect((await clusterHealth.plan({ timeout: 60, settle: 0 }, deploying)) === "unknown").to.equal(false);
+    expect((await clusterHealth.plan(healthy, deploying)) === "unknown").to.equal(false);
     const { endpoint } = await startController();
-    const { controllers } = (await clusterHealth.run({ timeout: 60, settle: 0 }, deploying)).outputs;
+    const { controllers } = (await clusterHealth.run(healthy, deploying)).outputs;
     expect(controllers).to.deep.equal([
       { endpoint: "127.0.0.1:1", host: "127.0.0.1", port: 1, healthy: false },
       { endpoint, host: "127.0.0.11", port, healthy: true },
@@ -360,15 +345,15 @@ describe("bastion actions against a real controller", () => {
   const waiting = (seconds: number) => ({ timeout: seconds, approvalTimeout: seconds, port });
   /** Issues, records and starts the agent of node n1. */
   const admit = async (context: ActionContext): Promise<void> => {
-    const { pem, args } = keyFor();
-    const { outputs } = await pkiIssueNode.run(args, context);
-    await clusterRecord.run({ issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 60, port }, context);
-    await startAgent(String(outputs["nodeCert"]), pem);
+    const key = keyFor();
+    const args = await issued(context, key);
+    await clusterRecord.run(args, context);
+    await startAgent(args.issued.nodeCert, key.pem);
   };
 
   it("cluster.waitReady waits for the node's own registration with its present key", async () => {
     await startController();
-    const context = contextFor(nodeEntry("n1", nodeId));
+    const context = n1();
     expect(await problemOf(clusterWaitReady.run(waiting(1), context))).to.contain("it has not registered yet");
     expect(await clusterWaitReady.plan(waiting(1), context)).to.equal("unknown");
     await admit(context);
@@ -380,9 +365,8 @@ describe("bastion actions against a real controller", () => {
 
   it("G4: cluster.waitReady finds a node ready that has renewed its certificate since its last deployment", async () => {
     const { operator, clientOf } = await startController();
-    const context = contextFor(nodeEntry("n1", nodeId));
-    const { outputs } = await pkiIssueNode.run(keyFor().args, context);
-    await clusterRecord.run({ issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 60, port }, context);
+    const context = n1();
+    await clusterRecord.run(await issued(context), context);
     const renewed = issueTo(cluster.authority, "node", nodeId);
     const entry = inventoryEntry(renewed.cert);
     if (entry) await operator.call("recordCertificate", entry);
@@ -395,20 +379,18 @@ describe("bastion actions against a real controller", () => {
     const entry = nodeEntry("n1", id, { address: "127.0.0.11", roles: ["controller", "worker"] });
     const context = contextFor(entry);
     expect(await problemOf(clusterWaitReady.run({ ...waiting(1), port: 1 }, context))).to.contain("ECONNREFUSED");
-    const { key, pem, facts } = keyFor("r1", id);
-    expect(key.type).to.equal("private");
-    const identity = { nodeKey: { facts }, controllerKey: { facts }, subCaKey: { facts } };
-    const { outputs } = await pkiIssueNode.run({ identity, hosts: [] }, context);
-    await clusterRecord.run({ issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 60, port }, context);
-    await startAgent(String(outputs["nodeCert"]), pem, id);
+    const key = keyFor("r1", id);
+    const args = await issued(context, key);
+    await clusterRecord.run(args, context);
+    await startAgent(args.issued.nodeCert, key.pem, id);
     await clusterWaitReady.run(waiting(120), context);
     await clusterWaitReady.run(waiting(120), context);
-    expect((await loadContext({ home: cluster.home, codec })).controllers).to.deep.equal([endpoint]);
+    expect((await loadContext(place())).controllers).to.deep.equal([endpoint]);
   });
 
   it("cluster.waitReady says at once that a node was rejected", async () => {
     const { operator } = await startController();
-    const context = contextFor(nodeEntry("n1", nodeId));
+    const context = n1();
     await admit(context);
     await clusterWaitReady.run(waiting(120), context);
     await operator.call("rejectNode", {}, { id: nodeId });
@@ -417,7 +399,7 @@ describe("bastion actions against a real controller", () => {
 
   it("cluster.waitReady says how to approve a pending node, and waits on until it is ready", async () => {
     const { operator } = await startController({ requireManualApproval: true });
-    const context = contextFor(nodeEntry("n1", nodeId));
+    const context = n1();
     await admit(context);
     const ready = clusterWaitReady.run({ ...waiting(2), approvalTimeout: 120 }, context);
     await eventually(() => notes.some((text) => text.includes(`kcore node approve ${nodeId}`)));
@@ -429,9 +411,8 @@ describe("bastion actions against a real controller", () => {
 
   it("cluster.record tells once what was issued and expected, and a dry run says whether there is news (S-10)", async () => {
     const { operator } = await startController();
-    const context = contextFor(nodeEntry("n1", nodeId, { dc: "DC2", roles: ["worker"] }));
-    const { outputs } = await pkiIssueNode.run(keyFor().args, context);
-    const args = { issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 60, port };
+    const context = n1({ dc: "DC2" });
+    const args = await issued(context);
     expect(await clusterRecord.plan(args, context)).to.deep.include({ changed: true });
     expect(await clusterRecord.run(args, context)).to.deep.include({ changed: true });
     expect(await clusterRecord.run(args, context)).to.deep.include({ changed: false });
@@ -447,7 +428,7 @@ describe("bastion actions against a real controller", () => {
       targets: ["n1"],
     });
     // A founder that was seen once is not founded again.
-    await clusterHealth.run({ timeout: 60, settle: 0 }, context);
+    await clusterHealth.run(healthy, context);
     await stop();
     const ended = Date.now() - 2000 * 86_400_000;
     const own = createPrivateKey(credentials.key);
@@ -459,7 +440,7 @@ describe("bastion actions against a real controller", () => {
     const leaf = { host: "127.0.0.11", key: own, now: ended };
     await writeFile(join(folder, "controller.crt"), issueTo(cluster.authority, "controller", id, leaf).cert);
     await start().catch(() => undefined);
-    const health = await clusterHealth.run({ timeout: 60, settle: 0 }, context);
+    const health = await clusterHealth.run(healthy, context);
     expect(health.outputs["controllers"]).to.deep.include({
       endpoint: `127.0.0.11:${port}`,
       host: "127.0.0.11",
@@ -508,8 +489,8 @@ describe("bastion actions against a real controller", () => {
     expect(await clusterRegisterController.run(args, context)).to.deep.equal({ ...joining, changed: false });
 
     // Later ones change nothing for it: the context lists it after those that it joined.
-    await addController({ home: cluster.home, codec }, "lab", "127.0.0.1:9090");
-    await addController({ home: cluster.home, codec }, "lab", "127.0.0.1:9999");
+    await addController(place(), "lab", "127.0.0.1:9090");
+    await addController(place(), "lab", "127.0.0.1:9999");
     expect(await clusterRegisterController.run(args, context)).to.deep.equal({ ...joining, changed: false });
     const worker = contextFor(nodeEntry("n2", randomUUID()));
     expect((await clusterRegisterController.run(args, worker)).outputs).to.include({ founds: false, advertise: "" });
@@ -517,34 +498,26 @@ describe("bastion actions against a real controller", () => {
 
   it("S-10: cluster.registerController names the keys of the sponsors that this machine issued, and keeps to them", async () => {
     const { endpoint, id, credentials } = await startController();
-    const issued = join(cluster.home, "lab", "issued");
-    await mkdir(issued, { recursive: true });
-    await writeFile(join(issued, `${id}-controller.crt`), credentials.cert);
+    const folder = join(cluster.home, "lab", "issued");
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, `${id}-controller.crt`), credentials.cert);
     // One that had this address before, and one of another address.
     const gone = { host: "127.0.0.11", now: Date.now() + 60_000 };
-    await writeFile(join(issued, "gone-controller.crt"), issueTo(cluster.authority, "controller", "gone", gone).cert);
-    await writeFile(join(issued, "other-controller.crt"), issueTo(cluster.authority, "controller", "other").cert);
-    const controllerCert = issueTo(cluster.authority, "controller", nodeId).cert;
-    const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller"] }));
-    const args = { issued: { controllerCert }, port: 9090 };
+    await writeFile(join(folder, "gone-controller.crt"), issueTo(cluster.authority, "controller", "gone", gone).cert);
+    await writeFile(join(folder, "other-controller.crt"), issueTo(cluster.authority, "controller", "other").cert);
+    const context = controllerN1();
+    const { cert } = issueTo(cluster.authority, "controller", nodeId);
     for (const { outputs } of [
-      await clusterRegisterController.run(args, context),
-      await clusterRegisterController.run(args, context),
+      await registerController(context, {}, cert),
+      await registerController(context, {}, cert),
     ])
       expect(outputs).to.deep.include({ join: [endpoint], joinKeys: { [endpoint]: spkiOf(credentials) } });
   });
 
   it("cluster.registerController never lets a controller that lost its disk found a second cluster", async () => {
     const { endpoint } = await startController();
-    await changeConfig({ home: cluster.home, codec }, (config) => ({
-      ...config,
-      contexts: {
-        lab: { ...config.contexts["lab"], controller: "127.0.0.1:9090", controllers: ["127.0.0.1:9090", endpoint] },
-      },
-    }));
-    const controllerCert = issueTo(cluster.authority, "controller", nodeId).cert;
-    const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller"] }));
-    const { outputs } = await clusterRegisterController.run({ issued: { controllerCert }, port: 9090 }, context);
+    await changeControllers(place(), "lab", () => ["127.0.0.1:9090", endpoint]);
+    const { outputs } = await registerController(controllerN1());
     expect(outputs).to.deep.include({ founds: false, join: [endpoint] });
   });
 
@@ -554,16 +527,9 @@ describe("bastion actions against a real controller", () => {
     const own = `127.0.0.99:${shared}`;
     const founder = nodeEntry("n1", nodeId, { roles: ["controller"], address: "127.0.0.99" });
     const another = nodeEntry("n2", living.id, { roles: ["controller"], address: host });
-    await changeConfig({ home: cluster.home, codec }, (config) => ({
-      ...config,
-      contexts: { lab: { ...config.contexts["lab"], controller: own, controllers: [own, living.endpoint] } },
-    }));
+    await changeControllers(place(), "lab", () => [own, living.endpoint]);
     const nodes = new Map([founder, another].map((entry) => [entry.name, entry]));
-    const issued = { controllerCert: issueTo(cluster.authority, "controller", nodeId).cert };
-    const { changed, outputs } = await clusterRegisterController.run(
-      { issued, port: shared },
-      contextFor(founder, { nodes }),
-    );
+    const { changed, outputs } = await registerController(contextFor(founder, { nodes }), { port: shared });
     expect(changed).to.equal(true);
     expect(outputs).to.deep.include({ founds: true, join: [], rejoin: [living.endpoint], advertise: own });
     expect(outputs).not.to.have.property("found");
@@ -577,95 +543,79 @@ describe("bastion actions against a real controller", () => {
     const another = nodeEntry("n2", randomUUID(), { roles: ["controller"], address: "192.0.2.2" });
     const nodes = new Map([founder, another].map((entry) => [entry.name, entry]));
     const context = contextFor(founder, { nodes });
-    const issued = { controllerCert: issueTo(cluster.authority, "controller", nodeId).cert };
-    await clusterHealth.run({ timeout: 60, settle: 0 }, context);
+    await clusterHealth.run(healthy, context);
     await end();
-    const lost = await clusterRegisterController.run({ issued, port }, context);
+    const lost = await registerController(context, { port });
     expect(lost.outputs).to.deep.include({ founds: true, join: [], rejoin: [`192.0.2.2:${port}`] });
     expect(lost.outputs).not.to.have.property("found");
     expect(notes.join("\n")).to.contain("n1 goes on with the state that it has");
-    const told = await clusterRegisterController.run({ issued, port, foundAgain: true }, context);
+    const told = await registerController(context, { port, foundAgain: true });
     expect(told.outputs).to.deep.include({ founds: true, found: true, join: [] });
     // Not beside a controller that answers.
     const living = await startController();
-    await changeConfig({ home: cluster.home, codec }, (config) => ({
-      ...config,
-      contexts: { lab: { ...config.contexts["lab"], controller: endpoint, controllers: [endpoint, living.endpoint] } },
-    }));
-    const beside = await clusterRegisterController.run(
-      { issued, port: parseEndpoint(endpoint).port, foundAgain: true },
-      context,
-    );
+    await changeControllers(place(), "lab", () => [endpoint, living.endpoint]);
+    const beside = await registerController(context, { port: parseEndpoint(endpoint).port, foundAgain: true });
     expect(beside.outputs).to.deep.include({ founds: false, join: [living.endpoint] });
     expect(notes.join("\n")).to.contain("not founded again");
   });
 
   it("V3: a context of an older kcore, which has no mark, founds no second cluster; a new one founds its first", async () => {
     const { endpoint, stop: end } = await startController();
-    const founder = nodeEntry("n1", nodeId, { roles: ["controller"], address: parseEndpoint(endpoint).host });
-    const issued = { controllerCert: issueTo(cluster.authority, "controller", nodeId).cert };
-    const begin = () => clusterRegisterController.run({ issued, port }, contextFor(founder));
+    const begin = () => registerController(controllerN1({ address: parseEndpoint(endpoint).host }), { port });
     const mark = join(contextFolder(cluster.home, "lab"), "unfounded.json");
     await end();
     expect((await begin()).outputs).to.deep.include({ founds: true, found: true });
     await rm(mark);
     expect((await begin()).outputs).not.to.have.property("found");
     // Nobody was ever deployed from it.
-    await removeController({ home: cluster.home, codec }, "lab", endpoint);
+    await removeController(place(), "lab", endpoint);
     expect((await begin()).outputs).to.deep.include({ founds: true, found: true });
   });
 
   it("V3: a dry run that sees a controller ready notes nothing", async () => {
     const { endpoint } = await startController();
-    const founder = nodeEntry("n1", nodeId, { roles: ["controller"], address: parseEndpoint(endpoint).host });
-    const issued = { controllerCert: issueTo(cluster.authority, "controller", nodeId).cert };
+    const address = parseEndpoint(endpoint).host;
     const before = await readdir(contextFolder(cluster.home, "lab"));
     expect(before).to.include("unfounded.json");
-    const context = contextFor(founder, { dryRun: true });
-    await clusterHealth.plan({ timeout: 60, settle: 0 }, context);
-    await clusterRegisterController.plan({ issued, port }, context);
+    const context = controllerN1({ address }, { dryRun: true });
+    const { cert: controllerCert } = issueTo(cluster.authority, "controller", nodeId);
+    await clusterHealth.plan(healthy, context);
+    await clusterRegisterController.plan({ issued: { controllerCert }, port }, context);
     expect(await readdir(contextFolder(cluster.home, "lab"))).to.deep.equal(before);
-    await clusterHealth.run({ timeout: 60, settle: 0 }, contextFor(founder));
+    await clusterHealth.run(healthy, controllerN1({ address }));
     const after = await readdir(contextFolder(cluster.home, "lab"));
     expect(after).to.include("founded.json").and.not.include("unfounded.json");
   });
 
   it("cluster.registerController says what to do about a key that was revoked", async () => {
     const { operator } = await startController();
-    const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller"] }));
-    const [former, next] = [
-      issueTo(cluster.authority, "controller", nodeId),
-      issueTo(cluster.authority, "controller", nodeId),
+    const [former, next] = [0, 1].map(() => issueTo(cluster.authority, "controller", nodeId)) as [
+      Credentials,
+      Credentials,
     ];
-    const register = ({ cert }: { readonly cert: string }) =>
-      clusterRegisterController.run({ issued: { controllerCert: cert }, port: 9090 }, context);
+    const register = ({ cert }: Credentials) => registerController(controllerN1(), {}, cert);
     await register(former);
     await operator.call("revoke", { spki: spkiOf(former), reason: "rotated" });
     await register(next);
-    const refused = await register(former).catch((error: unknown) => error);
-    expect(refused).to.be.instanceOf(KcoreError);
-    expect((refused as KcoreError).problems[0]?.hint).to.equal(
+    const { problems } = await rejectionOf(register(former));
+    expect(problems[0]?.hint).to.equal(
       "remove /etc/kcore/certs/controller.key on its machine and deploy it again: a new key is made there",
     );
   });
 
   it("cluster.registerController needs a sponsor where others are named", async () => {
-    const controllerCert = issueTo(cluster.authority, "controller", nodeId).cert;
-    const entry = nodeEntry("n1", nodeId, { roles: ["controller"], vars: { joinControllers: ["127.0.0.1:1"] } });
-    const problem = await problemOf(
-      clusterRegisterController.run({ issued: { controllerCert }, port: 2 }, contextFor(entry)),
-    );
-    expect(problem)
+    const context = controllerN1({ vars: { joinControllers: ["127.0.0.1:1"] } });
+    expect(await problemOf(registerController(context, { port: 2 })))
       .to.match(/^CLUSTER_UNHEALTHY/)
       .and.to.contain("no controller could register n1");
   });
 
   it("cluster.waitReady says where to begin when no controller is known, and stops with its run", async () => {
-    const context = contextFor(nodeEntry("n1", nodeId));
+    const context = n1();
     expect(await problemOf(clusterWaitReady.run({ timeout: 5, approvalTimeout: 5, port }, context))).to.match(
       /^CLUSTER_UNKNOWN/,
     );
-    await addController({ home: cluster.home, codec }, "lab", "127.0.0.1:1");
+    await addController(place(), "lab", "127.0.0.1:1");
     setTimeout(() => stop.abort(), 100);
     expect(await problemOf(clusterWaitReady.run({ timeout: 60, approvalTimeout: 60, port }, context))).to.contain(
       "abort",
@@ -673,7 +623,7 @@ describe("bastion actions against a real controller", () => {
   });
 
   it("leaves the issued certificates in the context, and never a key", async () => {
-    await pkiIssueNode.run(keyFor().args, contextFor(nodeEntry("n1", nodeId)));
+    await pkiIssueNode.run(keyFor().args, n1());
     const text = await readFile(join(cluster.home, "lab/issued", `${nodeId}-node.crt`), "utf8");
     expect(text.match(/BEGIN CERTIFICATE/g)?.length).to.equal(2);
     expect(text).not.to.contain("PRIVATE");

@@ -109,7 +109,7 @@ describe("the audit trails from the command line (S-27)", () => {
       [record, () => appendFileSync(record, "{}\n"), `the record of run ${id} goes on behind its end: ${record}`],
       [
         header,
-        (text: string) => writeFileSync(header, text.replace(/"who":"[^"]*"/, '"who":"mallory"')),
+        (text: string) => writeFileSync(header, text.replace(/"who": *"[^"]*"/, '"who": "mallory"')),
         "the header of run",
       ],
     ] as const)

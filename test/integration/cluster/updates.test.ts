@@ -119,17 +119,24 @@ steps:
     expect(last).to.include({ type: "update", phase: "rolled_back" });
   });
 
-  it("a rollout that failed and is taken back because somebody asks: -w exits 0 then, whenever it looks", async () => {
-    answers.set("n4", (step) =>
-      step === "activate" ? { ok: false, failure: { kind: "service", message: "it died" } } : { ok: true },
-    );
+  it("a node that fails ends it, with its reason; -w tells each transition, and exits 0 once it is taken back because somebody asks", async () => {
+    const failure = { kind: "service", message: "kcore-agent.service is failed" } as const;
+    answers.set("n4", (step) => (step === "activate" ? { ok: false, failure } : { ok: true }));
     const target = { version: "0.5.0", allowDowngrade: true };
-    await apply(manifest("failed-back", ["n3", "n4"], "0.5.0", { target, approvalPolicy: "auto" }));
-    await reaches("failed-back", "failed");
-    expect((await kcore("get", "failed-back", "-w")).code).to.equal(1);
-    await does("rollback", "failed-back", "-w");
-    expect(await does("get", "failed-back", "-w")).to.contain("failed-back rolled_back");
-    expect(await does("get", "failed-back")).to.match(/^Asked by: +operator ann$/m);
+    await apply(manifest("failing", ["n3", "n4"], "0.5.0", { target, approvalPolicy: "auto" }));
+    const watched = await kcore("get", "failing", "-w", "-o", "json");
+    expect(watched.code).to.equal(1);
+    const lines = watched.stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { type: string; phase?: string });
+    expect(lines.at(-1)).to.include({ type: "update", phase: "failed", reason: `n4: ${failure.message}` });
+    const failed = lines.find((line) => line.type === "node" && JSON.stringify(line).includes('"failed"'));
+    expect(failed).to.have.nested.property("node.failure.kind", "service");
+    expect(await does("get", "failing")).to.match(/^n4 .* failed .* service: kcore-agent\.service is failed$/m);
+    await does("rollback", "failing", "-w");
+    expect(await does("get", "failing", "-w")).to.contain("failing rolled_back");
+    expect(await does("get", "failing")).to.match(/^Asked by: +operator ann$/m);
   });
 
   it("what is not viable: tells each node's reason, exits 1, and changes nothing", async () => {
@@ -169,26 +176,6 @@ steps:
     const refused = await call("apply", ...words, ...signing, "-o", "json");
     expect(refused.code).to.equal(1);
     expect(JSON.parse(refused.stdout)).to.have.nested.property("[0].phase", "refused");
-  });
-
-  it("a node that fails ends it, with its reason; -o json -w tells each transition on a line", async () => {
-    answers.set("n4", (step) =>
-      step === "activate"
-        ? { ok: false, failure: { kind: "service", message: "kcore-agent.service is failed" } }
-        : { ok: true },
-    );
-    const file = manifest("failing", ["n4", "n5"], "0.6.0", { approvalPolicy: "auto" });
-    await apply(file);
-    const watched = await kcore("get", "failing", "-w", "-o", "json");
-    expect(watched.code).to.equal(1);
-    const lines = watched.stdout
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as { type: string; phase?: string });
-    expect(lines.at(-1)).to.include({ type: "update", phase: "failed", reason: "n4: kcore-agent.service is failed" });
-    const failed = lines.find((line) => line.type === "node" && JSON.stringify(line).includes('"failed"'));
-    expect(failed).to.have.nested.property("node.failure.kind", "service");
-    expect(await does("get", "failing")).to.match(/^n4 .* failed .* service: kcore-agent\.service is failed$/m);
   });
 
   it("attend: runs what the bastion signed for each node, and answers; a failed one ends the rollout", async () => {

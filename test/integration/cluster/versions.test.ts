@@ -19,19 +19,23 @@ describe("controllers of two versions", () => {
   let other: { readonly id: string; readonly credentials: Credentials };
   const peers: WirePeer[] = [];
 
-  beforeEach(async () => {
+  before(async () => {
     cluster = await createTestCluster();
     const started = await startControllers(cluster, 2, { processes: true });
     controllers = started.controllers as typeof controllers;
     ({ stop } = started);
+  });
+  after(async () => {
+    await stop();
+    await cluster.remove();
+  });
+  beforeEach(async () => {
     const id = randomUUID();
     other = { id, credentials: issueTo(cluster.authority, "controller", id) };
     await controllers[0].operator.call("registerController", { spki: spkiOf(other.credentials) }, { id });
   });
-  afterEach(async () => {
+  afterEach(() => {
     for (const peer of peers.splice(0)) peer.close();
-    await stop();
-    await cluster.remove();
   });
 
   const meet = async (

@@ -24,6 +24,15 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     const kubeconfig = given.startsWith("/") ? given : { content: given };
     return kubernetesNode.run(kubernetesNode.args.parse({ kubeconfig, name: "n1", ...args }), context);
   };
+  /** Brings the ConfigMap m there. */
+  const apply = () => {
+    const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
+    const given = kubernetesObject.args.parse({ kubeconfig: { content: server.kubeconfig() }, manifest });
+    return kubernetesObject.run(given, actionContext());
+  };
+  const resources = [{ name: "configmaps", kind: "ConfigMap", namespaced: true }];
+  const ownerReferences = [{ kind: "ReplicaSet", name: "r", controller: true }];
+  const podOf = (name: string) => ({ metadata: { name, namespace: "web", uid: name, ownerReferences } });
   const problemOf = async (said: Said): Promise<Problem | undefined> => {
     server.answer = () => said;
     return (await rejectionOf(run({ cordoned: true }))).problems[0];
@@ -141,10 +150,8 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(endless?.message).to.include("a list of more than 100 pages");
     const crowded = await pods(`{"items":[${"{},".repeat(1_000_000)}{}]}`);
     expect(crowded?.message).to.include("Too big: expected array to have <=250 items");
-    const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
-    const given = kubernetesObject.args.parse({ kubeconfig: { content: server.kubeconfig() }, manifest });
     server.answer = () => ({ body: { resources: [{ name: 1 }] } });
-    const { problems } = await rejectionOf(kubernetesObject.run(given, actionContext()));
+    const { problems } = await rejectionOf(apply());
     expect(problems[0]).to.include({ code: "KUBERNETES_UNREACHABLE" });
   });
 
@@ -186,19 +193,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     let pods: string[] = [];
     server.answer = ({ method, path }) => {
       if (path === "/api/v1") return { body: { resources: [] } };
-      if (path.startsWith("/api/v1/pods"))
-        return {
-          body: {
-            items: pods.map((name) => ({
-              metadata: {
-                name,
-                namespace: "web",
-                uid: name,
-                ownerReferences: [{ kind: "ReplicaSet", name: "r", controller: true }],
-              },
-            })),
-          },
-        };
+      if (path.startsWith("/api/v1/pods")) return { body: { items: pods.map(podOf) } };
       if (method === "PATCH") pods = ["late"];
       if (method === "POST") pods = [];
       return { body: node };
@@ -209,11 +204,9 @@ describe("Kubernetes' API as seen through what stands before it", () => {
   });
 
   it("gives up an eviction that is refused for good at once", async () => {
-    const owned = [{ kind: "ReplicaSet", name: "r", controller: true }];
-    const pod = { metadata: { name: "a", namespace: "web", uid: "a", ownerReferences: owned } };
     server.answer = ({ method, path }) => {
       if (path === "/api/v1") return { body: { resources: [] } };
-      if (path.startsWith("/api/v1/pods")) return { body: { items: [pod] } };
+      if (path.startsWith("/api/v1/pods")) return { body: { items: [podOf("a")] } };
       if (method !== "POST") return { body: { ...node, spec: { unschedulable: true } } };
       return { status: 422, body: { code: 422, message: "gracePeriodSeconds: must not be negative" } };
     };
@@ -259,13 +252,10 @@ describe("Kubernetes' API as seen through what stands before it", () => {
       cause("helm", ".metadata.labels.a"),
     ];
     server.answer = ({ method, path }) => {
-      if (path === "/api/v1")
-        return { body: { resources: [{ name: "configmaps", kind: "ConfigMap", namespaced: true }] } };
+      if (path === "/api/v1") return { body: { resources } };
       return method === "GET" ? gone : { status: 409, body: { code: 409, message: "conflicts", details: { causes } } };
     };
-    const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
-    const given = kubernetesObject.args.parse({ kubeconfig: { content: server.kubeconfig() }, manifest });
-    const { problems } = await rejectionOf(kubernetesObject.run(given, actionContext()));
+    const { problems } = await rejectionOf(apply());
     expect(problems[0]).to.include({
       message: "configmaps default/m has fields that “helm” and “hpa” set otherwise",
       detail: "helm: .spec.replicas\nhelm: .metadata.labels.a\nhpa: .spec.replicas",
@@ -330,37 +320,23 @@ describe("Kubernetes' API as seen through what stands before it", () => {
       const metadata = { name: "m", resourceVersion };
       return { apiVersion: "v1", kind: "ConfigMap", metadata, data: { at: resourceVersion } };
     };
-    const resources = [{ name: "configmaps", kind: "ConfigMap", namespaced: true }];
     server.answer = ({ path }) => ({ body: path === "/api/v1" ? { resources } : map() });
-    const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
-    const given = kubernetesObject.args.parse({ kubeconfig: { content: server.kubeconfig() }, manifest });
-    expect(await kubernetesObject.run(given, actionContext())).to.include({ changed: false });
+    expect(await apply()).to.include({ changed: false });
     expect(versions).to.deep.equal([]);
   });
 
   it("reads all pages of a list, evicts by the version that the server has, and waits when it has too much to do", async () => {
-    const pod = (name: string) => ({
-      metadata: {
-        name,
-        namespace: "web",
-        uid: name,
-        ownerReferences: [{ kind: "ReplicaSet", name: "r", controller: true }],
-      },
-    });
+    const evictions = { name: "pods/eviction", kind: "Eviction", namespaced: true };
     let pods = ["a", "b"];
     let isBusy = true;
     server.answer = ({ method, path, body }) => {
       const url = new URL(path, server.url);
       if (url.pathname === "/api/v1/nodes/n1") return { body: { ...node, spec: { unschedulable: true } } };
       if (url.pathname === "/api/v1")
-        return {
-          body: {
-            resources: [{ name: "pods/eviction", kind: "Eviction", namespaced: true, group: "policy", version: "v1" }],
-          },
-        };
+        return { body: { resources: [{ ...evictions, group: "policy", version: "v1" }] } };
       if (url.pathname === "/api/v1/pods") {
         const second = url.searchParams.get("continue") === "next";
-        const items = pods.slice(second ? 1 : 0, second ? undefined : 1).map(pod);
+        const items = pods.slice(second ? 1 : 0, second ? undefined : 1).map(podOf);
         return { body: { items, metadata: second || pods.length < 2 ? {} : { continue: "next" } } };
       }
       if (method !== "POST") return undefined;

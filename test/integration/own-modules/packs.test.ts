@@ -42,10 +42,9 @@ describe("packs", () => {
   let repository: string;
   let folder: string;
 
+  const asSomebody = ["-c", "user.name=t", "-c", "user.email=t@example.net"];
   const git = (...words: readonly string[]): string =>
-    execFileSync("git", ["-C", repository, "-c", "user.name=t", "-c", "user.email=t@example.net", ...words], {
-      encoding: "utf8",
-    }).trim();
+    execFileSync("git", ["-C", repository, ...asSomebody, ...words], { encoding: "utf8" }).trim();
 
   function commit(files: Readonly<Record<string, string>>, tag: string): string {
     for (const [name, text] of Object.entries(files)) {
@@ -78,7 +77,7 @@ describe("packs", () => {
     await add();
     const clone = join(project.path, "clone");
     const inProject = (...words: readonly string[]): string =>
-      execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.net", ...words], {
+      execFileSync("git", [...asSomebody, ...words], {
         cwd: project.project,
         encoding: "utf8",
         stdio: ["ignore", "pipe", "ignore"],
@@ -124,12 +123,10 @@ describe("packs", () => {
   });
 
   it("are looked for from the project where their source is relative, and the error says so", async () => {
-    const { code, stderr } = await project.kcore("pack", "add", "packs.git/web", "--project", project.project);
+    const { code, stderr } = await project.call(["pack", "add", "packs.git/web", "--project", project.project]);
     expect(code).to.equal(2);
-    expect(stderr)
-      .to.contain("PACK_UNREACHABLE")
-      .and.contain(`there is no folder ${join(project.project, "packs.git/web")}`)
-      .and.contain("from the project");
+    const told = `there is no folder ${join(project.project, "packs.git/web")}`;
+    expect(stderr).to.contain("PACK_UNREACHABLE").and.contain(told).and.contain("from the project");
     expect((await project.kcore("pack", "add", "--help")).stdout.replaceAll(/\s+/g, " ")).to.contain(
       "from the project's folder",
     );
@@ -230,7 +227,6 @@ describe("packs", () => {
   it("are got without git's variables of the repository around, and from no address with a password", async () => {
     const around = join(project.path, "around");
     execFileSync("git", ["init", "-q", around]);
-    const asSomebody = ["-c", "user.name=t", "-c", "user.email=t@example.net"];
     execFileSync("git", ["-C", around, ...asSomebody, "commit", "-q", "--allow-empty", "-m", "x"]);
     const head = readFileSync(join(around, ".git/HEAD"), "utf8");
     const { ended } = project.start(["pack", "add", repository, "--path", "web", "--ref", "v1"], {
@@ -260,14 +256,8 @@ describe("packs", () => {
   });
 
   it("give modules that begin with their name only", async () => {
-    commit(
-      {
-        "modules/site.motd.yaml": pack["modules/greet.line.yaml"] ?? "",
-        "states/odd.yaml":
-          "params: { folder: { type: string } }\nsteps:\n  - id: a\n    site.motd: { path: /nowhere/x }\n",
-      },
-      "v3",
-    );
+    const odd = "params: { folder: { type: string } }\nsteps:\n  - id: a\n    site.motd: { path: /nowhere/x }\n";
+    commit({ "modules/site.motd.yaml": pack["modules/greet.line.yaml"] ?? "", "states/odd.yaml": odd }, "v3");
     await add("--ref", "v3");
     const { code, stderr } = await apply("greet/odd");
     expect(
