@@ -1,13 +1,17 @@
 import { expect } from "chai";
-import { existsSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
+import { Blob, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { BreakableNode } from "#support/breakable-node.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
+import { partOf } from "#support/slice.ts";
 
 describe("a node's session over SSH, under faults", () => {
   const node = new BreakableNode();
@@ -79,7 +83,6 @@ describe("a node's session over SSH, under faults", () => {
     while (!existsSync(current) || readFileSync(current, "utf8") === "")
       await new Promise((resolve) => setTimeout(resolve, 10));
     const [pid = "0"] = readFileSync(current, "utf8").split(" ");
-    const { execFileSync } = await import("node:child_process");
     const runner = execFileSync("ps", ["-o", "ppid=", "-p", pid], { encoding: "utf8" }).trim();
     process.kill(Number(runner), "SIGKILL");
     process.kill(-Number(pid), "SIGKILL");
@@ -128,4 +131,83 @@ describe("a node's session over SSH, under faults", () => {
     expect(pid).to.be.greaterThan(1);
     expect(isAlive(markProcess(pid))).to.equal(false);
   });
+
+  const image = (size: number): Step => {
+    const bytes = randomBytes(size);
+    const { sha256 } = blobOf(bytes);
+    const blob = new Blob({ sha256, size, sensitive: false, read: () => Promise.resolve(bytes), label: "image" });
+    const path = join(node.folder, "image");
+    return {
+      want: { size: String(size) },
+      probe: sh`fact size "$(stat -c %s ${path} 2>/dev/null || echo 0)"`,
+      apply: sh`cat ${blob} >${path}`,
+    };
+  };
+
+  it("tells of a large content while a thin line takes it, longer than it may stand still, and arrives", async () => {
+    node.line.setRate(1_200_000);
+    const run = sessionOn(state, { endpoint: node.endpoint(), transferStall: 1500 });
+    const size = 6_000_000;
+    const { outcome } = await run.session.perform([{ stage: "s", drafts: [draftOf("image", image(size))] }]);
+    await run.session.finish("done");
+    expect([outcome, run.outcomes()]).to.deep.equal(["done", ["image changed"]]);
+    const told = run.events.flatMap((event) => (event.type === "node.sending" ? [event] : []));
+    expect(told.length).to.be.within(3, 12);
+    expect(told.map(({ sent }) => sent)).to.deep.equal(told.map(({ sent }) => sent).toSorted((a, b) => a - b));
+    // What is merely on its way does not count: a window is 2 MiB, and the line takes its time for it.
+    expect(told[0]?.sent).to.be.within(300_000, 2_400_000);
+    expect(told.at(-1)?.rate).to.be.within(500_000, 2_400_000);
+    const sent = run.events.filter(({ type }) => type === "node.sent");
+    expect(sent).to.have.length(1);
+    expect(sent[0]).to.include({ name: "image", bytes: size });
+    expect((sent[0] as { duration: number }).duration).to.be.greaterThan(3000);
+  });
+
+  const big = blobOf(Buffer.alloc(2_500_000, "all work and no play\n"));
+  const put = (): Step => {
+    const path = join(node.folder, "big");
+    return {
+      want: { content: big.sha256 },
+      probe: sh`[ -f ${path} ] && fact content "$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
+      apply: sh`put_file ${big} ${path} 0644 root root`,
+    };
+  };
+  const count = (name: string): Step => ({
+    want: {},
+    probe: sh``,
+    apply: sh`echo x >>${join(node.folder, name)}; echo "output of ${name}"`,
+    always: true,
+  });
+  /** One run of two segments and a large blob, over a line that breaks once. */
+  async function runOver(cut: () => void): Promise<void> {
+    cut();
+    const run = sessionOn(state, { endpoint: node.endpoint(), runId: "cut" });
+    const result = await run.session.perform([
+      {
+        stage: "s",
+        drafts: [
+          draftOf("one", count("one"), { register: "one" }),
+          draftOf("put", put()),
+          draftOf("two", () => count("two"), { needs: { facts: false, steps: ["one"] } }),
+        ],
+      },
+    ]);
+    await run.session.finish(result.outcome);
+    expect(result.problem).to.equal(undefined);
+    expect(run.outcomes()).to.deep.equal(["one changed", "put changed", "two changed"]);
+    expect([lines("one"), lines("two")]).to.deep.equal([1, 1]);
+    expect(readFileSync(join(node.folder, "big")).length).to.equal(big.size);
+    const said = run.events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
+    expect(said).to.equal("output of one\noutput of two\n");
+    expect(readdirSync(join(state, "runs", "cut"))).to.deep.equal(["journal"]);
+    expect(readFileSync(join(state, "runs", "cut", "journal"), "utf8")).to.match(/ bye done\n$/);
+    rmSync(node.folder, { recursive: true, force: true });
+  }
+
+  for (const bytes of partOf([6_000, 9_000, 14_000, 36_000, 60_000, 1_300_000, 2_500_000, 2_560_000], 2))
+    it(`F-1 loses nothing and repeats nothing when it breaks after ${bytes} bytes sent`, () =>
+      runOver(() => node.line.cutNext("up", bytes)));
+  for (const bytes of partOf([3_100, 3_600, 4_000, 4_500, 5_200, 6_000], 2))
+    it(`F-1 loses nothing and repeats nothing when it breaks after ${bytes} bytes received`, () =>
+      runOver(() => node.line.cutNext("down", bytes)));
 });
