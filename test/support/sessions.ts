@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/step/define.ts";
 import { openSession } from "#engine/session/open-session.ts";
-import type { NodeSession, OpenSession, SessionOptions } from "#engine/session/session.ts";
+import type { NodeSession, OpenSession, SessionOptions, WorkResult } from "#engine/session/session.ts";
 import type { LateScope, PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
@@ -117,4 +117,16 @@ export function sessionOn(
       });
     },
   };
+}
+
+/** A session in one stage of these steps, from its beginning to its end. */
+export async function performOn(
+  stateDir: string,
+  drafts: readonly StepDraft[],
+  options: Parameters<typeof sessionOn>[1] = {},
+): Promise<TestSession & WorkResult> {
+  const run = sessionOn(stateDir, options);
+  const result = await run.session.perform([{ stage: "s", drafts }]);
+  await run.session.finish(result.outcome, result.problem);
+  return { ...run, ...result };
 }

@@ -22,7 +22,7 @@ import { fileAbsent } from "#engine/modules/file-absent.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
-import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
+import { draftOf, performOn, sessionOn, type TestSession } from "#support/sessions.ts";
 import { shellsOf } from "#support/shells.ts";
 import { howToRepeat, partOf } from "#support/slice.ts";
 import { SteppedNode } from "#support/stepped-node.ts";
@@ -189,23 +189,19 @@ describe("a batch of data steps under fault", () => {
           what.startsWith("killed") ? 3 : 9,
         );
         let met = 0;
-        await atPoints(
-          shell,
-          points,
-          async (scene, point) => {
-            const { run, over } = scene.begin();
-            // A few programs more or less start in each run; the last points may not come.
-            if (await scene.node.reached(over)) {
-              met += 1;
-              scene.expectWholeFiles();
-              await fault(scene.node);
-              await over;
-            }
-            await run.session.finish("done");
-            expect(scene.tree(), `point ${point}`).to.deep.equal(expected.tree);
-            expect(endsOf(run.events), `point ${point}`).to.deep.equal(expected.events);
-          },
-        );
+        await atPoints(shell, points, async (scene, point) => {
+          const { run, over } = scene.begin();
+          // A few programs more or less start in each run; the last points may not come.
+          if (await scene.node.reached(over)) {
+            met += 1;
+            scene.expectWholeFiles();
+            await fault(scene.node);
+            await over;
+          }
+          await run.session.finish("done");
+          expect(scene.tree(), `point ${point}`).to.deep.equal(expected.tree);
+          expect(endsOf(run.events), `point ${point}`).to.deep.equal(expected.events);
+        });
         expect(met, howToRepeat()).to.be.greaterThan(points.length / 2);
       });
 
@@ -213,34 +209,30 @@ describe("a batch of data steps under fault", () => {
     it(`F-5 fails where the disk became full, leaves what was before it, and comes to the same end later, in ${shell}`, async () => {
       const expected = await undisturbed(shell);
       const points = Array.from({ length: expected.points }, (_, index) => index + 1);
-      await atPoints(
-        shell,
-        partOf(points, 6),
-        async (scene, point) => {
-          const { root, node } = scene;
-          execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k,mode=755", "none", root]);
-          try {
-            scene.fill();
-            const { run, over } = scene.begin();
-            await node.reached(over);
-            spawnSync("/bin/sh", ["-c", `cat /dev/zero >${root}/fill 2>/dev/null`]);
-            node.release();
-            await over;
-            await run.session.finish("done");
-            const failed = run.outcomes().filter((one) => one.endsWith(" failed"));
-            expect(failed.length, `${point} ${run.outcomes().join()}`).to.be.lessThan(2);
-            scene.expectWholeFiles();
-            rmSync(join(root, "fill"));
-            rmSync(node.state, { recursive: true });
-            const again = scene.begin();
-            await again.over;
-            await again.run.session.finish("done");
-            expect(scene.tree(), `point ${point}`).to.deep.equal(expected.tree);
-          } finally {
-            while (spawnSync("umount", [root], { stdio: "ignore" }).status !== 0) await pause(20);
-          }
-        },
-      );
+      await atPoints(shell, partOf(points, 6), async (scene, point) => {
+        const { root, node } = scene;
+        execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k,mode=755", "none", root]);
+        try {
+          scene.fill();
+          const { run, over } = scene.begin();
+          await node.reached(over);
+          spawnSync("/bin/sh", ["-c", `cat /dev/zero >${root}/fill 2>/dev/null`]);
+          node.release();
+          await over;
+          await run.session.finish("done");
+          const failed = run.outcomes().filter((one) => one.endsWith(" failed"));
+          expect(failed.length, `${point} ${run.outcomes().join()}`).to.be.lessThan(2);
+          scene.expectWholeFiles();
+          rmSync(join(root, "fill"));
+          rmSync(node.state, { recursive: true });
+          const again = scene.begin();
+          await again.over;
+          await again.run.session.finish("done");
+          expect(scene.tree(), `point ${point}`).to.deep.equal(expected.tree);
+        } finally {
+          while (spawnSync("umount", [root], { stdio: "ignore" }).status !== 0) await pause(20);
+        }
+      });
     });
 
   for (const shell of shells)
@@ -248,9 +240,11 @@ describe("a batch of data steps under fault", () => {
       const { root, node } = sceneOn(shell);
       const folder = (name: string) => stepOf(directoryManaged, { path: join(root, name), mode: "0750" });
       const drafts = Object.entries({ a: folder("a"), b: folder("b".repeat(300)), c: folder("c") });
-      const run = sessionOn(node.state, { connect: node.connect, runId: "r1" });
-      await run.session.perform([{ stage: "s", drafts: drafts.map(([id, step]) => draftOf(id, step)) }]);
-      await run.session.finish("failed");
+      const run = await performOn(
+        node.state,
+        drafts.map(([id, step]) => draftOf(id, step)),
+        { connect: node.connect, runId: "r1" },
+      );
       expect(run.outcomes()).to.have.members(["a changed", "b failed", "c interrupted"]);
       expect(existsSync(join(root, "a"))).to.equal(true);
       expect(existsSync(join(root, "c"))).to.equal(false);
@@ -270,11 +264,11 @@ describe("a batch of data steps under fault", () => {
         app: folder("run/app"),
         sub: folder("other-name/app/sub"),
       };
-      const run = sessionOn(node.state, { connect: node.connect, runId: "r1" });
-      await run.session.perform([
-        { stage: "s", drafts: Object.entries(drafts).map(([id, step]) => draftOf(id, step)) },
-      ]);
-      await run.session.finish("done");
+      const run = await performOn(
+        node.state,
+        Object.entries(drafts).map(([id, step]) => draftOf(id, step)),
+        { connect: node.connect, runId: "r1" },
+      );
       expect(run.outcomes()).to.have.members(Object.keys(drafts).map((id) => `${id} changed`));
       expect(existsSync(join(root, "run/app/sub"))).to.equal(true);
     });
@@ -304,9 +298,10 @@ describe("a batch of data steps under fault", () => {
       const forged = `t\nm 81a4 ${root}/x\n${sum}  ${root}/x\n81a4 7 0 0 root:root ${root}/x\n`;
       symlinkSync(forged, join(root, "bad"));
       const link = stepOf(symlinkManaged, { path: join(root, "bad"), target: "good" });
-      const run = sessionOn(node.state, { connect: node.connect, runId: "r1" });
-      await run.session.perform([{ stage: "s", drafts: [draftOf("link", link), draftOf("x", wanted)] }]);
-      await run.session.finish("done");
+      const run = await performOn(node.state, [draftOf("link", link), draftOf("x", wanted)], {
+        connect: node.connect,
+        runId: "r1",
+      });
       expect(run.outcomes()).to.deep.equal(["link changed", "x changed"]);
       expect(readFileSync(join(root, "x"), "utf8")).to.equal("wanted\n");
     });

@@ -21,7 +21,7 @@ import { blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { eventually } from "#support/cluster.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
 import { shellsOf } from "#support/shells.ts";
 import { runStepOn, stepOf } from "#support/steps.ts";
 
@@ -74,9 +74,7 @@ describe("a full disk on a node", () => {
   it("F-5 is told as such when the state folder itself is full, and the next run works", async () => {
     const state = join(small, "state");
     const ok: Step = { want: {}, probe: sh``, apply: sh`:`, always: true };
-    const first = sessionOn(state);
-    await first.session.perform([{ stage: "s", drafts: [draftOf("ok", ok)] }]);
-    await first.session.finish("done");
+    await performOn(state, [draftOf("ok", ok)]);
     try {
       writeFileSync(join(small, "fill"), Buffer.alloc(1 << 20));
     } catch {
@@ -89,9 +87,8 @@ describe("a full disk on a node", () => {
     expect(outcome).to.equal("failed");
     expect(`${problem?.message} ${problem?.hint} ${problem?.detail}`).to.match(/disk full|No space left/);
     rmSync(join(small, "fill"));
-    const again = sessionOn(state);
-    const result = await again.session.perform([{ stage: "s", drafts: [draftOf("ok", ok)] }]);
-    await again.session.finish(result.outcome);
+    const again = await performOn(state, [draftOf("ok", ok)]);
+    const result = again;
     expect(result.outcome).to.equal("done");
   });
 

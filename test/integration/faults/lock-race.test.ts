@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
 
 describe("many runs on one node at once", () => {
   let folder: string;
@@ -41,9 +41,7 @@ describe("many runs on one node at once", () => {
       for (let index = 0; index < lines.length; index += 2)
         expect(lines[index + 1]).to.equal(lines[index]?.replace("begin", "end"));
       // Once the next run has looked around, nothing but journals is left of them (S-5).
-      const last = sessionOn(state, { runId: "last" });
-      await last.session.perform([{ stage: "s", drafts: [draftOf("it", step("last"))] }]);
-      await last.session.finish("done");
+      await performOn(state, [draftOf("it", step("last"))], { runId: "last" });
       const left = readdirSync(join(state, "runs")).flatMap((name) => readdirSync(join(state, "runs", name)));
       expect(new Set(left)).to.deep.equal(new Set(["journal"]));
     });

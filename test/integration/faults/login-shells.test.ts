@@ -6,7 +6,7 @@ import { followerText } from "#engine/program/bootstrap.ts";
 import { lookSessions } from "#engine/session/look-session.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
@@ -96,9 +96,9 @@ describe("odd logins", () => {
   it("F-12 runs a whole program behind noisy files of root", async () => {
     for (const file of rcFiles) writeFileSync(join(sshd.home("root"), file), noise);
     const state = mkdtempSync("/var/tmp/kcore-login-");
-    const run = sessionOn(state, { endpoint: { ...sshd.endpoint(), name: "n1" } });
-    const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("hello", hello)] }]);
-    await run.session.finish(outcome);
+    const { outcome, problem } = await performOn(state, [draftOf("hello", hello)], {
+      endpoint: { ...sshd.endpoint(), name: "n1" },
+    });
     rmSync(state, { recursive: true, force: true });
     expect([outcome, problem]).to.deep.equal(["done", undefined]);
   });
@@ -110,9 +110,9 @@ describe("odd logins", () => {
     it(`F-12 says clearly that ${what} is in the way`, async () => {
       const forced = await startSshd({ config: [...lines] });
       try {
-        const run = sessionOn(join(folder, "state"), { endpoint: { ...forced.endpoint(), name: "n1" } });
-        const { problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("hello", hello)] }]);
-        await run.session.finish("failed");
+        const { problem } = await performOn(join(folder, "state"), [draftOf("hello", hello)], {
+          endpoint: { ...forced.endpoint(), name: "n1" },
+        });
         expect(problem).to.deep.include({ code: "NODE_SHELL_UNUSABLE" });
         expect(problem?.hint).to.include("forced command");
         const look = sessionOn(
@@ -161,11 +161,9 @@ describe("odd logins", () => {
   it("F-12 says so when the login shell is no shell", async () => {
     const nologin = await startSshd({ users: [{ name: "u-none", shell: "/usr/sbin/nologin" }] });
     try {
-      const run = sessionOn(join(folder, "state"), {
+      const { problem } = await performOn(join(folder, "state"), [draftOf("hello", hello)], {
         endpoint: { ...nologin.endpoint({ user: "u-none" }), name: "n1" },
       });
-      const { problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("hello", hello)] }]);
-      await run.session.finish("failed");
       expect(problem?.code).to.equal("NODE_SHELL_UNUSABLE");
       expect(problem?.detail).to.match(/not available/);
     } finally {

@@ -19,7 +19,7 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
 
 const nobody = 65_534;
 
@@ -36,9 +36,7 @@ describe("the state folder of a node", () => {
   const touch = (): Step => ({ want: {}, probe: sh``, apply: sh`: >${join(folder, "ran")}`, always: true });
   /** The problem of one run; undefined when it went well. */
   async function problemOfRun(): Promise<string | undefined> {
-    const run = sessionOn(state, { runId: "r1" });
-    const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("it", touch())] }]);
-    await run.session.finish(outcome);
+    const { problem } = await performOn(state, [draftOf("it", touch())], { runId: "r1" });
     expect(existsSync(join(folder, "ran"))).to.equal(problem === undefined);
     return problem?.code;
   }
@@ -144,11 +142,7 @@ describe("the state folder of a node", () => {
       probe: sh`sleep 1; fact state bad`,
       apply: sh`: >${join(folder, "mended")}`,
     };
-    const run = sessionOn(state);
-    await run.session.perform([
-      { stage: "s", drafts: [draftOf("forger", forger, { runAs: "nobody" }), draftOf("victim", victim)] },
-    ]);
-    await run.session.finish("failed");
+    await performOn(state, [draftOf("forger", forger, { runAs: "nobody" }), draftOf("victim", victim)]);
     expect(existsSync(join(folder, "mended"))).to.equal(true);
   });
 });

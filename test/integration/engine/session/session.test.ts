@@ -35,7 +35,7 @@ import { granted } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
-import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
+import { draftOf, performOn, sessionOn, type TestSession } from "#support/sessions.ts";
 
 describe("a node's session, on this machine", () => {
   let folder: string;
@@ -136,13 +136,9 @@ describe("a node's session, on this machine", () => {
 
   it("tells the cause of a failure, and goes no further", async () => {
     const bad: Step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`echo "no such thing" >&2; exit 4` };
-    const { session, outcomes } = sessionOn(state);
-    const result = await session.perform([
-      { stage: "s", drafts: [draftOf("bad", bad), draftOf("a", fileStep("a", "x"))] },
-    ]);
-    await session.finish(result.outcome);
+    const { outcomes, problem } = await performOn(state, [draftOf("bad", bad), draftOf("a", fileStep("a", "x"))]);
     expect(outcomes()).to.deep.equal(["bad failed"]);
-    expect(result.problem).to.deep.include({
+    expect(problem).to.deep.include({
       code: "STEP_FAILED",
       detail: "no such thing",
       at: { file: "states/test.yaml", line: 1, column: 1 },
@@ -160,11 +156,7 @@ describe("a node's session, on this machine", () => {
       apply: sh`own-tool`,
       tools: [{ command: "own-tool", package: "its-package" }],
     };
-    const { session, outcomes } = sessionOn(state);
-    const { outcome } = await session.perform([
-      { stage: "s", drafts: [draftOf("own", step, { environment: { PATH: path } })] },
-    ]);
-    await session.finish(outcome);
+    const { outcomes } = await performOn(state, [draftOf("own", step, { environment: { PATH: path } })]);
     expect(outcomes()).to.deep.equal(["own changed"]);
   });
 
@@ -176,11 +168,7 @@ describe("a node's session, on this machine", () => {
       tools: [{ command: "no-such-tool", package: "its-package" }],
     };
     const run = async (first: Step, dryRun = false): Promise<TestSession> => {
-      const run = sessionOn(state, { dryRun });
-      await run.session.perform([
-        { stage: "s", drafts: [draftOf("a", first), draftOf("b", needs), draftOf("c", first)] },
-      ]);
-      await run.session.finish("done");
+      const run = await performOn(state, [draftOf("a", first), draftOf("b", needs), draftOf("c", first)], { dryRun });
       return run;
     };
     const missed = await run(fileStep("a", "x"));
@@ -299,9 +287,7 @@ describe("a node's session, on this machine", () => {
       draftOf("shell", { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`:` }, { milestone: "shell" }),
       draftOf("later", later, { milestone: "later" }),
     ];
-    const { session, events, outcomes } = sessionOn(state, { dryRun: true });
-    await session.perform([{ stage: "s", drafts }]);
-    await session.finish("done");
+    const { events, outcomes } = await performOn(state, drafts, { dryRun: true });
     expect(outcomes()).to.deep.equal(["here ok", "a would-change", "shell would-change", "later unknown"]);
     const milestones = events.flatMap((event) => (event.type === "node.milestone" ? [event.milestone] : []));
     expect(milestones).to.deep.equal(["here"]);
@@ -314,9 +300,7 @@ describe("a node's session, on this machine", () => {
         draftOf("plain", fileStep(runId, "x")),
         ...milestones.map((milestone) => draftOf(milestone, fileStep(`${runId}-${milestone}`, "x"), { milestone })),
       ];
-      const { session } = sessionOn(state, { runId });
-      await session.perform([{ stage: "s", drafts }]);
-      await session.finish("done");
+      await performOn(state, drafts, { runId });
       return JSON.parse(readFileSync(join(state, "status.json"), "utf8"));
     };
     const first = await statusAfter("r1", ["disks", "runtime"]);
@@ -346,9 +330,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       [true, "done"],
       [false, "DISK_NOT_SAVED"],
     ] as const) {
-      const { session } = sessionOn(state, { grants: ["S1", odd], dryRun });
-      const { outcome, problem } = await session.perform([{ stage: "s", drafts }]);
-      await session.finish(outcome, problem);
+      const { outcome, problem } = await performOn(state, drafts, { grants: ["S1", odd], dryRun });
       expect([problem?.code ?? outcome, readdirSync(folder)]).to.deep.equal([wanted, ["state"]]);
     }
   });
@@ -362,20 +344,16 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       apply: sh`[ -e ${cure} ]`,
     };
     const drafts = [draftOf("a", fileStep("a", "x")), draftOf("sick", sick), draftOf("b", fileStep("b", "y"))];
-    const first = sessionOn(state, shared);
-    const failed = await first.session.perform([{ stage: "s", drafts }]);
-    await first.session.finish(failed.outcome, failed.problem);
-    expect([failed.outcome, existsSync(join(folder, "b"))]).to.deep.equal(["failed", false]);
+    const first = await performOn(state, drafts, shared);
+    expect([first.outcome, existsSync(join(folder, "b"))]).to.deep.equal(["failed", false]);
 
     writeFileSync(cure, "");
     const recorded = new Map<string, readonly Outcome[]>([
       ["test/a", ["changed"]],
       ["test/sick", ["failed"]],
     ]);
-    const second = sessionOn(state, { ...shared, resumed: true, recorded });
-    const result = await second.session.perform([{ stage: "s", drafts }]);
-    await second.session.finish(result.outcome, result.problem);
-    expect([result.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    const second = await performOn(state, drafts, { ...shared, resumed: true, recorded });
+    expect([second.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
     expect(second.outcomes()).to.deep.equal(["sick ok", "b changed"]);
   });
 
@@ -392,11 +370,9 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     await first.session.host()?.close();
 
     const recorded = new Map<string, readonly Outcome[]>([["test/slow", ["changed"]]]);
-    const second = sessionOn(state, { ...shared, resumed: true, recorded });
-    const result = await second.session.perform([{ stage: "s", drafts }]);
-    await second.session.finish(result.outcome, result.problem);
+    const second = await performOn(state, drafts, { ...shared, resumed: true, recorded });
     await first.session.finish("interrupted");
-    expect([result.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    expect([second.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
     expect(second.outcomes()).to.deep.equal(["b changed"]);
   });
 
@@ -557,31 +533,23 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const config = draftOf("config", fileStep("conf", "v1"));
     const broken: Step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`exit 1` };
     const watcher = draftOf("service", service, { restartOn: ["test/config"] });
-    const first = sessionOn(state);
-    await first.session.perform([{ stage: "s", drafts: [config, draftOf("broken", broken), watcher] }]);
-    await first.session.finish("failed");
+    const first = await performOn(state, [config, draftOf("broken", broken), watcher]);
     expect(existsSync(log)).to.equal(false);
 
     const owed = "a reaction owed since an earlier run";
-    const dry = sessionOn(state, { dryRun: true });
-    await dry.session.perform([{ stage: "s", drafts: [config, watcher] }]);
-    await dry.session.finish("done");
+    const dry = await performOn(state, [config, watcher], { dryRun: true });
     expect(dry.events.find((event) => event.type === "step.finished" && event.title === "service")).to.include({
       outcome: "would-change",
       reason: owed,
     });
 
-    const second = sessionOn(state);
-    await second.session.perform([{ stage: "s", drafts: [config, watcher] }]);
-    await second.session.finish("done");
+    const second = await performOn(state, [config, watcher]);
     expect(second.outcomes()).to.deep.equal(["config ok", "service changed"]);
     expect(second.events.find((event) => event.type === "step.finished" && event.title === "service")).to.include({
       reason: "a reaction owed since an earlier run",
     });
 
-    const third = sessionOn(state);
-    await third.session.perform([{ stage: "s", drafts: [config, watcher] }]);
-    await third.session.finish("done");
+    const third = await performOn(state, [config, watcher]);
     expect(third.outcomes()).to.deep.equal(["config ok", "service ok"]);
     expect(readFileSync(log, "utf8")).to.equal("restarted\n");
   });
@@ -593,11 +561,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const config = draftOf("config", fileStep("conf", "v1"));
     const run = async (...drafts: StepDraft[]): Promise<readonly string[]> => {
       const restartOn = drafts.map(({ id }) => id);
-      const { session, outcomes } = sessionOn(state);
-      const { outcome } = await session.perform([
-        { stage: "s", drafts: [...drafts, draftOf("service", service, { restartOn })] },
-      ]);
-      await session.finish(outcome);
+      const { outcomes } = await performOn(state, [...drafts, draftOf("service", service, { restartOn })]);
       return outcomes();
     };
     expect(await run(picky)).to.deep.equal(["picky failed"]);
@@ -611,11 +575,9 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
   it("F-15 refuses a node that another run holds", async () => {
     const holder = sessionOn(state, { runId: "holder" });
     await holder.session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
-    const other = sessionOn(state, { runId: "other" });
-    const result = await other.session.perform([{ stage: "s", drafts: [draftOf("b", fileStep("b", "x"))] }]);
-    await other.session.finish("failed");
-    expect(result.problem).to.have.property("code", "NODE_LOCKED");
-    expect(result.problem?.message).to.include("run holder of tester@bastion since 20");
+    const other = await performOn(state, [draftOf("b", fileStep("b", "x"))], { runId: "other" });
+    expect(other.problem).to.have.property("code", "NODE_LOCKED");
+    expect(other.problem?.message).to.include("run holder of tester@bastion since 20");
     await holder.session.finish("done");
     const third = sessionOn(state);
     expect(await third.session.perform([{ stage: "s", drafts: [draftOf("b", fileStep("b", "x"))] }])).to.include({
@@ -630,9 +592,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       for (const made of [state, join(state, "lock"), join(state, "runs"), folder]) mkdirSync(made, { mode: 0o700 });
       if (current !== undefined) writeFileSync(join(folder, "current"), current);
       symlinkSync(`1:1:an-earlier-boot:${run}:root@vm`, join(state, "lock", "90"));
-      const { session, events } = sessionOn(state, { runId: "own" });
-      await session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
-      await session.finish("done");
+      const { events } = await performOn(state, [draftOf("a", fileStep("a", "x"))], { runId: "own" });
       rmSync(state, { recursive: true, force: true });
       return events.flatMap((event) => (event.type === "warning" ? [event.text] : []));
     };
@@ -653,9 +613,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
 done; printf 'no end'`,
       always: true,
     };
-    const { session, events } = sessionOn(state);
-    await session.perform([{ stage: "s", drafts: [draftOf("mixed", mixed)] }]);
-    await session.finish("done");
+    const { events } = await performOn(state, [draftOf("mixed", mixed)]);
     const told = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
     const lines = told.flatMap(({ stream, text }) => text.split(/(?<=\n)/).map((line) => `${stream} ${line}`));
     expect(lines).to.deep.equal([
@@ -672,9 +630,7 @@ done; printf 'no end'`,
       apply: sh`sleep 5; { sleep 0.7; echo late; } & echo early`,
       always: true,
     };
-    const { session, events } = sessionOn(state);
-    await session.perform([{ stage: "s", drafts: [draftOf("slow", slow)] }]);
-    await session.finish("done");
+    const { events } = await performOn(state, [draftOf("slow", slow)]);
     const said = events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
     expect(said).to.equal("early\nlate\n");
   });
@@ -686,9 +642,7 @@ done; printf 'no end'`,
       apply: sh`printf 'a\0\377\033[31mred\n'; head -c 20000000 /dev/zero | tr '\0' x; echo the end`,
       always: true,
     };
-    const { session, events } = sessionOn(state);
-    await session.perform([{ stage: "s", drafts: [draftOf("noisy", noisy)] }]);
-    await session.finish("done");
+    const { events } = await performOn(state, [draftOf("noisy", noisy)]);
     const pieces = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
     const text = pieces.map((event) => event.text).join("");
     expect(text)
@@ -707,9 +661,7 @@ done; printf 'no end'`,
 
   it("ends a step that takes too long, with all its children", async () => {
     const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 300 & sleep 300`, always: true };
-    const { session } = sessionOn(state);
-    const result = await session.perform([{ stage: "s", drafts: [draftOf("slow", slow, { timeout: 1 })] }]);
-    await session.finish("failed");
+    const result = await performOn(state, [draftOf("slow", slow, { timeout: 1 })]);
     expect(result.problem).to.have.property("code", "STEP_TIMEOUT");
   });
 
@@ -747,9 +699,7 @@ done; printf 'no end'`,
       always: true,
       stall: 6,
     };
-    const { session } = sessionOn(state);
-    const result = await session.perform([{ stage: "s", drafts: [draftOf("busy", busy, { timeout: 8 })] }]);
-    await session.finish("failed");
+    const result = await performOn(state, [draftOf("busy", busy, { timeout: 8 })]);
     expect(result.problem).to.have.property("code", "STEP_TIMEOUT");
   });
 });
