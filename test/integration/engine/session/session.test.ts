@@ -533,7 +533,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const config = draftOf("config", fileStep("conf", "v1"));
     const broken: Step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`exit 1` };
     const watcher = draftOf("service", service, { restartOn: ["test/config"] });
-    const first = await performOn(state, [config, draftOf("broken", broken), watcher]);
+    await performOn(state, [config, draftOf("broken", broken), watcher]);
     expect(existsSync(log)).to.equal(false);
 
     const owed = "a reaction owed since an earlier run";
