@@ -189,7 +189,9 @@ describe("bundles on controllers", () => {
     const isWhole = async (): Promise<boolean> => (await store.list()).some((one) => one.whole);
     const isStored = async (): Promise<boolean> => {
       const { file } = await store.open(id);
-      return (await file.readFile().finally(() => file.close())).equals(bytes);
+      const held = await file.readFile();
+      await file.close();
+      return held.equals(bytes);
     };
     afterEach(() => fetcher.stop());
 
