@@ -16,6 +16,7 @@ import { readRecords, type Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
+import { keyFolderOf } from "./controller-config.ts";
 import { monotonic, timers, type ControllerState } from "./controller-state.ts";
 import { watchMajority } from "./updates/majority.ts";
 import { indexUpdates } from "./updates/update-records.ts";
@@ -71,7 +72,7 @@ export function openCluster(
     controllerId,
     rootPem: () => own.credentials().ca,
     files: config.subCa,
-    folder: join(config.dbPath, "pki"),
+    folder: keyFolderOf(config),
     records,
     certificates,
     log,

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { z } from "zod";
 import { TlsFiles } from "#api/daemon-config.ts";
 
@@ -30,6 +31,8 @@ export const ControllerConfig = z.object({
       keyFile: z.string().default("/etc/kcore/certs/sub-ca.key"),
     })
     .prefault({}),
+  /** Folder, which the controller may write, of the keys and certificates that it makes for itself; else `pki` below `dbPath`. */
+  keyFolder: z.string().optional(),
   replication: z
     .object({
       controllerId: z.string().optional(),
@@ -59,3 +62,8 @@ export const ControllerConfig = z.object({
   staleCheckIntervalSecs: z.number().positive().max(86_400).default(30),
 });
 export type ControllerConfig = z.infer<typeof ControllerConfig>;
+
+/** The folder of the keys and certificates that the controller makes for itself. */
+export function keyFolderOf({ keyFolder, dbPath }: Pick<ControllerConfig, "dbPath" | "keyFolder">): string {
+  return keyFolder ?? join(dbPath, "pki");
+}

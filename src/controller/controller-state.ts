@@ -7,7 +7,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { knowBastionCas, type BastionCas } from "#pki/bastion-cas.ts";
 import { openOwnCertificate, type OwnCertificate } from "./cluster/own-certificate.ts";
 import { isContested, isKnown, isSecret, mergeKindOf } from "./cluster/registers.ts";
-import { ControllerConfig } from "./controller-config.ts";
+import { ControllerConfig, keyFolderOf } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
 import type { Timers } from "./replica/replica-ports.ts";
 import type { Replica } from "./replica/replica.ts";
@@ -50,7 +50,7 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
   const { configFile, log, clock, random, version } = options;
   const config = await readDaemonConfig(options, ControllerConfig);
   const { dbPath, replication, tls } = config;
-  const own = await openOwnCertificate({ files: tls, folder: join(dbPath, "pki"), log, clock });
+  const own = await openOwnCertificate({ files: tls, folder: keyFolderOf(config), log, clock });
   const { cluster, id: controllerId } = own.credentials().identity;
   checkConfig(config, configFile, own.credentials());
   const broken = new AbortController();

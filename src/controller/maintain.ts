@@ -8,7 +8,7 @@ import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defined } from "#optional/defined.ts";
 import { isContested, isSecret, mergeKindOf } from "./cluster/registers.ts";
-import { ControllerConfig } from "./controller-config.ts";
+import { ControllerConfig, keyFolderOf } from "./controller-config.ts";
 import {
   emptyStore,
   foundStore,
@@ -250,7 +250,7 @@ interface Place extends Replacement {
   readonly gid: number;
   readonly hasState: boolean;
   readonly keyFiles: readonly string[];
-  /** In the state's folder, which is its owner's. */
+  /** In a folder of the state's owner. */
   readonly rotatedKeyFiles: readonly string[];
 }
 
@@ -272,9 +272,10 @@ async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions):
     /^(?:journal|snapshot|restoring|replacing|placing)-/.test(name),
   );
   const rotated = ["controller.crt", "controller.key", "sub-ca.crt", "sub-ca.key"].map((name) =>
-    join(folder, "pki", name),
+    join(keyFolderOf(config), name),
   );
-  const keyFiles = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile];
+  const deployed = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile];
+  const keyFiles = deployed.filter((path) => !rotated.includes(path));
   return { folder, id, now, uid: found.uid, gid: found.gid, tls, hasState, keyFiles, rotatedKeyFiles: rotated };
 }
 

@@ -6,12 +6,13 @@ import { expect } from "chai";
 import { askFirst } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
+import type { RunEvent } from "#engine/events/event.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { codec, eventually } from "#support/cluster.ts";
 import { on, openBastion, type Bastion, type Ended } from "#support/deploy.ts";
-import { makeOtherBundle, type OtherBundle } from "#support/other-runtime.ts";
+import { completeOtherKcore, makeOtherBundle, type OtherBundle } from "#support/other-runtime.ts";
 import { ownLab } from "#support/own-lab.ts";
 
 const phrase = ["--passphrase-file", "passphrase"];
@@ -126,8 +127,29 @@ describe("updates of a cluster on real nodes", function () {
       ]);
   });
 
-  it("C13: leaves nothing of the updater for a deployment to change", async () => {
-    await kcore("state", "apply", "kcore/updater", "--on", "*", "--dry-run", "--fail-on-change");
+  it("C13: has all in order for the new version's deploy_node, after rotations and renewals, too", async () => {
+    const program = await completeOtherKcore(folder, "0.2.0");
+    const newer = async (...words: readonly string[]): Promise<void> => {
+      const { code, stdout, stderr } = await bastion.kcore([...words, ...phrase], { program, timeout: 600_000 });
+      expect(code, `kcore ${words.join(" ")}\n${stdout}${stderr}`).to.equal(0);
+    };
+    const keys = async (): Promise<readonly string[]> =>
+      (await ask((client) => client.call("listNodes", {}))).nodes.map(({ key }) => key);
+    await kcore("node", "label", "d", "in=order");
+    await kcore("node", "taint", "d", "in=order:NoSchedule");
+    await kcore("node", "reject", "e");
+    await kcore("node", "approve", "e");
+    const former = await keys();
+    await newer("rotate", "sub-ca");
+    await newer("rotate", "certs");
+    // Each agent renews at its next heartbeat.
+    await eventually(async () => (await keys()).every((key) => !former.includes(key)));
+    await newer("orchestrate", "deploy_node", "*", "--dry-run", "--fail-on-change");
+    await newer("orchestrate", "deploy_node", "*", "--yes");
+    const events = await bastion.events();
+    const isChange = (event: RunEvent): boolean =>
+      (event.type === "step.finished" || event.type === "action.finished") && event.outcome === "changed";
+    expect(events.filter(isChange)).to.deep.equal([]);
   });
 
   it("stops at a canary whose gate fails, takes it back, and touches nobody else", async () => {

@@ -18,6 +18,8 @@ export interface Ended {
 export interface KcoreOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly timeout?: number;
+  /** Another kcore than `bin/kcore`. */
+  readonly program?: string;
   /** Ends it without farewell. */
   readonly signal?: AbortSignal;
 }
@@ -72,8 +74,8 @@ export async function openBastion(
     project,
     home,
     runs,
-    kcore: (args, { env: extra = {}, timeout = 600_000, signal } = {}) => {
-      const child = spawn(kcoreProgram, args, {
+    kcore: (args, { env: extra = {}, timeout = 600_000, signal, program = kcoreProgram } = {}) => {
+      const child = spawn(program, args, {
         cwd: project,
         env: { ...env, ...extra },
         stdio: ["ignore", "pipe", "pipe"],

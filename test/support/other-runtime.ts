@@ -1,7 +1,8 @@
-import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { writeBundleFile } from "../../src/cli/update/bundle-file.ts";
 import { buildRuntime, type Runtime } from "#runtime/build.ts";
+import { cacheFolder } from "#runtime/cache-folder.ts";
 import type { Bundle } from "#rollout/spec.ts";
 
 const repository = join(import.meta.dirname, "../..");
@@ -23,9 +24,12 @@ export interface OtherRelease {
  * `folder` is the test's own. Takes some ten seconds: it is compressed as the real ones are.
  */
 export async function makeOtherRuntime(folder: string, { version, first = "" }: OtherRelease): Promise<Runtime> {
-  const root = join(folder, `kcore-${version}`);
+  const root = rootOf(folder, version);
   await mkdir(join(root, "dist"), { recursive: true });
-  await symlink(join(repository, "node_modules"), join(root, "node_modules"));
+  await mkdir(join(root, "node_modules"));
+  for (const name of await readdir(join(repository, "node_modules")))
+    if (name.startsWith("node-linux-"))
+      await symlink(join(repository, "node_modules", name), join(root, "node_modules", name));
   const manifest = JSON.parse(await readFile(join(repository, "package.json"), "utf8")) as { version: string };
   const told = `name:"kcore",version:"${manifest.version}"`;
   const program = await readFile(join(repository, "dist", "node-main.js"), "utf8");
@@ -37,7 +41,22 @@ export async function makeOtherRuntime(folder: string, { version, first = "" }: 
     `${changed.slice(0, imports)}${first}\n${changed.slice(imports)}`,
   );
   await writeFile(join(root, "package.json"), JSON.stringify({ ...manifest, version }));
-  return buildRuntime({ root, cache: join(folder, "runtimes", version), note: () => undefined });
+  return buildRuntime({ root, cache: await cacheFolder(root, folder), note: () => undefined });
+}
+
+/** Completes what `makeOtherRuntime` made to the whole kcore of that release, whose `runtime.build` finds the runtime; gives its program. */
+export async function completeOtherKcore(folder: string, version: string): Promise<string> {
+  const root = rootOf(folder, version);
+  // Links would lead the program to the present package.json.
+  for (const name of ["bin", "dist"])
+    await cp(join(repository, name), join(root, name), { recursive: true, force: false });
+  for (const name of ["orchestrate", "src", "states", "templates"])
+    await symlink(join(repository, name), join(root, name));
+  return join(root, "bin", "kcore");
+}
+
+function rootOf(folder: string, version: string): string {
+  return join(folder, `kcore-${version}`);
 }
 
 /** The same as a bundle, as another release of kcore would have it. */

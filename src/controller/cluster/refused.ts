@@ -36,7 +36,7 @@ export function revokedKey(
   const hint = isRemoved
     ? comesBack
     : role === "node" || role === "controller"
-      ? `remove /etc/kcore/certs/${role}.key on its machine and deploy it again: a new key is made there`
+      ? `remove ${role === "node" ? "/etc/kcore/certs" : "/etc/kcore/controller"}/${role}.key on its machine and deploy it again: a new key is made there`
       : "make a new key";
   return new Refused(status, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);
 }

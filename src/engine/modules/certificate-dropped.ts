@@ -19,6 +19,8 @@ const args = z.strictObject({
     .strictObject({
       path: AbsolutePath.describe("Where the CA's certificate goes."),
       content: Pem.describe("The CA's root certificate in PEM."),
+      owner: UserName.optional().describe("Owner of this file; else that of the certificate."),
+      group: UserName.optional().describe("Group of this file; else that of the certificate."),
     })
     .describe("The CA that the certificate must verify against.")
     .meta({
@@ -31,8 +33,8 @@ const args = z.strictObject({
     }),
   key: AbsolutePath.describe("The private key on the node that the certificate must be for."),
   mode: FileMode.default("0644").describe("Mode of both files."),
-  owner: UserName.default("root").describe("Owner of both files."),
-  group: UserName.default("root").describe("Group of both files."),
+  owner: UserName.default("root").describe("Owner of the certificate."),
+  group: UserName.default("root").describe("Group of the certificate."),
 });
 
 /**
@@ -61,13 +63,19 @@ export const certificateDropped = defineModule({
   args,
   refusals: ["CERTIFICATE_INVALID", "CERTIFICATE_KEY_MISMATCH", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
   step: ({ path, content, ca, key, mode, owner, group }) => {
-    const ownership = { mode, owner, group };
     const files = [
-      { name: "", path, blob: blobOf(content) },
-      { name: "ca ", path: ca.path, blob: blobOf(ca.content) },
+      { name: "", path, blob: blobOf(content), owner, group, mode },
+      {
+        name: "ca ",
+        path: ca.path,
+        blob: blobOf(ca.content),
+        owner: ca.owner ?? owner,
+        group: ca.group ?? group,
+        mode,
+      },
     ] as const;
     const [leaf, root] = files;
-    const wantFile = ({ name, blob }: (typeof files)[number]): Facts =>
+    const wantFile = ({ name, blob, ...ownership }: (typeof files)[number]): Facts =>
       Object.fromEntries(
         Object.entries({ content: `sha256:${blob.sha256}`, ...wantOwnership(ownership) }).map(([fact, value]) => [
           `${name}${fact}`,
@@ -83,7 +91,7 @@ export const certificateDropped = defineModule({
   else
     sum=$(sha256sum <${file.path}) || exit 1
     fact content "sha256:\${sum%% *}"
-    ${probeOwnership(file.path, ownership)}
+    ${probeOwnership(file.path, file)}
   fi
 ) || exit 1`,
     );
@@ -99,17 +107,18 @@ ${publicKeys}
 fact key "$(compare ${path} ${key})"`,
       foresee: sh`[ -f ${key} ] || refuse CERTIFICATE_KEY_MISMATCH ${noKey(key)}
 foresee_place ${path} 8 0 ${owner} ${group}
-foresee_place ${ca.path} 8 0 ${owner} ${group}`,
+foresee_place ${ca.path} 8 0 ${root.owner} ${root.group}`,
       apply: sh`${publicKeys}
 ${check(leaf.blob, root.blob, key)}
 parent_of ${path} 0 ${owner}
-parent_of ${ca.path} 0 ${owner}
-put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
+parent_of ${ca.path} 0 ${root.owner}
+put_file ${root.blob} ${ca.path} ${mode} ${root.owner} ${root.group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
       reach: {
         changes: files.map((file) => ({ is: "path", path: file.path }) as const),
         restsOn: [
-          ...[path, ca.path, key].map((at) => ({ is: "path", path: at, owner }) as const),
-          ...ownersOf(ownership),
+          ...[path, key].map((at) => ({ is: "path", path: at, owner }) as const),
+          { is: "path", path: ca.path, owner: root.owner },
+          ...files.flatMap(ownersOf),
         ],
       },
       tools: [{ command: "openssl", package: "openssl" }],

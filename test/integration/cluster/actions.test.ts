@@ -599,7 +599,7 @@ describe("bastion actions against a real controller", () => {
     await register(next);
     const { problems } = await rejectionOf(register(former));
     expect(problems[0]?.hint).to.equal(
-      "remove /etc/kcore/certs/controller.key on its machine and deploy it again: a new key is made there",
+      "remove /etc/kcore/controller/controller.key on its machine and deploy it again: a new key is made there",
     );
   });
 

@@ -21,6 +21,9 @@ import { deployedLab, type DeployedLab } from "#support/deployed-lab.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 const certs = "/etc/kcore/certs";
+/** Of a certificate and its key, without their endings. */
+const pairOf = (name: "controller" | "node"): string =>
+  name === "node" ? `${certs}/node` : "/etc/kcore/controller/controller";
 
 /** As many files as asked for, below a folder. */
 const files = (count: number): string => `
@@ -241,26 +244,26 @@ describe("deploy_node on real nodes", function () {
       expect(await on(machine, chainCheck(name))).to.match(/: OK$/m);
       const key = "openssl pkey -pubout -in KEY | sha256sum; openssl x509 -noout -pubkey -in CERT | sha256sum";
       const [ofKey, ofCert] = (
-        await on(machine, key.replace("KEY", `${certs}/${name}.key`).replace("CERT", `${certs}/${name}.crt`))
+        await on(machine, key.replace("KEY", `${pairOf(name)}.key`).replace("CERT", `${pairOf(name)}.crt`))
       ).split("\n");
       expect(ofCert).to.equal(ofKey);
-      expect(await on(machine, `openssl x509 -noout -ext subjectAltName -in ${certs}/${name}.crt`))
+      expect(await on(machine, `openssl x509 -noout -ext subjectAltName -in ${pairOf(name)}.crt`))
         .to.include(`IP Address:${machine.address}`)
         .and.include(`/${name}/${machine.id}`);
     }
-    expect(await on(n1, `cd ${certs} && stat -c '%n %a %U:%G' *`)).to.equal(
+    expect(await on(n1, "cd /etc/kcore && stat -c '%n %a %U:%G' certs/* controller/*")).to.equal(
       [
-        "ca.crt 644 root:root",
-        "controller.crt 644 root:root",
-        "controller.key 640 root:kcore",
-        "node.crt 644 root:root",
-        "node.key 600 root:root",
-        "sub-ca.crt 644 root:root",
-        "sub-ca.key 600 kcore:kcore",
+        "certs/ca.crt 644 root:root",
+        "certs/node.crt 644 root:root",
+        "certs/node.key 600 root:root",
+        "controller/controller.crt 644 kcore:kcore",
+        "controller/controller.key 600 kcore:kcore",
+        "controller/sub-ca.crt 644 kcore:kcore",
+        "controller/sub-ca.key 600 kcore:kcore",
       ].join("\n"),
     );
-    expect(await on(n1, "stat -c '%a %U:%G' /etc/kcore /etc/kcore/certs /etc/kcore/controller.yaml")).to.equal(
-      "755 root:root\n755 root:root\n640 root:kcore",
+    expect(await on(n1, "cd /etc/kcore && stat -c '%a %U:%G' . certs controller controller.yaml")).to.equal(
+      "755 root:root\n755 root:root\n700 kcore:kcore\n640 root:kcore",
     );
     expect(await on(n1, "stat -c '%a %U' /var/lib/kcore/controller /var/lib/kcore/controller/*")).to.match(
       /^700 kcore(\n[67]00 kcore)+$/,
@@ -273,7 +276,7 @@ describe("deploy_node on real nodes", function () {
       [n1, "node"],
       [n2, "node"],
     ] as const) {
-      const secret = (await on(machine, `cat ${certs}/${name}.key`)).split("\n")[1] ?? "";
+      const secret = (await on(machine, `cat ${pairOf(name)}.key`)).split("\n")[1] ?? "";
       expect(secret.length).to.be.greaterThan(30);
       for (const file of await filesBelow(bastion.project))
         expect((await readFile(file, "latin1")).includes(secret), `${name}.key in ${file}`).to.equal(false);
@@ -379,8 +382,8 @@ describe("deploy_node on real nodes", function () {
     }
   });
 
-  const chainCheck = (name: string): string =>
-    `openssl verify -x509_strict -CAfile ${certs}/ca.crt -untrusted ${certs}/${name}.crt ${certs}/${name}.crt`;
+  const chainCheck = (name: "controller" | "node"): string =>
+    `openssl verify -x509_strict -CAfile ${certs}/ca.crt -untrusted ${pairOf(name)}.crt ${pairOf(name)}.crt`;
 });
 
 interface Facts {

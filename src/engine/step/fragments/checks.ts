@@ -304,7 +304,7 @@ ${
   former.length === 0
     ? sh`fact formerId ''`
     : sh`keys=
-[ "$was" = ${id} ] || for one in node controller; do [ ! -f ${folder}/$one.crt ] || keys=\${was:-unknown}; done
+[ "$was" = ${id} ] || for one in ${folder}/node.crt ${folder}/controller.crt /etc/kcore/controller/controller.crt; do [ ! -f "$one" ] || keys=\${was:-unknown}; done
 fact formerId "$keys"`
 }`,
   }),

@@ -26,13 +26,14 @@ const { steps } = parsePlainYaml(
 ) as {
   readonly steps: readonly Step[];
 };
-const step = steps.find(({ id }) => id === "controller's rotated key");
+const step = steps.find(({ id }) => id === "controller's keys of an earlier version");
 
 /** The step's own sh, in folders of the test, with `nobody` for the controller's user. */
-describe("the state kcore/key, where a controller's certificate was rotated", () => {
+describe("the state kcore/key, where an earlier version kept a controller's keys", () => {
   let dir: string;
   let certs: string;
   let pki: string;
+  let own: string;
   before(function () {
     if (process.getuid?.() !== 0) this.skip();
   });
@@ -41,8 +42,9 @@ describe("the state kcore/key, where a controller's certificate was rotated", ()
     execFileSync("chmod", ["0755", dir]);
     certs = join(dir, "certs");
     pki = join(dir, "pki");
-    for (const folder of [certs, pki]) mkdirSync(folder);
-    execFileSync("chown", ["nobody:nogroup", pki]);
+    own = join(dir, "controller");
+    for (const folder of [certs, pki, own]) mkdirSync(folder);
+    execFileSync("chown", ["nobody:nogroup", pki, own]);
   });
   afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
@@ -50,15 +52,15 @@ describe("the state kcore/key, where a controller's certificate was rotated", ()
     const [key, certificate] = [join(folder, "controller.key"), join(folder, "controller.crt")];
     const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=c".split(" ");
     execFileSync("openssl", [...request, "-keyout", key, "-out", certificate], { stdio: "ignore" });
-    if (folder === pki) execFileSync("chown", ["nobody:nogroup", key, certificate]);
+    execFileSync("chown", [folder === certs ? "root:nogroup" : "nobody:nogroup", key, certificate]);
+    execFileSync("chmod", ["0640", key]);
     const at = Date.now() / 1000 - age;
     for (const file of [key, certificate]) utimesSync(file, at, at);
   };
   const adapted = (text = ""): string =>
     text
       .replaceAll("/var/lib/kcore/controller/pki", pki)
-      .replaceAll("/etc/kcore/certs", certs)
-      .replaceAll("root:kcore", "root:nogroup")
+      .replaceAll("/etc/kcore", dir)
       .replaceAll(" kcore -c", " nobody -c");
   const isDue = (shell: readonly string[]): boolean =>
     spawnSync("env", [...shell, "-c", adapted(step?.unless)]).status !== 0;
@@ -66,25 +68,34 @@ describe("the state kcore/key, where a controller's certificate was rotated", ()
     spawnSync("env", [...shell, "-c", adapted(step?.["command.run"]?.cmd)]).status;
   const read = (folder: string, name: string): string => readFileSync(join(folder, name), "utf8");
 
+  const expectOwn = (folder: string): void => {
+    for (const name of ["controller.key", "controller.crt"]) expect(read(own, name)).to.equal(read(folder, name));
+    const { mode, uid } = statSync(join(own, "controller.key"));
+    expect([mode & 0o777, uid]).to.deep.equal([0o600, statSync(own).uid]);
+    expect(isDue(["sh"])).to.equal(false);
+  };
+
   for (const shell of [["sh"], ["bash"], ["busybox", "sh"]]) {
-    it(`takes over the younger pair, once (${shell.join(" ")})`, () => {
+    it(`takes the youngest pair, once (${shell.join(" ")})`, () => {
       make(certs, 100);
+      expect(isDue(shell)).to.equal(true);
+      expect(take(shell)).to.equal(0);
+      expectOwn(certs);
       make(pki, 50);
       expect(isDue(shell)).to.equal(true);
       expect(take(shell)).to.equal(0);
-      for (const name of ["controller.key", "controller.crt"]) expect(read(certs, name)).to.equal(read(pki, name));
-      const { mode, uid } = statSync(join(certs, "controller.key"));
-      expect([mode & 0o777, uid]).to.deep.equal([0o640, 0]);
-      expect(isDue(shell)).to.equal(false);
+      expectOwn(pki);
     });
 
-    it(`leaves alone what is younger here, what is missing here, and where nothing was rotated (${shell.join(" ")})`, () => {
-      make(certs, 50);
+    it(`leaves alone what the controller has replaced since, and half a pair (${shell.join(" ")})`, () => {
       expect(isDue(shell)).to.equal(false);
-      make(pki, 100);
+      make(certs, 100);
+      make(pki, 50);
+      make(own, 10);
       expect(isDue(shell)).to.equal(false);
       rmSync(join(certs, "controller.key"));
-      make(pki, 10);
+      rmSync(join(pki, "controller.key"));
+      rmSync(join(own, "controller.crt"));
       expect(isDue(shell)).to.equal(false);
     });
   }
@@ -99,27 +110,27 @@ describe("the state kcore/key, where a controller's certificate was rotated", ()
       [a, true],
       [other, false],
     ] as const) {
-      for (const kind of ["node", "sub-ca"]) {
-        const out = ["-keyout", join(certs, `${kind}.key`), "-out", join(certs, `${kind}.crt`)];
+      for (const file of ["certs/node", "controller/sub-ca"]) {
+        const out = ["-keyout", join(dir, `${file}.key`), "-out", join(dir, `${file}.crt`)];
         const name = ["-subj", "/CN=x", "-addext", `subjectAltName=DNS:n,URI:kcore://lab/node/${id}`];
         const request = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
         execFileSync("openssl", [...request, ...name, ...out], { stdio: "ignore" });
       }
       expect(shell(drop?.unless) !== 0, id).to.equal(isDropped);
       expect(shell(drop?.["command.run"]?.cmd)).to.equal(0);
-      expect(readdirSync(certs).length, id).to.equal(isDropped ? 0 : 4);
+      expect([certs, own].flatMap((folder) => readdirSync(folder)).length, id).to.equal(isDropped ? 0 : 4);
     }
   });
 
-  it("S-6: shows nothing that the controller's own user may not read, and leaves the old pair", () => {
-    make(certs, 100);
+  it("S-6: shows nothing that the controller's own user may not read, and leaves the present pair", () => {
+    make(own, 100);
     make(pki, 50);
-    const before = read(certs, "controller.key");
+    const before = read(own, "controller.key");
     const secret = join(dir, "secret");
     writeFileSync(secret, "only root's", { mode: 0o600 });
     rmSync(join(pki, "controller.key"));
     symlinkSync(secret, join(pki, "controller.key"));
     expect(take(["sh"])).not.to.equal(0);
-    expect(read(certs, "controller.key")).to.equal(before);
+    expect(read(own, "controller.key")).to.equal(before);
   });
 });
