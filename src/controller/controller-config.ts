@@ -1,6 +1,8 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { TlsFiles } from "#api/daemon-config.ts";
+import { readDaemonConfig, TlsFiles } from "#api/daemon-config.ts";
+import { defined } from "#optional/defined.ts";
 
 const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
 
@@ -55,6 +57,8 @@ export const ControllerConfig = z.object({
     })
     .prefault({}),
   bootstrap: Bootstrap.optional(),
+  /** A file with `replication.join`, `joinKeys`, `rejoin` and `bootstrap` in the place of those here; it may be missing. */
+  beginning: z.string().optional(),
   /** Whether new nodes wait for `kcore node approve`. The strictest of all controllers' settings holds. */
   requireManualApproval: z.boolean().default(false),
   /** A node without a heartbeat for so long is not ready. */
@@ -62,6 +66,24 @@ export const ControllerConfig = z.object({
   staleCheckIntervalSecs: z.number().positive().max(86_400).default(30),
 });
 export type ControllerConfig = z.infer<typeof ControllerConfig>;
+
+/**
+ * Reads `controller.yaml`, and how the controller begins in the file that it names; `beginning` is undefined where there is no such file.
+ * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, and what `parse` throws
+ */
+export async function readControllerConfig(options: Parameters<typeof readDaemonConfig>[0]): Promise<ControllerConfig> {
+  const config = await readDaemonConfig(options, ControllerConfig);
+  const { beginning } = config;
+  if (beginning === undefined || !existsSync(beginning)) return { ...config, beginning: undefined };
+  const begins = ControllerConfig.pick({ replication: true, bootstrap: true });
+  const { replication, bootstrap } = await readDaemonConfig({ ...options, configFile: beginning }, begins);
+  const { join: joined, joinKeys, rejoin } = replication;
+  return {
+    ...config,
+    replication: { ...config.replication, join: joined, joinKeys, rejoin },
+    ...defined({ bootstrap }),
+  };
+}
 
 /** The folder of the keys and certificates that the controller makes for itself. */
 export function keyFolderOf({ keyFolder, dbPath }: Pick<ControllerConfig, "dbPath" | "keyFolder">): string {

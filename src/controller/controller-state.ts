@@ -1,13 +1,12 @@
 import { join } from "node:path";
 import type { LoadedCredentials } from "#api/credentials.ts";
-import { readDaemonConfig } from "#api/daemon-config.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { knowBastionCas, type BastionCas } from "#pki/bastion-cas.ts";
 import { openOwnCertificate, type OwnCertificate } from "./cluster/own-certificate.ts";
 import { isContested, isKnown, isSecret, mergeKindOf } from "./cluster/registers.ts";
-import { ControllerConfig, keyFolderOf } from "./controller-config.ts";
+import { keyFolderOf, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
 import type { Timers } from "./replica/replica-ports.ts";
 import type { Replica } from "./replica/replica.ts";
@@ -48,7 +47,7 @@ export const monotonic = (): number => performance.now();
 /** @throws KcoreError CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, STORE_LOCKED, STORE_CORRUPT */
 export async function openState(options: ControllerOptions): Promise<ControllerState> {
   const { configFile, log, clock, random, version } = options;
-  const config = await readDaemonConfig(options, ControllerConfig);
+  const config = await readControllerConfig(options);
   const { dbPath, replication, tls } = config;
   const own = await openOwnCertificate({ files: tls, folder: keyFolderOf(config), log, clock });
   const { cluster, id: controllerId } = own.credentials().identity;

@@ -4,11 +4,10 @@ import { pipeline } from "node:stream/promises";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { loadCredentials } from "#api/credentials.ts";
-import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defined } from "#optional/defined.ts";
 import { isContested, isSecret, mergeKindOf } from "./cluster/registers.ts";
-import { ControllerConfig, keyFolderOf } from "./controller-config.ts";
+import { keyFolderOf, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import {
   emptyStore,
   foundStore,
@@ -188,8 +187,9 @@ export async function joinHere(
   const join = endpoints.map((text) => formatEndpoint(parseEndpoint(text)));
   const lines: string[] = [];
   if (join.length > 0) {
-    await rewriteConfig(configFile, join, yaml);
-    lines.push(`${configFile} joins ${join.join(", ")} now`);
+    const file = place.beginning ?? configFile;
+    await rewriteConfig(file, join, yaml);
+    lines.push(`${file} joins ${join.join(", ")} now`);
   }
   if (fresh) {
     const putAside = async (path: string): Promise<void> => {
@@ -249,13 +249,15 @@ interface Place extends Replacement {
   readonly uid: number;
   readonly gid: number;
   readonly hasState: boolean;
+  /** The file that says how the controller begins, where that is none of its configuration. */
+  readonly beginning: string | undefined;
   readonly keyFiles: readonly string[];
   /** In a folder of the state's owner. */
   readonly rotatedKeyFiles: readonly string[];
 }
 
 async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions): Promise<Place> {
-  const config = await readDaemonConfig({ configFile, parse }, ControllerConfig);
+  const config = await readControllerConfig({ configFile, parse });
   const { dbPath: folder, tls, subCa } = config;
   const id = config.replication.controllerId ?? (await loadCredentials(tls, "controller")).identity.id;
   const found = await stat(folder).catch((cause: NodeJS.ErrnoException) => {
@@ -276,7 +278,8 @@ async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions):
   );
   const deployed = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile];
   const keyFiles = deployed.filter((path) => !rotated.includes(path));
-  return { folder, id, now, uid: found.uid, gid: found.gid, tls, hasState, keyFiles, rotatedKeyFiles: rotated };
+  const { uid, gid } = found;
+  return { folder, id, now, uid, gid, tls, hasState, beginning: config.beginning, keyFiles, rotatedKeyFiles: rotated };
 }
 
 /** Root acts as whom the state belongs to: what it would write otherwise the controller could not read. */

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
+import { readControllerConfig } from "#controller/controller-config.ts";
 import { openTemplates } from "#engine/expressions/template.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
@@ -90,6 +91,42 @@ describe("what is shipped", () => {
     expect(render([], ["192.0.2.9:9090"], worker, controller)).to.deep.equal(["c1:9090"]);
     expect(render(["192.0.2.8:9090"], ["192.0.2.9:9090"], worker, controller)).to.deep.equal(["192.0.2.8:9090"]);
     expect(render([], [], worker)).to.deep.equal([]);
+  });
+
+  it("C13: a controller's configuration is the same whatever keys are rotated, and how the controller begins has a file of its own", async () => {
+    const templates = openTemplates([{ path: join(shipped, "templates"), shown: "templates", origin: "shipped" }]);
+    const render = (name: string, beginning: object): string => {
+      const node = { id: "n1", name: "n1", dc: "DC1" };
+      const params = { listen: ":9090", manualApproval: false, beginning: new Map(Object.entries(beginning)) };
+      return String(templates.render(name, { params, node }));
+    };
+    const [former, present] = ["a", "b"].map((digit) => digit.repeat(64)) as [string, string];
+    const joins = (key: string) => ({ advertise: "n1:9090", join: ["n2:9090"], joinKeys: { "n2:9090": key } });
+    const founds = (spki: string) => ({
+      advertise: "n1:9090",
+      join: [],
+      joinKeys: {},
+      rejoin: ["n2:9090"],
+      bootstrap: { cluster: "lab", operators: [{ name: "ann", spki }], controller: { spki } },
+    });
+    const text = render("controller.yaml.hbs", founds(former));
+    for (const beginning of [founds(present), joins(former), joins(present)])
+      expect(render("controller.yaml.hbs", beginning)).to.equal(text);
+
+    const folder = mkdtempSync(join(tmpdir(), "kcore-test-"));
+    const [configFile, file] = [join(folder, "x.yaml"), join(folder, "beginning.yaml")];
+    writeFileSync(configFile, text.replace("/etc/kcore/controller-beginning.yaml", file));
+    const read = () => readControllerConfig({ configFile, parse: parsePlainYaml });
+    const { replication: without } = await read();
+    expect(without).to.deep.include({ join: [], rejoin: [], advertise: "n1:9090", controllerId: "n1" });
+    for (const beginning of [founds(present), joins(present)]) {
+      writeFileSync(file, render("controller-beginning.yaml.hbs", beginning));
+      const { advertise, bootstrap, ...replication } = { bootstrap: undefined, ...beginning };
+      const config = await read();
+      expect(config.replication).to.deep.include({ ...replication, advertise, controllerId: "n1" });
+      expect(config.bootstrap?.operators).to.deep.equal(bootstrap?.operators);
+    }
+    rmSync(folder, { recursive: true });
   });
 
   it("G3: a daemon's configuration is looked at by the daemon's program before it takes the old one's place", () => {
