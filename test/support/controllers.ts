@@ -275,6 +275,7 @@ export async function prepareController(
     dbPath,
     tls: await writeCredentials(folder, "controller", credentials),
     subCa: await writeSubCa(cluster, { id, folder, hosts: [host, parseEndpoint(advertised).host] }),
+    keyFolder: folder,
     replication: {
       controllerId: id,
       dcId: dc,

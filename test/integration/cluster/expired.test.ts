@@ -31,7 +31,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     return issueTo(site.cluster.authority, role, id, given);
   };
   const shown = async ({ folder: at }: TestController): Promise<number> =>
-    Math.round(daysLeft(firstCertificate(await readFile(join(at, "db/pki/controller.crt"), "utf8")), Date.now()));
+    Math.round(daysLeft(firstCertificate(await readFile(join(at, "controller.crt"), "utf8")), Date.now()));
 
   before(async () => {
     site = await ClusterSite.open(2);
@@ -97,7 +97,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     const { code } = await site.call("rotate", "sub-ca", "--passphrase-file", site.passphraseFile);
     expect(code).to.equal(0);
     for (const { folder: at } of site.controllers) {
-      const subCa = firstCertificate(await readFile(join(at, "db/pki/sub-ca.crt"), "utf8"));
+      const subCa = firstCertificate(await readFile(join(at, "sub-ca.crt"), "utf8"));
       expect(hostsOf(subCa)).to.deep.equal(
         hostsOf(firstCertificate(await readFile(join(at, "controller.crt"), "utf8"))),
       );
@@ -144,7 +144,6 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
   it("says why a controller has not renewed its own, ready no more at two days", async () => {
     const { id, folder: at, stop, start, operator } = site.at(1);
     await stop();
-    await rm(join(at, "db/pki"), { recursive: true });
     for (const name of ["sub-ca.crt", "sub-ca.key"]) await rm(join(at, name));
     const credentials = { ...site.at(1).credentials };
     await writeFile(join(at, "controller.key"), credentials.key);

@@ -80,14 +80,14 @@ describe("rotate certs on a live cluster of three controllers", () => {
     await watching;
     expect([code, stderr]).to.deep.equal([0, ""]);
     const after = await Promise.all(
-      controllers.map(async ({ folder }) => new X509Certificate(readFileSync(join(folder, "db/pki/controller.crt")))),
+      controllers.map(async ({ folder }) => new X509Certificate(readFileSync(join(folder, "controller.crt")))),
     );
     for (const [index, certificate] of after.entries()) {
       const former = before[index] as X509Certificate;
       expect(stdout).to.contain(`new certificate ${certificate.serialNumber.toLowerCase()}, until `);
       expect(certificate.publicKey.equals(former.publicKey)).to.equal(false);
       expect(certificate.subjectAltName).to.equal(former.subjectAltName);
-      expect(statSync(join(at(index).folder, "db/pki/controller.key")).mode & 0o777).to.equal(0o600);
+      expect(statSync(join(at(index).folder, "controller.key")).mode & 0o777).to.equal(0o600);
     }
     expect(agent.log()).not.to.match(/no controller accepted a heartbeat|a controller could not be used/);
     expect(heartbeats).to.be.greaterThan(2);

@@ -605,21 +605,20 @@ describe("trust between clients and controllers", () => {
       const proof = { challenge, signature };
       return issueSubCa({ controllerId: second().id, spki, proof, hosts: ["127.0.0.1"] }, { root, now: Date.now() });
     };
-    const pki = (): string => join(second().dbPath, "pki");
+    const deployed = ["controller.key", "sub-ca.key"];
     const keysOnDisk = async (): Promise<readonly string[]> => {
-      const names = await readdir(second().dbPath, { recursive: true });
+      const names = await readdir(second().folder, { recursive: true });
       return names.filter((name) => name.endsWith(".key")).toSorted();
     };
 
     it("S-15: is on no disk before its certificate comes, nor after a rotation that was given up", async () => {
       const given = await certified();
-      expect(await keysOnDisk()).to.deep.equal([]);
+      expect(await keysOnDisk()).to.deep.equal(deployed);
       await second().stop();
       // What an earlier version left behind.
-      await mkdir(pki(), { recursive: true, mode: 0o700 });
-      await writeFile(join(pki(), "sub-ca-next.key"), generateKey().export({ type: "pkcs8", format: "pem" }));
+      await writeFile(join(second().folder, "sub-ca-next.key"), generateKey().export({ type: "pkcs8", format: "pem" }));
       await second().start();
-      expect(await keysOnDisk()).to.deep.equal([]);
+      expect(await keysOnDisk()).to.deep.equal(deployed);
       expect(await reasonOf(second().operator.call("subCaInstall", { certificate: given }))).to.equal("SUB_CA_INVALID");
     });
 
@@ -632,9 +631,9 @@ describe("trust between clients and controllers", () => {
       for (let round = 0; round < 2; round++) {
         const certificate = await certified();
         await second().operator.call("subCaInstall", { certificate });
-        expect(await keysOnDisk()).to.deep.equal(["pki/sub-ca.key"]);
-        expect((await stat(join(pki(), "sub-ca.key"))).mode & 0o777).to.equal(0o600);
-        expect((await stat(pki())).mode & 0o777).to.equal(0o700);
+        expect(await keysOnDisk()).to.deep.equal(deployed);
+        expect((await stat(join(second().folder, "sub-ca.key"))).mode & 0o777).to.equal(0o600);
+        expect((await stat(second().folder)).mode & 0o777).to.equal(0o700);
         expect(await reasonOf(second().operator.call("subCaInstall", { certificate }))).to.equal("SUB_CA_INVALID");
       }
     });
