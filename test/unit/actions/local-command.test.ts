@@ -32,8 +32,7 @@ describe("local.command", () => {
     await run({ command: "seq 1 10; echo ä no end | tr -d '\\n'; echo trouble >&2" }, { output });
     const printed = (wanted: string): string =>
       said.flatMap(([stream, text]) => (stream === wanted ? [text] : [])).join("");
-    expect(printed("out")).to.equal("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\nä no end");
-    expect(printed("err")).to.equal("trouble\n");
+    expect([printed("out"), printed("err")]).to.deep.equal(["1\n2\n3\n4\n5\n6\n7\n8\n9\n10\nä no end", "trouble\n"]);
     expect(said.slice(0, -1).filter(([, text]) => !text.endsWith("\n") && text !== "ä no end")).to.deep.equal([]);
   });
 

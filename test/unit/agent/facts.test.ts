@@ -6,11 +6,9 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
 import { readDisks, readStorage } from "#agent/disks.ts";
-import { isSameMachine, readUsage } from "#agent/facts.ts";
-import type { Facts } from "#agent/facts.ts";
+import { isSameMachine, readUsage, type Facts } from "#agent/facts.ts";
 import { readNics } from "#agent/nics.ts";
-import { makeTempDir } from "../../support/temp-dir.ts";
-import type { TempDir } from "../../support/temp-dir.ts";
+import { makeTempDir, type TempDir } from "../../support/temp-dir.ts";
 
 describe("what the agent finds on its machine", () => {
   let root: TempDir;

@@ -5,13 +5,11 @@ import { discardNext, keepNextKey, settleNext, swapIn } from "#agent/certificate
 import { isRenewalDue, renewCertificate } from "#agent/renew.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
 import type { ApiClient } from "#api/client.ts";
-import { loadCredentials } from "#api/credentials.ts";
-import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
+import { loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
 import { renewalChallenge } from "#pki/challenges.ts";
 import { issueLeaf } from "#pki/issue.ts";
 import { generateKey, publicDer } from "#pki/keys.ts";
-import { createTestCluster, issueTo, writeCredentials } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
+import { createTestCluster, issueTo, writeCredentials, type TestCluster } from "#support/cluster.ts";
 import { codeOf } from "#support/rejection.ts";
 
 const dayMs = 86_400_000;
@@ -66,8 +64,7 @@ describe("the renewal of a node's certificate", () => {
 
   it("is due at 30 days left, not before", () => {
     const notAfter = new Date(now + 30 * dayMs);
-    expect(isRenewalDue({ notAfter }, 30, now)).to.equal(true);
-    expect(isRenewalDue({ notAfter }, 30, now - 1)).to.equal(false);
+    expect([isRenewalDue({ notAfter }, 30, now), isRenewalDue({ notAfter }, 30, now - 1)]).to.deep.equal([true, false]);
   });
 
   it("swaps in a certificate for a new key that was made here, 0600, and leaves nothing behind (S-14)", async () => {

@@ -8,9 +8,8 @@ import { compareRegisters } from "#crdt/merge-kind.ts";
 import { encodePage, PageReader } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { toWire } from "#crdt/version-vector.ts";
-import { anyActs, play, Writer } from "#support/registers.ts";
+import { anyActs, play, Writer, type Transaction } from "#support/registers.ts";
 import { mergeKindOf } from "../../sim/kinds.ts";
-import type { Transaction } from "#support/registers.ts";
 
 /** Others with each commit; `KCORE_LAW_CASES=10000` tries more. */
 const numRuns = Number(process.env["KCORE_LAW_CASES"] ?? 200);

@@ -21,8 +21,6 @@ describe("docs/performance.md", () => {
       const results: Results = { date: "", machine: "", rounds: 1, cells, exact: [], memory: [] };
       return rowsOf(results).map((row) => row.verdict);
     };
-    expect(verdict(3)[0]).to.equal("ok");
-    expect(verdict(3.01)[0]).to.equal("missed");
-    expect(verdict(3)[1]).to.equal("not run");
+    expect([verdict(3)[0], verdict(3.01)[0], verdict(3)[1]]).to.deep.equal(["ok", "missed", "not run"]);
   });
 });

@@ -18,8 +18,7 @@ describe("what has to change on a node", () => {
       taints: { "dedicated:NoSchedule": "storage" },
       cordoned: false,
     };
-    expect(nodeChange(node, wanted)).to.equal(undefined);
-    expect(nodeChange(node, {})).to.equal(undefined);
+    expect([nodeChange(node, wanted), nodeChange(node, {})]).to.deep.equal([undefined, undefined]);
   });
 
   it("is a label that is missing, one that differs, and one that goes; others are not named", () => {

@@ -8,9 +8,8 @@ import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
-import { endOfLeaf, issueLeaf, namesOf } from "#pki/issue.ts";
+import { endOfLeaf, issueLeaf, namesOf, type Authority, type LeafRequest } from "#pki/issue.ts";
 import { renewalReason } from "#pki/expectation.ts";
-import type { Authority, LeafRequest } from "#pki/issue.ts";
 import { generateKey, proveKey, publicDer, readPublicKey } from "#pki/keys.ts";
 
 const day = 86_400_000;

@@ -14,8 +14,8 @@ import {
   renewOperatorIfNeeded,
   replaceOperatorKey,
   reviveOperator,
+  type NewCluster,
 } from "#pki/cluster.ts";
-import type { NewCluster } from "#pki/cluster.ts";
 import { addController, changeConfig, deleteContext, loadContext, readConfig, useContext } from "#pki/contexts.ts";
 import { gatherContext } from "#pki/context-backup.ts";
 import { encryptKey } from "#pki/encrypted-key.ts";

@@ -4,8 +4,7 @@ import { openRoot } from "#pki/cluster.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
-import { createTestCluster, issueTo, passphrase } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
+import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 

@@ -7,12 +7,9 @@ import { expect } from "chai";
 import { openRoot } from "#pki/cluster.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
-import { signStatement, verifyStatement } from "#pki/statement.ts";
-import type { Signed } from "#pki/statement.ts";
-import { issueSubCa, signSubCa } from "#pki/sub-ca.ts";
-import type { Root } from "#pki/sub-ca.ts";
-import { createTestCluster, issueTo, passphrase } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
+import { signStatement, verifyStatement, type Signed } from "#pki/statement.ts";
+import { issueSubCa, signSubCa, type Root } from "#pki/sub-ca.ts";
+import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";

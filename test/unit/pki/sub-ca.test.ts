@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { createPublicKey } from "node:crypto";
-import type { X509Certificate } from "node:crypto";
+import { createPublicKey, type X509Certificate } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,14 +8,11 @@ import { issueCertificate } from "#pki/certificate.ts";
 import { certificatesOf, firstCertificate, refusalOfIssuer } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { identityOf } from "#pki/identity.ts";
-import { issueLeaf } from "#pki/issue.ts";
+import { issueLeaf, type Authority } from "#pki/issue.ts";
 import { renewalReason } from "#pki/expectation.ts";
-import type { Authority } from "#pki/issue.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
-import { issueSubCa, readSubCa, refusalOfSubCa } from "#pki/sub-ca.ts";
-import type { Root } from "#pki/sub-ca.ts";
-import { createTestCluster, issueTo, passphrase } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
+import { issueSubCa, readSubCa, refusalOfSubCa, type Root } from "#pki/sub-ca.ts";
+import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";

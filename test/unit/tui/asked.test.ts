@@ -34,8 +34,7 @@ describe("a run that waits for an answer", () => {
   });
 
   it("V2: says so in runs show and -o json, with the question and the command that answers it", () => {
-    expect(stateOf({ model, alive: true })).to.equal("waiting");
-    expect(stateOf({ model, alive: false })).to.equal("died");
+    expect([stateOf({ model, alive: true }), stateOf({ model, alive: false })]).to.deep.equal(["waiting", "died"]);
     const facts = { id: "r1", state: "waiting", who: "op", command: "x", created: 0, logOf: () => undefined };
     const digest = digestRun(model, facts);
     const asked = { node: "n1", kind: "password", text: question.text, command: "kcore runs attach r1" };

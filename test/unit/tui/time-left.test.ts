@@ -33,10 +33,8 @@ describe("the time that a run still takes", () => {
 
   it("is told of no other kind of run: other nodes, more steps, a pace of its own", () => {
     const pace = paceOf(10, 100, 10);
-    expect(left([pace], 1, 10, 2)).to.equal(undefined);
-    expect(left([pace], 4, 121)).to.equal(undefined);
-    expect(left([pace], 2, 300)).to.equal(undefined);
-    expect(left([pace], 2, 20)).to.equal(undefined);
+    expect([left([pace], 1, 10, 2), left([pace], 4, 121)]).to.deep.equal([undefined, undefined]);
+    expect([left([pace], 2, 300), left([pace], 2, 20)]).to.deep.equal([undefined, undefined]);
     expect(left([], 0, 0)).to.equal(undefined);
   });
 

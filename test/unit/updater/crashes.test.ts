@@ -2,11 +2,10 @@ import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { cut, cutEach, endings } from "#support/cut-off.ts";
-import type { Behaviour } from "#support/update-world.ts";
 import { tries } from "#support/hostile.ts";
 import { seededRandom } from "#support/random.ts";
 import { seedsOfSlice } from "#support/slice.ts";
-import { pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
+import { type Behaviour, pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
 
 const [old, tried, young] = ["0.1.0", "0.1.5", "0.2.0"];
 

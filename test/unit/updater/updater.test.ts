@@ -2,8 +2,15 @@ import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
 import type { Bundle, Statement } from "#rollout/spec.ts";
 import { casesOf } from "#support/cases/read.ts";
-import { bundleOf, pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
-import type { Behaviour } from "#support/update-world.ts";
+import {
+  bundleOf,
+  pathOf,
+  ProcessEnds,
+  profile,
+  statementOf,
+  UpdateWorld,
+  type Behaviour,
+} from "#support/update-world.ts";
 import type { BundleFile } from "#updater/ports.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
@@ -303,8 +310,7 @@ describe("the updater", () => {
         world.gates.set(nodeCommand, true);
         const spec = { ...quick, healthGates: [{ name: "disks", nodeCommand, withinSeconds: 1 }] };
         await world.give(statementOf(young, spec), "prepare", "activate");
-        expect(world.report()?.failure).to.equal(undefined);
-        expect(world.report()?.state).to.equal("activated");
+        expect([world.report()?.failure, world.report()?.state]).to.deep.equal([undefined, "activated"]);
       });
 
     it("is not left running by an updater that was cut off", async () => {

@@ -2,8 +2,7 @@ import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { Routes } from "#web/routes.ts";
-import type { FleetFeed } from "#web/routes.ts";
+import { Routes, type FleetFeed } from "#web/routes.ts";
 
 describe("what the pages refuse", () => {
   it("V8: is told as what it is, and no longer once the first controller answers", async () => {

@@ -28,8 +28,9 @@ describe("man pages", () => {
     ) as Command;
     const { text } = format(manPage(apply, "1.2.3"));
     for (const { long } of apply.options) expect(text).to.contain(long);
-    expect(text).to.match(/^NAME\n +kcore-state-apply - /m);
-    expect(text).to.match(/^EXAMPLES\n +kcore state apply/m);
+    expect(text)
+      .to.match(/^NAME\n +kcore-state-apply - /m)
+      .and.to.match(/^EXAMPLES\n +kcore state apply/m);
     expect(text).to.match(/^SEE ALSO\n +kcore-state\(1\)/m);
   });
 

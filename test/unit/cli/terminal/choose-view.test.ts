@@ -19,15 +19,13 @@ describe("the choice of the view", () => {
   });
 
   it("is what the user asked for, where it can be drawn", () => {
-    expect(chooseView("json", usual)).to.equal("json");
-    expect(chooseView("plain", usual)).to.equal("plain");
+    expect([chooseView("json", usual), chooseView("plain", usual)]).to.deep.equal(["json", "plain"]);
     expect(chooseView("ink", { ...usual, env: { TERM: "xterm", CI: "1" } })).to.equal("ink");
     expect(() => chooseView("ink", { ...usual, stdout: {} })).to.throw(KcoreError, /needs a terminal/);
   });
 
   it("has colours only where somebody looks", () => {
-    expect(isScreen(terminal, usual)).to.equal(true);
-    expect(isScreen({}, usual)).to.equal(false);
+    expect([isScreen(terminal, usual), isScreen({}, usual)]).to.deep.equal([true, false]);
     expect(isScreen(terminal, { ...usual, recorded: () => true })).to.equal(false);
   });
 });

@@ -17,8 +17,7 @@ describe("what the dashboard reads again", () => {
   });
 
   it("is nothing for what it does not show, and while nothing happens", () => {
-    expect(partsOf(register("cluster/config/updates"))).to.deep.equal([]);
-    expect(partsOf({ type: "idle" })).to.deep.equal([]);
+    expect([partsOf(register("cluster/config/updates")), partsOf({ type: "idle" })]).to.deep.equal([[], []]);
     expect(partsOf({ type: "synced" })).to.deep.equal([]);
   });
 });

@@ -3,14 +3,12 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { drawBundle } from "#cli/update/bundle-commands.ts";
 import { readBundleFile, writeBundleFile } from "#cli/update/bundle-file.ts";
-import { findBundle } from "#cli/update/bundles.ts";
-import type { BundleWanted } from "#cli/update/bundles.ts";
+import { findBundle, type BundleWanted } from "#cli/update/bundles.ts";
 import { kcoreVersion } from "#cli/version.ts";
 import { writeRuntime } from "../../../support/bundles.ts";
 import { problemsOfRejection } from "../../../support/problems.ts";
 import { codeOf } from "../../../support/rejection.ts";
-import { makeTempDir } from "../../../support/temp-dir.ts";
-import type { TempDir } from "../../../support/temp-dir.ts";
+import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 
 describe("bundles of the runtime on the bastion", () => {
   let dir: TempDir;

@@ -1,10 +1,8 @@
 import { expect } from "chai";
 import { watchRejects } from "#controller/cluster/rejects.ts";
-import { watchCertificates } from "#controller/cluster/certificates.ts";
-import type { Certificates } from "#controller/cluster/certificates.ts";
+import { watchCertificates, type Certificates } from "#controller/cluster/certificates.ts";
 import { watchRevocations } from "#controller/cluster/revocations.ts";
-import { readRecords } from "#controller/cluster/records.ts";
-import type { Records } from "#controller/cluster/records.ts";
+import { readRecords, type Records } from "#controller/cluster/records.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { checkAccess } from "#controller/server/access.ts";

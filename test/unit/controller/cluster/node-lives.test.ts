@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { watchLiveness } from "#controller/cluster/node-lives.ts";
-import type { Liveness } from "#controller/cluster/node-lives.ts";
+import { watchLiveness, type Liveness } from "#controller/cluster/node-lives.ts";
 import type { Json, SoftValue } from "#controller/replica/replica.ts";
 
 describe("the liveness of nodes", () => {

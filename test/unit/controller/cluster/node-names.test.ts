@@ -1,8 +1,6 @@
 import { expect } from "chai";
-import { watchNodeNames } from "#controller/cluster/node-names.ts";
-import type { NodeNames } from "#controller/cluster/node-names.ts";
-import { readRecords } from "#controller/cluster/records.ts";
-import type { Records } from "#controller/cluster/records.ts";
+import { watchNodeNames, type NodeNames } from "#controller/cluster/node-names.ts";
+import { readRecords, type Records } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
@@ -84,8 +82,7 @@ describe("the names of nodes", () => {
       { key: keys.node(n1).expected, value: undefined },
       { key: keys.node(n1).removed, value: { at: "", by: "operator ann", reason: "" } },
     ]);
-    expect(refusalOf("n1").code).to.equal("NODE_UNKNOWN");
-    expect(refusalOf(n1).code).to.equal("NODE_UNKNOWN");
+    expect([refusalOf("n1").code, refusalOf(n1).code]).to.deep.equal(["NODE_UNKNOWN", "NODE_UNKNOWN"]);
     expect([...names.shared()]).to.deep.equal([]);
   });
 });

@@ -1,23 +1,18 @@
-import { randomUUID } from "node:crypto";
-import type { X509Certificate } from "node:crypto";
+import { randomUUID, type X509Certificate } from "node:crypto";
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { CredentialFiles } from "#api/credentials.ts";
 import { createLog } from "#api/log.ts";
-import { openOwnCertificate } from "#controller/cluster/own-certificate.ts";
-import type { OwnCertificate } from "#controller/cluster/own-certificate.ts";
+import { openOwnCertificate, type OwnCertificate } from "#controller/cluster/own-certificate.ts";
 import { watchCertificateEnds } from "#controller/certificate-ends.ts";
 import { certificatesOf, refusalOfIssuer } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { hostsOf } from "#pki/expectation.ts";
-import { issueLeaf } from "#pki/issue.ts";
-import type { Authority } from "#pki/issue.ts";
+import { issueLeaf, type Authority } from "#pki/issue.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
-import { issueSubCa, readSubCa } from "#pki/sub-ca.ts";
-import type { Root } from "#pki/sub-ca.ts";
-import { createTestCluster, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
+import { issueSubCa, readSubCa, type Root } from "#pki/sub-ca.ts";
+import { createTestCluster, issueTo, passphrase, writeCredentials, type TestCluster } from "#support/cluster.ts";
 
 describe("a controller's own certificate", () => {
   let cluster: TestCluster;

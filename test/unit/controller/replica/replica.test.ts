@@ -596,8 +596,7 @@ describe("two replicas", () => {
     expect(old.replica.get("k")?.text).to.equal("1");
     connect(a, old);
     await scheduler.runUntil(scheduler.now + 2_000);
-    expect(old.replica.get("k")).to.equal(undefined);
-    expect(old.replica.get("mine")?.text).to.equal("2");
+    expect([old.replica.get("k"), old.replica.get("mine")?.text]).to.deep.equal([undefined, "2"]);
     expect(old.replica.status().origin).not.to.equal(b.replica.status().origin);
     await old.replica.write([{ key: "mine", value: 3 }]);
     await scheduler.runUntil(scheduler.now + 100);
@@ -644,8 +643,7 @@ describe("two replicas", () => {
     wire.isHeld = false;
     await scheduler.runUntil(scheduler.now + 20_000);
     await leaving;
-    expect(a.replica.get("last")?.text).to.equal("1");
-    expect(a.replica.get(authKeyOf("b"))).to.equal(undefined);
+    expect([a.replica.get("last")?.text, a.replica.get(authKeyOf("b"))]).to.deep.equal(["1", undefined]);
     expect(await refusalOf(b.replica.write([{ key: "k", value: 1 }]))).to.equal("NOT_READY 503");
   });
 
@@ -676,8 +674,7 @@ describe("two replicas", () => {
     say("live/n/b", '"from b"', highest);
     // Started again, maybe with its clock set back.
     say("live/n/b", '"from b again"', 5);
-    expect(softOf(a)).to.deep.equal(['live/n a "from a"', 'live/n b "from b again"']);
-    expect(softOf(b)).to.deep.equal([]);
+    expect([softOf(a), softOf(b)]).to.deep.equal([['live/n a "from a"', 'live/n b "from b again"'], []]);
     await a.replica.write([{ key: authKeyOf("b"), value: null }]);
     await scheduler.runUntil(scheduler.now + 100);
     expect(softOf(a)).to.deep.equal(['live/n a "from a"']);
@@ -857,8 +854,7 @@ describe("a controller that was put back, or mended", () => {
     await scheduler.runUntil(scheduler.now + 30_000);
     for (const { replica } of [a2, b2, c]) {
       expect(replica.status().catchingUp).to.equal(false);
-      expect(replica.get("k")?.text ?? null).to.equal(null);
-      expect(replica.get("later")?.text).to.equal("1");
+      expect([replica.get("k")?.text ?? null, replica.get("later")?.text]).to.deep.equal([null, "1"]);
     }
   });
 

@@ -1,11 +1,9 @@
 import { expect } from "chai";
-import { openHeld } from "#controller/store/store.ts";
-import type { DurableStore } from "#controller/store/store.ts";
+import { openHeld, type DurableStore } from "#controller/store/store.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { KcoreError } from "#errors/problem.ts";
 import { codeOf } from "../../../support/rejection.ts";
-import { MemoryDisk } from "../../../support/memory-disk.ts";
-import type { Mishap } from "../../../support/memory-disk.ts";
+import { MemoryDisk, type Mishap } from "../../../support/memory-disk.ts";
 import { seededRandom } from "../../../support/random.ts";
 
 const folder = "/db";

@@ -5,11 +5,9 @@ import type { KcoreError } from "#errors/problem.ts";
 import type { WireRegister } from "#crdt/page.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { repairStore, restoreStore } from "#controller/store/restore.ts";
-import { openStore } from "#controller/store/store.ts";
-import type { DurableStore } from "#controller/store/store.ts";
+import { openStore, type DurableStore } from "#controller/store/store.ts";
 import { codeOf } from "../../../support/rejection.ts";
-import { makeTempDir } from "../../../support/temp-dir.ts";
-import type { TempDir } from "../../../support/temp-dir.ts";
+import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 
 type Meta = JournalRecord & { readonly t: "meta" };
 const record = (hlc: string): JournalRecord => ({ t: "meta", hlc, origin: "c1#old" });

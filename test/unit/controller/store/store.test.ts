@@ -5,11 +5,9 @@ import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, truncate, writ
 import { join } from "node:path";
 import { expect } from "chai";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
-import { openStore } from "#controller/store/store.ts";
-import type { DurableStore, StoreLimits } from "#controller/store/store.ts";
+import { openStore, type DurableStore, type StoreLimits } from "#controller/store/store.ts";
 import { eventually } from "../../../support/cluster.ts";
-import { makeTempDir } from "../../../support/temp-dir.ts";
-import type { TempDir } from "../../../support/temp-dir.ts";
+import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 import { codeOf } from "../../../support/rejection.ts";
 
 const record = (storeId: string): JournalRecord => ({ t: "meta", storeId });

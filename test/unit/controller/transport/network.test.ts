@@ -3,8 +3,7 @@ import { expect } from "chai";
 import { createLog } from "#api/log.ts";
 import { openNetwork } from "#controller/transport/network.ts";
 import { knowBastionCas } from "#pki/bastion-cas.ts";
-import { createTestCluster, issueTo } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
+import { createTestCluster, issueTo, type TestCluster } from "#support/cluster.ts";
 
 describe("the replication streams of a controller", () => {
   let cluster: TestCluster;

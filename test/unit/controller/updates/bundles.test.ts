@@ -3,13 +3,10 @@ import { mkdir, readdir, readFile, stat, symlink, utimes, writeFile } from "node
 import { join } from "node:path";
 import { expect } from "chai";
 import { Refused } from "#controller/cluster/refused.ts";
-import { realDisk } from "#controller/store/durable-disk.ts";
-import type { Disk, DiskFile } from "#controller/store/durable-disk.ts";
+import { realDisk, type Disk, type DiskFile } from "#controller/store/durable-disk.ts";
 import { tooMany } from "#controller/updates/bundle-room.ts";
-import { openBundleStore } from "#controller/updates/bundles.ts";
-import type { BundleStore, BundleStoreOptions, Held } from "#controller/updates/bundles.ts";
-import { makeTempDir } from "../../../support/temp-dir.ts";
-import type { TempDir } from "../../../support/temp-dir.ts";
+import { openBundleStore, type BundleStore, type BundleStoreOptions, type Held } from "#controller/updates/bundles.ts";
+import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 
 const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 const gibibyte = 2 ** 30;

@@ -15,9 +15,7 @@ function needed(phase: UpdatePhase | undefined, more: object = {}, generation = 
 
 describe("the bundles that controllers keep", () => {
   it("are those of updates that nodes may still be brought to", () => {
-    expect(needed(undefined)).to.equal(true);
-    expect(needed("rolling_out")).to.equal(true);
-    expect(needed("succeeded", {}, 2)).to.equal(true);
+    expect([needed(undefined), needed("rolling_out"), needed("succeeded", {}, 2)]).to.deep.equal([true, true, true]);
     expect(isBundleNeeded({ all: () => [] }, sha256)).to.equal(false);
   });
 

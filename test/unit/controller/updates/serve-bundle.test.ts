@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { createServer, get } from "node:http";
-import type { IncomingMessage, Server } from "node:http";
+import { createServer, get, type IncomingMessage, type Server } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -10,8 +9,7 @@ import { Refused } from "#controller/cluster/refused.ts";
 import { openBundleStore } from "#controller/updates/bundles.ts";
 import { sendBundles } from "#controller/updates/serve-bundle.ts";
 import { eventually } from "../../../support/cluster.ts";
-import { makeTempDir } from "../../../support/temp-dir.ts";
-import type { TempDir } from "../../../support/temp-dir.ts";
+import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 
 describe("bundles on their way from a controller", () => {
   const bytes = randomBytes(16 * 2 ** 20);

@@ -34,8 +34,7 @@ describe("The bars of the timeline", () => {
   it("are in milliseconds on an axis that may still grow, so that it alone changes", () => {
     const pieces = [piece("ok", 1000, 1100), piece(undefined, 31_000, Infinity)];
     const { source } = new GrowingBars().draw(pieces, 1000);
-    expect(source).to.include('viewBox="0 0 10000 20"');
-    expect(source).to.include('class="ok" d="M6 6h88v8h-88z"');
+    expect(source).to.include('viewBox="0 0 10000 20"').and.to.include('class="ok" d="M6 6h88v8h-88z"');
     expect(source).to.include('class="running" d="M30045 3h999969910v14h-999969910z"');
     expect(fitBars(source, 60_000)).to.equal(source.replace("0 0 10000 20", "0 0 60000 20"));
   });

@@ -1,9 +1,8 @@
 import { expect } from "chai";
 import { freshUi } from "#tui/ink/run-ui.ts";
 import { arrangeBody } from "#tui/ink/step-body.ts";
-import type { WorkItem } from "#tui/work-item.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { itemsOf } from "#tui/work-item.ts";
+import { type WorkItem, itemsOf } from "#tui/work-item.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { plainTheme } from "#support/scenes.ts";
 

@@ -45,13 +45,9 @@ describe("the keys of the live view", () => {
   it("filter what failed, changed or runs, and what a text occurs in", () => {
     const names = (keys: readonly string[], events = done) =>
       sceneOf(events, { ui: typeKeys(events, keys) }).rows.map(({ name }) => name);
-    expect(names(["m"])).to.deep.equal(["n1"]);
-    expect(names(["m", "m"])).to.deep.equal(["n1", "n2"]);
-    expect(names(["f"])).to.deep.equal([]);
-    expect(names(["f"], failed)).to.deep.equal(["n1", "n2"]);
-    expect(names(["r"], done.slice(0, 15))).to.deep.equal(["n1"]);
-    expect(names(["/", "2"])).to.deep.equal(["n2"]);
-    expect(names(["/", "2", "enter", "a"])).to.deep.equal(["n1", "n2"]);
+    expect([names(["m"]), names(["m", "m"]), names(["f"])]).to.deep.equal([["n1"], ["n1", "n2"], []]);
+    expect([names(["f"], failed), names(["r"], done.slice(0, 15))]).to.deep.equal([["n1", "n2"], ["n1"]]);
+    expect([names(["/", "2"]), names(["/", "2", "enter", "a"])]).to.deep.equal([["n2"], ["n1", "n2"]]);
     expect(names(["/", "2", "escape"])).to.deep.equal(["n1", "n2"]);
     expect(names(["/", "I", "N", "S", "T", "A", "L"], failed)).to.deep.equal(["n1"]);
     expect(shown(done, ["/", "z"])).to.contain("no node matches");
@@ -158,8 +154,7 @@ describe("the keys of the live view", () => {
 
   it("show the stages once: not over the view where all of them stand beside the nodes", () => {
     const wide = { columns: 200, rows: 60 };
-    expect(typeKeys(done, ["s"]).overlay).to.equal("stages");
-    expect(typeKeys(done, ["s"], wide).overlay).to.equal(undefined);
+    expect([typeKeys(done, ["s"]).overlay, typeKeys(done, ["s"], wide).overlay]).to.deep.equal(["stages", undefined]);
     expect(deed(done, ["s"], wide)).to.include({ type: "say" });
     // Not all of them are.
     const begun = done[0];

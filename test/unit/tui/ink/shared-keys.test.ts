@@ -10,10 +10,8 @@ describe("the keys that all views share", () => {
     expect(pressScreenKey(key("q", "q"))).to.equal(undefined);
   });
   it("type into a field, take back whole characters, and clear it", () => {
-    expect(typeInto("n", key("1", "1"))).to.equal("n1");
-    expect(typeInto("n🙂", key("backspace"))).to.equal("n");
-    expect(typeInto("n1", key("ctrl+u"))).to.equal("");
-    expect(typeInto("n1", key("left"))).to.equal(undefined);
+    expect([typeInto("n", key("1", "1")), typeInto("n🙂", key("backspace"))]).to.deep.equal(["n1", "n"]);
+    expect([typeInto("n1", key("ctrl+u")), typeInto("n1", key("left"))]).to.deep.equal(["", undefined]);
   });
   it("move in what a search shows, but for those that a text is typed with", () => {
     expect(["up", "down", "pageup", "pagedown", "j", "home"].map((name) => isMove(key(name)))).to.deep.equal([

@@ -19,10 +19,7 @@ const { glyphs } = plainTheme;
 
 describe("texts on a terminal", () => {
   it("are measured in columns: wide, combining and joined characters", () => {
-    expect(widthOf("漢字")).to.equal(4);
-    expect(widthOf("e\u0301a\u0308")).to.equal(2);
-    expect(widthOf("👩‍💻")).to.equal(2);
-    expect(widthOf("plain")).to.equal(5);
+    expect([widthOf("漢字"), widthOf("e\u0301a\u0308"), widthOf("👩‍💻"), widthOf("plain")]).to.deep.equal([4, 2, 2, 5]);
   });
 
   it("are as wide as string-width says, also where it is not asked", () => {
@@ -31,16 +28,13 @@ describe("texts on a terminal", () => {
   });
 
   it("are cut with a mark, never in the middle of a character", () => {
-    expect(fit("a long name", 6, glyphs)).to.equal("a lon…");
-    expect(fit("漢字漢字", 6, glyphs)).to.equal("漢字…");
-    expect(fit("e\u0301e\u0301e\u0301", 2, glyphs)).to.equal("e\u0301…");
-    expect(fit("fits", 4, glyphs)).to.equal("fits");
+    expect([fit("a long name", 6, glyphs), fit("漢字漢字", 6, glyphs)]).to.deep.equal(["a lon…", "漢字…"]);
+    expect([fit("e\u0301e\u0301e\u0301", 2, glyphs), fit("fits", 4, glyphs)]).to.deep.equal(["e\u0301…", "fits"]);
     expect(fit("x", 0, glyphs)).to.equal("");
   });
 
   it("are filled up to a column's width on either side", () => {
-    expect(fitExactly("漢", 4, glyphs)).to.equal("漢  ");
-    expect(fitExactly("7", 3, glyphs, "right")).to.equal("  7");
+    expect([fitExactly("漢", 4, glyphs), fitExactly("7", 3, glyphs, "right")]).to.deep.equal(["漢  ", "  7"]);
   });
 
   it("mark the cut of a line wherever it falls", () => {
