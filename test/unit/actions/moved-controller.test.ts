@@ -64,10 +64,7 @@ describe("a controller whose address in the roster changed", () => {
     expect(await known(), "looking changes nothing").to.deep.equal(["127.0.0.21:1", "127.0.0.12:1"]);
     const context = contextOf("n1");
     const key = generateKey();
-    const facts = {
-      spki: publicDer(key).toString("base64"),
-      proof: proveKey(key, challengeFor(n1, context)),
-    };
+    const facts = { spki: publicDer(key).toString("base64"), proof: proveKey(key, challengeFor(n1, context)) };
     const identity = { nodeKey: { facts }, controllerKey: { facts }, subCaKey: { facts } };
     const issued = (await pkiIssueNode.run({ identity, hosts: [] }, context)).outputs as { controllerCert: string };
     expect(await known()).to.deep.equal(["127.0.0.22:1", "127.0.0.12:1"]);

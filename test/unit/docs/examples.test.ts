@@ -129,9 +129,7 @@ async function planState(text: string): Promise<void> {
 
 /** The states of the reader's own that an orchestration applies; they take the parameters that it hands over. */
 function statesFor(text: string): Readonly<Record<string, string>> {
-  const { stages } = parsePlainYaml(text) as {
-    stages: { apply?: string[]; with?: Record<string, unknown> }[];
-  };
+  const { stages } = parsePlainYaml(text) as { stages: { apply?: string[]; with?: Record<string, unknown> }[] };
   const own = stages.flatMap(({ apply = [], with: given = {} }) =>
     apply.map((name) => [name, Object.keys(given)] as const),
   );

@@ -56,13 +56,7 @@ esac
     of = path,
     signal: AbortSignal = new AbortController().signal,
   ): Promise<ExportedClosure> =>
-    exportClosure({
-      path: of,
-      cache: join(folder, "cache"),
-      nixStore,
-      signal,
-      note: (text) => notes.push(text),
-    });
+    exportClosure({ path: of, cache: join(folder, "cache"), nixStore, signal, note: (text) => notes.push(text) });
   /** The paths that the store was asked to export so far, in any order. */
   const asked = (): string[] => readFileSync(join(folder, "exported"), "utf8").trim().split("\n").toSorted();
 

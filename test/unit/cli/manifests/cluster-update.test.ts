@@ -73,12 +73,7 @@ describe("the manifest of a cluster update", () => {
     const [manifest] = readManifests("u.yaml", tool);
     expect(manifest).to.deep.include({ kind: "ClusterUpdate", name: "release-0-4-0" });
     expect(specOf(tool)).to.deep.equal({
-      target: {
-        version: "0.4.0",
-        flakeRef: "github:kcorehypervisor/kcore",
-        flakeRev: commit,
-        allowDowngrade: false,
-      },
+      target: { version: "0.4.0", flakeRef: "github:kcorehypervisor/kcore", flakeRev: commit, allowDowngrade: false },
       selector: { allNodes: true, nodeIds: [], labels: [], datacenters: [], controllersOnly: false },
       strategy: { type: "one-at-a-time", maxUnavailable: 1, batchSize: 1 },
       drain: { enabled: false, timeoutSeconds: 900 },
@@ -168,11 +163,7 @@ spec:
 `;
     const spec = specOf(camel);
     expect(spec).to.deep.include({
-      strategy: {
-        type: "canary",
-        maxUnavailable: 1,
-        canary: { nodeIds: [], labels: ["ring=0"], soakSeconds: 600 },
-      },
+      strategy: { type: "canary", maxUnavailable: 1, canary: { nodeIds: [], labels: ["ring=0"], soakSeconds: 600 } },
       drain: {
         enabled: true,
         timeoutSeconds: 900,

@@ -92,10 +92,7 @@ describe("an update over SSH", () => {
   });
 
   it("tries no other node first than the canary that is named: one that is not selected is refused, unless it is taken back", () => {
-    const spec = {
-      selector: { nodeIds: ["w1", "w2"] },
-      strategy: { type: "canary", canary: { nodeIds: ["w3"] } },
-    };
+    const spec = { selector: { nodeIds: ["w1", "w2"] }, strategy: { type: "canary", canary: { nodeIds: ["w3"] } } };
     expect(problemsIn(() => compose(spec))).to.deep.equal([
       "“u1”: strategy.canary.nodeIds names “w3”, which the selector leaves out: select it, too, or name another canary [UPDATE_INVALID]",
     ]);
@@ -169,10 +166,7 @@ describe("an update over SSH", () => {
   });
 
   it("refuses names that the roster has not, and bounds above what is meant, unless it is taken back", () => {
-    const spec = {
-      selector: { nodeIds: ["w1", "w33"] },
-      strategy: { type: "batch", maxUnavailable: 7, batchSize: 3 },
-    };
+    const spec = { selector: { nodeIds: ["w1", "w33"] }, strategy: { type: "batch", maxUnavailable: 7, batchSize: 3 } };
     expect(problemsIn(() => compose(spec))).to.deep.equal([
       "“u1”: no node of the roster is “w33”, which selector.nodeIds names [UPDATE_INVALID]",
       "“u1”: maxUnavailable is 7, and 1 nodes are meant [UPDATE_INVALID]",

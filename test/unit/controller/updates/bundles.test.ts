@@ -107,10 +107,7 @@ describe("the bundles on a controller's disk", () => {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await writeFile(join(folder, `${sha256}.part`), bytes.subarray(0, reached));
       const store = open();
-      expect(await put(store, 100_000)).to.deep.equal({
-        held: reached === 100_000 ? 200_000 : reached,
-        whole: false,
-      });
+      expect(await put(store, 100_000)).to.deep.equal({ held: reached === 100_000 ? 200_000 : reached, whole: false });
       const held = Math.max(reached, 200_000 * Number(reached === 100_000));
       expect(await put(store, held, 300_000)).to.deep.equal({ held: 300_000, whole: true });
       expect((await read(store)).equals(bytes), String(reached)).to.equal(true);
