@@ -94,8 +94,7 @@ describe("nixos.config", () => {
     expect(planned.notes.join("\n")).to.contain(
       "would write nixos/flake.nix, nixos/hosts/n1.example.org/configuration.nix",
     );
-    const first = await configure();
-    expect(first.files).to.deep.equal(planned.files);
+    expect((await configure()).files).to.deep.equal(planned.files);
     const again = await configure();
     expect([again.changed, again.notes]).to.deep.equal([false, []]);
   });

@@ -89,8 +89,7 @@ describe("the controllers' API", () => {
 
   it("S-12: ties every method that a node may ask to the node's own id, but for what tells of no node", () => {
     const open = names.filter((name) => (methods[name].roles as readonly Role[]).includes("node"));
-    const untied = open.filter((name) => !("ownNodeOnly" in methods[name]));
-    expect(untied).to.deep.equal(["health", "ready", "bundle"]);
+    expect(open.filter((name) => !("ownNodeOnly" in methods[name]))).to.deep.equal(["health", "ready", "bundle"]);
   });
 
   it("S-12: answers nothing but what admits a node before it is approved", () => {

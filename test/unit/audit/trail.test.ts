@@ -279,8 +279,7 @@ for (let index = 0; index < 15; index += 1) appendEntry(${JSON.stringify(folder)
         promisify(execFile)(process.execPath, ["--input-type=module", "-e", program], { cwd: import.meta.dirname }),
       ),
     );
-    const found = await verdict();
-    expect(found).to.deep.include({ first: 1, entries: 60, damage: [] });
+    expect(await verdict()).to.deep.include({ first: 1, entries: 60, damage: [] });
     expect(readdirSync(folder).filter((name) => name.startsWith("."))).to.deep.equal([]);
   });
 

@@ -69,8 +69,7 @@ describe("the fence of a node", () => {
     const other = fence({ name: "v" });
     const first = { ...rememberOrder(undefined, fence()), isBusy: false };
     const second = { ...rememberOrder(first, other), isBusy: false };
-    const third = rememberOrder(second, fence({ seq: 9 }));
-    expect(third).to.deep.equal({ fence: fence({ seq: 9 }), past: [other] });
+    expect(rememberOrder(second, fence({ seq: 9 }))).to.deep.equal({ fence: fence({ seq: 9 }), past: [other] });
   });
 
   it("says why it refuses", () => {

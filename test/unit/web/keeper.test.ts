@@ -43,8 +43,7 @@ describe("What several pages use", () => {
       () => (++tries === 1 ? Promise.reject(new Error("no")) : Promise.resolve(new Thing())),
       0,
     );
-    const error = await keeper.use("x").catch((one: unknown) => one);
-    expect(error).to.be.an("error");
+    expect(await keeper.use("x").catch((one: unknown) => one)).to.be.an("error");
     expect((await keeper.use("x")).value).to.be.instanceOf(Thing);
     keeper.closeAll();
   });

@@ -10,8 +10,7 @@ describe("kcore explain", () => {
   });
 
   it("takes a cell as it is meant, bars and all", () => {
-    const disk = explainedCodes().find(({ code }) => code === "DISK_HAS_DATA");
-    expect(disk?.whatToDo).to.contain("--grant");
+    expect(explainedCodes().find(({ code }) => code === "DISK_HAS_DATA")?.whatToDo).to.contain("--grant");
     expect(explainedCodes().filter(({ meaning, whatToDo }) => `${meaning}${whatToDo}`.includes("\\|"))).to.deep.equal(
       [],
     );

@@ -162,8 +162,7 @@ spec:
     process.stdout.write = () => true;
     try {
       await schemaCommand().parseAsync(["--out", join(folder, "new")], { from: "user" });
-      const names = readdirSync(join(folder, "new"));
-      expect(names).to.have.members(schemaKinds.map((kind) => `${kind}.schema.json`));
+      expect(readdirSync(join(folder, "new"))).to.have.members(schemaKinds.map((kind) => `${kind}.schema.json`));
       const text = readFileSync(join(folder, "new", "state.schema.json"), "utf8");
       expect(JSON.parse(text)).to.deep.equal(JSON.parse(JSON.stringify(await jsonSchemaOf("state"))));
     } finally {

@@ -127,8 +127,7 @@ describe("rejects of nodes", () => {
     expect(all.parts.map(({ rejects }) => rejects.of("n").length)).to.deep.equal([1, 1]);
     expect(all.parts.map(({ certificates }) => certificates.isRevoked("0".repeat(64)))).to.deep.equal([true, true]);
     // Who looks again finds it too: a controller that is started with it on its disk.
-    const again = watchRejects(all.parts[1]?.records as Records);
-    expect(again.of("n").length).to.equal(1);
+    expect(watchRejects(all.parts[1]?.records as Records).of("n").length).to.equal(1);
     await all.nodes[1]?.setApproval("n", { state: "approved", by });
     await all.settle();
     expect(all.approvals()).to.deep.equal(["approved", "approved"]);

@@ -396,8 +396,7 @@ describe("a hostile peer", () => {
     expect(a.replica.get("own")?.text).to.equal("1");
     await scheduler.runUntil(scheduler.now + 40_000);
     await a.replica.write([{ key: "own", value: 2 }]);
-    const again = new TestReplica(scheduler, "a", { recovered: a.records });
-    expect(again.replica.get("own")?.text).to.equal("2");
+    expect(new TestReplica(scheduler, "a", { recovered: a.records }).replica.get("own")?.text).to.equal("2");
     connect(a, new TestReplica(scheduler, "b", { recovered: b.records }));
     await scheduler.runUntil(scheduler.now + 5_000);
     expect(a.replica.get("k")).not.to.equal(undefined);

@@ -44,8 +44,7 @@ describe("a replica", () => {
     const first = new TestReplica(scheduler, "a");
     const { o, s } = await first.replica.write([{ key: "k", value: { a: 1 } }]);
     expect(first.replica.get("k")).to.include({ o, s, text: '{"a":1}' });
-    const again = new TestReplica(scheduler, "a", { recovered: first.records });
-    expect(again.replica.get("k")?.text).to.equal('{"a":1}');
+    expect(new TestReplica(scheduler, "a", { recovered: first.records }).replica.get("k")?.text).to.equal('{"a":1}');
     const fromSnapshot = new TestReplica(scheduler, "a", { recovered: first.replica.snapshot() });
     expect(fromSnapshot.replica.get("k")?.text).to.equal('{"a":1}');
     expect(fromSnapshot.replica.status().vv).to.deep.equal(first.replica.status().vv);

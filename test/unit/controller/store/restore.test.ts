@@ -227,8 +227,7 @@ describe("a controller's backup, restore and repair", () => {
         expect(await codeOf(open(cut))).to.equal("STORE_CORRUPT");
         const { lostRecords } = await repairStore({ ...where(), folder: cut });
         expect(lostRecords).to.equal(0);
-        const found = await readAll(cut);
-        expect(found.slice(0, due.length), `after ${renames} renames`).to.deep.equal(due);
+        expect((await readAll(cut)).slice(0, due.length), `after ${renames} renames`).to.deep.equal(due);
         expect(await readFile(join(old, "lost.json"))).to.deep.equal(told);
       }
     });

@@ -216,8 +216,7 @@ describe("the bundles on a controller's disk", () => {
       await putAll(store, one);
       await utimes(join(folder, sha256Of(one)), index, index);
     }
-    const there = (await store.list()).map((one) => one.sha256);
-    expect(there).to.have.members([names[0], ...names.slice(3)]);
+    expect((await store.list()).map((one) => one.sha256)).to.have.members([names[0], ...names.slice(3)]);
   });
 
   it("counts parts that nobody completes as it does whole ones", async () => {

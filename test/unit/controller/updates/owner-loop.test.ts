@@ -43,8 +43,7 @@ describe("the loop of an update's owner", () => {
       await known.update(other.set({ name: "v" }).confirm());
       // It means no node by that now; n1 is the one that it began with.
       const { n1: _, ...left } = Object.fromEntries(knowNodes(known.parts));
-      const view = viewOf(update, new Map(Object.entries(left)), known.parts, 0);
-      expect(view.other).to.equal("v");
+      expect(viewOf(update, new Map(Object.entries(left)), known.parts, 0).other).to.equal("v");
     } finally {
       known.stop();
     }

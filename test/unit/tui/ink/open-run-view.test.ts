@@ -241,8 +241,7 @@ describe("the live view", () => {
     const before = terminal.written.length;
     terminal.resize(60, 15);
     await pass(100);
-    const after = stripVTControlCharacters(terminal.written.slice(before));
-    expect(after).to.contain("2 nodes");
+    expect(stripVTControlCharacters(terminal.written.slice(before))).to.contain("2 nodes");
     terminal.resize(20, 5);
     await pass(100);
     expect(shown()).to.contain("20x5 is too small");

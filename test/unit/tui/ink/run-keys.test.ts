@@ -54,8 +54,7 @@ describe("the keys of the live view", () => {
   });
 
   it("type letters that are keys elsewhere into the search field", () => {
-    const ui = typeKeys(done, ["/", "q", "f", "c", "backspace"]);
-    expect(ui).to.include({ searching: true, search: "qf" });
+    expect(typeKeys(done, ["/", "q", "f", "c", "backspace"])).to.include({ searching: true, search: "qf" });
     expect(shown(done, ["/", "q", "f"])).to.contain(" /qf█");
   });
 

@@ -35,8 +35,12 @@ describe("rows that are whole", () => {
   const expectSame = (output: Output, height: number) => {
     const rows = rowsOf(output, height);
     // The same colours may be written in more than one way.
-    const same = rows?.map(inked(output)).map((row) => row.trimEnd());
-    expect(same?.join("\n")).to.equal(output.get().output);
+    expect(
+      rows
+        ?.map(inked(output))
+        .map((row) => row.trimEnd())
+        ?.join("\n"),
+    ).to.equal(output.get().output);
     expect(rows?.length).to.equal(height);
   };
 
