@@ -15,9 +15,8 @@ describe("the planted faults", () => {
     expect(namesTwice(faults)).to.deep.equal([]);
   });
 
-  it("each stand in their file exactly once, and name tests that there are", () => {
-    expect(faults.flatMap((fault) => whyNot(fault, root) ?? [])).to.deep.equal([]);
-  });
+  it("each stand in their file exactly once, and name tests that there are", () =>
+    expect(faults.flatMap((fault) => whyNot(fault, root) ?? [])).to.deep.equal([]));
 });
 
 describe("planting a fault", () => {
@@ -58,9 +57,8 @@ describe("planting a fault", () => {
     expect(readFileSync(join(tree.path, "src/rule.ts"), "utf8")).to.equal(before);
   });
 
-  it("tells that nothing finds it", async () => {
-    expect(await copy.plant({ ...fault, from: "a rule", to: "a law" })).to.include({ outcome: "not found" });
-  });
+  it("tells that nothing finds it", async () =>
+    expect(await copy.plant({ ...fault, from: "a rule", to: "a law" })).to.include({ outcome: "not found" }));
 
   it("takes no test that fails anyway, and no fault with which nothing loads, for one that is found", async () => {
     const { outcome } = await copy.plant({ ...fault, tests: ["test/red.test.ts"] });

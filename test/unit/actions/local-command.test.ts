@@ -11,9 +11,7 @@ import { eventually } from "#support/cluster.ts";
 
 describe("local.command", () => {
   let project: string;
-  beforeEach(async () => {
-    project = await mkdtemp(join(tmpdir(), "kcore-local-"));
-  });
+  beforeEach(async () => (project = await mkdtemp(join(tmpdir(), "kcore-local-"))));
   afterEach(() => rm(project, { recursive: true, force: true }));
 
   const run = (args: Record<string, unknown>, fields = {}) =>

@@ -10,9 +10,7 @@ import { rejectionOf } from "#support/rejection.ts";
 
 describe("local.file", () => {
   let project: string;
-  beforeEach(async () => {
-    project = await mkdtemp(join(tmpdir(), "kcore-local-"));
-  });
+  beforeEach(async () => (project = await mkdtemp(join(tmpdir(), "kcore-local-"))));
   afterEach(() => rm(project, { recursive: true, force: true }));
 
   const act = async (kind: "run" | "plan", args: Record<string, unknown>, more: { trust?: Trust } = {}) => {

@@ -20,9 +20,7 @@ const day = 86_400_000;
 
 describe("CAs of other programs", () => {
   let dir: TempDir;
-  beforeEach(async () => {
-    dir = await makeTempDir("authorities");
-  });
+  beforeEach(async () => (dir = await makeTempDir("authorities")));
   afterEach(() => dir.remove());
 
   const n1 = nodeEntry("n1");

@@ -27,9 +27,7 @@ describe("pki.checkPassphrase", () => {
       },
       ...fields,
     });
-  before(async () => {
-    dir = await makeTempDir("check");
-  });
+  before(async () => (dir = await makeTempDir("check")));
   after(() => dir.remove());
 
   it("V4: asks before the first connection where a node has no certificate yet, and where somebody is there", async () => {

@@ -10,9 +10,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 describe("system.image", () => {
   let project: TempDir;
-  beforeEach(async () => {
-    project = await makeTempDir("system-image");
-  });
+  beforeEach(async () => (project = await makeTempDir("system-image")));
   afterEach(() => project.remove());
 
   it("takes an image of the project, in dry runs too", async () => {

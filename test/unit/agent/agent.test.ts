@@ -15,9 +15,8 @@ describe("the agent's back-off", () => {
     backoff.reset();
     expect(backoff.next()).to.equal(1000);
   });
-  it("is spread by chance, but never nothing", () => {
-    expect(createBackoff({ base: 1000, cap: 30_000, random: () => 0 }).next()).to.equal(100);
-  });
+  it("is spread by chance, but never nothing", () =>
+    expect(createBackoff({ base: 1000, cap: 30_000, random: () => 0 }).next()).to.equal(100));
   it("F-27: brings a thousand back with at most 200 a second, however long the controllers were away", () => {
     for (const away of [1_000, 5_000, 8_000, 10_000, 12_000, 15_000, 20_000, 60_000]) {
       const random = seededRandom(away);
@@ -34,9 +33,7 @@ describe("the agent's back-off", () => {
 
 describe("status.json", () => {
   let dir: string;
-  beforeEach(async () => {
-    dir = await mkdtemp(join(tmpdir(), "kcore-status-"));
-  });
+  beforeEach(async () => (dir = await mkdtemp(join(tmpdir(), "kcore-status-"))));
   afterEach(() => rm(dir, { recursive: true, force: true }));
   const status = {
     state: "running",

@@ -17,9 +17,7 @@ describe("what the agent finds on its machine", () => {
     await mkdir(join(file, ".."), { recursive: true });
     await writeFile(file, text);
   };
-  beforeEach(async () => {
-    root = await makeTempDir("sysfs");
-  });
+  beforeEach(async () => (root = await makeTempDir("sysfs")));
   afterEach(() => root.remove());
 
   it("tells of disks with size, model, serial and whether they are in use", async () => {

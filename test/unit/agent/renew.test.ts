@@ -48,9 +48,7 @@ describe("the renewal of a node's certificate", () => {
   const renew = (client: ApiClient, prove = (): Promise<void> => Promise.resolve()): Promise<Date> =>
     renewCertificate({ files, present, clock: () => now, client, prove });
 
-  before(async () => {
-    [cluster, other] = await Promise.all([createTestCluster(), createTestCluster()]);
-  });
+  before(async () => ([cluster, other] = await Promise.all([createTestCluster(), createTestCluster()])));
   after(() => Promise.all([cluster.remove(), other.remove()]));
   beforeEach(async () => {
     folder = join(cluster.dir, `node-${Math.random()}`);

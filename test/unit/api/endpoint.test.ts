@@ -17,12 +17,11 @@ describe("an endpoint", () => {
     }
   });
 
-  it("O6: may be an address to listen at with any free port", () => {
+  it("O6: may be an address to listen at with any free port", () =>
     expect(["[::]:9091", "[::]:0", "127.0.0.1:0", "127.0.0.1"].map((text) => parseListen(text, 9091))).to.deep.equal([
       { host: "::", port: 9091 },
       { host: "::", port: 0 },
       { host: "127.0.0.1", port: 0 },
       { host: "127.0.0.1", port: 9091 },
-    ]);
-  });
+    ]));
 });

@@ -39,11 +39,10 @@ describe("where daemons listen", () => {
     expect((error as NodeJS.ErrnoException).code).to.equal("EADDRNOTAVAIL");
   });
 
-  it("O6: writes addresses of IPv4 as such", () => {
+  it("O6: writes addresses of IPv4 as such", () =>
     expect(["::ffff:192.0.2.1", "2001:db8::1", undefined].map(plainAddress)).to.deep.equal([
       "192.0.2.1",
       "2001:db8::1",
       undefined,
-    ]);
-  });
+    ]));
 });

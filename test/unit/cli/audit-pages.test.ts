@@ -14,9 +14,8 @@ describe("a controller's audit trail, page by page", () => {
   const line = { file: "000000000001.ndjson", line: 1, text: "x".repeat(1 << 20) };
   const short = { ...line, text: "" };
 
-  it("ends with its last page", async () => {
-    expect(await problemOf((from) => ({ lines: [line], ...(from < 3 && { next: from + 1 }) }))).to.equal("");
-  });
+  it("ends with its last page", async () =>
+    expect(await problemOf((from) => ({ lines: [line], ...(from < 3 && { next: from + 1 }) }))).to.equal(""));
 
   it("of a hostile controller is not followed for ever (S11)", async () => {
     const endless = "the audit trail of c1:7443 has no end";

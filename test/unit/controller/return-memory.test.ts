@@ -13,9 +13,8 @@ describe("the memory of a controller", () => {
     return at;
   };
 
-  it("is given back once after many deletions, when they have ended", () => {
-    expect(collectionsAt(110_000, 110_000, 90_000, 70_000, 60_000, 60_000, 60_000, 60_000)).to.deep.equal([5]);
-  });
+  it("is given back once after many deletions, when they have ended", () =>
+    expect(collectionsAt(110_000, 110_000, 90_000, 70_000, 60_000, 60_000, 60_000, 60_000)).to.deep.equal([5]));
 
   it("is left alone while little was deleted, or a small part of a large state", () => {
     expect(collectionsAt(12_000, 12_000, 3_000, 3_000)).to.deep.equal([]);

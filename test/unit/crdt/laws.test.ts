@@ -184,7 +184,6 @@ describe("the clock", () => {
     });
   });
 
-  it("borrows the next millisecond when the counter is full", () => {
-    expect(nextStamp({ ms: 5, c: 0xffff }, 5)).to.deep.equal({ ms: 6, c: 0 });
-  });
+  it("borrows the next millisecond when the counter is full", () =>
+    expect(nextStamp({ ms: 5, c: 0xffff }, 5)).to.deep.equal({ ms: 6, c: 0 }));
 });

@@ -87,9 +87,8 @@ describe("how two writes of a key merge", () => {
     });
 
   for (const key of [keys.node(id).reject("r"), "conflict/0a"])
-    it(`${key}: a deletion stands, whatever is written later`, () => {
-      expect(standing(write(key, null, 1), write(key, { by: "ann" }, 2))).to.equal(null);
-    });
+    it(`${key}: a deletion stands, whatever is written later`, () =>
+      expect(standing(write(key, null, 1), write(key, { by: "ann" }, 2))).to.equal(null));
 
   it("C6: what stands until a time has one order with deletions and with what stands for ever", () => {
     const key = keys.certificate("0a");
@@ -110,7 +109,6 @@ describe("how two writes of a key merge", () => {
     );
   });
 
-  it("of two writes of one stamp the one of the higher origin stands", () => {
-    expect(standing(write(label("tier"), "a", 1), write(label("tier"), "b", 1, "b#1"))).to.equal("b");
-  });
+  it("of two writes of one stamp the one of the higher origin stands", () =>
+    expect(standing(write(label("tier"), "a", 1), write(label("tier"), "b", 1, "b#1"))).to.equal("b"));
 });

@@ -71,12 +71,11 @@ describe("the workflow for GitHub Actions", () => {
     expect(keyed).to.deep.equal(["plan", "production", "plan"]);
   });
 
-  it("deploys one commit at a time", () => {
+  it("deploys one commit at a time", () =>
     expect(workflow.jobs["deploy"]?.["concurrency"]).to.deep.equal({
       group: "kcore-production",
       "cancel-in-progress": false,
-    });
-  });
+    }));
 });
 
 describe("the pipeline for GitLab", () => {

@@ -9,13 +9,11 @@ const documented = [...readFileSync(join(root, "docs/errors.md"), "utf8").matchA
 const known = errorCodes();
 
 describe("docs/errors.md", () => {
-  it("explains every code that there is", () => {
-    expect(known.filter((code) => !documented.includes(code))).to.deep.equal([]);
-  });
+  it("explains every code that there is", () =>
+    expect(known.filter((code) => !documented.includes(code))).to.deep.equal([]));
 
-  it("explains no code that there is not", () => {
-    expect(documented.filter((code) => !known.includes(code))).to.deep.equal([]);
-  });
+  it("explains no code that there is not", () =>
+    expect(documented.filter((code) => !known.includes(code))).to.deep.equal([]));
 
   it("V11: no other page names a code that there is not in a table of its own", () => {
     const page = readFileSync(join(root, "docs/troubleshooting.md"), "utf8");
@@ -24,7 +22,6 @@ describe("docs/errors.md", () => {
     expect(named.filter((code) => !known.includes(code))).to.deep.equal([]);
   });
 
-  it("explains each once", () => {
-    expect(documented.filter((code, index) => documented.indexOf(code) !== index)).to.deep.equal([]);
-  });
+  it("explains each once", () =>
+    expect(documented.filter((code, index) => documented.indexOf(code) !== index)).to.deep.equal([]));
 });

@@ -7,9 +7,8 @@ import { samples as inMachines } from "../../lab/catalogue/vm.ts";
 const rows = readPlatforms();
 
 describe("the table of platforms in docs/modules.md", () => {
-  it("has a row for each module, in the registry's order", () => {
-    expect([...rows.keys()]).to.deep.equal([...registry.keys()].toSorted());
-  });
+  it("has a row for each module, in the registry's order", () =>
+    expect([...rows.keys()]).to.deep.equal([...registry.keys()].toSorted()));
 
   for (const [module, row] of rows) {
     const own = samples.filter((sample) => sample.module === module).flatMap(({ busybox }) => busybox ?? []);

@@ -10,7 +10,7 @@ const problem = {
 } as const;
 
 describe("drawProblem", () => {
-  it("shows the place, the line with a caret, and the hint", () => {
+  it("shows the place, the line with a caret, and the hint", () =>
     expect(drawProblem(problem, { sourceLine: () => "    servce.running:" })).to.equal(
       [
         "states/web.yaml:12:5  no state module “servce.running”  [YAML_TYPE]",
@@ -18,12 +18,10 @@ describe("drawProblem", () => {
         "      |     ^^^^^^^^^^^^^^",
         "  hint: did you mean “service.running”?",
       ].join("\n"),
-    );
-  });
+    ));
 
-  it("does without a source line that cannot be read", () => {
-    expect(drawProblem(problem, { sourceLine: () => undefined })).to.not.contain("|");
-  });
+  it("does without a source line that cannot be read", () =>
+    expect(drawProblem(problem, { sourceLine: () => undefined })).to.not.contain("|"));
 
   it("indents details and colours only when told to", () => {
     const drawn = drawProblem({ code: "INTERNAL", message: "x", detail: "one\ntwo\n" });
@@ -37,7 +35,5 @@ describe("drawProblem", () => {
     expect(drawn).to.not.match(/[\u0000-\u0009\u000b-\u001f]/);
   });
 
-  it("counts several problems", () => {
-    expect(drawProblems([problem, problem])).to.match(/\n\n2 problems$/);
-  });
+  it("counts several problems", () => expect(drawProblems([problem, problem])).to.match(/\n\n2 problems$/));
 });

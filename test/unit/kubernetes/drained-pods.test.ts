@@ -22,9 +22,8 @@ const names = ({ evicted, left, refused }: ReturnType<typeof choosePods>) => ({
 });
 
 describe("the pods that a drain evicts", () => {
-  it("are those that a controller starts elsewhere", () => {
-    expect(names(choosePods([pod("a")], no))).to.deep.equal({ evicted: ["web/a"], left: [], refused: [] });
-  });
+  it("are those that a controller starts elsewhere", () =>
+    expect(names(choosePods([pod("a")], no))).to.deep.equal({ evicted: ["web/a"], left: [], refused: [] }));
 
   it("are not those of DaemonSets, nor mirrors of static pods", () => {
     const mirror = pod("static", {

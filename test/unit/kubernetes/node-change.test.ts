@@ -21,23 +21,20 @@ describe("what has to change on a node", () => {
     expect([nodeChange(node, wanted), nodeChange(node, {})]).to.deep.equal([undefined, undefined]);
   });
 
-  it("is a label that is missing, one that differs, and one that goes; others are not named", () => {
+  it("is a label that is missing, one that differs, and one that goes; others are not named", () =>
     expect(nodeChange(node, { labels: { zone: "b", rack: "r1", old: null } })).to.deep.equal({
       lines: ['label zone: "a" → "b"', 'label rack: none → "r1"', 'label old: "x" → none'],
       patch: { metadata: { labels: { zone: "b", rack: "r1", old: null } } },
-    });
-  });
+    }));
 
-  it("takes a label called like a property of every object for what it is", () => {
-    expect(nodeChange(node, { labels: { constructor: "x" } })?.lines).to.deep.equal(['label constructor: none → "x"']);
-  });
+  it("takes a label called like a property of every object for what it is", () =>
+    expect(nodeChange(node, { labels: { constructor: "x" } })?.lines).to.deep.equal(['label constructor: none → "x"']));
 
-  it("keeps foreign taints, and sends the version of the list that was read", () => {
+  it("keeps foreign taints, and sends the version of the list that was read", () =>
     expect(nodeChange(node, { taints: { "dedicated:NoSchedule": "gpu" } })?.patch).to.deep.equal({
       metadata: { resourceVersion: "7" },
       spec: { taints: [foreign, { key: "dedicated", value: "gpu", effect: "NoSchedule" }] },
-    });
-  });
+    }));
 
   it("tells taints of one key with different effects apart", () => {
     const change = nodeChange(node, { taints: { "dedicated:NoExecute": "" } });

@@ -13,11 +13,8 @@ describe("a power cut", () => {
     "",
   ].join("\n");
 
-  it("meets partitions and whole disks of the node, each file system once", () => {
-    expect(readMounts(mounts, ["loop5", "loop6"])).to.deep.equal(["/data", "/var/lib/with blank"]);
-  });
+  it("meets partitions and whole disks of the node, each file system once", () =>
+    expect(readMounts(mounts, ["loop5", "loop6"])).to.deep.equal(["/data", "/var/lib/with blank"]));
 
-  it("leaves the disks of others alone", () => {
-    expect(readMounts(mounts, [])).to.deep.equal([]);
-  });
+  it("leaves the disks of others alone", () => expect(readMounts(mounts, [])).to.deep.equal([]));
 });

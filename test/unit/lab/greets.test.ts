@@ -15,9 +15,8 @@ describe("a node that boots", () => {
     }
   }
 
-  it("is there when its SSH server takes a call and is slow to speak", async () => {
-    expect(await ask((socket) => setTimeout(() => socket.end("SSH-2.0-slow\r\n"), 600))).to.equal(true);
-  });
+  it("is there when its SSH server takes a call and is slow to speak", async () =>
+    expect(await ask((socket) => setTimeout(() => socket.end("SSH-2.0-slow\r\n"), 600))).to.equal(true));
 
   it("is not when the server hangs up, or nobody listens", async () => {
     expect(await ask((socket) => socket.end())).to.equal(false);

@@ -75,8 +75,7 @@ describe("a lab's place", () => {
     ["a bridge name that is too long for its cables", { bridge: "waytoolong" }, "waytoolong"],
     ["a folder that an overlay mount could not name", { home: "/a:b" }, "/a:b"],
   ] as const) {
-    it(`refuses ${what}`, async () => {
-      expect(await refusal(findPlace({ home: "/nowhere", ...options }))).to.include(told);
-    });
+    it(`refuses ${what}`, async () =>
+      expect(await refusal(findPlace({ home: "/nowhere", ...options }))).to.include(told));
   }
 });

@@ -22,9 +22,7 @@ const images = {
 describe("a lab's records", () => {
   let home: TempDir;
 
-  beforeEach(async () => {
-    home = await makeTempDir("records");
-  });
+  beforeEach(async () => (home = await makeTempDir("records")));
 
   afterEach(() => home.remove());
 

@@ -20,7 +20,7 @@ function record(name: string, number: number, disks: readonly string[] = []): No
 const options = { lab: "lab", identityFile: "/k/id" };
 
 describe("the lab's roster", () => {
-  it("names address, id, pinned key and disks of each node", () => {
+  it("names address, id, pinned key and disks of each node", () =>
     expect(parse(rosterText([record("n1", 11, ["1G", "2G"])], options))).to.deep.equal({
       defaults: { user: "root", dc: "DC1", identityFile: "/k/id" },
       nodes: {
@@ -37,8 +37,7 @@ describe("the lab's roster", () => {
           ],
         },
       },
-    });
-  });
+    }));
 
   it("makes n1 the controller and the others workers", () => {
     const { nodes } = parse(rosterText([record("n1", 11), record("n2", 12)], options)) as {
@@ -47,7 +46,6 @@ describe("the lab's roster", () => {
     expect([nodes["n1"]?.roles, nodes["n2"]?.roles]).to.deep.equal([["controller"], ["worker"]]);
   });
 
-  it("is still a roster when no node runs", () => {
-    expect(parse(rosterText([], options))).to.have.deep.property("nodes", {});
-  });
+  it("is still a roster when no node runs", () =>
+    expect(parse(rosterText([], options))).to.have.deep.property("nodes", {}));
 });

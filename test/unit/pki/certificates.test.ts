@@ -62,9 +62,7 @@ function codesOf(run: () => unknown): string[] {
 
 describe("issued certificates", () => {
   let dir: string;
-  beforeEach(() => {
-    dir = mkdtempSync(join(tmpdir(), "kcore-pki-"));
-  });
+  beforeEach(() => (dir = mkdtempSync(join(tmpdir(), "kcore-pki-"))));
   afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
   const openssl = (authority: Authority, leaf: string, ...options: string[]): string => {
@@ -197,9 +195,8 @@ describe("a certificate's renewal", () => {
   const { chain, identity } = issueLeaf(request, { authority, now });
   const expected = { spki: request.spki, hosts: namesOf(request), identity, rootPem: authority.rootPem, now };
 
-  it("is not needed while more than 30 days are left", () => {
-    expect(renewalReason(chain, { ...expected, now: now + 59 * day })).to.equal(undefined);
-  });
+  it("is not needed while more than 30 days are left", () =>
+    expect(renewalReason(chain, { ...expected, now: now + 59 * day })).to.equal(undefined));
   it("is needed at 30 days left, and after the end", () => {
     expect(renewalReason(chain, { ...expected, now: now + 60 * day })).to.equal("it expires in 30 days");
     expect(renewalReason(chain, { ...expected, now: now + 91 * day })).to.equal("it expired");

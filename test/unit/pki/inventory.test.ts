@@ -10,9 +10,7 @@ const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 
 describe("the inventory's entry of a certificate", () => {
   let cluster: TestCluster;
-  before(async () => {
-    cluster = await createTestCluster();
-  });
+  before(async () => (cluster = await createTestCluster()));
   after(() => cluster.remove());
 
   it("says whose it is, by which key, until when, and never holds the certificate", () => {

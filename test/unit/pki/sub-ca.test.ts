@@ -89,9 +89,8 @@ describe("a controller's sub-CA", () => {
     expect(late.validToDate.getTime()).to.equal(end);
   });
 
-  it("is nobody's identity", () => {
-    expect(problemsIn(() => identityOf(firstCertificate(pem), "client"))[0]).to.contain("is a CA's");
-  });
+  it("is nobody's identity", () =>
+    expect(problemsIn(() => identityOf(firstCertificate(pem), "client"))[0]).to.contain("is a CA's"));
 
   it("S-14: is refused without the proof that the controller holds the key", () => {
     const stolen = { ...request, proof: { challenge: "another", signature: request.proof.signature } };
@@ -169,7 +168,6 @@ describe("a controller's sub-CA", () => {
     );
   });
 
-  it("leaves the root's key on the bastion, encrypted (S-15)", async () => {
-    expect(await readFile(join(cluster.home, "lab", "ca.key"), "utf8")).to.contain("BEGIN ENCRYPTED PRIVATE KEY");
-  });
+  it("leaves the root's key on the bastion, encrypted (S-15)", async () =>
+    expect(await readFile(join(cluster.home, "lab", "ca.key"), "utf8")).to.contain("BEGIN ENCRYPTED PRIVATE KEY"));
 });

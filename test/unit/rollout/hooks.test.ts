@@ -28,9 +28,8 @@ function look(
 }
 
 describe("the hooks of a node", () => {
-  it("are what names a state or a command", () => {
-    expect([undefined, {}, { command: "x" }, { state: "x" }].map(isHook)).to.deep.equal([false, false, true, true]);
-  });
+  it("are what names a state or a command", () =>
+    expect([undefined, {}, { command: "x" }, { state: "x" }].map(isHook)).to.deep.equal([false, false, true, true]));
 
   it("drain it while it is drained, and nothing else", () => {
     expect([look("draining", {}), look("draining", { drain: {} })]).to.deep.equal([{ next: "drain" }, {}]);

@@ -14,9 +14,7 @@ function verdict(remembered: Remembered | undefined, order: Partial<Fence>): str
 }
 
 describe("the fence of a node", () => {
-  it("takes the first order that it ever sees", () => {
-    expect(verdict(undefined, {})).to.equal("accept");
-  });
+  it("takes the first order that it ever sees", () => expect(verdict(undefined, {})).to.equal("accept"));
 
   it("takes its owner's next order, and none twice", () => {
     expect([verdict(idle, { seq: 8 }), verdict(busy, { seq: 8 })]).to.deep.equal(["accept", "accept"]);
@@ -35,9 +33,8 @@ describe("the fence of a node", () => {
     expect([remembered.past?.length, remembered.past?.at(-1)?.name]).to.deep.equal([200, "u299"]);
   });
 
-  it("refuses another owner of the same epoch", () => {
-    expect(verdict(idle, { owner: "c2", seq: 99 })).to.equal("refused");
-  });
+  it("refuses another owner of the same epoch", () =>
+    expect(verdict(idle, { owner: "c2", seq: 99 })).to.equal("refused"));
 
   it("takes a later epoch's first order, also while it is busy with that manifest", () => {
     expect(verdict(idle, { epoch: 3, owner: "c2", seq: 1 })).to.equal("accept");

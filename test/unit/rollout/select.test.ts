@@ -14,13 +14,11 @@ function namesOf(selector: object): readonly string[] {
 }
 
 describe("the selector of an update", () => {
-  it("means nothing when it says nothing, and all by allNodes, in the order of their names", () => {
-    expect([namesOf({}), namesOf({ allNodes: true })]).to.deep.equal([[], ["c1", "n1", "n2", "n3"]]);
-  });
+  it("means nothing when it says nothing, and all by allNodes, in the order of their names", () =>
+    expect([namesOf({}), namesOf({ allNodes: true })]).to.deep.equal([[], ["c1", "n1", "n2", "n3"]]));
 
-  it("takes nodes by id and by host name", () => {
-    expect(namesOf({ nodeIds: ["id-3", "n1", "nobody"] })).to.deep.equal(["n1", "n3"]);
-  });
+  it("takes nodes by id and by host name", () =>
+    expect(namesOf({ nodeIds: ["id-3", "n1", "nobody"] })).to.deep.equal(["n1", "n3"]));
 
   it("takes nodes by labels, all of which must be exactly that", () => {
     expect(namesOf({ labels: ["tier=ssd"] })).to.deep.equal(["c1", "n1", "n3"]);
@@ -35,9 +33,7 @@ describe("the selector of an update", () => {
     expect(namesOf({ datacenters: ["DC1", "DC2"] })).to.have.length(4);
   });
 
-  it("takes controllers only", () => {
-    expect(namesOf({ controllersOnly: true })).to.deep.equal(["c1"]);
-  });
+  it("takes controllers only", () => expect(namesOf({ controllersOnly: true })).to.deep.equal(["c1"]));
 
   it("narrows allNodes with each other filter", () => {
     expect(namesOf({ allNodes: true, labels: ["tier=hdd"] })).to.deep.equal(["n2"]);
@@ -98,9 +94,8 @@ describe("the groups of an update", () => {
     expect(canariesBy({ nodeIds: ["w2", "c2"] })).to.deep.equal([["w2"], 2]);
   });
 
-  it("never begin without a canary, though those that are named are not there", () => {
-    expect(canariesBy({ nodeIds: ["nobody"] })).to.deep.equal([["w1"], 1]);
-  });
+  it("never begin without a canary, though those that are named are not there", () =>
+    expect(canariesBy({ nodeIds: ["nobody"] })).to.deep.equal([["w1"], 1]));
 
   const faultsOf = (canary: object, isKnown?: (name: string) => boolean): readonly string[] =>
     canaryFaults(cluster, aSpec({ strategy: { type: "canary", canary } }), isKnown);

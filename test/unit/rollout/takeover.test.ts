@@ -12,9 +12,8 @@ function grants(...texts: readonly string[]): readonly Grant[] {
 }
 
 describe("a takeover", () => {
-  it("claims an epoch that nobody had, claimed or granted", () => {
-    expect([nextEpoch(owner, []), nextEpoch(owner, [{ epoch: 2 }, { epoch: 6 }])]).to.deep.equal([4, 7]);
-  });
+  it("claims an epoch that nobody had, claimed or granted", () =>
+    expect([nextEpoch(owner, []), nextEpoch(owner, [{ epoch: 2 }, { epoch: 6 }])]).to.deep.equal([4, 7]));
 
   it("is granted once an epoch, and never what is over", () => {
     expect([mayGrant(owner, [], "c2", 4), mayGrant(owner, [], "c2", 3)]).to.deep.equal([true, false]);

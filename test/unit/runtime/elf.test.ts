@@ -37,7 +37,6 @@ describe("a stripped program", () => {
     expect(interpreterOf(readFileSync("/bin/sh"))).to.match(/^\/lib.*\/ld-/);
   });
 
-  it("is made of nothing but 64-bit ELF programs", () => {
-    expect(() => stripProgram(Buffer.from("#!/bin/sh\n".padEnd(100)))).to.throw(RangeError);
-  });
+  it("is made of nothing but 64-bit ELF programs", () =>
+    expect(() => stripProgram(Buffer.from("#!/bin/sh\n".padEnd(100)))).to.throw(RangeError));
 });

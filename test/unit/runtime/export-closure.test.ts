@@ -29,9 +29,7 @@ function abortable(): { readonly signal: AbortSignal; readonly abort: () => void
 describe("a closure of the bastion's store", () => {
   let folder: string;
   let notes: string[];
-  beforeEach(() => {
-    [folder, notes] = [mkdtempSync(join(tmpdir(), "kcore-closure-")), []];
-  });
+  beforeEach(() => ([folder, notes] = [mkdtempSync(join(tmpdir(), "kcore-closure-")), []]));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   /** A store that knows one path and what that needs. */

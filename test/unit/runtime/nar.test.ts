@@ -25,18 +25,16 @@ const nix = {
 };
 
 describe("a Nix archive", () => {
-  it("has the bytes that nix-store --dump gives", () => {
-    expect(sha256(archive(tree)).toString("hex")).to.equal(nix.dump);
-  });
+  it("has the bytes that nix-store --dump gives", () =>
+    expect(sha256(archive(tree)).toString("hex")).to.equal(nix.dump));
 
   it("has the hash and the store path that Nix gives it", () => {
     expect(narHashOf(sha256(archive(tree)))).to.equal(nix.hash);
     expect(storePathOf("demo-1.0", sha256(archive(tree)))).to.equal(nix.path);
   });
 
-  it("is exported as nix-store --export does, but for the end mark", () => {
-    expect(sha256([...exportOf(tree, nix.path), new Uint8Array(8)]).toString("hex")).to.equal(nix.export);
-  });
+  it("is exported as nix-store --export does, but for the end mark", () =>
+    expect(sha256([...exportOf(tree, nix.path), new Uint8Array(8)]).toString("hex")).to.equal(nix.export));
 });
 
 describe("Nix's base 32", () => {

@@ -32,7 +32,6 @@ describe("the test files that a change can break", () => {
     expect(brokenBy(["test/unit/crdt/clock.test.ts"], sources)).to.deep.equal(["test/unit/crdt/clock.test.ts"]);
   });
 
-  it("reach a file that is no source by its name in a text", () => {
-    expect(brokenBy(["src/web/web-page.js"], sources)).to.include("test/unit/web/page.test.ts");
-  });
+  it("reach a file that is no source by its name in a text", () =>
+    expect(brokenBy(["src/web/web-page.js"], sources)).to.include("test/unit/web/page.test.ts"));
 });

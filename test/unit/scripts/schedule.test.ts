@@ -47,9 +47,8 @@ describe("the order of test jobs", () => {
     expect(nextJob([vm3], [vm1, vm2], 2)).to.equal(undefined);
   });
 
-  it("starts whatever there is on a machine that does nothing", () => {
-    expect(nextJob(computes.slice(0, 1), [], 0)?.name).to.equal("p1");
-  });
+  it("starts whatever there is on a machine that does nothing", () =>
+    expect(nextJob(computes.slice(0, 1), [], 0)?.name).to.equal("p1"));
 });
 
 describe("the jobs of a run", () => {

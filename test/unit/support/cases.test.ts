@@ -50,7 +50,6 @@ describe("a table of cases", () => {
     ["{ run: { content: a }, holds: test -e g }", "ended with 1"],
     ["{ run: { content: a }, notes: [b] }", "notes"],
   ] as const)
-    it(`fails where something else becomes of ${move}`, async () => {
-      expect(await saidOf(fileManaged, `args: { path: $DIR/f }\ncases: { a: [${move}] }\n`)).to.contain(words);
-    });
+    it(`fails where something else becomes of ${move}`, async () =>
+      expect(await saidOf(fileManaged, `args: { path: $DIR/f }\ncases: { a: [${move}] }\n`)).to.contain(words));
 });

@@ -107,9 +107,8 @@ describe("a run on one screen", () => {
     expect(text).to.contain("(dry run: nothing was changed)").and.not.to.contain("Next:");
   });
 
-  it("says how to watch a run that goes on", () => {
-    expect(drawn("deploy-three", "running")).to.contain("kcore runs attach 20261121-061500-a1b2   watch it");
-  });
+  it("says how to watch a run that goes on", () =>
+    expect(drawn("deploy-three", "running")).to.contain("kcore runs attach 20261121-061500-a1b2   watch it"));
 
   it("tells of a thousand nodes that failed alike as one failure, in as few lines", () => {
     const nodes = Array.from({ length: 1000 }, (_, index) => `node-${index}`);

@@ -76,7 +76,6 @@ describe("What a dry run foresees", () => {
       expect(text).to.contain(reason);
   });
 
-  it("names few nodes, and of many the first and the last", () => {
-    expect([tellNodes(["a", "b"]), tellNodes(["a", "b", "c", "d"])]).to.deep.equal(["a, b", "a…d (4): the same"]);
-  });
+  it("names few nodes, and of many the first and the last", () =>
+    expect([tellNodes(["a", "b"]), tellNodes(["a", "b", "c", "d"])]).to.deep.equal(["a, b", "a…d (4): the same"]));
 });

@@ -66,9 +66,8 @@ describe("JUnit XML", () => {
     expect(cut.length).to.be.greaterThan(10_000);
   });
 
-  it("tells why a run could not begin", () => {
-    expect(drawJunit(recordedRun("refused"))).to.match(/<testsuite name="bastion" tests="1" failures="1"/);
-  });
+  it("tells why a run could not begin", () =>
+    expect(drawJunit(recordedRun("refused"))).to.match(/<testsuite name="bastion" tests="1" failures="1"/));
 
   it("is well-formed whatever a node printed (S-4)", () => {
     const nasty = ']]><x a="b">&amp;\'\u0000\u001b[31m\u0008\ud800\ufffe\uffff\u2028\r\n\tend';

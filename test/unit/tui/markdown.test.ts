@@ -66,12 +66,11 @@ describe("a run as Markdown", () => {
       .and.not.contain("####");
   });
 
-  it("says of a failure the step, the place, the cause and what was printed", () => {
+  it("says of a failure the step, the place, the cause and what was printed", () =>
     expect(drawMarkdown(failed))
       .to.match(/^### ✗/)
       .and.contain("- ` disks: install tool (command.run) ` on ` n1 ` at ` states/disks.yaml:2:5 `")
-      .and.contain("  E: Unable to locate package nope\n");
-  });
+      .and.contain("  E: Unable to locate package nope\n"));
 
   it("lets nothing that a machine says out of its code: no fence, no mention, no HTML, no terminal sequence", () => {
     const evil = "``` ` @all <img src=x> [a](http://b) \u001b[31m";

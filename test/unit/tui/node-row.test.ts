@@ -17,9 +17,8 @@ describe("the rows of a run", () => {
     expect(rowsOf(recordedRun("done")).get("n1")).to.include({ state: "done", changed: 3, failed: 0, progress: 1 });
   });
 
-  it("count what would change in a dry run", () => {
-    expect(rowsOf(recordedRun("dry-run")).get("n1")?.changed).to.equal(1);
-  });
+  it("count what would change in a dry run", () =>
+    expect(rowsOf(recordedRun("dry-run")).get("n1")?.changed).to.equal(1));
 
   it("have one for the bastion when it acts for no single node", () => {
     const rows = nodeRows(reduceEvents(recordedRun("deploy-three")));
@@ -77,13 +76,10 @@ describe("the order of rows", () => {
       .map(({ name }) => name)
       .join("");
 
-  it("puts failures first and moves nothing else while all fit", () => {
-    expect(order({})).to.equal("cabde");
-  });
+  it("puts failures first and moves nothing else while all fit", () => expect(order({})).to.equal("cabde"));
 
-  it("puts what goes on before what waits and what is over where not all fit", () => {
-    expect(order({ height: 3 })).to.equal("cbeda");
-  });
+  it("puts what goes on before what waits and what is over where not all fit", () =>
+    expect(order({ height: 3 })).to.equal("cbeda"));
 
   it("holds the selected row where it was, unless it fails", () => {
     expect(order({ height: 3, held: { name: "a", rank: 1 } })).to.equal("cabed");

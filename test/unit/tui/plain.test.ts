@@ -36,9 +36,8 @@ describe("the plain view", () => {
     expect(adds).to.deep.equal(recordedRun("failed").map(({ seq }) => seq));
   });
 
-  it("begins with what is run, where, and at which revision", () => {
-    expect(draw("done")[0]).to.equal("→ deploy_node — run 20261121-061500-a1b2 at 3f2a91c0ffee — 2 nodes: n1, n2");
-  });
+  it("begins with what is run, where, and at which revision", () =>
+    expect(draw("done")[0]).to.equal("→ deploy_node — run 20261121-061500-a1b2 at 3f2a91c0ffee — 2 nodes: n1, n2"));
 
   it("sends no escape codes into a pipe, whatever a node printed (S-4)", () => {
     const lines = draw("failed");

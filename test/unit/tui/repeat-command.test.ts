@@ -24,9 +24,7 @@ describe("the command that repeats a step", () => {
     ],
   ];
   for (const [command, expected] of cases)
-    it(`aims at one node: ${command}`, () => {
-      expect(repeatCommand(command, "n2")).to.equal(expected);
-    });
+    it(`aims at one node: ${command}`, () => expect(repeatCommand(command, "n2")).to.equal(expected));
 
   it("is the command as it was where it cannot tell the target", () => {
     for (const command of [

@@ -70,9 +70,8 @@ describe("every view of every recorded run", () => {
       expect(told.map(([at]) => at)).to.deep.equal(told.map(([at]) => at).toSorted((a, b) => a - b));
     });
 
-    it(`${name}: does not differ from itself`, () => {
-      expect(diffRuns(model, model)).to.deep.equal({ nodes: [], steps: [] });
-    });
+    it(`${name}: does not differ from itself`, () =>
+      expect(diffRuns(model, model)).to.deep.equal({ nodes: [], steps: [] }));
   }
 });
 

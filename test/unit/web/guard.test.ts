@@ -55,9 +55,8 @@ describe("The guard of kcore web", () => {
     fc.assert(fc.property(fc.array(part, { maxLength: 8 }), (parts) => ask(parts.join("")).kind === "out"));
   });
 
-  it("lets programs in that show the token", () => {
-    expect(ask("/runs", { authorization: `Bearer ${token}` })).to.deep.equal({ kind: "in" });
-  });
+  it("lets programs in that show the token", () =>
+    expect(ask("/runs", { authorization: `Bearer ${token}` })).to.deep.equal({ kind: "in" }));
 
   it("answers to loopback's own names alone, whatever else points here", () => {
     for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`])

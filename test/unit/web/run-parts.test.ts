@@ -81,9 +81,8 @@ describe("A run's page in parts", () => {
       expect(parts.drawBody(model, id), id).to.equal(undefined);
   });
 
-  it("spans a round time beyond what has passed", () => {
+  it("spans a round time beyond what has passed", () =>
     expect([0, 9_999, 10_000, 59_000, 61_000, 3_600_000, 7_200_000, 90_000_000].map(horizonOf)).to.deep.equal([
       10_000, 10_000, 20_000, 60_000, 120_000, 7_200_000, 14_400_000, 115_200_000,
-    ]);
-  });
+    ]));
 });

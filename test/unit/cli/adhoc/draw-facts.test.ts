@@ -20,7 +20,7 @@ const nodes: readonly Gathered[] = [
 ];
 
 describe("the facts of nodes", () => {
-  it("are drawn a node after the other, without what it could not tell", () => {
+  it("are drawn a node after the other, without what it could not tell", () =>
     expect(drawFacts([{ node: "n1", facts: n1, gathered: 1000 }, gone], 61_000)).to.equal(
       [
         "n1  (1 min 00 s ago)",
@@ -32,8 +32,7 @@ describe("the facts of nodes", () => {
         "n3  n3 does not answer",
         "",
       ].join("\n"),
-    );
-  });
+    ));
 
   it("are drawn as a table when paths name some", () => {
     expect(

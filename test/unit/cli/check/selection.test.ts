@@ -8,18 +8,19 @@ import type { TempDir } from "#support/temp-dir.ts";
 
 describe("the files of kcore check", () => {
   let project: TempDir;
-  before(async () => {
-    project = await makeProject({
-      "states/base.yaml": "steps: []\n",
-      "states/web.yaml": "steps: [{ include: base }]\n",
-      "states/site/one.yaml": "steps: [{ include: web }]\n",
-      "states/other.yaml": "steps: []\n",
-      "orchestrate/web.yaml": "stages: [{ id: a, on: n1, apply: [web] }]\n",
-      "orchestrate/all.yaml": "stages: [{ include: web }]\n",
-      "orchestrate/other.yaml": "stages: [{ id: a, on: n1, apply: [other] }]\n",
-      "roster/r.yaml": "nodes: {}\n",
-    });
-  });
+  before(
+    async () =>
+      (project = await makeProject({
+        "states/base.yaml": "steps: []\n",
+        "states/web.yaml": "steps: [{ include: base }]\n",
+        "states/site/one.yaml": "steps: [{ include: web }]\n",
+        "states/other.yaml": "steps: []\n",
+        "orchestrate/web.yaml": "stages: [{ id: a, on: n1, apply: [web] }]\n",
+        "orchestrate/all.yaml": "stages: [{ include: web }]\n",
+        "orchestrate/other.yaml": "stages: [{ id: a, on: n1, apply: [other] }]\n",
+        "roster/r.yaml": "nodes: {}\n",
+      })),
+  );
   after(() => project.remove());
 
   const select = (...files: readonly string[]) => {
@@ -44,9 +45,8 @@ describe("the files of kcore check", () => {
     expect(select("orchestrate/all.yaml")).to.deep.equal({ states: [], orchestrations: ["all"] });
   });
 
-  it("mean the whole project where everything rests on one", () => {
-    expect(select("states/base.yaml", "roster/r.yaml")).to.equal(undefined);
-  });
+  it("mean the whole project where everything rests on one", () =>
+    expect(select("states/base.yaml", "roster/r.yaml")).to.equal(undefined));
 
   it("are refused when they are not there, or not of the project", () => {
     expect(() => select("states/none.yaml")).to.throw(/there is no file .*none\.yaml/);

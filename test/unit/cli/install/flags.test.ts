@@ -166,9 +166,10 @@ describe("kcore node install", () => {
     }
   });
 
-  it("says that no machine is named", () => {
-    expect(problemsIn(() => findMachine(requestFrom({}).node, undefined))[0]).to.contain("no machine is named [USAGE]");
-  });
+  it("says that no machine is named", () =>
+    expect(problemsIn(() => findMachine(requestFrom({}).node, undefined))[0]).to.contain(
+      "no machine is named [USAGE]",
+    ));
 
   it("has no flag without a row here", () => {
     const named = [...Object.keys(effects), "--os-installed", "--os", "--project", "--debug"];
@@ -187,9 +188,8 @@ describe("kcore node install", () => {
       .and.to.contain("“sda” is not the path of a disk");
   });
 
-  it("nothing is installed with --os-installed", () => {
-    expect(JSON.stringify(outcomeOf(...base))).not.to.contain("installOs");
-  });
+  it("nothing is installed with --os-installed", () =>
+    expect(JSON.stringify(outcomeOf(...base))).not.to.contain("installOs"));
 
   it("a name that cannot be a pool's is refused", () => {
     const zfs = [...base, "--data-disk", "/dev/sdb", "--storage-backend", "zfs"];
@@ -197,9 +197,8 @@ describe("kcore node install", () => {
       expect(JSON.stringify(outcomeOf(...zfs, "--zfs-pool-name", name)), name).to.contain("cannot be a pool's name");
   });
 
-  it("names a disk without a serial number by its WWN", () => {
-    expect(entryOf(...base, "--data-disk", "/dev/sdc")["disks"]).to.deep.include({ wwn: "0x5", use: "volumes" });
-  });
+  it("names a disk without a serial number by its WWN", () =>
+    expect(entryOf(...base, "--data-disk", "/dev/sdc")["disks"]).to.deep.include({ wwn: "0x5", use: "volumes" }));
 
   it("records the OS disk by its path alone where the machine shows no such disk", () => {
     const entry = entryOf(...base, "--os-disk", "/dev/vda");

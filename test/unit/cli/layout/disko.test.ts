@@ -108,7 +108,6 @@ describe("a layout in disko's words", () => {
   });
 
   for (const [what, [devices, ...told]] of Object.entries(unsupported))
-    it(`tells what kcore does not make: ${what}`, () => {
-      expect(translateDisko(devices).unsupported.map(({ path, why }) => `${path}: ${why}`)).to.deep.equal(told);
-    });
+    it(`tells what kcore does not make: ${what}`, () =>
+      expect(translateDisko(devices).unsupported.map(({ path, why }) => `${path}: ${why}`)).to.deep.equal(told));
 });

@@ -61,7 +61,7 @@ const stepsOf = (values: Readonly<Record<string, unknown>>): Promise<readonly st
   });
 
 describe("the state of a disk layout", () => {
-  it("has a step for each thing, what is mounted within another behind it", async () => {
+  it("has a step for each thing, what is mounted within another behind it", async () =>
     expect(await stepsOf(params)).to.deep.equal([
       ...["gdisk", "xfsprogs", "dosfstools", "lvm2", "cryptsetup-bin"].map(
         (name) => `tools[${name}] package.installed`,
@@ -81,8 +81,7 @@ describe("the state of a disk layout", () => {
       "folder of records[/etc/kcore] directory.managed",
       "folder of records[/etc/kcore/disk] directory.managed",
       "record file.managed",
-    ]);
-  });
+    ]));
 
   it("gets sizes in bytes, types by contents, groups with their disks, and a record that tells no device of today", () => {
     expect(params["disks"]).to.deep.include({

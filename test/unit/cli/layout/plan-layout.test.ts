@@ -93,14 +93,10 @@ const holding: Readonly<Record<string, readonly Shown[]>> = {
 
 describe("a disk layout on a node", () => {
   for (const [what, [devices, ...codes]] of Object.entries(used))
-    it(`refuses a disk in use: ${what}`, () => {
-      expect(judged(devices)).to.deep.equal(["refused", ...codes]);
-    });
+    it(`refuses a disk in use: ${what}`, () => expect(judged(devices)).to.deep.equal(["refused", ...codes]));
 
   for (const [what, devices] of Object.entries(holding))
-    it(`tells a disk that holds something: ${what}`, () => {
-      expect(judged(devices)).to.deep.equal(["holds data"]);
-    });
+    it(`tells a disk that holds something: ${what}`, () => expect(judged(devices)).to.deep.equal(["holds data"]));
 
   it("takes a blank one, and one of kcore's own, mounted as it is", () => {
     expect(judged([disk()])).to.deep.equal(["safe"]);

@@ -90,13 +90,12 @@ describe("the manifest of a cluster update", () => {
     expect(specOf(page)).to.deep.equal(specOf(tool));
   });
 
-  it("is refused with the page's placeholder in the place of a commit", () => {
+  it("is refused with the page's placeholder in the place of a commit", () =>
     expect(problemsIn(() => specOf(page.replace(commit, '"<full-git-sha>"')))).to.deep.equal([
       "u.yaml:7:16+16 “spec.target.flakeRev” must be a whole commit: 40 hex digits [YAML_TYPE] | git rev-parse HEAD prints it",
-    ]);
-  });
+    ]));
 
-  it("is read as the forerunner's design writes it", () => {
+  it("is read as the forerunner's design writes it", () =>
     expect(specOf(design)).to.deep.include({
       target: {
         version: "0.3.0",
@@ -107,8 +106,7 @@ describe("the manifest of a cluster update", () => {
       },
       drain: { enabled: true, timeoutSeconds: 900 },
       rollback: { automatic: true, onHealthGateFailure: true },
-    });
-  });
+    }));
 
   it("drops no key that alone is in snake_case", () => {
     const said = design.replace("manual", "auto").replace("900", "60").replace("if-required", "never");

@@ -98,14 +98,11 @@ describe("the manifest of a disk layout", () => {
   });
 
   for (const [what, [text, ...problems]] of Object.entries(wrong))
-    it(`is refused at its place: ${what}`, () => {
-      expect(told(text)).to.deep.equal(problems);
-    });
+    it(`is refused at its place: ${what}`, () => expect(told(text)).to.deep.equal(problems));
 
   for (const [what, { replace, told: problems }] of Object.entries(replaced))
-    it(`is refused at its place: ${what}`, () => {
-      expect(told(whole.replace(...replace))).to.deep.equal([problems].flat());
-    });
+    it(`is refused at its place: ${what}`, () =>
+      expect(told(whole.replace(...replace))).to.deep.equal([problems].flat()));
 
   it("is refused where it would hide what lets kcore in, or what kcore keeps", () => {
     for (const place of ["/root", "/lib", "/etc/kcore/luks", "/run/x", "/var/lib/kcore/runs", "/var/lib/kcore/fresh/x"])

@@ -27,24 +27,20 @@ describe("findNodes", () => {
     },
   } as unknown as ApiClient;
 
-  it("gives each node once", async () => {
-    expect(await findNodes(client, ["n1", "n2", nodes[0]?.id ?? ""])).to.deep.equal(nodes.slice(0, 2));
-  });
+  it("gives each node once", async () =>
+    expect(await findNodes(client, ["n1", "n2", nodes[0]?.id ?? ""])).to.deep.equal(nodes.slice(0, 2)));
 
-  it("tells all words that name nothing, in the controller's words", async () => {
+  it("tells all words that name nothing, in the controller's words", async () =>
     expect((await rejectionOf(findNodes(client, ["n1", "n9", "nope"]))).problems).to.deep.equal([
       { code: "NODE_UNKNOWN", message: "no “n9”", hint: "look", detail: "these" },
       { code: "NODE_UNKNOWN", message: "no “nope”", hint: "look", detail: "these" },
-    ]);
-  });
+    ]));
 
-  it("passes on what is no question of names", async () => {
-    expect(await rejectionOf(findNodes(client, [""]))).to.include({ reason: "API_DENIED" });
-  });
+  it("passes on what is no question of names", async () =>
+    expect(await rejectionOf(findNodes(client, [""]))).to.include({ reason: "API_DENIED" }));
 
-  it("S-4: a node's name in a result cannot drive the terminal", () => {
-    expect(nameOf({ hostname: "\u001B[2Jn1\n", id: "7a" })).to.equal("n1  (7a)");
-  });
+  it("S-4: a node's name in a result cannot drive the terminal", () =>
+    expect(nameOf({ hostname: "\u001B[2Jn1\n", id: "7a" })).to.equal("n1  (7a)"));
 });
 
 describe("selectNodes", () => {

@@ -42,7 +42,7 @@ function outline(stages: readonly Stage[] = []): string[] {
 }
 
 describe("an update over SSH", () => {
-  it("goes through the nodes of the roster as controllers would: workers first, one at a time", () => {
+  it("goes through the nodes of the roster as controllers would: workers first, one at a time", () =>
     expect(outline(read(compose()).stages)).to.deep.equal([
       "sign:",
       "look: c1 w1 w2 w3",
@@ -51,8 +51,7 @@ describe("an update over SSH", () => {
       ...["w1", "w2", "w3", "c1"].flatMap((name, index) =>
         ["prepare", "activate", "hold", "ready"].map((id) => `${id}${index === 0 ? "" : `-${index + 1}`}: ${name}`),
       ),
-    ]);
-  });
+    ]));
 
   it("takes a batch at a time, no more of it than may be down, and stops at the first failure", () => {
     const { stages } = read(compose({ strategy: { type: "batch", batchSize: 3, maxUnavailable: 2 } }));
@@ -148,7 +147,7 @@ describe("an update over SSH", () => {
     expect(ownOf("gate1-2", kept.stages)).to.deep.equal([]);
   });
 
-  it("takes all back on request, the last ones first", () => {
+  it("takes all back on request, the last ones first", () =>
     expect(outline(read(compose({}, true)).stages)).to.deep.equal([
       "sign:",
       "look: c1 w1 w2 w3",
@@ -156,8 +155,7 @@ describe("an update over SSH", () => {
       "back-3: w3",
       "back-2: w2",
       "back: w1",
-    ]);
-  });
+    ]));
 
   it("takes back the nodes of a batch in reverse order too, as many at a time as may be down", () => {
     const spec = { strategy: { type: "batch", batchSize: 3, maxUnavailable: 2 } };

@@ -16,7 +16,6 @@ describe("a run's process that is started beforehand", () => {
     ["", false],
   ];
   for (const [words, expected] of cases)
-    it(`is ${expected ? "" : "not "}wanted for “kcore ${words}”`, () => {
-      expect(looksLikeRun(words.split(" "))).to.equal(expected);
-    });
+    it(`is ${expected ? "" : "not "}wanted for “kcore ${words}”`, () =>
+      expect(looksLikeRun(words.split(" "))).to.equal(expected));
 });

@@ -19,9 +19,7 @@ const id = "20261121-061500-a1b2";
 
 describe("a record that a crash cut", () => {
   let project: TempDir;
-  before(async () => {
-    project = await makeTempDir("cut");
-  });
+  before(async () => (project = await makeTempDir("cut")));
   after(() => project.remove());
 
   async function record(bytes: Uint8Array, name = id): Promise<void> {

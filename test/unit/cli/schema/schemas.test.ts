@@ -62,9 +62,8 @@ describe("JSON Schema", () => {
     ["roster", "roster"],
   ] as const)
     for (const file of filesBelow(folder))
-      it(`takes ${file}`, async () => {
-        expect(await refusedAt(kind, readFileSync(join(root, file), "utf8"))).to.deep.equal([]);
-      });
+      it(`takes ${file}`, async () =>
+        expect(await refusedAt(kind, readFileSync(join(root, file), "utf8"))).to.deep.equal([]));
 
   it("takes the examples of README and docs", async () => {
     const kinds: Readonly<Record<string, SchemaKind>> = { kind: "manifest", stages: "orchestration", steps: "state" };
@@ -110,9 +109,8 @@ steps:
   type Refused = Readonly<Record<string, string | readonly string[]>>;
   for (const [kind, texts] of Object.entries(casesOf<Record<SchemaKind, Refused>>("schema-refused.yaml")))
     for (const [text, places] of Object.entries(texts))
-      it(`refuses, as a ${kind}: ${text.replaceAll("\n", "; ")}`, async () => {
-        expect(await refusedAt(kind as SchemaKind, text)).to.have.members([places].flat());
-      });
+      it(`refuses, as a ${kind}: ${text.replaceAll("\n", "; ")}`, async () =>
+        expect(await refusedAt(kind as SchemaKind, text)).to.have.members([places].flat()));
 
   it("takes manifests with keys in snake_case, and kinds in any case", async () => {
     const text = "kind: node-install\nspec: { node: 192.0.2.1, os_disk: /dev/sda, lvm_vg_name: vg }\n";

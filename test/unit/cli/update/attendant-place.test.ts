@@ -12,9 +12,7 @@ setInterval(() => {}, 1000);`;
 
 describe("the place of who attends to an update", () => {
   let dir: TempDir;
-  before(async () => {
-    dir = await makeTempDir("place");
-  });
+  before(async () => (dir = await makeTempDir("place")));
   after(() => dir.remove());
 
   it("is one process's, and free again when that is gone, however it ended", async () => {

@@ -12,9 +12,7 @@ import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 
 describe("bundles of the runtime on the bastion", () => {
   let dir: TempDir;
-  beforeEach(async () => {
-    dir = await makeTempDir("bundle");
-  });
+  beforeEach(async () => (dir = await makeTempDir("bundle")));
   afterEach(() => dir.remove());
   const inDir = (name: string): string => join(dir.path, name);
 

@@ -8,12 +8,11 @@ const lines = (...args: Parameters<typeof transitionsOf>): readonly string[] =>
 describe("the lines of a rollout", () => {
   const before = rolloutView([rolloutNode(1, { phase: "activating" }), rolloutNode(2)]);
 
-  it("begin with how it stands: the whole, and each node that does not wait for its turn", () => {
+  it("begin with how it stands: the whole, and each node that does not wait for its turn", () =>
     expect(lines(undefined, before)).to.deep.equal([
       "release-0-4-0 rolling_out, generation 1, 0/2 done",
       "n001 (DC1) activating",
-    ]);
-  });
+    ]));
 
   it("tell what changed, and nothing for signs of life", () => {
     const after = rolloutView([rolloutNode(1, { phase: "succeeded" }), rolloutNode(2, { since: "", ready: false })]);

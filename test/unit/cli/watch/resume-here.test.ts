@@ -7,9 +7,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 describe("a view that resumes a run", () => {
   let folder: TempDir;
-  before(async () => {
-    folder = await makeTempDir("resume");
-  });
+  before(async () => (folder = await makeTempDir("resume")));
   after(() => folder.remove());
 
   it("V3: resumes what it saw end, and never queues behind a run that somebody else resumed", async () => {

@@ -26,13 +26,12 @@ describe("the liveness of nodes", () => {
     liveness = open();
   });
 
-  it("is unknown until something is heard", () => {
+  it("is unknown until something is heard", () =>
     expect(liveness.of("a")).to.deep.equal({
       lastSeenAt: 0,
       isReady: false,
       reason: "not heard since this controller started",
-    });
-  });
+    }));
 
   it("counts the latest sign, whoever heard it", () => {
     liveness.hear("a");

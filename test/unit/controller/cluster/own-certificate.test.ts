@@ -24,9 +24,7 @@ describe("a controller's own certificate", () => {
   const log = createLog({ write: () => undefined, clock: Date.now });
   let changes = 0;
 
-  before(async () => {
-    cluster = await createTestCluster();
-  });
+  before(async () => (cluster = await createTestCluster()));
   after(() => cluster.remove());
   beforeEach(async () => {
     changes = 0;
@@ -89,9 +87,7 @@ describe("a controller's own certificate", () => {
     const startOf = (own: OwnCertificate): number =>
       (certificatesOf(own.credentials().cert)[0] as X509Certificate).validFromDate.getTime();
 
-    before(async () => {
-      root = await openRoot(join(cluster.home, "lab"), passphrase);
-    });
+    before(async () => (root = await openRoot(join(cluster.home, "lab"), passphrase)));
 
     it("is certified anew by this controller's own sub-CA, for the same key and names, and kept over a restart", async () => {
       const own = await open();

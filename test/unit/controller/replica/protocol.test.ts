@@ -35,9 +35,7 @@ const other: Register = { ...a, text: '{"value":"nvme"}', o: "c2#00000002", s: 6
  * next protocol (src/controller/replica/messages.ts), and the old way stays for peers that speak the old one.
  */
 describe("replication protocol 1 (F-29)", () => {
-  it("is among those that are spoken", () => {
-    expect(protocols[0]).to.be.at.most(1);
-  });
+  it("is among those that are spoken", () => expect(protocols[0]).to.be.at.most(1));
 
   it("has these pages and stamps", () => {
     expect(JSON.stringify(encodePage([a, b]))).to.equal(

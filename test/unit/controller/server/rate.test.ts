@@ -5,9 +5,7 @@ describe("how fast one peer may ask", () => {
   let now = 0;
   const limit = (perSecond: number, burst: number) => limitRate({ perSecond, burst }, () => now);
 
-  beforeEach(() => {
-    now = 0;
-  });
+  beforeEach(() => (now = 0));
 
   it("S-17: is bounded by what was saved up, and by what comes with time", () => {
     const mayAsk = limit(2, 3);

@@ -7,9 +7,7 @@ import { createTestCluster, issueTo, type TestCluster } from "#support/cluster.t
 
 describe("the replication streams of a controller", () => {
   let cluster: TestCluster;
-  before(async () => {
-    cluster = await createTestCluster();
-  });
+  before(async () => (cluster = await createTestCluster()));
   after(() => cluster.remove());
 
   it("C9: tell of peers, and not of the look at its own address each minute", () => {

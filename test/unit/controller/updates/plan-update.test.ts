@@ -21,9 +21,7 @@ function largest(count: number): { readonly waves: readonly (readonly string[])[
 
 describe("the plan of an update", () => {
   let known: KnownUpdates;
-  beforeEach(async () => {
-    known = await new KnownUpdates().nodes("n1", "n2", "n3");
-  });
+  beforeEach(async () => (known = await new KnownUpdates().nodes("n1", "n2", "n3")));
   afterEach(() => known.stop());
   const plan = (more: object) => planUpdate(known.parts, { name: "u", spec: aSpec(more) });
 

@@ -8,9 +8,7 @@ const manual = { approvalPolicy: "manual" };
 
 describe("an update as a controller tells of it", () => {
   let known: KnownUpdates;
-  beforeEach(async () => {
-    known = await new KnownUpdates().nodes("n1", "n2");
-  });
+  beforeEach(async () => (known = await new KnownUpdates().nodes("n1", "n2")));
   afterEach(() => known.stop());
   const phasesOf = async (rollout: SteppedRollout): Promise<string> =>
     viewUpdate(known.parts, await known.update(rollout))

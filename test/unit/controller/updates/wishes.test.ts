@@ -11,9 +11,7 @@ const nodes = ["n1", "n2"];
 
 describe("what is asked of a controller about a rollout", () => {
   let known: KnownUpdates;
-  beforeEach(async () => {
-    known = await new KnownUpdates().nodes(...nodes);
-  });
+  beforeEach(async () => (known = await new KnownUpdates().nodes(...nodes)));
   afterEach(() => known.stop());
   /** How it is answered: `created`, or why it is refused. */
   const asked = async (rollout: SteppedRollout, action: WishAction = "rollback"): Promise<string> => {
@@ -32,9 +30,8 @@ describe("what is asked of a controller about a rollout", () => {
     expect(await asked(ended, "cancel")).to.equal("“u” is cancelled: there is nothing to cancel [UPDATE_ENDED]");
   });
 
-  it("what has no canary is not promoted", async () => {
-    expect(await asked(begun(), "promote")).to.equal("“u” has no canary to promote [UPDATE_ENDED]");
-  });
+  it("what has no canary is not promoted", async () =>
+    expect(await asked(begun(), "promote")).to.equal("“u” has no canary to promote [UPDATE_ENDED]"));
 
   it("a rollback is refused when no node was begun: cancelled before its approval, or all of them ran the target", async () => {
     const waiting = new SteppedRollout({ nodes, spec: { approvalPolicy: "manual" } }).settle();

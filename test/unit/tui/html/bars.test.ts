@@ -13,13 +13,11 @@ const piece = (outcome: Piece["outcome"], from: number, to: number): Piece => ({
 });
 
 describe("The bars of the timeline", () => {
-  it("stand where their time is in the run's", () => {
-    expect([1000, 1500, 2000].map((at) => placeOf(at, span))).to.deep.equal([0, WIDE / 2, WIDE]);
-  });
+  it("stand where their time is in the run's", () =>
+    expect([1000, 1500, 2000].map((at) => placeOf(at, span))).to.deep.equal([0, WIDE / 2, WIDE]));
 
-  it("stay inside when a time is outside", () => {
-    expect([0, 9999].map((at) => placeOf(at, span))).to.deep.equal([0, WIDE]);
-  });
+  it("stay inside when a time is outside", () =>
+    expect([0, 9999].map((at) => placeOf(at, span))).to.deep.equal([0, WIDE]));
 
   it("have a path for each outcome, taller where it matters more", () => {
     const { source } = drawBars([piece("ok", 1000, 1100), piece("failed", 1100, 1200), piece("ok", 1200, 1300)], span);
@@ -27,9 +25,8 @@ describe("The bars of the timeline", () => {
     expect(source.match(/<path class="failed" d="M1015 0h970v20h-970z"\/>/)).not.to.equal(null);
   });
 
-  it("show also what took no time", () => {
-    expect(drawBars([piece("ok", 1500, 1500)], span).source).to.include("M5000 6h1v8h-1z");
-  });
+  it("show also what took no time", () =>
+    expect(drawBars([piece("ok", 1500, 1500)], span).source).to.include("M5000 6h1v8h-1z"));
 
   it("are in milliseconds on an axis that may still grow, so that it alone changes", () => {
     const pieces = [piece("ok", 1000, 1100), piece(undefined, 31_000, Infinity)];

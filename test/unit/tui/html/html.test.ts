@@ -10,29 +10,23 @@ describe("HTML templates", () => {
     );
   });
 
-  it("write out control characters and marks that turn the writing direction (S-4)", () => {
-    expect(html`${"a\u0000b\u202ec\u200fd\u2066e"}`.source).to.equal("a\\x00b\\u202ec\\u200fd\\u2066e");
-  });
+  it("write out control characters and marks that turn the writing direction (S-4)", () =>
+    expect(html`${"a\u0000b\u202ec\u200fd\u2066e"}`.source).to.equal("a\\x00b\\u202ec\\u200fd\\u2066e"));
 
-  it("drop terminal sequences", () => {
-    expect(html`${"\u001b[31mred\u001b[0m"}`.source).to.equal("red");
-  });
+  it("drop terminal sequences", () => expect(html`${"\u001b[31mred\u001b[0m"}`.source).to.equal("red"));
 
-  it("take other pieces as they are, and lists of them", () => {
-    expect(html`<b>${[html`<i>1</i>`, new Html("<i>2</i>")]}</b>`.source).to.equal("<b><i>1</i><i>2</i></b>");
-  });
+  it("take other pieces as they are, and lists of them", () =>
+    expect(html`<b>${[html`<i>1</i>`, new Html("<i>2</i>")]}</b>`.source).to.equal("<b><i>1</i><i>2</i></b>"));
 
-  it("show nothing for undefined and false, but zero", () => {
-    expect(html`[${undefined}${false}${0}]`.source).to.equal("[0]");
-  });
+  it("show nothing for undefined and false, but zero", () =>
+    expect(html`[${undefined}${false}${0}]`.source).to.equal("[0]"));
 
-  it("lose their own indentation, and no value loses its", () => {
+  it("lose their own indentation, and no value loses its", () =>
     expect(
       html`<p>
         <b>${"a\n    b"}</b>
       </p>`.source,
-    ).to.equal("<p>\n<b>a\n    b</b>\n</p>");
-  });
+    ).to.equal("<p>\n<b>a\n    b</b>\n</p>"));
 });
 
 describe("The budget of a page", () => {
@@ -47,7 +41,6 @@ describe("The budget of a page", () => {
     expect(new Budget(500).start(text)).to.equal("a".repeat(500));
   });
 
-  it("gives nothing when hardly anything is left", () => {
-    expect(new Budget(100).end("x".repeat(200))).to.equal(undefined);
-  });
+  it("gives nothing when hardly anything is left", () =>
+    expect(new Budget(100).end("x".repeat(200))).to.equal(undefined));
 });

@@ -28,10 +28,9 @@ describe("what a failed step says in the live view", () => {
       .and.to.contain("line 20");
   });
 
-  it("tells the whole cause where nothing was printed", () => {
+  it("tells the whole cause where nothing was printed", () =>
     expect(told(""))
       .to.match(/line 1\n/)
       .and.to.contain("line 20")
-      .and.to.not.contain("lines before");
-  });
+      .and.to.not.contain("lines before"));
 });

@@ -21,9 +21,8 @@ describe("keys", () => {
     expect(keyPresses("pä ß", none).map(({ text }) => text)).to.deep.equal(["p", "ä", " ", "ß"]);
   });
 
-  it("are none where a terminal said something that nobody typed", () => {
-    expect([names("[?64;1c"), names("x", { meta: true })]).to.deep.equal([[], []]);
-  });
+  it("are none where a terminal said something that nobody typed", () =>
+    expect([names("[?64;1c"), names("x", { meta: true })]).to.deep.equal([[], []]));
 
   it("have a help that goes on below where there is no room beside them", () => {
     const keys = [

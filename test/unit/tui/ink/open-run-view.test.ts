@@ -18,9 +18,7 @@ describe("the live view", () => {
   let sent: RunControl[];
   let left: string[];
 
-  beforeEach(() => {
-    [terminal, timers, sent, left] = [new FakeTerminal(), new FakeTimers(), [], []];
-  });
+  beforeEach(() => ([terminal, timers, sent, left] = [new FakeTerminal(), new FakeTimers(), [], []]));
   afterEach(async () => {
     await view?.close();
     view = undefined;
@@ -267,9 +265,8 @@ describe("the live view", () => {
       return said;
     };
 
-    it("goes at once where all went well and nobody touched a key", async () => {
-      expect(await wanted(await open(done))).to.equal("leave");
-    });
+    it("goes at once where all went well and nobody touched a key", async () =>
+      expect(await wanted(await open(done))).to.equal("leave"));
 
     it("stays where something failed, and leaves with q", async () => {
       const one = await open(failed);

@@ -58,9 +58,8 @@ describe("the keys of the live view", () => {
     expect(shown(done, ["/", "q", "f"])).to.contain(" /qf█");
   });
 
-  it("copy the command that repeats the step on the node", () => {
-    expect(deed(failed, ["c"])).to.deep.equal({ type: "copy", text: "kcore orchestrate deploy_node --on n1" });
-  });
+  it("copy the command that repeats the step on the node", () =>
+    expect(deed(failed, ["c"])).to.deep.equal({ type: "copy", text: "kcore orchestrate deploy_node --on n1" }));
 
   it("leave by q; the run goes on", () => {
     expect(deed(failed, ["q"])).to.deep.equal({ type: "leave", why: "detached" });

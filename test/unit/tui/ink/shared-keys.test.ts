@@ -13,7 +13,7 @@ describe("the keys that all views share", () => {
     expect([typeInto("n", key("1", "1")), typeInto("n🙂", key("backspace"))]).to.deep.equal(["n1", "n"]);
     expect([typeInto("n1", key("ctrl+u")), typeInto("n1", key("left"))]).to.deep.equal(["", undefined]);
   });
-  it("move in what a search shows, but for those that a text is typed with", () => {
+  it("move in what a search shows, but for those that a text is typed with", () =>
     expect(["up", "down", "pageup", "pagedown", "j", "home"].map((name) => isMove(key(name)))).to.deep.equal([
       true,
       true,
@@ -21,6 +21,5 @@ describe("the keys that all views share", () => {
       true,
       false,
       false,
-    ]);
-  });
+    ]));
 });

@@ -22,9 +22,8 @@ const draw = (width: number) => {
 };
 
 describe("a table", () => {
-  it("gives what is left over to the columns that grow, each up to its most", () => {
-    expect(draw(25)).to.deep.equal(["NAME     WORD       COUNT", "n1       done           7"]);
-  });
+  it("gives what is left over to the columns that grow, each up to its most", () =>
+    expect(draw(25)).to.deep.equal(["NAME     WORD       COUNT", "n1       done           7"]));
 
   it("drops the least important columns where there is no room", () => {
     expect(draw(17)).to.deep.equal(["NAME WORD   COUNT", "n1   done       7"]);

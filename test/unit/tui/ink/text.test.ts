@@ -18,9 +18,8 @@ import { asciiTheme, colourTheme, plainTheme } from "#support/scenes.ts";
 const { glyphs } = plainTheme;
 
 describe("texts on a terminal", () => {
-  it("are measured in columns: wide, combining and joined characters", () => {
-    expect([widthOf("漢字"), widthOf("e\u0301a\u0308"), widthOf("👩‍💻"), widthOf("plain")]).to.deep.equal([4, 2, 2, 5]);
-  });
+  it("are measured in columns: wide, combining and joined characters", () =>
+    expect([widthOf("漢字"), widthOf("e\u0301a\u0308"), widthOf("👩‍💻"), widthOf("plain")]).to.deep.equal([4, 2, 2, 5]));
 
   it("are as wide as string-width says, also where it is not asked", () => {
     const shapes = Object.values(glyphs).flat().join("") + "éßøąŁ“”„–—…·×÷";
@@ -33,9 +32,8 @@ describe("texts on a terminal", () => {
     expect(fit("x", 0, glyphs)).to.equal("");
   });
 
-  it("are filled up to a column's width on either side", () => {
-    expect([fitExactly("漢", 4, glyphs), fitExactly("7", 3, glyphs, "right")]).to.deep.equal(["漢  ", "  7"]);
-  });
+  it("are filled up to a column's width on either side", () =>
+    expect([fitExactly("漢", 4, glyphs), fitExactly("7", 3, glyphs, "right")]).to.deep.equal(["漢  ", "  7"]));
 
   it("mark the cut of a line wherever it falls", () => {
     expect(fitLine([span("abc"), span("def")], 4, glyphs)).to.deep.equal([span("abc"), span("…")]);
@@ -62,9 +60,8 @@ describe("texts on a terminal", () => {
     expect(painted).to.equal(colourTheme.paint("failed", "red next\\x08\\u202e"));
   });
 
-  it("are as wide in ASCII as they were", () => {
-    expect(paintLine([span("“漢” → é…")], 80, asciiTheme)).to.equal('"??" > ?~');
-  });
+  it("are as wide in ASCII as they were", () =>
+    expect(paintLine([span("“漢” → é…")], 80, asciiTheme)).to.equal('"??" > ?~'));
 
   it("never grow beyond the width they are given, whatever they hold", () => {
     fc.assert(

@@ -32,9 +32,8 @@ describe("the dashboard", () => {
     }
   });
 
-  it("V8: puts what is not ready first, then what wants an eye or never came, names as people count", () => {
-    expect(names([])).to.deep.equal(["n4", "n7", "n5", "n6", "n9", "n1", "n2", "n3", "n10", "n8"]);
-  });
+  it("V8: puts what is not ready first, then what wants an eye or never came, names as people count", () =>
+    expect(names([])).to.deep.equal(["n4", "n7", "n5", "n6", "n9", "n1", "n2", "n3", "n10", "n8"]));
 
   it("goes through the sections by Tab, back by Shift-Tab, and to one by its number", () => {
     expect(typeFleetKeys(["tab"]).section).to.equal("dcs");
@@ -97,9 +96,8 @@ describe("the dashboard", () => {
     expect(text).to.contain("n4");
   });
 
-  it("says so when a controller hangs: live, but silent", () => {
-    expect(fleetLines({ now: fleetNow + 60_000 })[0]).to.contain("192.0.2.1:9090 is silent, data 60s old");
-  });
+  it("says so when a controller hangs: live, but silent", () =>
+    expect(fleetLines({ now: fleetNow + 60_000 })[0]).to.contain("192.0.2.1:9090 is silent, data 60s old"));
 
   it("leaves by q and Ctrl-C, and copies a command", () => {
     expect([press("q").does, press("ctrl+c", ["/"]).does]).to.deep.equal([{ type: "leave" }, { type: "leave" }]);

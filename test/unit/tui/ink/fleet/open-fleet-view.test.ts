@@ -13,9 +13,7 @@ describe("the dashboard on a terminal", () => {
   let left: number;
   let opened: (string | undefined)[];
 
-  beforeEach(() => {
-    [terminal, timers, left, opened] = [new FakeTerminal(), new FakeTimers(), 0, []];
-  });
+  beforeEach(() => ([terminal, timers, left, opened] = [new FakeTerminal(), new FakeTimers(), 0, []]));
   afterEach(async () => {
     await view?.close();
     view = undefined;
