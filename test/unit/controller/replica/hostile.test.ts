@@ -178,8 +178,7 @@ describe("a hostile peer", () => {
     await registered;
     connect(again, c);
     await scheduler.runUntil(scheduler.now + 3_000);
-    expect(c.replica.get("own")?.text).to.equal("1");
-    expect(c.alarms()).to.deep.equal([]);
+    expect([c.replica.get("own")?.text, c.alarms()]).to.deep.equal(["1", []]);
   });
 
   it("H2: stops no writes by claims that it has more of another's origin than that one wrote, and is named", async () => {

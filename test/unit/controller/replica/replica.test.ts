@@ -168,8 +168,7 @@ describe("C2: a replica that is started again", () => {
       const { a, wire } = await pair();
       wire.cut();
       a.replica.dialFailed({ id: "b" }, { by: "peer", code, message: "controller a is not registered" });
-      expect(a.replica.turnedOut()).to.equal(undefined);
-      expect(a.alarms()).to.deep.equal(["REFUSED b"]);
+      expect([a.replica.turnedOut(), a.alarms()]).to.deep.equal([undefined, ["REFUSED b"]]);
       const [alarm] = a.replica.status().alarms;
       expect(alarm?.message).to.match(
         /if b was restored from an older backup.* join --fresh.* if this one was removed/i,
@@ -300,8 +299,7 @@ describe("two replicas", () => {
     await scheduler.runUntil(200);
     expect(b.replica.get("future/x")).to.equal(undefined);
     expect(Array.from(b.replica.entries("future/"))).to.deep.equal([]);
-    expect(b.replica.get("k")?.text).to.equal("1");
-    expect(b.replica.status().quarantined).to.deep.equal(["future/x"]);
+    expect([b.replica.get("k")?.text, b.replica.status().quarantined]).to.deep.equal(["1", ["future/x"]]);
     const c = new TestReplica(scheduler, "c", { start: "join" });
     connect(c, b);
     await scheduler.runUntil(400);
@@ -927,7 +925,6 @@ describe("a controller that was put back, or mended", () => {
     await scheduler.runUntil(scheduler.now + 100);
     expect(a.replica.get("behind")?.text).to.equal('"behind"');
     const last = new TestReplica(scheduler, "b", { recovered: [...again.records] });
-    expect(last.replica.get("behind")?.text).to.equal('"behind"');
-    expect(last.replica.status().ready).to.equal(true);
+    expect([last.replica.get("behind")?.text, last.replica.status().ready]).to.deep.equal(['"behind"', true]);
   });
 });

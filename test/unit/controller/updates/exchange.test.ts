@@ -29,8 +29,7 @@ describe("what a controller and a node say of an update", () => {
   it("is the present order, to a node that the update has", async () => {
     const rollout = begun();
     await known.update(rollout);
-    expect(await given("n1")).to.deep.equal(["prepare", "u"]);
-    expect(await given("n2")).to.equal(false);
+    expect([await given("n1"), await given("n2")]).to.deep.equal([["prepare", "u"], false]);
     expect([exchange.concerns("n1"), exchange.concerns("n2")]).to.deep.equal([true, false]);
   });
 

@@ -116,8 +116,7 @@ describe("the live view", () => {
     expect(shown()).to.contain("deploy_node");
     expect(terminal.isRaw).to.equal(true);
     await one.close();
-    expect(terminal.isRaw).to.equal(false);
-    expect(terminal.written.split("\u001b[?1049l").length).to.equal(2);
+    expect([terminal.isRaw, terminal.written.split("\u001b[?1049l").length]).to.deep.equal([false, 2]);
     expect(terminal.written.lastIndexOf("\u001b[?25h")).to.be.greaterThan(terminal.written.lastIndexOf("\u001b[?25l"));
     const { length } = terminal.written;
     await one.close();

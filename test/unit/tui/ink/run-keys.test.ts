@@ -27,8 +27,7 @@ const shown = (events: readonly RunEvent[], keys: readonly string[]) =>
 describe("the keys of the live view", () => {
   it("select the first failure until somebody moves", () => {
     const scene = sceneOf(failed);
-    expect(scene.row?.name).to.equal("n1");
-    expect(scene.item?.title).to.equal("install tool");
+    expect([scene.row?.name, scene.item?.title]).to.deep.equal(["n1", "install tool"]);
     expect(sceneOf(failed, { ui: typeKeys(failed, ["j"]) }).row?.name).to.equal("n2");
     expect(sceneOf(failed, { ui: typeKeys(failed, ["G", "up"]) }).row?.name).to.equal("n1");
     expect(sceneOf(failed, { ui: typeKeys(failed, ["G", "g"]) }).row?.name).to.equal("n1");

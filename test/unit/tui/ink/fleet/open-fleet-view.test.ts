@@ -55,12 +55,10 @@ describe("the dashboard on a terminal", () => {
 
   it("takes the alternate screen and the keys, and gives both back", async () => {
     const one = await open();
-    expect(terminal.written.startsWith("\u001b[?1049h")).to.equal(true);
-    expect(terminal.isRaw).to.equal(true);
+    expect([terminal.written.startsWith("\u001b[?1049h"), terminal.isRaw]).to.deep.equal([true, true]);
     expect(shown()).to.contain("kcore top  context prod");
     await one.close();
-    expect(terminal.isRaw).to.equal(false);
-    expect(terminal.written.split("\u001b[?1049l").length).to.equal(2);
+    expect([terminal.isRaw, terminal.written.split("\u001b[?1049l").length]).to.deep.equal([false, 2]);
     const { length } = terminal.written;
     one.show(smallFleet());
     await one.close();
