@@ -261,13 +261,9 @@ describe("an audit trail (S-27)", () => {
     const entries = [];
     for await (const line of readTrail(join(folder, "gone"))) entries.push(verifier.add(line));
     expect(verifier.verdict().damage).to.deep.equal([]);
-    expect(entries.map((entry) => entry?.["what"] ?? entry?.["type"] ?? "large")).to.deep.equal([
-      "large",
-      "large",
-      "large",
-      "last",
-      "audit.unrecorded",
-    ]);
+    expect(entries.map((entry) => entry?.["what"] ?? entry?.["type"] ?? "large")).to.deep.equal(
+      "large large large last audit.unrecorded".split(" "),
+    );
     expect(entries.at(-1)?.["entries"]).to.equal(2);
   });
 

@@ -26,13 +26,9 @@ describe("docs/adr", () => {
       expect(file.startsWith(`${number}-`)).to.equal(true);
       expect(text.split("\n").slice(0, 3)).to.deep.equal([`# ${number} ${title}`, "", `**Status.** ${status}`]);
       const parts = [...text.matchAll(/^\*\*(Status|Context|Decision|Consequences|Alternatives)\.\*\*/gm)];
-      expect(parts.map(([, part]) => part)).to.deep.equal([
-        "Status",
-        "Context",
-        "Decision",
-        "Consequences",
-        "Alternatives",
-      ]);
+      expect(parts.map(([, part]) => part)).to.deep.equal(
+        "Status Context Decision Consequences Alternatives".split(" "),
+      );
       expect(status).to.match(/^(accepted|replaced by|accepted; replaces)/);
     });
 });

@@ -471,13 +471,9 @@ describe("the updater", () => {
       await world.give(statement, "prepare");
       onceAt(world, "systemctl restart", () => world.order("roll_back", statement, { seq: 9 }));
       await world.give(statement, "activate");
-      expect(world.said.slice(2).map(({ state }) => state)).to.deep.equal([
-        "activating",
-        "activating",
-        "activated",
-        "rolling_back",
-        "rolled_back",
-      ]);
+      expect(world.said.slice(2).map(({ state }) => state)).to.deep.equal(
+        "activating activating activated rolling_back rolled_back".split(" "),
+      );
       expect(world.version()).to.equal(old);
     });
 

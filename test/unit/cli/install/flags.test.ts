@@ -100,15 +100,7 @@ function outcomeOf(...words: readonly string[]): unknown {
   }
 }
 
-const base = [
-  "--node",
-  "192.0.2.13:9091",
-  "--os-disk",
-  "/dev/sda",
-  "--os-installed",
-  "--join-controller",
-  "192.0.2.11:9090",
-];
+const base = "--node 192.0.2.13:9091 --os-disk /dev/sda --os-installed --join-controller 192.0.2.11:9090".split(" ");
 const entryOf = (...words: readonly string[]): Record<string, unknown> => {
   const { roster } = outcomeOf(...words) as { roster: { nodes: Record<string, Record<string, unknown>> } };
   return Object.values(roster.nodes)[0] ?? {};

@@ -110,11 +110,7 @@ describe("the drawing of a disk layout", () => {
   });
 
   it("tells sizes in the largest unit that leaves a whole part", () =>
-    expect([1, 1023, 1024, 1536, 1_048_576].map((MiB) => sizeOf(MiB * 1024 ** 2))).to.deep.equal([
-      "1M",
-      "1023M",
-      "1G",
-      "1.5G",
-      "1T",
-    ]));
+    expect([1, 1023, 1024, 1536, 1_048_576].map((MiB) => sizeOf(MiB * 1024 ** 2))).to.deep.equal(
+      "1M 1023M 1G 1.5G 1T".split(" "),
+    ));
 });

@@ -109,14 +109,7 @@ describe("the manifest of a disk layout", () => {
       expect(told(whole.replace("/srv", place)), place).to.deep.equal([
         `11:98 ${place} belongs to the system [DISK_LAYOUT_INVALID] | /var/lib/kcore/volumes1, /srv, …`,
       ]);
-    for (const place of [
-      "/etcetera",
-      "/root2",
-      "/home",
-      "/usr/local",
-      "/var/lib/kcore/volumes1",
-      "/var/lib/kcore/runs2",
-    ])
+    for (const place of "/etcetera /root2 /home /usr/local /var/lib/kcore/volumes1 /var/lib/kcore/runs2".split(" "))
       expect(() => readManifests("d.yaml", whole.replace("/srv", place)), place).not.to.throw();
   });
 

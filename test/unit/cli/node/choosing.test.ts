@@ -85,15 +85,7 @@ describe("changes of labels and taints", () => {
 describe("ages", () => {
   it("are short, and change their unit at two of it", () => {
     const seconds = [0, 119, 120, 7199, 7200, 172_799, 172_800];
-    expect(seconds.map((second) => shortAge(second * 1000))).to.deep.equal([
-      "0s",
-      "119s",
-      "2m",
-      "119m",
-      "2h",
-      "47h",
-      "2d",
-    ]);
+    expect(seconds.map((second) => shortAge(second * 1000))).to.deep.equal("0s 119s 2m 119m 2h 47h 2d".split(" "));
     expect(since("", 0)).to.equal("-");
     expect(until("1970-01-01T00:00:01Z", 2000)).to.equal("expired");
   });
