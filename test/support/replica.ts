@@ -127,6 +127,24 @@ export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
   return wire;
 }
 
+/** A link to `to` on which the test speaks by hand, as `b` unless told otherwise, behind a greeting. */
+export function greet(
+  to: TestReplica,
+  hello: object | undefined,
+  { proto = 1, ...link }: Partial<PeerLink> & { readonly proto?: number } = {},
+): LinkEvents {
+  const nothing = (): undefined => undefined;
+  const events = to.replica.connected({ peer: "b", initiator: false, send: nothing, close: nothing, ...link });
+  events.received(hello, 1);
+  events.received({ t: "welcome", proto, walls: [1.7e12, 1.7e12] }, 1);
+  return events;
+}
+
+/** Controllers that join under these ids, without a connection yet. */
+export function joining<Ids extends readonly string[]>(scheduler: Scheduler, ...ids: Ids) {
+  return ids.map((id) => new TestReplica(scheduler, id, { start: "join" })) as { [At in keyof Ids]: TestReplica };
+}
+
 /** A founder `a` and a second controller `b` that has joined it. */
 export async function pair(
   tuning: Partial<Tuning> = {},

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { encodeStamp, zero as zeroStamp } from "#crdt/hlc.ts";
-import { connect, pair, TestReplica } from "#support/replica.ts";
+import { connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 import { Random } from "../../../sim/random.ts";
 
@@ -45,16 +45,17 @@ async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestR
   await scheduler.runUntil(scheduler.now + 3_000);
   wire.cut();
   const closed: string[] = [];
-  const events = a.replica.connected({
-    peer: "b",
-    initiator: false,
-    send: (message) => {
-      if (message.t === "pull" && closed.length === 0) scheduler.after(1, () => events.received(answer(message, a), 1));
+  const events = greet(
+    a,
+    { ...wire.sent[1][0], ready: true },
+    {
+      send: (message) => {
+        if (message.t === "pull" && closed.length === 0)
+          scheduler.after(1, () => events.received(answer(message, a), 1));
+      },
+      close: (why) => void closed.push(why),
     },
-    close: (why) => void closed.push(why),
-  });
-  events.received({ ...wire.sent[1][0], ready: true }, 1);
-  events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+  );
   await scheduler.runUntil(scheduler.now + 1_000);
   events.closed();
   return { scheduler, a, closed };
@@ -119,8 +120,7 @@ describe("a hostile peer", () => {
     const scheduler = new Scheduler();
     const a = new TestReplica(scheduler, "a");
     await a.register("a", "b", "c");
-    const b = new TestReplica(scheduler, "b", { start: "join" });
-    const c = new TestReplica(scheduler, "c", { start: "join" });
+    const [b, c] = joining(scheduler, "b", "c");
     connect(a, c);
     await scheduler.runUntil(500);
     await c.replica.write([{ key: "c's", value: 1 }]);
@@ -139,26 +139,29 @@ describe("a hostile peer", () => {
     expect([a, b, d].flatMap((each) => each.alarms()).filter((alarm) => alarm.startsWith("PEER"))).to.deep.equal([]);
   });
 
-  it("H3: fills no version vector with incarnations of its own", async () => {
-    const { a, closed } = await lied(({ sync }, { replica }) => {
-      const mine = Array.from({ length: 90_000 }, (_, index) => [`b#${index}`, 1] as const);
-      const upto = [...Object.entries(replica.status().vv), ...mine];
-      return { t: "page", sync, index: 0, full: false, page: nothing, end: { upto, hlc: zero } };
+  type Vector = readonly (readonly [string, number])[];
+  const vectors: Readonly<Record<string, (vv: Vector) => Vector>> = {
+    "H3: fills no version vector with incarnations of its own": (vv) => [
+      ...vv,
+      ...Array.from({ length: 90_000 }, (_, index) => [`b#${index}`, 1] as const),
+    ],
+    "H3: fills no version vector with origins that nobody registered": (vv) => [
+      ...vv,
+      ...Array.from({ length: 90_000 }, (_, index) => [`ghost${index}#1`, 1] as const),
+    ],
+    "H2: raises no vector by claiming more of this controller's transactions than it wrote": (vv) =>
+      vv.map(([origin, seq]) => [origin, seq + 10 ** 9]),
+  };
+  for (const [what, claim] of Object.entries(vectors))
+    it(what, async () => {
+      const { a, closed } = await lied(({ sync }, { replica }) => {
+        const upto = claim(Object.entries(replica.status().vv));
+        return { t: "page", sync, index: 0, full: false, page: nothing, end: { upto, hlc: zero } };
+      });
+      const seqs = Object.values(a.replica.status().vv);
+      expect([seqs.length < 300, seqs.every((seq) => seq < 10), closed]).to.deep.equal([true, true, ["MALFORMED"]]);
+      expect(a.alarms()).to.include("PEER_MALFORMED b");
     });
-    expect(Object.keys(a.replica.status().vv).length).to.be.lessThan(300);
-    expect(closed).to.deep.equal(["MALFORMED"]);
-  });
-
-  it("H3: fills no version vector with origins that nobody registered", async () => {
-    const ghosts = Array.from({ length: 90_000 }, (_, index) => [`ghost${index}#1`, 1] as const);
-    const { a, closed } = await lied(({ sync }, { replica }) => {
-      const upto = [...Object.entries(replica.status().vv), ...ghosts];
-      return { t: "page", sync, index: 0, full: false, page: nothing, end: { upto, hlc: zero } };
-    });
-    expect(Object.keys(a.replica.status().vv).length).to.be.lessThan(300);
-    expect(closed).to.deep.equal(["MALFORMED"]);
-    expect(a.alarms()).to.include("PEER_MALFORMED b");
-  });
 
   it("H3: a vector that was filled in an earlier version heals when its controller starts", async () => {
     const { scheduler, a } = await pair();
@@ -184,9 +187,7 @@ describe("a hostile peer", () => {
   it("H2: stops no writes by claims that it has more of another's origin than that one wrote, and is named", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
-    const events = a.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
-    events.received({ ...wire.sent[1][0], ready: true }, 1);
-    events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+    const events = greet(a, { ...wire.sent[1][0], ready: true });
     const claim = (): void => {
       const ours = Object.keys(a.replica.status().vv).filter((origin) => origin.startsWith("a#"));
       const vv = [...ours, a.replica.status().origin].map((origin) => [origin, 1_000_000]);
@@ -213,19 +214,20 @@ describe("a hostile peer", () => {
     await a.replica.write([{ key: "kept back", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 1_000);
     const closed: string[] = [];
-    const events = b.replica.connected({
-      peer: "a",
-      initiator: false,
-      send: (message) => {
-        if (message.t !== "pull") return;
-        const end = { upto: Object.entries(a.replica.status().vv), hlc: zero };
-        const page = { t: "page", sync: message.sync, index: 0, full: false, page: nothing, end };
-        scheduler.after(1, () => events.received(page, 1));
+    const events = greet(
+      b,
+      { ...wire.sent[0][0], ready: true },
+      {
+        peer: "a",
+        send: (message) => {
+          if (message.t !== "pull") return;
+          const end = { upto: Object.entries(a.replica.status().vv), hlc: zero };
+          const page = { t: "page", sync: message.sync, index: 0, full: false, page: nothing, end };
+          scheduler.after(1, () => events.received(page, 1));
+        },
+        close: (why) => void closed.push(why),
       },
-      close: (why) => void closed.push(why),
-    });
-    events.received({ ...wire.sent[0][0], ready: true }, 1);
-    events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+    );
     await scheduler.runUntil(scheduler.now + 1_000);
     expect(b.replica.status().vv).to.deep.equal(a.replica.status().vv);
     expect(b.replica.get("kept back")).to.equal(undefined);
@@ -235,23 +237,11 @@ describe("a hostile peer", () => {
     expect(b.replica.get("kept back")?.text).to.equal("1");
   });
 
-  it("H2: raises no vector by claiming more of this controller's transactions than it wrote", async () => {
-    const { a, closed } = await lied(({ sync }, { replica }) => {
-      const upto = Object.entries(replica.status().vv).map(([origin, seq]) => [origin, seq + 10 ** 9]);
-      return { t: "page", sync, index: 0, full: false, page: nothing, end: { upto, hlc: zero } };
-    });
-    expect(Object.values(a.replica.status().vv).every((seq) => seq < 10)).to.equal(true);
-    expect(closed).to.deep.equal(["MALFORMED"]);
-    expect(a.alarms()).to.include("PEER_MALFORMED b");
-  });
-
   it("H2: keeps no controller from writing by claiming that its store was put back, and makes it take no origin a claim", async () => {
     const { scheduler, a, wire } = await pair();
     await a.replica.write([{ key: "own", value: 1 }]);
     wire.cut();
-    const events = a.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
-    events.received({ ...wire.sent[1][0], ready: true }, 1);
-    events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+    const events = greet(a, { ...wire.sent[1][0], ready: true });
     const before = a.replica.status().origin;
     const origins = new Set<string>();
     for (let index = 0; index < 50; index++) {
@@ -269,9 +259,7 @@ describe("a hostile peer", () => {
     const { scheduler, a, wire } = await pair();
     await a.replica.write([{ key: "own", value: 1 }]);
     wire.cut();
-    const events = a.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
-    events.received({ ...wire.sent[1][0], ready: true }, 1);
-    events.received({ t: "welcome", proto: 2, walls: [1.7e12, 1.7e12] }, 1);
+    const events = greet(a, { ...wire.sent[1][0], ready: true }, { proto: 2 });
     const origins = new Set<string>();
     for (let minute = 0; minute < 10; minute++) {
       events.received({ t: "have", ready: true, vv: [[a.replica.status().origin, 10 ** 9]] }, 1);
@@ -289,9 +277,7 @@ describe("a hostile peer", () => {
   it("H3: has little of what it says kept, however many origins it invents", async () => {
     const { a, wire } = await pair();
     wire.cut();
-    const events = a.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
-    events.received({ ...wire.sent[1][0], ready: true }, 1);
-    events.received({ t: "welcome", proto: 2, walls: [1.7e12, 1.7e12] }, 1);
+    const events = greet(a, { ...wire.sent[1][0], ready: true }, { proto: 2 });
     for (let message = 0; message < 10; message++) {
       const vv = Array.from({ length: 10_000 }, (_, index) => [`x${message}-${index}`, 1]);
       events.received({ t: "have", ready: true, vv }, 1);
@@ -306,26 +292,27 @@ describe("a hostile peer", () => {
     const scheduler = new Scheduler();
     const a = new TestReplica(scheduler, "a");
     await a.register("a", "b", "c");
-    const c = new TestReplica(scheduler, "c", { start: "join" });
+    const [c] = joining(scheduler, "c");
     const wire = connect(a, c);
     await scheduler.runUntil(500);
     await c.replica.write([{ key: "c's", value: 1 }]);
     await scheduler.runUntil(1_000);
     const { origin } = c.replica.status();
     const closed: string[] = [];
-    const events = a.replica.connected({
-      peer: "b",
-      initiator: false,
-      send: (message) => {
-        if (message.t === "pull" && closed.length === 0)
-          scheduler.after(1, () => events.received(answer({ sync: message.sync, origin }), 1));
-      },
-      close: (why) => void closed.push(why),
-    });
     const vv = Object.entries(a.replica.status().vv);
     const hello = { cluster: "test", id: "b", origin: "b#1", boot: "1", proto: [1, 2], ready: true, vv };
-    events.received({ t: "hello", ...hello }, 1);
-    events.received({ t: "welcome", proto: 2, walls: [1.7e12, 1.7e12] }, 1);
+    const events = greet(
+      a,
+      { t: "hello", ...hello },
+      {
+        proto: 2,
+        send: (message) => {
+          if (message.t === "pull" && closed.length === 0)
+            scheduler.after(1, () => events.received(answer({ sync: message.sync, origin }), 1));
+        },
+        close: (why) => void closed.push(why),
+      },
+    );
     for (let second = 0; second < 12; second++) {
       events.received({ t: "have", ready: true, vv }, 1);
       await scheduler.runUntil(scheduler.now + 1_000);
@@ -380,14 +367,7 @@ describe("a hostile peer", () => {
     const [hello] = good;
     for (let round = 0; round < 400; round++) {
       let sync = 0;
-      const events = a.replica.connected({
-        peer: "b",
-        initiator: false,
-        send: (message) => void (message.t === "pull" && (sync = message.sync)),
-        close: () => undefined,
-      });
-      events.received(hello, 1);
-      events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+      const events = greet(a, hello, { send: (message) => void (message.t === "pull" && (sync = message.sync)) });
       const message = spoil(random.pick(good), random);
       events.received(typeof message === "object" ? { ...message, ...(sync > 0 ? { sync } : {}) } : message, 1);
       events.closed();
