@@ -24,6 +24,18 @@ function prepared(): UpdateWorld {
   return world;
 }
 
+async function activated(): Promise<UpdateWorld> {
+  const world = prepared();
+  await world.give(statementOf(young, quick), "prepare", "activate");
+  return world;
+}
+
+/** Gives an order and lets the updater live until it rests. */
+function carryOut(world: UpdateWorld, ...order: Parameters<UpdateWorld["order"]>): Promise<void> {
+  world.order(...order);
+  return world.live();
+}
+
 interface Failing {
   readonly kind: string;
   readonly says: string;
@@ -76,8 +88,7 @@ describe("the updater", () => {
   });
 
   it("counts its words by its clock, never back, and says the last one again when the agent's copy is gone", async () => {
-    const world = prepared();
-    await world.give(statementOf(young, quick), "prepare", "activate");
+    const world = await activated();
     const counts = world.said.map(({ epoch }) => epoch);
     expect(counts).to.have.length(4);
     expect(counts).to.deep.equal([...new Set(counts)].toSorted((a, b) => a - b));
@@ -89,11 +100,9 @@ describe("the updater", () => {
   });
 
   it("counts on when its journal is damaged, and refuses what it had refused", async () => {
-    const world = prepared();
-    await world.give(statementOf(young, quick), "prepare", "activate");
+    const world = await activated();
     world.files.set("/var/lib/kcore/updates/journal.json", '{"format":');
-    world.order("roll_back", statementOf(young, quick));
-    await world.live();
+    await carryOut(world, "roll_back", statementOf(young, quick));
     expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
     const before = world.report()?.epoch ?? 0;
     await world.give(statementOf(young, quick), "fence");
@@ -150,14 +159,11 @@ describe("the updater", () => {
     });
 
     it("that was half done in the generation before", async () => {
-      const world = prepared();
-      await world.give(statementOf(young, quick), "prepare", "activate");
+      const world = await activated();
       const again = statementOf(young, quick, { signedAt: later.signedAt });
-      world.order("fence", again, { generation: 2, seq: 20 });
-      await world.live();
+      await carryOut(world, "fence", again, { generation: 2, seq: 20 });
       expect([world.report()?.state, world.report()?.previous?.version]).to.deep.equal(["fenced", old]);
-      world.order("roll_back", again, { generation: 2, seq: 21 });
-      await world.live();
+      await carryOut(world, "roll_back", again, { generation: 2, seq: 21 });
       expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
     });
 
@@ -175,18 +181,15 @@ describe("the updater", () => {
     });
 
     it("of another kind than what ran before it: a system is not taken back to a runtime", async () => {
-      const world = prepared();
-      await world.give(statementOf(young, quick), "prepare", "activate");
+      const world = await activated();
       const flake = { target: { flakeRef: "github:example/fleet", flakeRev: "c".repeat(40) } };
       const system = statementOf(young, flake, { bundle: undefined, signedAt: later.signedAt });
-      world.order("fence", system, { generation: 2, seq: 20 });
-      await world.live();
+      await carryOut(world, "fence", system, { generation: 2, seq: 20 });
       expect(world.report()?.previous).to.equal(undefined);
     });
 
     it("by a journal that does not say whose way back it has", async () => {
-      const world = prepared();
-      await world.give(statementOf(young, quick), "prepare", "activate");
+      const world = await activated();
       const { previousOf: _, ...journal } = world.journal();
       world.files.set("/var/lib/kcore/updates/journal.json", JSON.stringify(journal));
       await world.give(statementOf("0.3.0", quick, later), "fence");
@@ -195,14 +198,11 @@ describe("the updater", () => {
   });
 
   it("does not activate again what has held when a new owner asks for it", async () => {
-    const world = prepared();
-    await world.give(statementOf(young, quick), "prepare", "activate");
+    const world = await activated();
     world.behaviours.set(young, { reaches: false });
-    world.order("activate", statementOf(young, quick), { epoch: 2, owner: "c2" });
-    await world.live();
+    await carryOut(world, "activate", statementOf(young, quick), { epoch: 2, owner: "c2" });
     expect([world.report()?.state, world.report()?.fence.epoch]).to.deep.equal(["activated", 2]);
-    world.order("roll_back", statementOf(young, quick), { epoch: 2, owner: "c2", seq: 2 });
-    await world.live();
+    await carryOut(world, "roll_back", statementOf(young, quick), { epoch: 2, owner: "c2", seq: 2 });
     expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
   });
 
@@ -429,8 +429,7 @@ describe("the updater", () => {
     it("takes one order once", async () => {
       const world = prepared();
       for (let times = 0; times < 2; times++) {
-        world.order("prepare", statementOf(young));
-        await world.live();
+        await carryOut(world, "prepare", statementOf(young));
       }
       expect(world.said.map(({ state }) => state)).to.deep.equal(["preparing", "prepared"]);
     });
@@ -442,11 +441,9 @@ describe("the updater", () => {
     for (const { what, fence } of foreign)
       it(`refuses ${what} for ever`, async () => {
         const world = prepared();
-        world.order("prepare", statementOf(young), { epoch: 3, owner: "c3" });
-        await world.live();
+        await carryOut(world, "prepare", statementOf(young), { epoch: 3, owner: "c3" });
         const before = world.report();
-        world.order("activate", statementOf(young), fence);
-        await world.live();
+        await carryOut(world, "activate", statementOf(young), fence);
         expect(world.report()).to.deep.equal(before);
         expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
       });
@@ -498,8 +495,7 @@ describe("the updater", () => {
       await world.give(statement, "prepare", "activate");
       // As after a journal that was lost.
       world.files.delete("/var/lib/kcore/updates/journal.json");
-      world.order("roll_back", statement, { seq: 20 });
-      await world.live();
+      await carryOut(world, "roll_back", statement, { seq: 20 });
       expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
       expect(world.version()).to.equal(young);
     });
@@ -525,8 +521,7 @@ describe("the updater", () => {
       forge();
       await world.live();
       expect([world.report()?.fence.owner, failureOf(world)]).to.deep.equal(["c9", ["failed", "refused"]]);
-      world.order("roll_back", statement, { seq: 20 });
-      await world.live();
+      await carryOut(world, "roll_back", statement, { seq: 20 });
       expect([world.report()?.fence.owner, world.report()?.state, world.version()]).to.deep.equal([
         "c1",
         "rolled_back",
@@ -538,8 +533,7 @@ describe("the updater", () => {
       const world = prepared();
       const statement = statementOf(young, quick);
       await world.give(statement, "prepare");
-      world.order("activate", statement, { epoch: 9, owner: "c9", seq: 1 }, "Zm9yZ2Vk");
-      await world.live();
+      await carryOut(world, "activate", statement, { epoch: 9, owner: "c9", seq: 1 }, "Zm9yZ2Vk");
       const aside = world.report();
       expect(aside?.fence.owner).to.equal("c9");
       // The clock may be put back, too.
@@ -565,16 +559,14 @@ describe("the updater", () => {
 
     it("carries out nothing that the bastion did not sign", async () => {
       const world = prepared();
-      world.order("activate", statementOf(young), {}, "Zm9yZ2Vk");
-      await world.live();
+      await carryOut(world, "activate", statementOf(young), {}, "Zm9yZ2Vk");
       expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
       expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
     });
 
     it("carries out no other update than the one that the order names", async () => {
       const world = prepared();
-      world.order("activate", statementOf(young), { name: "u9" });
-      await world.live();
+      await carryOut(world, "activate", statementOf(young), { name: "u9" });
       expect(world.report()?.failure?.message).to.equal("it is of the update “u1”, not of “u9”");
     });
 
@@ -608,8 +600,7 @@ describe("the updater", () => {
         await world.give(statementOf(young, { ...quick, activation: { mode: "test" } }), "prepare", "activate");
         const lasts = statementOf(young, quick, { name, signedAt: signedLater.signedAt });
         const give = async (step: OrderStep, statement = lasts): Promise<void> => {
-          world.order(step, statement, { generation, seq: (world.report()?.fence.seq ?? 0) + 1 });
-          await world.live();
+          await carryOut(world, step, statement, { generation, seq: (world.report()?.fence.seq ?? 0) + 1 });
         };
         await give("fence");
         expect(world.report()?.present.generation).to.equal(undefined);

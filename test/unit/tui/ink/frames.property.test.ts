@@ -24,53 +24,38 @@ const step = fc.constantFrom("a/1", "a/2", "b/3");
 const outcome = fc.constantFrom(...outcomes.values());
 const problem = fc.record({ code: fc.constant("STEP_FAILED" as const), message: nasty, hint: nasty, detail: nasty });
 
-const body: fc.Arbitrary<RunEventBody> = fc.oneof(
-  fc.record({ type: fc.constant("node.connecting" as const), node, attempt: fc.nat(9) }),
-  fc.record({ type: fc.constant("node.waiting" as const), node, reason: nasty }),
-  fc.record({ type: fc.constant("node.disconnected" as const), node, reason: nasty }),
-  fc.record({ type: fc.constant("node.milestone" as const), node, milestone: nasty }),
-  fc.record({
-    type: fc.constant("node.finished" as const),
-    node,
-    outcome: fc.constantFrom("done", "failed", "unreachable", "interrupted", "not-started"),
-    problem,
-  }),
-  fc.record({ type: fc.constant("step.started" as const), node, stage: nasty, step, title: nasty, module: nasty }),
-  fc.record({ type: fc.constant("step.note" as const), node, step, text: nasty }),
-  fc.record({
-    type: fc.constant("step.output" as const),
-    node,
-    step,
-    stream: fc.constant("out" as const),
-    text: nasty,
-  }),
-  fc.record({
-    type: fc.constant("step.finished" as const),
-    node,
-    stage: nasty,
-    step,
-    title: nasty,
-    module: nasty,
+const of = <Type extends RunEventBody["type"], Fields extends object>(
+  type: Type,
+  fields: { readonly [Name in keyof Fields]: fc.Arbitrary<Fields[Name]> },
+) => fc.record({ type: fc.constant(type), ...fields }) as fc.Arbitrary<{ type: Type } & Fields>;
+const ofStep = { node, stage: nasty, step, title: nasty, module: nasty };
+const end = fc.constantFrom("done", "failed", "unreachable", "interrupted", "not-started");
+const change = fc.record({ name: nasty, have: nasty, want: nasty });
+const changes = fc.array(change, { maxLength: 3 });
+const kind = fc.constantFrom("confirm", "password");
+const body = fc.oneof(
+  of("node.connecting", { node, attempt: fc.nat(9) }),
+  of("node.waiting", { node, reason: nasty }),
+  of("node.disconnected", { node, reason: nasty }),
+  of("node.milestone", { node, milestone: nasty }),
+  of("node.finished", { node, outcome: end, problem }),
+  of("step.started", ofStep),
+  of("step.note", { node, step, text: nasty }),
+  of("step.output", { node, step, stream: fc.constant("out"), text: nasty }),
+  of("step.finished", {
+    ...ofStep,
     outcome,
     problem,
     diff: nasty,
     reason: nasty,
-    changes: fc.array(fc.record({ name: nasty, have: nasty, want: nasty }), { maxLength: 3 }),
+    changes,
     duration: fc.nat(1_000_000),
   }),
-  fc.record({ type: fc.constant("action.started" as const), stage: fc.constant("a"), action: nasty, item: node }),
-  fc.record({ type: fc.constant("warning" as const), text: nasty }),
-  fc.record({
-    type: fc.constant("question.asked" as const),
-    question: fc.record({
-      id: fc.constant("q"),
-      kind: fc.constantFrom("confirm", "password"),
-      text: nasty,
-      secret: fc.boolean(),
-    }),
-  }),
-  fc.record({ type: fc.constant("run.stopping" as const), how: fc.constantFrom("stop", "abort"), by: nasty }),
-);
+  of("action.started", { stage: fc.constant("a"), action: nasty, item: node }),
+  of("warning", { text: nasty }),
+  of("question.asked", { question: fc.record({ id: fc.constant("q"), kind, text: nasty, secret: fc.boolean() }) }),
+  of("run.stopping", { how: fc.constantFrom("stop", "abort"), by: nasty }),
+) as fc.Arbitrary<RunEventBody>;
 
 const started: RunEventBody = {
   type: "run.started",
