@@ -7,17 +7,14 @@ import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
 import { RunParts } from "#web/run-parts.ts";
+import { runStarted } from "#support/run-started.ts";
 
-const started: RunEventBody = {
-  type: "run.started",
-  runId: "20261121-061500-a1b2",
+const started: RunEventBody = runStarted({
   title: "deploy_node",
   command: "kcore orchestrate deploy_node n1",
   nodes: ["n1", "n2"],
-  stages: [{ id: "disks", title: "disks", nodes: ["n1", "n2"] }],
-  dryRun: false,
-  who: "op",
-};
+  stages: ["disks"],
+});
 const question = { id: "q1", kind: "password", text: "sudo password of op", node: "n1", secret: true } as const;
 const bodies: readonly RunEventBody[] = [
   started,

@@ -1,35 +1,25 @@
-import { Writable } from "node:stream";
 import { expect } from "chai";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { createPlainView, type PlainOptions } from "#tui/plain.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
+import { writtenText } from "#support/written-text.ts";
 import { wideRun } from "#support/wide-run.ts";
+import { runStarted } from "#support/run-started.ts";
 
 function draw(events: readonly RunEvent[], options: Partial<PlainOptions> = {}): readonly string[] {
-  let text = "";
-  const out = new Writable({
-    write: (chunk: Buffer, _, done) => {
-      text += chunk.toString();
-      done();
-    },
-  }) as unknown as NodeJS.WriteStream;
+  const { out, take } = writtenText();
   const view = createPlainView({ out, color: false, detail: "brief", ...options });
   for (const event of events) view.draw(event);
-  return text.split("\n").slice(0, -1);
+  return take().split("\n").slice(0, -1);
 }
 
 const names = { node: "n1", stage: "tools", step: "tools/tool", title: "install tool", module: "command.run" } as const;
-const started: RunEventBody = {
-  type: "run.started",
-  runId: "20261121-061500-a1b2",
+const started: RunEventBody = runStarted({
   title: "state apply tools",
   command: "kcore state apply tools --on n1",
-  nodes: ["n1"],
-  stages: [{ id: "tools", title: "tools", nodes: ["n1"] }],
-  dryRun: false,
-  who: "op@bastion",
-};
+  stages: ["tools"],
+});
 const output = (text: string): RunEventBody => ({
   type: "step.output",
   node: "n1",
@@ -75,20 +65,14 @@ describe("the brief view", () => {
       { type: "action.started", ...action },
       { type: "action.note", ...action, text: note },
     );
-    const lines: string[] = [];
-    const out = new Writable({
-      write: (chunk: Buffer, _, done) => {
-        lines.push(chunk.toString());
-        done();
-      },
-    }) as unknown as NodeJS.WriteStream;
+    const { out, take } = writtenText();
     const clock = new FakeTimers();
     clock.spend(events[2]?.at ?? 0);
     const view = createPlainView({ out, color: false, detail: "brief", timers: clock });
     for (const event of events) view.draw(event);
-    expect(lines.join("")).not.to.contain("pending");
+    expect(take()).not.to.contain("pending");
     clock.pass(5000);
-    expect(lines.join("")).to.contain("kcore node approve 1");
+    expect(take()).to.contain("kcore node approve 1");
     const ended = { type: "action.finished", ...action, outcome: "ok", duration: 100 } as const;
     expect(draw([...events, ...stamped(started, started, started, ended).slice(3)]).join("\n")).not.to.contain(
       "pending",

@@ -5,6 +5,7 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
+import { runStarted } from "#support/run-started.ts";
 
 function digest(events: readonly RunEvent[], state: string) {
   const model = reduceEvents(events);
@@ -95,7 +96,10 @@ describe("a run on one screen", () => {
 
   it("says that a dry run changed nothing, and how to do it", () => {
     const text = drawn("dry-run", "done");
-    expect(text).to.contain("(dry run: nothing was changed)").and.to.contain("Would change:\n");
+    expect(text)
+      .to.contain("(dry run: nothing was changed)")
+      .and.to.contain("Would change:\n")
+      .and.to.contain("2 unknown");
     expect(text).to.match(/Next:\n {2}kcore orchestrate deploy_node n1 {3}do it$/);
   });
 
@@ -115,16 +119,7 @@ describe("a run on one screen", () => {
     const problem = { code: "STEP_FAILED", message: "no space left" } as const;
     const step = { stage: "s", step: "s/x", title: "x", module: "file.managed" } as const;
     const bodies = [
-      {
-        type: "run.started",
-        runId: "r",
-        title: "t",
-        command: "c",
-        nodes,
-        stages: [],
-        dryRun: false,
-        who: "w",
-      } as const,
+      runStarted({ nodes }),
       ...nodes.flatMap((node) => [
         { type: "step.started", node, ...step } as const,
         { type: "step.finished", node, ...step, outcome: "failed", problem } as const,

@@ -8,6 +8,7 @@ import { drawReport } from "#tui/html/report.ts";
 import { foresightLines } from "#tui/ink/foresight.ts";
 import { createTheme } from "#tui/ink/theme.ts";
 import { drawMarkdown } from "#tui/markdown.ts";
+import { runStarted } from "#support/run-started.ts";
 
 const step = (node: string, more: Partial<Extract<RunEventBody, { type: "step.finished" }>>): RunEventBody => ({
   type: "step.finished",
@@ -22,19 +23,11 @@ const step = (node: string, more: Partial<Extract<RunEventBody, { type: "step.fi
 const nodes = ["n1", "n2", "n3", "n4"];
 const run = (...bodies: readonly RunEventBody[]) =>
   reduceEvents(
-    [
-      {
-        type: "run.started",
-        runId: "r",
-        title: "t",
-        command: "c",
-        nodes,
-        stages: [{ id: "web", title: "web", nodes }],
-        dryRun: true,
-        who: "me",
-      } as const,
-      ...bodies,
-    ].map((body, index): RunEvent => ({ ...body, seq: index + 1, at: index })),
+    [runStarted({ nodes, stages: ["web"], dryRun: true }), ...bodies].map((body, index): RunEvent => ({
+      ...body,
+      seq: index + 1,
+      at: index,
+    })),
   );
 
 describe("What a dry run foresees", () => {

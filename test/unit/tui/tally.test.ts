@@ -3,6 +3,7 @@ import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { tallyOf, tallyOfBastion, tallyOfNode, tallyOfRun, type Tally } from "#tui/tally.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
+import { runStarted } from "#support/run-started.ts";
 
 const none: Tally = {
   succeeded: 0,
@@ -52,16 +53,7 @@ describe("the tally", () => {
   /** A run of one stage over these nodes, each with what happened on it. */
   function runOf(nodes: Readonly<Record<string, readonly RunEventBody[]>>, end?: RunEventBody) {
     const names = Object.keys(nodes);
-    const started = {
-      type: "run.started",
-      runId: "r1",
-      title: "t",
-      command: "kcore",
-      nodes: names,
-      stages: [{ id: "s", title: "s", nodes: names }],
-      dryRun: false,
-      who: "me",
-    } as const;
+    const started = runStarted({ nodes: names, stages: ["s"] });
     const bodies = [started, ...Object.values(nodes).flat(), ...(end ? [end] : [])];
     return reduceEvents(bodies.map((body, index): RunEvent => ({ seq: index + 1, at: 1000 * (index + 1), ...body })));
   }

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import fc from "#support/properties.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { PaceReading, tellTimeLeft, timeLeft, type Pace } from "#tui/time-left.ts";
+import { runStarted } from "#support/run-started.ts";
 
 const second = 1000;
 
@@ -83,16 +84,7 @@ describe("the time that a run still takes", () => {
 });
 
 describe("the pace of a run", () => {
-  const started: RunEventBody = {
-    type: "run.started",
-    runId: "r1",
-    title: "t",
-    command: "kcore",
-    dryRun: false,
-    who: "me",
-    nodes: ["n1", "n2"],
-    stages: [],
-  };
+  const started: RunEventBody = runStarted({ nodes: ["n1", "n2"] });
   const done: RunEventBody = { type: "run.finished", outcome: "done", exitCode: 0 };
   const step = (outcome: "ok" | "interrupted" = "ok"): RunEventBody => ({
     type: "step.finished",

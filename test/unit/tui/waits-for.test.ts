@@ -2,10 +2,9 @@ import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { waitsFor } from "#tui/waits-for.ts";
+import { runStarted } from "#support/run-started.ts";
 
-const started: RunEventBody = {
-  type: "run.started",
-  runId: "20261121-061500-a1b2",
+const started: RunEventBody = runStarted({
   title: "roll",
   command: "kcore orchestrate roll",
   nodes: ["n1", "n2"],
@@ -14,9 +13,7 @@ const started: RunEventBody = {
     { id: "web", title: "web", nodes: ["n1", "n2"] },
     { id: "check", title: "check", nodes: ["n1"] },
   ],
-  dryRun: false,
-  who: "op",
-};
+});
 const modelOf = (...bodies: readonly RunEventBody[]) =>
   reduceEvents([started, ...bodies].map((body, index) => ({ seq: index + 1, at: 1000 + index, ...body })));
 const question = { id: "q1", kind: "confirm", text: "go on?", secret: false } as const;

@@ -14,6 +14,7 @@ import { glanceAtRun } from "../../../../src/cli/runs/glance.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
 import { digestOf } from "../../../../src/cli/runs/print-digest.ts";
 import { EarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
+import { runStarted } from "#support/run-started.ts";
 
 const id = "20261121-061500-a1b2";
 
@@ -92,17 +93,7 @@ describe("a record that a crash cut", () => {
     const step = { type: "step.finished", node: "n1", stage: "s", title: "t", module: "m", outcome: "ok" };
     const lines = Array.from({ length: 20_000 }, (_, index) => ({ ...step, step: `s/${index}`, at: at + index * 10 }));
     const nodes = Array.from({ length: 5000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name.example`);
-    const started = {
-      type: "run.started",
-      runId: id,
-      title: "t",
-      command: "",
-      nodes,
-      stages: [],
-      dryRun: false,
-      who: "w",
-      at,
-    };
+    const started = runStarted({ runId: id, nodes, at });
     const done = { type: "run.finished", outcome: "done", exitCode: 0, at: at + 200_000 };
     const text = [started, ...lines, done]
       .map((event, index) => JSON.stringify({ seq: index + 1, ...event }))

@@ -5,6 +5,7 @@ import { outcomes } from "#engine/session/step-record.ts";
 import { lineWidth, paintLine } from "#tui/ink/text.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { asciiTheme, colourTheme, plainTheme, sceneOf, typeKeys } from "#support/scenes.ts";
+import { runStarted } from "#support/run-started.ts";
 
 const nasty = fc.oneof(
   fc.string({ unit: "grapheme", maxLength: 60 }),
@@ -57,16 +58,13 @@ const body = fc.oneof(
   of("run.stopping", { how: fc.constantFrom("stop", "abort"), by: nasty }),
 ) as fc.Arbitrary<RunEventBody>;
 
-const started: RunEventBody = {
-  type: "run.started",
-  runId: "r1",
+const started: RunEventBody = runStarted({
   title: "deploy_node",
   command: "kcore orchestrate deploy_node n1",
   nodes: ["n1", "n2", "węzeł-3"],
   stages: ["a", "b"].map((id) => ({ id, title: id, nodes: ["n1", "n2"] })),
   dryRun: true,
-  who: "ops@bastion",
-};
+});
 
 const keys = fc.constantFrom(
   "enter",
