@@ -184,10 +184,8 @@ describe("creating a cluster", () => {
     }
   });
 
-  it("opens the sub-CA with the passphrase and says so when it is wrong", async () => {
+  it("says so when the sub-CA's key is another's", async () => {
     const { folder } = await createCluster(plan());
-    expect((await openAuthority(folder, passphrase)).cluster).to.equal("default");
-    expect(await codesOf(openAuthority(folder, "wrong words here"))).to.deep.equal(["PKI_PASSPHRASE_WRONG"]);
     await writeFile(join(folder, "sub-ca.key"), encryptKey(generateKey(), passphrase, cheapCost));
     expect(await codesOf(openAuthority(folder, passphrase))).to.deep.equal(["PKI_CERT_INVALID"]);
   });
