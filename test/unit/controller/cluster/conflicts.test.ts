@@ -9,7 +9,7 @@ import { registrationOf } from "#support/controllers.ts";
 const by = "operator ann";
 const label = keys.node("n").label("tier");
 
-/** What each lists, in short: key, what won, what lost. */
+/** The conflicts that each controller lists, in short: key, winner, losers. */
 function listed({ parts }: Controllers): string[][] {
   return parts.map(({ records, rejects }) =>
     listConflicts({ records, rejects }, watchNodeNames(records)).conflicts.map(
@@ -39,7 +39,7 @@ async function disagree(all: Controllers): Promise<void> {
 }
 
 describe("conflicts of the cluster", () => {
-  it("V2: are one for a key, with all that was last said on any side; taken off the list everywhere", async () => {
+  it("V2, F-28: are one for a key, with all that was last said on any side; taken off the list everywhere", async () => {
     const all = await Controllers.start(3);
     await disagree(all);
     const due = [`${label} last 2 last 1 last 0`];
@@ -51,7 +51,7 @@ describe("conflicts of the cluster", () => {
     expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["last 2", "last 2", "last 2"]);
   });
 
-  it("V2: let nothing be taken that this version could not write", async () => {
+  it("V2: let no value be taken that this version could not write", async () => {
     const all = await Controllers.start(2);
     all.cut();
     await all.replicas[0]?.replica.write([{ key: label, value: { of: "a newer version" } }]);
@@ -67,7 +67,7 @@ describe("conflicts of the cluster", () => {
     expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["known", "known"]);
   });
 
-  it("V2: let what lost be taken", async () => {
+  it("V2: let the value that lost be taken", async () => {
     const all = await Controllers.start(2);
     await disagree(all);
     const [one] = all.parts;
@@ -166,7 +166,7 @@ describe("conflicts of the cluster", () => {
     expect(listed(all)).to.deep.equal([[], []]);
   });
 
-  it("V2: of a deletion keep it, until somebody has seen to it", async () => {
+  it("V2: keep a deletion until an operator has acknowledged the conflict", async () => {
     const all = await Controllers.start(2);
     all.cut();
     await all.nodes[0]?.setLabels("n", { set: { tier: "ssd" }, remove: [] });
@@ -232,7 +232,7 @@ describe("conflicts of the cluster", () => {
     const now = decodeDot(one.nodes.get("n").registers.find(({ key }) => key === label)?.dot ?? "") ?? { o: "", s: 0 };
     await replica.write([
       record("aaaa000000000001", label, foreign),
-      // Whoever wrote what stands had seen it: one of hundreds that were told of a single key.
+      // The writer of the standing value had seen it: one of hundreds of records of a single key.
       record("aaaa000000000002", label, { ...foreign, ...now, s: now.s - 1 }),
       record("aaaa000000000003", keys.node("n").reg, foreign),
     ]);

@@ -193,7 +193,7 @@ describe("a hostile peer", () => {
       const vv = [...ours, a.replica.status().origin].map((origin) => [origin, 1_000_000]);
       events.received({ t: "have", ready: true, vv }, 1);
     };
-    // The origin was on no disk when this process started: at the first claim it is known who wrote what.
+    // The origin was on no disk when this process started, so the first claim already shows that the peer lies.
     let written = 0;
     for (let round = 0; round < 50; round++) {
       claim();
@@ -274,7 +274,7 @@ describe("a hostile peer", () => {
     expect(a.alarms()).to.include("EQUIVOCATION b");
   });
 
-  it("H3: has little of what it says kept, however many origins it invents", async () => {
+  it("H3: has few of its claims kept, however many origins it invents", async () => {
     const { a, wire } = await pair();
     wire.cut();
     const events = greet(a, { ...wire.sent[1][0], ready: true }, { proto: 2 });
@@ -287,7 +287,7 @@ describe("a hostile peer", () => {
     expect(peer?.ahead).to.be.within(10_000, 20_000);
   });
 
-  /** `a` and `c` know each other; then somebody with the certificate of `b` answers a pull of `a` by hand. */
+  /** `a` and `c` know each other; then the test answers a pull of `a` by hand, with the certificate of `b`. */
   async function liedOfThird(answer: (of: { readonly sync: number; readonly origin: string }) => unknown) {
     const scheduler = new Scheduler();
     const a = new TestReplica(scheduler, "a");
@@ -322,7 +322,7 @@ describe("a hostile peer", () => {
     return { scheduler, a, c, wire, closed, origin };
   }
 
-  it("H2: makes nobody drop what a third writes by claiming to have more of it", async () => {
+  it("H2: makes no controller drop the writes of a third by claiming to have more of them", async () => {
     const { a, closed } = await liedOfThird(({ sync, origin }) => ({
       t: "page",
       sync,
@@ -336,7 +336,7 @@ describe("a hostile peer", () => {
     expect(a.alarms()).to.include("PEER_MALFORMED b");
   });
 
-  it("H2: cuts nobody off from a third by other content under its dot", async () => {
+  it("H2: cuts no controller off from a third by other content under its dot", async () => {
     const { scheduler, a, c, wire, origin } = await liedOfThird(({ sync, origin: of }) => ({
       t: "page",
       sync,

@@ -9,7 +9,7 @@ import type { Register } from "#crdt/register.ts";
 import { acknowledge, connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 
-/** The end of a pull's answer from one that holds all up to there. */
+/** The end of a pull's answer from a peer that holds everything up to this vector. */
 function endOf(upto: unknown): unknown {
   return { upto, hlc: "0".repeat(16) };
 }
@@ -81,7 +81,7 @@ describe("a replica", () => {
     expect(node.alarms()).to.deep.equal([]);
   });
 
-  it("tells its listeners what changed, after it did", async () => {
+  it("tells its listeners of changed keys after the change", async () => {
     const { replica } = new TestReplica(new Scheduler(), "a");
     const seen: unknown[] = [];
     const stop = replica.watch((keys) => seen.push([keys, replica.get("k")?.text]));
@@ -139,7 +139,7 @@ describe("C2: a replica that is started again", () => {
     expect(new TestReplica(scheduler, "b", { recovered: put.records }).replica.isUnheard()).to.equal(true);
   });
 
-  it("C2: one that a member turns out says the way out, until any member lets it in", async () => {
+  it("C2: a controller that a member turns out says the way out, until any member lets it in", async () => {
     const { scheduler, a, b } = await pair();
     const c = new TestReplica(scheduler, "c", { start: "join" });
     await a.register("a", "b", "c");
@@ -184,7 +184,7 @@ describe("two replicas", () => {
     expect(b.replica.get("k")?.text).to.equal("1");
   });
 
-  it("let nobody write or ask who has not caught up with its sponsor (3.10)", async () => {
+  it("take no write before they have caught up with their sponsor (3.10)", async () => {
     const scheduler = new Scheduler();
     const b = new TestReplica(scheduler, "b", { start: "join" });
     expect(await refusalOf(b.replica.write([{ key: "k", value: 1 }]))).to.equal("NOT_READY 503");
@@ -196,7 +196,7 @@ describe("two replicas", () => {
     expect(await refusalOf(b.replica.write([{ key: "k", value: 1 }]))).to.equal("written");
   });
 
-  it("refuse who is not registered, of another cluster, or themselves", async () => {
+  it("refuse a peer that is not registered, is of another cluster, or is themselves", async () => {
     for (const [id, cluster, code] of [
       ["x", "test", "NOT_REGISTERED"],
       ["b", "other", "CLUSTER_DIFFERS"],
@@ -253,7 +253,7 @@ describe("two replicas", () => {
     expect(b.alarms().filter((alarm) => alarm.startsWith("CLOCK_SKEW"))).to.deep.equal([]);
   });
 
-  it("keep and relay what this version cannot read, and do not show it (S-24)", async () => {
+  it("keep and relay registers that this version cannot read, and do not show them (S-24)", async () => {
     const scheduler = new Scheduler();
     const isKnown = (key: string): boolean => !key.startsWith("future/");
     const a = new TestReplica(scheduler, "a");
@@ -390,7 +390,7 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 10);
     expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
     await scheduler.runUntil(scheduler.now + 80_000);
-    // The write that it undid unknowingly is a conflict, for as long as nobody has seen to it.
+    // The write that the deletion undid unknowingly is a conflict until an operator acknowledges it.
     expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([1, 1]);
     await acknowledge(a);
     await scheduler.runUntil(scheduler.now + 80_000);
@@ -417,7 +417,7 @@ describe("two replicas", () => {
     expect(await refusalOf(b.replica.write([{ key: "k", value: "other", ifMatch: own }]))).to.equal("CONFLICT 409");
   });
 
-  it("write nothing twice under one number while a peer is still journaling the first (F-26)", async () => {
+  it("give no number twice while a peer is still journaling the first write with it (F-26)", async () => {
     const { scheduler, a, b, wire } = await pair();
     const backup = [...b.records];
     a.hold();
@@ -463,7 +463,7 @@ describe("two replicas", () => {
     expect(late).to.be.greaterThan(0);
   });
 
-  it("take a new origin when one that they do not know holds more of theirs (F-26)", async () => {
+  it("take a new origin when an unknown controller holds more of their writes (F-26)", async () => {
     const { scheduler, a, b, wire } = await pair();
     const backup = [...a.records];
     await a.register("c");
@@ -504,7 +504,7 @@ describe("two replicas", () => {
     expect(a.replica.get("k")?.ms).to.equal(1_700_000_000_000);
   });
 
-  it("put a controller right that was set back behind what the others forgot (F-26)", async () => {
+  it("bring a controller up to date that was set back to before a deletion that the others forgot (F-26)", async () => {
     const { scheduler, a, b, wire } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
     await b.replica.write([{ key: "mine", value: 1 }]);
@@ -580,7 +580,7 @@ describe("two replicas", () => {
     expect(b.records.some((record) => JSON.stringify(record).includes("late"))).to.equal(false);
   });
 
-  it("M3: take soft state from nobody but who it is of, and let it go with him", async () => {
+  it("M3: take the soft state of a controller from that controller alone, and drop it with its registration", async () => {
     const { scheduler, a, b, wire } = await pair();
     a.replica.shareSoft("live/n", 1, 1, "from a");
     wire.cut();
@@ -652,7 +652,7 @@ describe("a controller that was put back, or mended", () => {
     return [...records.slice(0, at), ...behind, newIncarnation("b", word)];
   };
 
-  it("serves nobody, and takes no writes, before it has caught up with another one", async () => {
+  it("serves no request, and takes no writes, before it has caught up with another controller", async () => {
     const { scheduler, a, b, wire } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 10);
@@ -671,7 +671,7 @@ describe("a controller that was put back, or mended", () => {
     expect(again.replica.status().ready).to.equal(true);
   });
 
-  it("serves at once when nobody else is registered, or the operator says that nobody is left", async () => {
+  it("serves at once when no other controller is registered, or the operator says that none is left", async () => {
     const alone = new TestReplica(new Scheduler(), "a");
     await alone.register("a");
     const put = new TestReplica(new Scheduler(), "a", { recovered: [...alone.records, newIncarnation("a", word)] });
@@ -710,7 +710,7 @@ describe("a controller that was put back, or mended", () => {
     expect([...a.alarms(), ...old.alarms()]).to.deep.equal([]);
   });
 
-  it("are in step when the one dialled while the other was still joining, and was told so late", async () => {
+  it("are in step when one dialled while the other was still joining, and was told so late", async () => {
     const { scheduler, a, b } = await pair();
     a.replica.dialFailed(
       { id: "b" },
@@ -785,7 +785,7 @@ describe("a controller that was put back, or mended", () => {
         (error: unknown) => (error instanceof WriteRefused ? error.code : String(error)),
       );
     };
-    // Nobody has answered at its address.
+    // No process has answered at its address.
     expect(await refuse()).to.equal("TWO_COPIES");
     await scheduler.runUntil(scheduler.now + 30_000);
     connect(a, a);
