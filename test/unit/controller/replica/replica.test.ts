@@ -614,7 +614,8 @@ describe("two replicas", () => {
     const bad = new TestReplica(scheduler, "b", { recovered: without("k", b.records) });
     const slow = connect(a, bad, 10);
     const isAsked = (): boolean => slow.sent[1].some((message) => message.t === "pull" && message.buckets);
-    while (!isAsked()) await scheduler.runUntil(scheduler.now + 0.5);
+    for (const end = scheduler.now + 5_000; !isAsked() && scheduler.now < end;)
+      await scheduler.runUntil(scheduler.now + 0.5);
     const asked = scheduler.now;
     await scheduler.runUntil(asked + 5);
     // It is carried out before the question arrives, and the push of it is lost.
