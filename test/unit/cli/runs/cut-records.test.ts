@@ -93,7 +93,7 @@ describe("a record that a crash cut", () => {
     const step = { type: "step.finished", node: "n1", stage: "s", title: "t", module: "m", outcome: "ok" };
     const lines = Array.from({ length: 20_000 }, (_, index) => ({ ...step, step: `s/${index}`, at: at + index * 10 }));
     const nodes = Array.from({ length: 5000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name.example`);
-    const started = runStarted({ runId: id, nodes, at });
+    const started = { ...runStarted({ runId: id, nodes }), at };
     const done = { type: "run.finished", outcome: "done", exitCode: 0, at: at + 200_000 };
     const text = [started, ...lines, done]
       .map((event, index) => JSON.stringify({ seq: index + 1, ...event }))
