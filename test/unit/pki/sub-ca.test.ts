@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { issueCertificate } from "#pki/certificate.ts";
 import { certificatesOf, firstCertificate, refusalOfIssuer } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
+import { identityOf } from "#pki/identity.ts";
 import { issueLeaf, type Authority } from "#pki/issue.ts";
 import { renewalReason } from "#pki/expectation.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
@@ -87,6 +88,9 @@ describe("a controller's sub-CA", () => {
     const late = firstCertificate(issueSubCa(request, { root, now: end - 86_400_000 }));
     expect(late.validToDate.getTime()).to.equal(end);
   });
+
+  it("is nobody's identity", () =>
+    expect(problemsIn(() => identityOf(firstCertificate(pem), "client"))[0]).to.contain("is a CA's"));
 
   it("S-14: is refused without the proof that the controller holds the key", () => {
     const stolen = { ...request, proof: { challenge: "another", signature: request.proof.signature } };
