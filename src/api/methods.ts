@@ -154,6 +154,7 @@ export const methods = {
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
   /** Asked of its owner. */
   removeUpdate: change("/v1/updates/{id}/remove", s.Nothing),
+  attendUpdate: change("/v1/updates/{id}/attend", u.UpdateAttendance),
   answerHook: change("/v1/updates/{id}/hooks", u.UpdateHookAnswer),
 
   /** What this controller has of which bundles. */

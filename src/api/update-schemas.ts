@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Order } from "#rollout/order.ts";
-import { Failure, Fence, NodePhase, Report, UpdatePhase } from "#rollout/records.ts";
+import { Attendance, Failure, Fence, NodePhase, Report, UpdatePhase } from "#rollout/records.ts";
 import { Bundle, Sha256, SignedStatement, UpdateName, UpdateSpec } from "#rollout/spec.ts";
 
 const Text = z.string();
@@ -78,6 +78,8 @@ export const UpdatePlan = z.object({
   viable: z.boolean(),
   target: Text,
   strategy: Text,
+  /** Of the update as it stands. */
+  attendance: Attendance.optional(),
   approval: z.enum(["manual", "automatic"]),
   /** Whether a node reboots; absent while nobody knows: a NixOS system that is not built yet. */
   likelyRequiresReboot: z.boolean().optional(),
@@ -134,6 +136,8 @@ export const UpdateSummary = z.object({
   owner: z.object({ id: Text, epoch: z.int(), endpoint: Text.optional(), heard: z.boolean() }),
   waits: Text.optional(),
   reason: Text.optional(),
+  /** Whose process carries out its hooks. */
+  attendance: Attendance.optional(),
   /** Who asked for the rollback that has ended; absent of one that came by itself. */
   rolledBackBy: Text.optional(),
   createdAt: Time,
@@ -178,3 +182,5 @@ export const UpdateHookAnswer = z.object({
   ok: z.boolean(),
   message: z.string().max(2_000).optional(),
 });
+/** A process on this host begins to carry out an update's hooks, or has ended. */
+export const UpdateAttendance = z.object({ host: z.string().min(1).max(253), ended: z.boolean().optional() });

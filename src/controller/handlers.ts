@@ -174,6 +174,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     promoteUpdate: ({ caller, id, body }) => updates.wish(id, "promote", body, byOf(caller)),
     takeOverUpdate: ({ caller, id, body }) => updates.takeOver(id, body, byOf(caller)),
     removeUpdate: ({ caller, id }) => updates.remove(id, byOf(caller)),
+    attendUpdate: ({ caller, id, body }) => updates.attend(id, body, byOf(caller)),
     answerHook: ({ id, body }) => updates.answerHook(id, body),
 
     listObjects: () => ({ objects: objects.list() }),

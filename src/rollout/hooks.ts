@@ -1,4 +1,4 @@
-import type { HookAnswer, Row } from "./records.ts";
+import type { Attendance, HookAnswer, Row } from "./records.ts";
 import { mayRunTarget } from "./starts.ts";
 import { hookKey, isAtRest, nameOf, reportOf, type RolloutView } from "./view.ts";
 import { illnessOf, missingOf } from "./well.ts";
@@ -106,7 +106,18 @@ function isHeldAtFirst(view: RolloutView, id: string, row: Row): boolean {
 /** The wait for a bastion that carries out a hook of a node; undefined: no hook of it is due. */
 export function whyAsked(view: RolloutView, id: string, row: Row): string | undefined {
   const { next } = lookAtHooks(view, id, row);
-  return next && `the bastion: ${next} of ${nameOf(view, id)} (kcore update cluster attend ${view.name})`;
+  return next && `the bastion: ${next} of ${nameOf(view, id)} (${attendedBy(view)})`;
+}
+
+/** The process that attends to an update, as far as the cluster was told, and the command that begins one. */
+export function attendedBy({ name, attendance }: Pick<RolloutView, "name" | "attendance">): string {
+  const command = `kcore update cluster attend ${name}`;
+  if (!attendance) return `unattended: ${command}`;
+  return `attended by ${attendantOf(attendance)}, unless that process has ended: ${command}`;
+}
+
+export function attendantOf({ by, host, at }: Attendance): string {
+  return `${by} on ${host} since ${at}`;
 }
 
 /** How long the bastion may take for the hooks of a row up to the one that is still to be done. */

@@ -1,4 +1,4 @@
-import { isDrained, isHook, isStuck, lookAtHooks } from "./hooks.ts";
+import { attendedBy, isDrained, isHook, isStuck, lookAtHooks } from "./hooks.ts";
 import { hasEnded, type Row } from "./records.ts";
 import { isAtRest, nameOf, reportOf, type RolloutView } from "./view.ts";
 import { illnessOf } from "./well.ts";
@@ -19,8 +19,7 @@ function whyDrained(view: RolloutView, id: string, row: Row): string | undefined
     return view.nodes.has(id) ? `${name} stays drained, since generation ${row.generation}` : undefined;
   const { next, held, failed } = lookAtHooks(view, id, row);
   if (failed) return `${name} stays drained: ${failed.hook}: ${failed.message}`;
-  if (next !== undefined)
-    return `${name} is drained until the bastion lets work come back (kcore update cluster attend ${view.name})`;
+  if (next !== undefined) return `${name} is drained until the bastion lets work come back (${attendedBy(view)})`;
   if (held !== undefined) return `${name} stays drained until it is well: it ${illnessOf(view, id)}`;
   return `${name} stays drained: ${whyLeft(view, id, row)}`;
 }

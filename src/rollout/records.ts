@@ -212,3 +212,7 @@ export const HookAnswer = z.looseObject({
   message: z.string().max(2_000).optional(),
 });
 export type HookAnswer = z.infer<typeof HookAnswer>;
+
+/** The operator whose process carries out the hooks of an update, the process's machine, and when it began. */
+export const Attendance = z.looseObject({ by: Text, host: Text, at: Text });
+export type Attendance = z.infer<typeof Attendance>;

@@ -1,4 +1,4 @@
-import type { HookAnswer, NodePhase, Owner, Progress, Report, Row, Wish } from "./records.ts";
+import type { Attendance, HookAnswer, NodePhase, Owner, Progress, Report, Row, Wish } from "./records.ts";
 import type { UpdateSpec } from "./spec.ts";
 
 /** A node of the cluster, as who decides knows it at the moment. */
@@ -37,6 +37,7 @@ export interface RolloutView {
   readonly reports: ReadonlyMap<string, Report>;
   /** By node and hook (hookKey). */
   readonly answers: ReadonlyMap<string, HookAnswer>;
+  readonly attendance?: Attendance;
   readonly wishes: { readonly cancel?: Wish; readonly rollback?: Wish; readonly promote?: Wish };
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */

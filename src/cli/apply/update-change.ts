@@ -32,12 +32,17 @@ export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFl
   };
 }
 
-function notesOf({ plan: { name, approval, result }, draft: { spec }, present }: PreparedUpdate): readonly string[] {
+function notesOf({
+  plan: { name, approval, result, attendance },
+  draft: { spec },
+  present,
+}: PreparedUpdate): readonly string[] {
   if (result === "unchanged" && present) return nextSteps(present);
   return nextSteps({
     name,
     phase: "pending",
     spec,
+    ...defined({ attendance }),
     approvalStatus: approval === "manual" ? "awaiting_approval" : "approved",
   });
 }

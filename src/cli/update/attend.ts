@@ -127,16 +127,30 @@ async function answer(ports: AttendPorts, { view, node, signal }: Asked, end: Ho
   const { id, hook = "", seq = 0 } = node;
   const owner = { id: view.owner.id, epoch: view.owner.epoch };
   const said = { node: id, generation: view.generation, seq, owner, hook, ...end };
+  try {
+    await untilReached(
+      () => ports.answer(said),
+      (ms) => ports.sleep(ms, signal),
+    );
+  } catch (error) {
+    // Another bastion has answered, or the hook is over.
+    if (codeOf(error) !== "UPDATE_NOT_ASKED") throw error;
+  }
+}
+
+/** Asks until a controller can be reached. @throws KcoreError as the controller refuses */
+export async function untilReached(ask: () => Promise<unknown>, wait: (ms: number) => Promise<unknown>): Promise<void> {
   for (;;) {
     try {
-      await ports.answer(said);
+      await ask();
       return;
     } catch (error) {
-      const code = error instanceof KcoreError ? error.problems[0]?.code : undefined;
-      // Another bastion has answered, or the hook is over.
-      if (code === "UPDATE_NOT_ASKED") return;
-      if (code !== "API_UNREACHABLE") throw error;
-      await ports.sleep(1_000, signal);
+      if (codeOf(error) !== "API_UNREACHABLE") throw error;
+      await wait(1_000);
     }
   }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof KcoreError ? error.problems[0]?.code : undefined;
 }

@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { UpdateView } from "#api/update-schemas.ts";
@@ -8,7 +9,7 @@ import { Statement, type UpdateSpec } from "#rollout/spec.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Say } from "../terminal/say.ts";
 import { askUpdates } from "./ask-updates.ts";
-import { attendTo, type Asked, type Attendant } from "./attend.ts";
+import { attendTo, untilReached, type Asked, type Attendant } from "./attend.ts";
 import { takePlace } from "./attendant-place.ts";
 import { attendedAddress, attendedNode, type AttendedNode } from "./attended-node.ts";
 import { hooksOf, type Hook } from "./hooks.ts";
@@ -43,13 +44,39 @@ export async function openAttendant(options: AttendantOptions): Promise<Attendan
     mostAtOnce: (view) => mostAtOnce(options, view),
     sleep: (ms, signal) => sleep(ms, undefined, { signal }),
   });
+  const end = new AbortController();
+  const told = tellThatBegun(options, end.signal);
   return {
     ...attendant,
     async close() {
+      end.abort();
       await attendant.close();
+      if (await told)
+        await tell(options, true).catch((error: unknown) =>
+          say(`the cluster shows still that this process attends: ${(error as Error).message}`),
+        );
       place.leave();
     },
   };
+}
+
+/** Whether the cluster shows who attends: hooks are carried out all the same. */
+async function tellThatBegun(options: AttendantOptions, signal: AbortSignal): Promise<boolean> {
+  try {
+    await untilReached(
+      () => tell(options, false),
+      (ms) => sleep(ms, undefined, { signal }),
+    );
+    return true;
+  } catch (error) {
+    if (!signal.aborted) options.say(`the cluster does not show who attends: ${(error as Error).message}`);
+    return false;
+  }
+}
+
+function tell({ cluster, name }: AttendantOptions, ended: boolean): Promise<unknown> {
+  const host = hostname() || "localhost";
+  return askUpdates(cluster, (client) => client.call("attendUpdate", { host, ended }, { id: name }));
 }
 
 /** What cannot be done at all has failed, and why is told: the rollout must not wait for it. */

@@ -1,5 +1,6 @@
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
+import { attendantOf } from "#rollout/hooks.ts";
 import { since } from "#tui/age.ts";
 import { gibibytes } from "#tui/fleet-words.ts";
 import { blockersOf } from "./prepare-update.ts";
@@ -71,7 +72,7 @@ export function drawPlanBriefly(
 }
 
 function headOf(
-  { name, result, generation, hash, viable, target, strategy, approval, nodes }: UpdatePlan,
+  { name, result, generation, hash, viable, target, strategy, approval, nodes, attendance }: UpdatePlan,
   would: string = result,
 ): string {
   const verdict = viable ? "viable" : "not viable";
@@ -79,6 +80,7 @@ function headOf(
   return [
     cleanLine(`${name} ${becomes}: generation ${generation}, hash ${shortHash(hash)}, ${verdict}`),
     cleanLine(`  ${target}; ${strategy}; approval ${approval}; ${nodes.length} nodes`),
+    ...(attendance ? [cleanLine(`  attended by ${attendantOf(attendance)}`)] : []),
     "",
   ].join("\n");
 }

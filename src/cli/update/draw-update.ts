@@ -1,5 +1,6 @@
 import type { NodeUpdateView, UpdateSummary, UpdateView } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
+import { attendantOf } from "#rollout/hooks.ts";
 import { since } from "#tui/age.ts";
 import type { Column } from "../terminal/columns.ts";
 import { drawTable } from "../terminal/columns.ts";
@@ -74,6 +75,7 @@ function headOf(view: Shown, now: number): readonly (readonly [title: string, te
     ["Reason", reason],
     ["Asked by", view.rolledBackBy],
     ["Waits for", waits],
+    ["Attended", view.attendance && `by ${attendantOf(view.attendance)}`],
     ["Approval", `${approvalPolicy}: ${approval}`],
     ["Target", view.target],
     ["Strategy", `${view.strategy}, at most ${view.spec.strategy.maxUnavailable} down`],

@@ -1,5 +1,6 @@
 import type { UpdateSummary } from "#api/update-schemas.ts";
 import { hasEnded } from "#rollout/records.ts";
+import { attendantOf } from "#rollout/hooks.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import { hooksOf } from "./hooks.ts";
 
@@ -9,7 +10,8 @@ export function nextSteps({
   phase,
   approvalStatus,
   spec,
-}: Pick<UpdateSummary, "name" | "phase" | "approvalStatus"> & {
+  attendance,
+}: Pick<UpdateSummary, "name" | "phase" | "approvalStatus" | "attendance"> & {
   readonly spec?: UpdateSpec | undefined;
 }): readonly string[] {
   if (phase === "succeeded") return [];
@@ -19,7 +21,9 @@ export function nextSteps({
   return [
     ...(approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : []),
     ...(hooks.length > 0
-      ? [`it waits for the bastion (${hooks.join(", ")}): kcore update cluster attend ${name}`]
+      ? [
+          `it waits for the bastion (${hooks.join(", ")})${attendance ? `, attended by ${attendantOf(attendance)}` : `: kcore update cluster attend ${name}`}`,
+        ]
       : []),
   ];
 }

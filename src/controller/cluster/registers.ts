@@ -2,7 +2,17 @@ import { z } from "zod";
 import { RuntimeFacts } from "#api/runtime-facts.ts";
 import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
-import { Approved, HookAnswer, Owner, Progress, Report, Row, Wish, type WishAction } from "#rollout/records.ts";
+import {
+  Approved,
+  Attendance,
+  HookAnswer,
+  Owner,
+  Progress,
+  Report,
+  Row,
+  Wish,
+  type WishAction,
+} from "#rollout/records.ts";
 import { SignedStatement } from "#rollout/spec.ts";
 
 /** The keys of the replicated registers; one group of fields that must be consistent each. */
@@ -49,6 +59,7 @@ export const keys = {
       row: (node: string) => `update/${name}/node/${node}`,
       report: (node: string) => `update/${name}/report/${node}`,
       hook: (node: string, hook: string) => `update/${name}/hook/${node}/${encodeURIComponent(hook)}`,
+      attendance: `update/${name}/attendance`,
       claim: (epoch: number, controller: string) => `update/${name}/claim/${epoch}/${controller}`,
       grant: (epoch: number, controller: string) => `update/${name}/grant/${epoch}/${controller}`,
     }) as const,
@@ -159,6 +170,7 @@ export const kinds = {
   updateRow: { schema: Row, merge: "epoch", since: 3 },
   updateReport: { schema: Report, merge: "epoch", since: 3 },
   updateHook: { schema: HookAnswer, merge: "lww", since: 3 },
+  updateAttendance: { schema: Attendance, merge: "lww", since: 5 },
   updateClaim: { schema: Grant, merge: "first", since: 3 },
   updateGrant: { schema: Grant, merge: "first", since: 3 },
 } as const satisfies Readonly<
@@ -176,7 +188,7 @@ const uncontested: ReadonlySet<Kind | undefined> = new Set([
   ...(["addr", "version", "settings", "subCa"] as const),
   "revoked",
   ...(["updateApproved", "updateWish", "updateProgress", "updateRow", "updateReport"] as const),
-  ...(["updateHook", "updateClaim", "updateGrant", "updateRemoved"] as const),
+  ...(["updateHook", "updateAttendance", "updateClaim", "updateGrant", "updateRemoved"] as const),
 ]);
 
 const patterns: readonly (readonly [RegExp, Kind])[] = [
@@ -210,6 +222,7 @@ const patterns: readonly (readonly [RegExp, Kind])[] = [
   [/^update\/[^/]+\/node\/[^/]+$/, "updateRow"],
   [/^update\/[^/]+\/report\/[^/]+$/, "updateReport"],
   [/^update\/[^/]+\/hook\/[^/]+\/[^/]+$/, "updateHook"],
+  [/^update\/[^/]+\/attendance$/, "updateAttendance"],
   [/^update\/[^/]+\/claim\/\d+\/[^/]+$/, "updateClaim"],
   [/^update\/[^/]+\/grant\/\d+\/[^/]+$/, "updateGrant"],
 ];

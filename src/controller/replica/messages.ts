@@ -8,8 +8,9 @@ import type { Page } from "#crdt/page.ts";
  * 2: rejects of nodes are registers of their own (cluster/rejects.ts).
  * 3: cluster updates (docs/adr/0515-cluster-updates.md).
  * 4: updates are removed (updates/removal.ts), as are records of certificates that ended (cluster/certificates.ts).
+ * 5: updates tell which operator's process attends to them (updates/attend-update.ts).
  */
-export const protocols = [1, 4] as const;
+export const protocols = [1, 5] as const;
 
 type Range = readonly [oldest: number, newest: number];
 

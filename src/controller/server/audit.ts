@@ -37,6 +37,7 @@ const details: Details = {
   approveUpdate: ({ generation, hash }) => ({ generation, hash }),
   rollbackUpdate: ({ now }) => ({ now }),
   takeOverUpdate: ({ force }) => ({ force }),
+  attendUpdate: ({ host, ended }) => ({ host, ended }),
   answerHook: ({ node, hook, generation, ok }) => ({ node, hook, generation, ok }),
 };
 

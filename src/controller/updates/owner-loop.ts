@@ -112,7 +112,7 @@ export function viewOf(
   { controllerId, majority, index }: Pick<OwnerLoopParts, "controllerId" | "majority" | "index">,
   now: number,
 ): RolloutView {
-  const { name, head, statement, owner, progress, rows, reports, answers, wishes } = update;
+  const { name, head, statement, owner, progress, rows, reports, answers, attendance, wishes } = update;
   return {
     name,
     generation: head.value.generation,
@@ -129,7 +129,7 @@ export function viewOf(
     nodes,
     now,
     hasMajority: majority.isHeld(),
-    ...defined({ other: otherWith(update, nodes, index) }),
+    ...defined({ attendance, other: otherWith(update, nodes, index) }),
   };
 }
 

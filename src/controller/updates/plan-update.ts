@@ -48,7 +48,7 @@ export function planUpdate(
     target: titleOf(draft),
     strategy: strategyText(spec),
     approval: spec.approvalPolicy === "manual" ? "manual" : "automatic",
-    ...defined({ likelyRequiresReboot: rebootOfAny(planned) }),
+    ...defined({ likelyRequiresReboot: rebootOfAny(planned), attendance: present?.attendance }),
     waves: waves.map((wave) => [...wave]),
     nodes: planned,
     blockers,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Approved, HookAnswer, Owner, Progress, Report, Row, Wish } from "#rollout/records.ts";
+import type { Approved, Attendance, HookAnswer, Owner, Progress, Report, Row, Wish } from "#rollout/records.ts";
 import { Statement, targetIdOf } from "#rollout/spec.ts";
 import { hookKey, type RolloutView } from "#rollout/view.ts";
 import type { z } from "zod";
@@ -19,6 +19,7 @@ export interface UpdateRecords {
   readonly rows: ReadonlyMap<string, Row>;
   readonly reports: ReadonlyMap<string, Report>;
   readonly answers: ReadonlyMap<string, HookAnswer>;
+  readonly attendance: Attendance | undefined;
 }
 
 /**
@@ -118,6 +119,7 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
     rows,
     reports,
     answers,
+    attendance: records.value("updateAttendance", of.attendance),
   };
 }
 

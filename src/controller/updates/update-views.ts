@@ -82,7 +82,12 @@ function summarize(
       ...defined({ endpoint: endpointOf(owner.owner) }),
       heard: isOwn || isHeard(owner.owner),
     },
-    ...defined({ waits: progress?.waits, reason: reasonOf(view), rolledBackBy: rolledBackBy(view) }),
+    ...defined({
+      waits: progress?.waits,
+      reason: reasonOf(view),
+      attendance: update.attendance,
+      rolledBackBy: rolledBackBy(view),
+    }),
     createdAt: head.value.createdAt,
     updatedAt: timeOf(progress?.since) ?? head.value.updatedAt,
   };

@@ -7,6 +7,7 @@ import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import { answerHook } from "./answer-hook.ts";
+import { attendUpdate } from "./attend-update.ts";
 import { applyUpdate, type ApplyParts } from "./apply-update.ts";
 import { fetchBundles } from "./bundle-fetcher.ts";
 import type { BundleStore } from "./bundles.ts";
@@ -54,6 +55,11 @@ export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
     by: string,
   ) => Promise<AnswerOf<"takeOverUpdate">>;
   readonly remove: (name: string, by: string) => Promise<AnswerOf<"removeUpdate">>;
+  readonly attend: (
+    name: string,
+    body: AcceptedBodyOf<"attendUpdate">,
+    by: string,
+  ) => Promise<AnswerOf<"attendUpdate">>;
   readonly answerHook: (name: string, body: AcceptedBodyOf<"answerHook">) => Promise<AnswerOf<"answerHook">>;
   readonly stop: () => Promise<void>;
 }
@@ -129,6 +135,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
     takeOver: (name, { force }, by) => takeOver(parts, name, { by, ...defined({ force }) }),
     remove: (name, by) => removeUpdate(parts, known(name), by),
+    attend: (name, body, by) => attendUpdate(parts, known(name), body, by),
     answerHook: (name, answer) => answerHook(parts, known(name), { ...answer, node: parts.names.find(answer.node) }),
     async stop() {
       unwatch();

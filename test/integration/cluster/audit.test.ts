@@ -127,6 +127,10 @@ describe("a controller's audit", () => {
     promoteUpdate: onNoUpdate("promoteUpdate"),
     takeOverUpdate: onNoUpdate("takeOverUpdate", { force: true }),
     removeUpdate: onNoUpdate("removeUpdate"),
+    attendUpdate: [
+      () => operator().call("attendUpdate", { host: "bastion-1" }, { id: "spring" }),
+      { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, host: "bastion-1" },
+    ],
     answerHook: [
       () =>
         operator().call(

@@ -56,6 +56,7 @@ const verdicts: Readonly<Record<MethodName, readonly Role[]>> = {
   rollbackUpdate: ["operator"],
   promoteUpdate: ["operator"],
   takeOverUpdate: ["operator"],
+  attendUpdate: ["operator"],
   answerHook: ["operator"],
   removeUpdate: ["operator"],
   listBundles: ["controller", "operator"],

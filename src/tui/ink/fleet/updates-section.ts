@@ -6,8 +6,8 @@ import type { FleetUpdate, FleetUpdateNode } from "./snapshot.ts";
 /** Phases in which nobody waits for a node. */
 const quiet: ReadonlySet<string> = new Set(["pending", "succeeded", "failed", "cancelled", "rolled_back"]);
 
-/** The wait for an operator or the bastion, among others. */
-const forPerson = /(?:^|; )(approval|promotion|the bastion)\b/;
+/** The wait for an operator, or for a bastion to which no process attends, among others. */
+const forPerson = /(?:^|; )(approval|promotion|the bastion(?!: [^;]* \(attended by ))\b/;
 
 export function concernOfUpdate({ nodes, owner, waits = "" }: FleetUpdate): Concern {
   if (nodes.some(({ phase }) => phase === "failed")) return 0;

@@ -1,7 +1,9 @@
 import { readFile, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { UpdateView } from "#api/update-schemas.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { createTestCluster, eventually, type TestCluster } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 import { signUpdate } from "#support/signed-update.ts";
@@ -14,12 +16,16 @@ describe("an attendant", () => {
   let attendant: Attendant;
   let said: string[];
   let answers: object[];
+  let attended: object[];
+  let refusal: KcoreError | undefined;
 
   async function attend(more: object): Promise<(...nodes: readonly object[]) => UpdateView> {
     const spec = { target: { version: "1.0.0" }, selector: { allNodes: true }, ...more };
     const signed = signUpdate(cluster, "u1", { spec });
     const call = (method: string, body: object): object => {
       if (method === "answerHook") answers.push(body);
+      if (method === "attendUpdate") attended.push(body);
+      if (refusal) throw refusal;
       return { address: "192.0.2.1" };
     };
     const opened = await openAttendant({
@@ -48,7 +54,8 @@ describe("an attendant", () => {
   }
 
   beforeEach(async () => {
-    [said, answers] = [[], []];
+    [said, answers, attended] = [[], [], []];
+    refusal = undefined;
     cluster = await createTestCluster();
     project = new TestProject();
   });
@@ -56,6 +63,23 @@ describe("an attendant", () => {
     await attendant.close();
     await project.remove();
     await cluster.remove();
+  });
+
+  describe("C7: tells the cluster", () => {
+    it("that it attends on this host, and when it has ended", async () => {
+      await attend({});
+      expect(attended).to.deep.equal([{ host: hostname(), ended: false }]);
+      await attendant.close();
+      expect(attended.slice(1)).to.deep.equal([{ host: hostname(), ended: true }]);
+    });
+
+    it("nothing more where no controller can note it, and attends all the same", async () => {
+      refusal = new KcoreError({ code: "API_REFUSED", message: "an older controller is registered" });
+      await attend({});
+      await attendant.close();
+      expect(said).to.deep.equal(["the cluster does not show who attends: an older controller is registered"]);
+      expect(attended).to.have.length(1);
+    });
   });
 
   describe("what a controller in wrong hands can ask of the bastion", () => {

@@ -85,5 +85,12 @@ describe("a plan", () => {
       "next: kcore update cluster approve u1",
       "it waits for the bastion (drain): kcore update cluster attend u1",
     ]);
+    const attendance = { by: "operator ann", host: "bastion-1", at: "2026-11-29T12:00:00Z" };
+    expect(nextSteps({ ...waiting, attendance })[1], "C7").to.equal(
+      "it waits for the bastion (drain), attended by operator ann on bastion-1 since 2026-11-29T12:00:00Z",
+    );
+    expect(drawPlan({ ...plan, attendance }, { wide: false, now }), "C7").to.contain(
+      "\n  attended by operator ann on bastion-1 since 2026-11-29T12:00:00Z\n",
+    );
   });
 });

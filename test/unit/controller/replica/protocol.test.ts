@@ -65,7 +65,7 @@ describe("replication protocol 1 (F-29)", () => {
         ...ofController.map((name) => `controller/${id}/${name}`),
         "object/Cluster/main",
         "cluster/config/dns",
-        ...["head", "approved", "wish/cancel", `hook/${id}/drain`].map((name) => `update/u/${name}`),
+        ...["head", "approved", "wish/cancel", "attendance", `hook/${id}/drain`].map((name) => `update/u/${name}`),
         // What no version knows yet.
         "quota/team-a",
       ],

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keys } from "#controller/cluster/registers.ts";
+import { attendUpdate } from "#controller/updates/attend-update.ts";
 import { planUpdate } from "#controller/updates/plan-update.ts";
 import { removeOld, removeUpdate } from "#controller/updates/removal.ts";
 import type { ViewParts } from "#controller/updates/update-views.ts";
@@ -43,10 +44,10 @@ describe("updates that are over", () => {
     removeOld({ ...known.parts, clock: () => 1_000_000 + day * dayMs, ...parts });
 
   it("C6: one is removed by command with all its registers, and no late word of it brings it back", async () => {
-    await known.update(done("u"));
+    await attendUpdate(known.parts, await known.update(done("u")), { host: "bastion-1" }, "operator ann");
     await known.update(done("v", 1));
     const late = keysOf("u").map((key) => ({ key, value: known.parts.records.replica.get(key)?.text }));
-    expect(late.length).to.equal(7);
+    expect(late.length).to.equal(8);
     expect(await removed("u")).to.equal("deleted");
     expect(keysOf("u")).to.deep.equal([keys.update("u").removed]);
     expect(names()).to.deep.equal(["v"]);
