@@ -11,7 +11,7 @@ import { validate, validateValue } from "#engine/yaml/validate.ts";
 import { defined } from "#optional/defined.ts";
 import { checkReferences } from "./check-references.ts";
 import { type Inclusion, readInclude } from "./inclusion.ts";
-import { readRunFailure, readStages, refuseDuplicates, type StageSource } from "./stage-source.ts";
+import { readRunFailure, readStages, refuseDuplicates, refuseNumbered, type StageSource } from "./stage-source.ts";
 
 /** An orchestration as its file says it; expressions are not evaluated yet. */
 export interface Orchestration {
@@ -121,6 +121,7 @@ export function readOrchestration(
   const waves = own.length > 0 ? own : (problems.attempt(() => wavesOfOne(included)) ?? []);
   refuseDuplicates([...stages, ...onFailure], problems);
   checkReferences({ stages, onFailure }, problems);
+  if (waves.length > 0) refuseNumbered([...stages, ...onFailure], problems);
   const targets = [...params.values()].filter(({ type }) => type === "target");
   if (waves[0] !== undefined && targets.length !== 1)
     problems.add({

@@ -52,10 +52,12 @@ export interface RunSource {
   readonly args: SourceMap;
 }
 
-const id = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]*$/, "must be letters, digits, - and _, a letter first");
+const id = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]*(?:@\d+)?$/, "must be letters, digits, - and _, a letter first");
 
 const common = {
-  id: id.describe("Letters, digits, “-” and “_”, a letter first; unique in the file."),
+  id: id.describe(
+    "Letters, digits, “-” and “_”, a letter first; unique in the file. “@2” behind it: its wave, in a file without waves.",
+  ),
   title: z.string().optional().describe("What views show; the id unless given."),
   when: z.unknown().optional().describe("True or false; for each node if the stage has nodes."),
   register: z
@@ -257,6 +259,13 @@ export function refuseDuplicates(stages: readonly StageSource[], problems: Probl
       );
     registers.set(stage.register, stage);
   }
+}
+
+/** A run gives the stages of its waves ids such as `web@2` itself. */
+export function refuseNumbered(stages: readonly StageSource[], problems: Problems): void {
+  for (const { id, at } of flatten(stages))
+    if (id.includes("@"))
+      problems.add(invalid(`stage “${id}”: waves number the ids of their stages themselves`, at, "leave out the @"));
 }
 
 /** Stages with those nested in them. */

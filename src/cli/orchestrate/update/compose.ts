@@ -96,7 +96,7 @@ function rolloutNode({ id, name, dc, labels, roles }: NodeEntry): RolloutNode {
 function waveOf(index: number, count: number, nodes: readonly string[]): Wave {
   const shown = nodes.length > 3 ? `${nodes.slice(0, 3).join(", ")} and ${nodes.length - 3} more` : nodes.join(", ");
   return {
-    suffix: index === 0 ? "" : `-${index + 1}`,
+    suffix: index === 0 ? "" : `@${index + 1}`,
     label: count === 1 ? "" : `${index + 1} of ${count}: ${shown}`,
     nodes,
   };
@@ -165,7 +165,6 @@ function afterFailure(waves: readonly Wave[], ground: Ground): readonly Stage[] 
     { id: "verdict", title: "Verdict", run: "update.verdict", gates, onGateFailure: rollback.onHealthGateFailure },
     ...waves
       .toReversed()
-      .map((wave) => ({ ...wave, suffix: `${wave.suffix}-all` }))
-      .flatMap((wave) => backward(wave, ground, { own: true, when: "{{stages.verdict.goesBack}}" })),
+      .flatMap((wave) => backward(wave, ground, { own: true, of: "-all", when: "{{stages.verdict.goesBack}}" })),
   ];
 }

@@ -7,7 +7,7 @@ export type Stage = Readonly<Record<string, unknown>>;
 
 /** Some nodes that go through the stages together. */
 export interface Wave {
-  /** Behind the ids of its stages; empty for the first one. */
+  /** Behind the ids of its stages, as of other waves (tui/wave.ts): `@2`; empty for the first one. */
   readonly suffix: string;
   /** `2 of 3: n2`, for titles; empty when it is the only one. */
   readonly label: string;
@@ -123,9 +123,10 @@ function bootOf({ target, activation, timeouts }: UpdateSpec): { readonly boots:
 export function backward(
   wave: Wave,
   { spec, order }: Ground,
-  more: { readonly own: boolean; readonly when?: string },
+  more: { readonly own: boolean; readonly of?: string; readonly when?: string },
 ): Stage[] {
   const { type, maxUnavailable } = spec.strategy;
+  const { of = "" } = more;
   const pace = {
     concurrency: type === "one-at-a-time" ? 1 : maxUnavailable,
     order: "reverse",
@@ -133,13 +134,13 @@ export function backward(
   };
   return [
     {
-      ...named("back", "Take back", wave),
+      ...named(`back${of}`, "Take back", wave),
       on: wave.nodes,
       apply: "update/back",
       with: { ...order, ...bootOf(spec), own: more.own, limit: spec.timeouts.activateSeconds },
       ...pace,
     },
-    ...undrain(wave, spec, "back").map((stage) => ({ ...stage, ...pace })),
+    ...undrain(wave, spec, `-back${of}`).map((stage) => ({ ...stage, ...pace })),
   ];
 }
 
@@ -149,21 +150,25 @@ function takeBack(wave: Wave, { spec, order }: Ground): readonly Stage[] {
     Object.fromEntries(Object.entries(stage).filter(([key]) => key !== "on" && key !== "each"));
   return [
     {
-      id: `back${wave.suffix}`,
+      id: "back",
       title: `Take back (${wave.nodes.join(", ")})`,
       apply: "update/back",
       with: { ...order, ...bootOf(spec), own: true, limit: spec.timeouts.activateSeconds },
     },
-    ...undrain(wave, spec, "back").map(nowhere),
+    ...undrain({ ...wave, suffix: "" }, spec, "-back").map(nowhere),
   ];
 }
 
 function undrain(wave: Wave, { drain }: UpdateSpec, of = ""): readonly Stage[] {
   const { enabled, after, timeoutSeconds } = drain;
   if (!enabled || !after || !isHook(after)) return [];
-  const id = of === "" ? "undrain" : `undrain-${of}`;
   return [
-    hookStage(named(id, "Undrain", wave), { ...after, at: "undrain", seconds: timeoutSeconds, nodes: wave.nodes }),
+    hookStage(named(`undrain${of}`, "Undrain", wave), {
+      ...after,
+      at: "undrain",
+      seconds: timeoutSeconds,
+      nodes: wave.nodes,
+    }),
   ];
 }
 
@@ -210,5 +215,5 @@ function named(id: string, title: string, { suffix, label }: Wave): Stage {
 }
 
 function withId(id: string, stage: Stage): Stage {
-  return { ...stage, id, register: id.replaceAll("-", "_") };
+  return { ...stage, id, register: id.replaceAll(/[-@]/g, "_") };
 }

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readOrchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
+import { withoutWave } from "#tui/wave.ts";
 import { problemsIn } from "#support/problems.ts";
 import { codeOf } from "#support/rejection.ts";
 import { nodeEntry } from "#support/runs.ts";
@@ -49,7 +50,7 @@ describe("an update over SSH", () => {
       "fence: c1 w1 w2 w3",
       "begin:",
       ...["w1", "w2", "w3", "c1"].flatMap((name, index) =>
-        ["prepare", "activate", "hold", "ready"].map((id) => `${id}${index === 0 ? "" : `-${index + 1}`}: ${name}`),
+        ["prepare", "activate", "hold", "ready"].map((id) => `${id}${index === 0 ? "" : `@${index + 1}`}: ${name}`),
       ),
     ]));
 
@@ -81,7 +82,7 @@ describe("an update over SSH", () => {
       "hold: w2",
       "ready: w2",
       "promote:",
-      "prepare-2: w1 w3",
+      "prepare@2: w1 w3",
     ]);
     expect(asks.find(({ id }) => id === "promote")?.["run"]).to.equal("confirm");
     const soaks = read(
@@ -102,8 +103,8 @@ describe("an update over SSH", () => {
     const { stages } = read(compose({ strategy: { type: "per-dc", batchSize: 2, maxUnavailable: 2 } }));
     expect(outline(stages).filter((line) => line.startsWith("hold"))).to.deep.equal([
       "hold: w1 w2",
-      "hold-2: c1",
-      "hold-3: w3",
+      "hold@2: c1",
+      "hold@3: w3",
     ]);
   });
 
@@ -139,21 +140,32 @@ describe("an update over SSH", () => {
       selector: { nodeIds: ["w1", "w2"] },
     };
     const { stages, onFailure } = read(compose(spec));
-    expect(outline(onFailure)).to.deep.equal(["verdict:", "back-2-all: w2", "back-all: w1"]);
+    expect(outline(onFailure)).to.deep.equal(["verdict:", "back-all@2: w2", "back-all: w1"]);
     const ownOf = (id: string, all: readonly Stage[]): readonly string[] =>
       all.find((stage) => stage.id === id)?.onFailure?.map((stage) => stage.id) ?? [];
-    expect(ownOf("gate1-2", stages)).to.deep.equal(["back-2-gate1-2"]);
+    expect(ownOf("gate1@2", stages)).to.deep.equal(["back-gate1@2"]);
     const kept = read(compose({ ...spec, rollback: { automatic: true, onHealthGateFailure: false } }));
-    expect(ownOf("gate1-2", kept.stages)).to.deep.equal([]);
+    expect(ownOf("gate1@2", kept.stages)).to.deep.equal([]);
+  });
+
+  it("C17: names the stages of a wave as other orchestrations do", () => {
+    const { stages } = read(
+      compose({ drain: { enabled: true, command: "drain" }, selector: { nodeIds: ["w1", "w2"] } }),
+    );
+    const drains = stages.filter(({ title }) => String(title).startsWith("Drain"));
+    expect(drains.map(({ id }) => [id, withoutWave(id)])).to.deep.equal([
+      ["drain", "drain"],
+      ["drain@2", "drain"],
+    ]);
   });
 
   it("takes all back on request, the last ones first", () =>
     expect(outline(read(compose({}, true)).stages)).to.deep.equal([
       "sign:",
       "look: c1 w1 w2 w3",
-      "back-4: c1",
-      "back-3: w3",
-      "back-2: w2",
+      "back@4: c1",
+      "back@3: w3",
+      "back@2: w2",
       "back: w1",
     ]));
 

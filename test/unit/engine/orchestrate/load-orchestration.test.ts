@@ -72,6 +72,16 @@ stages:
       "orchestrate/x.yaml:6:22+24 this must be known before the run starts, it cannot rest on “stages.issue” [STAGE_INVALID] | use params, node, nodes or vars; “when” may rest on what stages gave",
     ]));
 
+  it("C17: numbers no stage by hand where waves number them", () => {
+    const stages = `stages: [{ id: "a@2", on: "*", apply: [x], onFailure: [{ id: "b@2", apply: [x] }] }]\n`;
+    const waves = `params: { nodes: { type: target, required: true } }\nwaves: [{ on: "*" }]\n`;
+    expect(problemsOf(`${waves}${stages}`).map((text) => text.replace(/^\S+ /, ""))).to.deep.equal(
+      ["a@2", "b@2"].map(
+        (id) => `stage “${id}”: waves number the ids of their stages themselves [STAGE_INVALID] | leave out the @`,
+      ),
+    );
+  });
+
   it("lets what follows a failed stage concern the failed node, and nothing else", () => {
     const text = (inner: string): string =>
       `stages:\n  - id: a\n    on: "*"\n    apply: [x]\n    onFailure:\n      - ${inner}\n`;
