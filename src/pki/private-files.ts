@@ -45,6 +45,7 @@ export async function replaceFile(
     await rename(aside, path);
   } catch (error) {
     await unlink(aside).catch(() => undefined);
+    if (error instanceof Error) error.message = error.message.replaceAll(aside, path);
     throw error;
   }
   await syncFolder(dirname(path));

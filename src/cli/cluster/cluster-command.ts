@@ -1,5 +1,6 @@
-import { existsSync } from "node:fs";
-import { readFile, rm } from "node:fs/promises";
+import { constants, existsSync } from "node:fs";
+import { access, readFile, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { Command } from "commander";
 import { isLocked } from "#engine/sealed/identities.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -9,6 +10,7 @@ import { replaceFile } from "#pki/private-files.ts";
 import { inTheWay } from "../controller/controller-changes.ts";
 import { addProjectOption, addResultOption, caPassphrase, type CommonFlags, type ResultFormat } from "../options.ts";
 import { formatResult } from "../terminal/format-result.ts";
+import { unwritten } from "../project/write-asked.ts";
 import { withCaPassphrase } from "./ca-passphrase.ts";
 import { contextHome } from "./context-home.ts";
 import { currentOf } from "./create-command.ts";
@@ -56,13 +58,16 @@ async function backup(file: string, { context, passphraseFile, output }: BackupF
   const present = await loadContext(contextHome(), context);
   const refusePresent = async (): Promise<void> => {
     if (existsSync(file)) throw inTheWay(file, "it is there already");
+    await access(dirname(file), constants.W_OK).catch((cause: unknown) => {
+      throw unwritten(file, cause);
+    });
   };
   await refusePresent();
   const files = await withCaPassphrase(passphraseFile, async (passphrase) => {
     const gathered = await gatherContext(present, passphrase);
     const text = JSON.stringify(gathered);
-    await replaceFile(file, await lock(text, passphrase), { before: refusePresent }).catch((cause: Error) => {
-      throw cause instanceof KcoreError ? cause : inTheWay(file, cause.message);
+    await replaceFile(file, await lock(text, passphrase), { before: refusePresent }).catch((cause: unknown) => {
+      throw unwritten(file, cause);
     });
     if ((await unlock(await readFile(file), passphrase)) !== text) {
       await rm(file);

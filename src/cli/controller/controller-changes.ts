@@ -13,6 +13,7 @@ import { allControllers, askController, type Reachable } from "./all-controllers
 import { confirm } from "../terminal/confirm.ts";
 import { contextHome } from "../cluster/context-home.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { unwritten } from "../project/write-asked.ts";
 import { addClusterOptions, addProjectOption, addResultOption, type ClusterFlags } from "../options.ts";
 
 type RemoveFlags = ClusterFlags & { readonly reason?: string; readonly yes?: boolean };
@@ -119,8 +120,8 @@ async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }
   const cluster = await openCluster(flags);
   if (existsSync(out)) throw inTheWay(out, "it is there already");
   const aside = `${out}.${randomBytes(4).toString("hex")}.part`;
-  const handle = await open(aside, "wx", 0o600).catch((cause: Error) => {
-    throw inTheWay(out, cause.message);
+  const handle = await open(aside, "wx", 0o600).catch((cause: unknown) => {
+    throw unwritten(out, cause);
   });
   try {
     await handle.chmod(0o600);
@@ -133,8 +134,8 @@ async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }
     });
     await handle.sync();
     // Unlike a rename, a link never replaces what somebody else made meanwhile.
-    await link(aside, out).catch((cause: Error) => {
-      throw inTheWay(out, cause.message);
+    await link(aside, out).catch((cause: NodeJS.ErrnoException) => {
+      throw cause.code === "EEXIST" ? inTheWay(out, "it is there already") : unwritten(out, cause);
     });
     process.stdout.write(`${out}: ${size} bytes, for you alone; it holds no private key\n`);
   } finally {

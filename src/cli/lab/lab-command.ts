@@ -8,6 +8,7 @@ import { requireRoot } from "#lab/prepare-host.ts";
 import { listLabs, openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { addResultOption } from "../options.ts";
+import { whyUnwritten } from "../project/write-asked.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { showFile, talk } from "./console.ts";
 
@@ -242,9 +243,9 @@ async function writeRoster(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text, { mode: 0o600 });
   } catch (error) {
-    const { message } = error as NodeJS.ErrnoException;
+    const { why, hint } = whyUnwritten(file, error);
     throw new KcoreError(
-      { code: "LAB_ROSTER_UNWRITABLE", message: `the roster cannot be written: ${message}` },
+      { code: "LAB_ROSTER_UNWRITABLE", message: `the roster ${file} cannot be written: ${why}`, hint },
       { cause: error },
     );
   }

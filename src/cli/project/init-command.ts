@@ -10,6 +10,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { projectFile } from "./project-cluster.ts";
 import { makeFolder } from "#pki/make-folder.ts";
+import { unwritten } from "./write-asked.ts";
 import { skeletonOf, type SkeletonFile } from "./skeleton.ts";
 
 /** `kcore init`: a project that `kcore roster check` accepts, in git. */
@@ -42,7 +43,9 @@ async function initProject(
     if (isIgnoreOfOurs(path, place)) continue;
     await makeFolder(dirname(place));
     // `wx`: what came there a moment ago is not written over either.
-    await writeFile(place, text, { flag: "wx", mode });
+    await writeFile(place, text, { flag: "wx", mode }).catch((cause: unknown) => {
+      throw unwritten(place, cause);
+    });
   }
   const git = await putUnderGit(project);
   const place = relative(process.cwd(), project) || ".";

@@ -1,5 +1,6 @@
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { writeFailures } from "#engine/run/unwritable.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#pki/make-folder.ts";
 
@@ -8,9 +9,26 @@ export async function writeAsked(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);
   } catch (cause) {
-    const message = `${file} cannot be written: ${(cause as Error).message}`;
-    throw new KcoreError({ code: "USAGE", message }, { cause });
+    throw unwritten(file, cause);
   }
+}
+
+/** The refusal of a file that cannot be written; it names no file that is written beside it first. */
+export function unwritten(file: string, cause: unknown): KcoreError {
+  if (cause instanceof KcoreError) return cause;
+  const { why, hint } = whyUnwritten(file, cause);
+  return new KcoreError({ code: "USAGE", message: `${file} cannot be written: ${why}`, hint }, { cause });
+}
+
+export function whyUnwritten(file: string, cause: unknown): { readonly why: string; readonly hint: string } {
+  const folder = dirname(file);
+  const { code = "", message } = cause as NodeJS.ErrnoException;
+  const hint = "name another file";
+  if (code === "ENOENT") return { why: `there is no folder ${folder}`, hint: `mkdir -p ${folder}` };
+  if (code === "ENOTDIR") return { why: `${folder} is not a folder`, hint };
+  if (code === "EISDIR") return { why: "it is a folder", hint };
+  if (code === "EEXIST") return { why: "it is there already", hint };
+  return { why: writeFailures[code] ?? message, hint };
 }
 
 /** Writes such files into a folder, which is made where it is not there; gives their paths. @throws KcoreError USAGE */

@@ -15,6 +15,7 @@ import { visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
+import { unwritten } from "../project/write-asked.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { makeFolder } from "#pki/make-folder.ts";
 import { namedFile } from "./edit-roster-file.ts";
@@ -187,7 +188,9 @@ async function write(root: string, file: string, { text, draft }: Imported): Pro
     });
   ownRoster(root, { instead: { file, text } });
   await makeFolder(join(root, "roster"));
-  await writeFile(join(root, file), text, { flag: "wx", mode: 0o644 });
+  await writeFile(join(root, file), text, { flag: "wx", mode: 0o644 }).catch((cause: unknown) => {
+    throw unwritten(file, cause);
+  });
 }
 
 /** Before anything is written, so that it is seen also where nothing can be. */

@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, type WriteStream } from "node:fs";
 import { basename, dirname } from "node:path";
 import { finished } from "node:stream/promises";
 import { Writable } from "node:stream";
 import { formatEvent } from "#engine/events/recording.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { findProject } from "../project/find-project.ts";
+import { unwritten } from "../project/write-asked.ts";
 import { drawReport } from "./write-reports.ts";
 import { exportFormats, type ExportFlags, type ExportFormat } from "./export-formats.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
@@ -18,12 +19,22 @@ export async function exportRun(id: string, { project, format, file }: ExportFla
   if (chosen === "tar" && file === undefined && process.stdout.isTTY)
     throw new KcoreError({ code: "USAGE", message: "an archive is no text for a terminal", hint: "--file run.tar.gz" });
   // Whoever may not read the record may not read what is made of it (S-4).
-  const out = file === undefined ? process.stdout : createWriteStream(file, { mode: 0o600 });
+  const out = file === undefined ? process.stdout : await openFile(file);
   if (chosen === "tar") await packInto(run, out);
   else out.write(await textOf(run, chosen));
   if (out !== process.stdout) {
     out.end();
     await finished(out);
+  }
+}
+
+async function openFile(file: string): Promise<WriteStream> {
+  const out = createWriteStream(file, { mode: 0o600 });
+  try {
+    await once(out, "open");
+    return out;
+  } catch (cause) {
+    throw unwritten(file, cause);
   }
 }
 

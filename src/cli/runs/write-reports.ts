@@ -3,6 +3,7 @@ import { dirname, extname, join, resolve } from "node:path";
 import { logName, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { replaceFile } from "#pki/private-files.ts";
+import { whyUnwritten } from "../project/write-asked.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
 import { kcoreVersion } from "../version.ts";
@@ -80,11 +81,11 @@ export async function writeReports(files: readonly string[], folder: RunFolder):
     try {
       await replaceFile(resolve(file), text);
     } catch (cause) {
-      const said = cause instanceof Error ? cause.message : String(cause);
+      const { why } = whyUnwritten(file, cause);
       throw new KcoreError(
         {
           code: "REPORT_UNWRITABLE",
-          message: `the report “${file}” could not be written: ${said}`,
+          message: `the report “${file}” could not be written: ${why}`,
           hint: `the run's record is whole; write it elsewhere: kcore runs show ${folder.id}`,
         },
         { cause, exitCode: exitCodes.failed },

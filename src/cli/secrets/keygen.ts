@@ -5,6 +5,7 @@ import { Secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#pki/make-folder.ts";
 import { createFile } from "#pki/private-files.ts";
+import { unwritten } from "../project/write-asked.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { askSecret } from "./ask.ts";
 
@@ -32,7 +33,7 @@ export async function makeIdentity({
   try {
     await createFile(file, written);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+    if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw unwritten(file, cause);
     throw new KcoreError(
       {
         code: "SECRET_IDENTITY",

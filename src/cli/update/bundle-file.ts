@@ -9,6 +9,7 @@ import { withRegularFile } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Bundle } from "#rollout/spec.ts";
 import { checkExport } from "#runtime/check-export.ts";
+import { unwritten } from "../project/write-asked.ts";
 
 /** A bundle, and where its bytes lie. */
 export interface FoundBundle extends BundleSource {
@@ -36,8 +37,7 @@ export async function writeBundleFile(path: string, { bundle, file, start }: Fou
     await pipeline(parts, createWriteStream(aside, { flags: "wx", flush: true }));
     await rename(aside, path);
   } catch (cause) {
-    const said = cause instanceof Error ? cause.message : String(cause);
-    throw new KcoreError({ code: "USAGE", message: `the bundle cannot be written to ${path}: ${said}` }, { cause });
+    throw unwritten(path, cause);
   } finally {
     await rm(aside, { force: true });
   }

@@ -1,7 +1,7 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 
 /** Error codes of a failed write, with their causes. */
-const reasons: Readonly<Record<string, string>> = {
+export const writeFailures: Readonly<Record<string, string>> = {
   ENOSPC: "the bastion's disk is full",
   EDQUOT: "the disk quota on the bastion is used up",
   EROFS: "the file system is read-only",
@@ -11,7 +11,7 @@ const reasons: Readonly<Record<string, string>> = {
 /** Why the run cannot write below the folder; undefined for any other error. */
 export function unwritable(folder: string, error: unknown): Problem | undefined {
   const { code = "", message } = error as NodeJS.ErrnoException;
-  const reason = reasons[code];
+  const reason = writeFailures[code];
   if (reason === undefined) return undefined;
   return {
     code: "RUN_RECORD_UNWRITABLE",

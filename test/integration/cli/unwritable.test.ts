@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { TestProject } from "#support/kcore.ts";
 import { hangLimit } from "#support/limit.ts";
 import { root } from "#support/pages.ts";
 import { kcoreEnvironment } from "#support/program.ts";
@@ -34,5 +35,27 @@ describe("a folder that cannot be made", () => {
       expect(code, stderr).to.equal(2);
       expect(stderr).to.match(/^the folder \/proc\/kcore cannot be made: /);
       expect(stderr).to.contain("[USAGE]").and.contain("hint: ");
+    });
+});
+
+describe("C7: a file that an operator names in a folder that is not there", () => {
+  const none = (): string => join(project.path, "none");
+  let project: TestProject;
+  beforeEach(() => {
+    project = new TestProject({ "states/x.yaml": "steps: []\n" });
+  });
+  afterEach(() => project.remove());
+
+  for (const [words, name] of [
+    [["schema", "roster", "--out"], "roster.json"],
+    [["runs", "export", "last", "--file"], "run.json"],
+    [["runs", "show", "last", "--html"], "run.html"],
+    [["state", "apply", "x", "--on", "here", "--report"], "run.html"],
+  ] as const)
+    it(`is refused for that, by kcore ${words.join(" ")}`, async () => {
+      await project.call(["state", "apply", "x", "--on", "here"]);
+      const { code, stderr } = await project.call([...words, join(none(), name)]);
+      expect([code, stderr.includes(`there is no folder ${none()}`)], stderr).to.deep.equal([2, true]);
+      expect(stderr).to.contain(`hint: mkdir -p ${none()}`);
     });
 });

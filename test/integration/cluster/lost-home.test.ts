@@ -65,6 +65,11 @@ describe("a bastion that lost its ~/.kcore", () => {
     await rm(join(folder, "backup.json"));
     const reminder = "the CA's keys lie on this machine alone: kcore cluster backup FILE";
     expect((await site.call("health")).stderr).to.contain(reminder);
+    const nowhere = await site.call("cluster", "backup", join(folder, "none", "x.age"));
+    expect([nowhere.code, nowhere.stderr], "no passphrase is asked for before").to.deep.equal([
+      2,
+      `${join(folder, "none/x.age")} cannot be written: there is no folder ${join(folder, "none")}  [USAGE]\n  hint: mkdir -p ${join(folder, "none")}\n`,
+    ]);
     const made = await site.call("cluster", "backup", file, ...phrase, "-o", "json");
     expect(made.code, made.stderr).to.equal(0);
     expect(JSON.parse(made.stdout)).to.deep.include({ context: "lab", verified: true });
