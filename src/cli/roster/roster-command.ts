@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { hostPort } from "#engine/step/host-port.ts";
 import { addNode, setNodeFields } from "#engine/roster/edit.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
@@ -130,7 +131,7 @@ function list({ project, on = [], output, refresh = false, factsAge = FACTS_AGE,
   ];
   const rows = nodes.map((node) => [
     node.name,
-    node.transport === "local" ? "(this machine)" : `${node.address}${node.port === 22 ? "" : `:${node.port}`}`,
+    node.transport === "local" ? "(this machine)" : node.port === 22 ? node.address : hostPort(node.address, node.port),
     node.dc,
     node.roles.join(","),
     node.transport === "local" ? "" : node.hostKeys.length > 0 ? "pinned" : "unknown",

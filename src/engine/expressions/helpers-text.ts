@@ -1,4 +1,4 @@
-import { isIPv6 } from "node:net";
+import { hostPort } from "#engine/step/host-port.ts";
 import { quote } from "#engine/step/quote.ts";
 import { Fault } from "./fault.ts";
 import { type Arguments, type Helpers, printed } from "./helper.ts";
@@ -23,7 +23,7 @@ export const textHelpers: Helpers = {
   json: { usage: "value indent=N", min: 1, max: 1, named: ["indent"], run: json },
   yaml: { usage: "value", min: 1, max: 1, run: (args) => printYaml(plain(args.any(0))).trimEnd() },
   shell: { usage: "text … | list", min: 1, run: shell },
-  hostPort: { usage: "address port", min: 2, max: 2, run: hostPort },
+  hostPort: { usage: "address port", min: 2, max: 2, run: (args) => hostPort(args.text(0), args.printable(1)) },
 };
 
 function join(args: Arguments): string {
@@ -78,10 +78,4 @@ function quoteWord(name: string, word: unknown): string {
   if (text === undefined) throw new Fault(`${name} quotes texts and numbers, not ${describeValue(word)}`);
   if (text.includes("\0")) throw new Fault("a shell word cannot hold a NUL byte");
   return quote(text);
-}
-
-/** RFC 3986, 3.2.2: an IPv6 address stands in brackets. */
-function hostPort(args: Arguments): string {
-  const address = args.text(0);
-  return `${isIPv6(address) ? `[${address}]` : address}:${args.printable(1)}`;
 }

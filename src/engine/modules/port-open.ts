@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { hostPort } from "../step/host-port.ts";
 import { defineModule } from "../step/define.ts";
 import { listening, tcpFunction } from "../step/fragments/ports.ts";
 import { sh } from "../step/sh.ts";
@@ -24,7 +25,7 @@ export const portOpen = defineModule({
   refusals: ["TOOL_MISSING"],
   step: ({ port, host, state }) => {
     const here = ["127.0.0.1", "::1", "localhost"].includes(host);
-    const name = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+    const name = hostPort(host, port);
     return {
       reach: { changes: [], restsOn: [{ is: "system" }] },
       want: { [name]: state },

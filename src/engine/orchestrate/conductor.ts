@@ -1,4 +1,5 @@
 import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
+import { hostPort } from "#engine/step/host-port.ts";
 import type { NodeOutcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
@@ -9,7 +10,7 @@ import { widthOf } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { walkLane, type LaneEnd } from "./lane.ts";
 import { LiveRun } from "./live-run.ts";
-import { compareManaged } from "./managed.ts";
+import { compareManaged, otherForm } from "./managed.ts";
 import { arrange, lastParts, type Pace, type Part, type PlannedStage, type RunPlan } from "./plan.ts";
 import { isDenied, runAction } from "./run-action.ts";
 import type { RunNode } from "./run-node.ts";
@@ -242,8 +243,10 @@ export class Conductor {
   #compareManaged({ name, entry, applied }: RunNode, isWhole: boolean): void {
     const { deps, request } = this.#run;
     if (!deps.managed || applied.length === 0) return;
-    const { lost, after } = compareManaged(deps.managed.read(entry), { applied, run: deps.runId, isWhole });
-    if (lost !== undefined) deps.emit({ type: "warning", node: name, text: lost });
+    const before = deps.managed.read(entry);
+    const { lost, after } = compareManaged(before ?? [], { applied, run: deps.runId, isWhole });
+    const text = before ? lost : otherForm(name);
+    if (text !== undefined) deps.emit({ type: "warning", node: name, text });
     if (!request.dryRun) deps.managed.keep(entry, after);
   }
 
@@ -312,8 +315,7 @@ export class Conductor {
 function wayTo(node: NodeEntry | undefined): string {
   if (node === undefined) return "";
   if (node.transport === "local") return "this machine";
-  const host = node.address.includes(":") ? `[${node.address}]` : node.address;
-  return [...node.jump, `${node.user}@${host}:${node.port}`].join(" ");
+  return [...node.jump, `${node.user}@${hostPort(node.address, node.port)}`].join(" ");
 }
 
 /** By role and by datacenter the places of the nodes that are of it: names would be told over and over. */

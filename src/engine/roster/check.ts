@@ -1,5 +1,6 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
+import { hostPort } from "#engine/step/host-port.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { NodeEntry, Roster } from "./roster.ts";
 
@@ -58,7 +59,7 @@ export function checkDuplicates({ nodes, positions }: Roster, problems: Problems
     report(
       places.get(place),
       node,
-      `address ${node.address}:${node.port}`,
+      `address ${hostPort(node.address, node.port)}`,
       "several test targets on one machine need a stateDir each",
     );
     places.set(place, places.get(place) ?? node);

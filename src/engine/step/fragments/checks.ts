@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { hostPort } from "../host-port.ts";
 import { AbsolutePath, Duration, Size, UnitName } from "../fields.ts";
 import { sh, type Sh } from "../sh.ts";
 import { saysSynchronized } from "./clock.ts";
@@ -251,7 +252,7 @@ else grep -q '^[^[:blank:]]*[[:blank:]]00000000[[:blank:]]' /proc/net/route || p
     })),
   tcp: (endpoints) =>
     endpoints.map(({ host, port }) => ({
-      name: `connection to ${host}:${port}`,
+      name: `connection to ${hostPort(host, port)}`,
       test: sh`${tcpFunction}
 tcp ${host} ${port} 5
 case $? in 0) ;; 2) problem "cannot tell: neither nc nor bash is there" ;; *) problem "no connection" ;; esac`,

@@ -201,6 +201,11 @@ node: {}
     ]);
   });
 
+  it("O6: names an IPv6 address in brackets before its port", () => {
+    const text = `nodes:\n  a: { address: "2001:db8::1" }\n  b: { address: "2001:db8::1" }\n`;
+    expect(problems(text).join()).to.contain("“b” has the address [2001:db8::1]:22, as “a” has");
+  });
+
   it("C12: refuses a former id that is another entry's id or former id, or the entry's own id", () => {
     const [a, b] = ["6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", "3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21"];
     expect(
