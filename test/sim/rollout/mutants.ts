@@ -51,7 +51,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   lwwreport: {
     why: "of two words of a node the one that was heard later stands",
-    seed: 179,
+    seed: 112,
     swarm: { cutNodes: true, partitions: true, slow: 0.2, jumps: true },
     file: "controller/cluster/registers.ts",
     from: 'updateReport: { schema: Report, merge: "epoch"',
@@ -74,7 +74,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   forgets: {
     why: "a node forgets an update's orders as soon as it has another's",
-    seed: 9,
+    seed: 2,
     swarm: { second: true, takeovers: 4, slow: 0.2, duplicate: 0.3 },
     file: "rollout/node-fence.ts",
     from: "past: known.filter(({ name }) => name !== fence.name)",
@@ -289,7 +289,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   deafend: {
     why: "what nodes say after the end of a rollout is not heard",
-    seed: 235,
+    seed: 320,
     swarm: { takeovers: 6, cancels: true, slowNodes: true, slow: 0.2, cutNodes: true, workers: 4, approval: "auto" },
     file: "rollout/decide.ts",
     from: "  const moved = moveOn(view, progress, rows);",
@@ -305,7 +305,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   anydrain: {
     why: "a drain that failed is as good as one that was done",
-    seed: 6,
+    seed: 2,
     swarm: { hooks: true, badHooks: 0.4, approval: "auto" },
     file: "rollout/advance.ts",
     from: 'if (failed) return fail(view, drained, "drain", failed.message);',
@@ -313,7 +313,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   keepsdrained: {
     why: "a node that was taken back does not get its work back",
-    seed: 29,
+    seed: 20,
     swarm: { hooks: true, rollbacks: true, approval: "auto" },
     file: "rollout/hooks.ts",
     from: 'case "rolled_back":\n      return undrain;',
@@ -346,7 +346,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   lastanswer: {
     why: "of two answers the last one counts",
-    seed: 10,
+    seed: 4,
     swarm: { gates: true, hooks: true, twoBastions: true, badHooks: 0.4, bastionCrashes: true, approval: "auto" },
     file: "controller/updates/answer-hook.ts",
     from: "isForRow && answerable(view, node, row) === hook",
@@ -362,7 +362,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   noend: {
     why: "an agent that no controller answers waits longer each time, without bound",
-    seed: 12,
+    seed: 6,
     swarm: { drop: 0.3, partitions: true, approval: "auto" },
     file: "agent/follow-orders.ts",
     from: "pause = Math.min(2 * pause, pauseMs.longest);",
@@ -395,7 +395,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   anyanswer: {
     why: "an answer to one row counts for every one",
-    seed: 5,
+    seed: 11,
     swarm: { gates: true, hooks: true, takeovers: 4, approval: "auto" },
     file: "rollout/hooks.ts",
     from: "seq === row.seq && epoch === row.epoch && owner === row.owner",
