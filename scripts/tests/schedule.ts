@@ -5,8 +5,6 @@ const shares: Readonly<Record<JobClass, { readonly share: number; readonly slots
   processor: { share: 1, slots: Infinity },
   machine: { share: 1, slots: 1 },
   waiting: { share: 0.34, slots: 6 },
-  // A lab's containers stand still for most of their time.
-  containers: { share: 0.25, slots: 6 },
 };
 
 /** Seconds that no job takes. */

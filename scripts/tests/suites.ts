@@ -3,8 +3,8 @@ import { basename, join } from "node:path";
 
 export const root = join(import.meta.dirname, "../..");
 
-/** How a job loads the machine: it computes, it waits for half of its time, it mostly waits for containers, or it emulates a machine. */
-export type JobClass = "processor" | "waiting" | "containers" | "machine";
+/** How a job loads the machine: it computes, it mostly waits, or it emulates a machine. */
+export type JobClass = "processor" | "waiting" | "machine";
 
 /** One process of the run: some test files of a suite, or one check. */
 export interface Job {
@@ -38,11 +38,11 @@ export const suites: Readonly<Record<string, Suite>> = {
   unit: { files: ["test/unit/**/*.test.ts"], class: "processor", timeout: 10 * minutes, together: 12 },
   sim: { files: ["test/sim/**/*.test.ts"], class: "processor", timeout: 10 * minutes },
   integration: { files: ["test/integration/**/*.test.ts"], class: "waiting", timeout: 10 * minutes, together: 6 },
-  smoke: { files: ["test/lab/lab.test.ts"], class: "containers", timeout: 15 * minutes, root: true },
+  smoke: { files: ["test/lab/lab.test.ts"], class: "waiting", timeout: 15 * minutes, root: true },
   lab: {
     files: ["test/lab/**/*.test.ts"],
     not: /\/(lab|vm[^/]*)\.test\.ts$/,
-    class: "containers",
+    class: "waiting",
     timeout: 15 * minutes,
     root: true,
   },

@@ -28,13 +28,6 @@ describe("the order of test jobs", () => {
     expect(nextJob([job("vm2", "machine", 1), ...waits], [job("vm1", "machine", 1)], 8)?.name).to.equal("w0");
   });
 
-  it("lets six labs stand beside the emulated machine, which they leave its core", () => {
-    const labs = Array.from({ length: 7 }, (_, index) => job(`l${index}`, "containers", 300 + index));
-    const vm = job("vm", "machine", 1);
-    expect(nextJob([...labs, ...computes], [vm, ...labs.slice(0, 5)], 2)?.name).to.equal("l6");
-    expect(nextJob([...labs, ...computes], [vm, ...labs.slice(0, 6)], 2)).to.equal(undefined);
-  });
-
   it("emulates the machine that takes longest first, so that none is left alone with it at the end", () => {
     expect(nextJob([job("short", "machine", 40), job("long", "machine", 400), ...waits], [], 2)?.name).to.equal("long");
   });
