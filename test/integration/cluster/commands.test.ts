@@ -54,7 +54,7 @@ describe("the cluster's commands against three real controllers", () => {
     expect(table.split("\n")[0]).to.match(
       /^NAME +STATUS +APPROVAL +ROLES +DC +ADDRESS +VERSION +AGE +SEEN +CERT-EXPIRY +CONFLICTS$/,
     );
-    expect(table).to.match(/^alpha +Ready +approved +worker +DC1 +192\.0\.2\.1 +1 +\d+s +\d+s +89d +0$/m);
+    expect(table, table).to.match(/^alpha +Ready +approved +worker +DC1 +192\.0\.2\.1 +1 +\d+s +\d+s +89d +0$/m);
     const views = await Promise.all(
       controllers.map(({ endpoint }) => json<NodeView[]>("-s", endpoint, "get", "nodes")),
     );
