@@ -28,6 +28,8 @@ const args = z.strictObject({
         {
           path: "/etc/kcore/certs/ca.crt",
           content: "-----BEGIN CERTIFICATE-----\nMIIB0w==\n-----END CERTIFICATE-----\n",
+          owner: "root",
+          group: "root",
         },
       ],
     }),

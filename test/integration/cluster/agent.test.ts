@@ -136,7 +136,7 @@ describe("controllers and agents as processes", () => {
 
   it("keeps its certificate when the renewal fails, and says so when it becomes urgent", async () => {
     const controller = await control({
-      config: { subCa: { certFile: "/nonexistent/crt", keyFile: "/nonexistent/key" } },
+      config: { subCa: { certFile: "/nonexistent/crt", keyFile: "/nonexistent/key" }, keyFolder: "/nonexistent" },
     });
     const agent = await startAgent([controller.endpoint], { now: Date.now() - 85 * dayMs });
     const before = await readFile(join(certFolder(), "node.crt"), "utf8");
