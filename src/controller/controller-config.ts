@@ -85,7 +85,13 @@ export async function readControllerConfig(options: Parameters<typeof readDaemon
   };
 }
 
-/** The folder of the keys and certificates that the controller makes for itself. */
+/** The keys and certificates that the controller makes for itself. */
+export function ownKeyFiles(config: Pick<ControllerConfig, "dbPath" | "keyFolder">): readonly string[] {
+  const names = ["controller.crt", "controller.key", "sub-ca.crt", "sub-ca.key"];
+  return names.map((name) => join(keyFolderOf(config), name));
+}
+
+/** The folder of these files. */
 export function keyFolderOf({ keyFolder, dbPath }: Pick<ControllerConfig, "dbPath" | "keyFolder">): string {
   return keyFolder ?? join(dbPath, "pki");
 }

@@ -7,7 +7,7 @@ import { loadCredentials } from "#api/credentials.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defined } from "#optional/defined.ts";
 import { isContested, isSecret, mergeKindOf } from "./cluster/registers.ts";
-import { keyFolderOf, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
+import { ownKeyFiles, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import {
   emptyStore,
   foundStore,
@@ -273,9 +273,7 @@ async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions):
   const hasState = (await readdir(folder)).some((name) =>
     /^(?:journal|snapshot|restoring|replacing|placing)-/.test(name),
   );
-  const rotated = ["controller.crt", "controller.key", "sub-ca.crt", "sub-ca.key"].map((name) =>
-    join(keyFolderOf(config), name),
-  );
+  const rotated = ownKeyFiles(config);
   const deployed = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile];
   const keyFiles = deployed.filter((path) => !rotated.includes(path));
   const { uid, gid } = found;

@@ -1,8 +1,7 @@
-import { join } from "node:path";
 import { describeError } from "#api/log.ts";
 import type { PeerView } from "#api/schemas.ts";
 import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
-import { keyFolderOf } from "./controller-config.ts";
+import { ownKeyFiles } from "./controller-config.ts";
 import { returnMemory } from "./return-memory.ts";
 import { readLives, writeLives } from "./kept-lives.ts";
 import { openServer, type ControllerServer } from "./controller-server.ts";
@@ -71,10 +70,7 @@ function startRounds(
     for (const peer of changedPeers(controllers.peers())) watches.tell("controllers", peer);
   };
   const { tls, subCa: deployed } = config;
-  const rotated = ["controller.crt", "controller.key", "sub-ca.crt", "sub-ca.key"].map((name) =>
-    join(keyFolderOf(config), name),
-  );
-  const haveFilesChanged = watchFiles([...Object.values(tls), ...Object.values(deployed), ...rotated]);
+  const haveFilesChanged = watchFiles([...Object.values(tls), ...Object.values(deployed), ...ownKeyFiles(config)]);
   const lookAtFiles = (): void => {
     cluster
       .foundIfNeeded()

@@ -103,7 +103,7 @@ export class SoftState {
       }
   }
 
-  /** What each says of a key. A text that is no JSON says nothing. */
+  /** The value that each controller tells of a key, except texts that are no JSON. */
   *of(key: string): Iterable<SoftValue> {
     for (const [sender, { held }] of this.#told) {
       const found = held.get(`${key}/${sender}`);

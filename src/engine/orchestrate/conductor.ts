@@ -10,7 +10,7 @@ import { widthOf } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { walkLane, type LaneEnd } from "./lane.ts";
 import { LiveRun } from "./live-run.ts";
-import { compareManaged, otherForm } from "./managed.ts";
+import { compareManaged } from "./managed.ts";
 import { arrange, lastParts, type Pace, type Part, type PlannedStage, type RunPlan } from "./plan.ts";
 import { isDenied, runAction } from "./run-action.ts";
 import type { RunNode } from "./run-node.ts";
@@ -243,10 +243,8 @@ export class Conductor {
   #compareManaged({ name, entry, applied }: RunNode, isWhole: boolean): void {
     const { deps, request } = this.#run;
     if (!deps.managed || applied.length === 0) return;
-    const before = deps.managed.read(entry);
-    const { lost, after } = compareManaged(before ?? [], { applied, run: deps.runId, isWhole });
-    const text = before ? lost : otherForm(name);
-    if (text !== undefined) deps.emit({ type: "warning", node: name, text });
+    const { lost, after } = compareManaged(deps.managed.read(entry), { applied, run: deps.runId, isWhole });
+    if (lost !== undefined) deps.emit({ type: "warning", node: name, text: lost });
     if (!request.dryRun) deps.managed.keep(entry, after);
   }
 

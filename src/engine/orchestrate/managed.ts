@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { keepOfNode, readOfNode } from "#engine/facts/cache.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
@@ -26,24 +25,9 @@ export interface Managed extends Application {
   readonly things: readonly (Kept & { readonly run: string })[];
 }
 
-const Thing = z.looseObject({
-  what: z.string(),
-  places: z.array(z.string()),
-  within: z.string().optional(),
-  isPart: z.literal(true).optional(),
-  by: z.string().optional(),
-  isGone: z.literal(true).optional(),
-  step: z.string(),
-  run: z.string(),
-});
-const KeptRecord = z.array(
-  z.looseObject({ stage: z.string(), params: z.string(), plain: z.string().optional(), things: z.array(Thing) }),
-);
-
 /** Remembers between runs what is managed on nodes. */
 export interface ManagedThings {
-  /** Undefined where the record is one of another version of kcore. */
-  read(node: NodeEntry): readonly Managed[] | undefined;
+  read(node: NodeEntry): readonly Managed[];
   keep(node: NodeEntry, managed: readonly Managed[]): void;
 }
 
@@ -52,16 +36,10 @@ export function managedThings(project: string): ManagedThings {
   return {
     read: ({ name, id }) => {
       const kept = readOfNode(project, "managed", name);
-      if (kept?.["id"] !== id) return [];
-      return KeptRecord.safeParse(kept["managed"]).success ? (kept["managed"] as Managed[]) : undefined;
+      return kept?.["id"] === id && Array.isArray(kept["managed"]) ? (kept["managed"] as Managed[]) : [];
     },
     keep: ({ name, id }, managed) => keepOfNode(project, "managed", { node: name, id, managed }),
   };
-}
-
-/** The warning of a run that finds a node's record in another form. */
-export function otherForm(node: string): string {
-  return `.kcore/managed/${encodeURIComponent(node)}.json has another form than this kcore writes, and is ignored: things that earlier runs made are not told`;
 }
 
 /**
