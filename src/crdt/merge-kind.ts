@@ -14,6 +14,8 @@ export type MergeKind =
   | "approval"
   /** Registers of an update's owner: a deletion stands, since a removed update's name is not used again; else the highest epoch, then last writer. */
   | "epoch"
+  /** Manifests of an update: a deletion stands, as above; else the highest generation, then last writer. */
+  | "generation"
   /** The first write stands. It is never deleted, or not before the time that its field `notAfter` names. */
   | "first"
   /** A deletion stands: conflicts that were acknowledged. */
@@ -27,8 +29,9 @@ export function compareRegisters(kind: MergeKind, a: Register, b: Register): num
     case "approval":
       return compareNumbers(approvalRank(a.text), approvalRank(b.text)) || compareWrites(a, b);
     case "epoch":
+    case "generation":
       if ((a.text === null) !== (b.text === null)) return a.text === null ? 1 : -1;
-      return epochOf(a.text) - epochOf(b.text) || compareWrites(a, b);
+      return countOf(a.text, kind) - countOf(b.text, kind) || compareWrites(a, b);
     case "first":
       return compareEnds(a, b) || (a.text === null ? compareWrites(a, b) : compareWrites(b, a));
     case "remove-wins":
@@ -44,7 +47,7 @@ function compareWrites(a: Register, b: Register): number {
 const approvalStates: readonly unknown[] = ["pending", "approved", "rejected"];
 
 function approvalRank(text: string | null): readonly [number, number] {
-  return [epochOf(text), approvalStates.indexOf(fieldOf(text, "state"))];
+  return [countOf(text, "epoch"), approvalStates.indexOf(fieldOf(text, "state"))];
 }
 
 /** Until when no deletion wins over a value of kind “first”, ms since 1970; of a deletion, when it was written. */
@@ -66,10 +69,10 @@ function compareEnds(a: Register, b: Register): number {
   return x === y ? Number(a.text !== null) - Number(b.text !== null) : x - y;
 }
 
-/** What names no epoch loses to all that do. */
-function epochOf(text: string | null): number {
-  const epoch = fieldOf(text, "epoch");
-  return typeof epoch === "number" && Number.isSafeInteger(epoch) && epoch >= 0 ? epoch : -1;
+/** The epoch or generation that a value names; what names none loses to all that do. */
+function countOf(text: string | null, field: "epoch" | "generation"): number {
+  const count = fieldOf(text, field);
+  return typeof count === "number" && Number.isSafeInteger(count) && count >= 0 ? count : -1;
 }
 
 function fieldOf(text: string | null, name: string): unknown {

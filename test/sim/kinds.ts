@@ -29,6 +29,7 @@ function rankOf(key: string, { text, ms, c, o }: Register): readonly (number | s
       return [ms, c, o];
     case "approval":
       return [value?.epoch ?? -1, value?.state === "rejected" ? 2 : value?.state === "approved" ? 1 : 0, ms, c, o];
+    case "generation": // No key of this simulator has it.
     case "epoch":
       return [isDeleted, value?.epoch ?? -1, ms, c, o];
     case "remove-wins":

@@ -309,6 +309,17 @@ ${commitOfPull}`,
     ],
     swarm: { ...busy, restores: false },
   },
+  salvageuntold: {
+    why: "deletions are forgotten while a write that missed them waits, behind a damage of a journal, to be merged",
+    seed: 281_544_853,
+    edits: [
+      {
+        file: "controller/replica/core.ts",
+        from: "this.state.salvaged.map(({ o, s }) => [o, s] as const),",
+        to: "[],",
+      },
+    ],
+  },
   deafconfirm: {
     why: "a peer confirms an origin without counting what it is journaling",
     seed: 688,

@@ -91,8 +91,8 @@ export async function takeLoser(
     throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: what lost is not given out`, hint);
   }
   const kind = mergeKindOf(key);
-  if (kind === "first" || kind === "remove-wins" || kind === "epoch") {
-    throw new Refused(409, "CONFLICT_FINAL", `${key} is written once: what won stands`, `kcore conflict ack ${id}`);
+  if (kind !== "lww" && kind !== "approval") {
+    throw new Refused(409, "CONFLICT_FINAL", `${key}: what won stands`, `kcore conflict ack ${id}`);
   }
   if (loser.text === null ? kind === "approval" : !isKnown(key, loser.text)) {
     const hint = `kcore conflict ack ${id}, or take it with the version that wrote it`;

@@ -162,7 +162,7 @@ export const kinds = {
   object: { schema: z.record(text, z.unknown()), merge: "lww" },
   config: { schema: z.record(text, z.unknown()), merge: "lww" },
   updateRemoved: { schema: UpdateRemoved, merge: "first", since: 4 },
-  updateHead: { schema: UpdateHead, merge: "lww", since: 3 },
+  updateHead: { schema: UpdateHead, merge: "generation", since: 3 },
   updateOwner: { schema: Owner, merge: "epoch", since: 3 },
   updateApproved: { schema: Approved, merge: "lww", since: 3 },
   updateWish: { schema: Wish, merge: "lww", since: 3 },

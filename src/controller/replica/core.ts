@@ -145,9 +145,17 @@ export class Core {
     return this.#journaling.size;
   }
 
-  /** To be told with every version vector that is an acknowledgement (messages.ts). */
+  /**
+   * To be told with every version vector that is an acknowledgement (messages.ts): the transactions that are being journaled, and those
+   * behind a damage that are merged at the end of catching up. Until a peer has them it forgets no deletion that they did not know of.
+   */
   underway(): Soon {
-    const entries = [...this.accepted].filter(([origin, seq]) => !covers(this.state.map.vector, origin, seq));
+    const soon = new Map(this.accepted);
+    raise(
+      soon,
+      this.state.salvaged.map(({ o, s }) => [o, s] as const),
+    );
+    const entries = [...soon].filter(([origin, seq]) => !covers(this.state.map.vector, origin, seq));
     return entries.length > 0 ? { soon: entries } : {};
   }
 

@@ -49,6 +49,13 @@ const planted: Readonly<Record<string, Planted>> = {
     from: 'updateProgress: { schema: Progress, merge: "epoch"',
     to: 'updateProgress: { schema: Progress, merge: "lww"',
   },
+  lwwhead: {
+    why: "of two manifests the later written one stands, whatever its generation",
+    seed: 2_062_069_464,
+    file: "controller/cluster/registers.ts",
+    from: 'updateHead: { schema: UpdateHead, merge: "generation"',
+    to: 'updateHead: { schema: UpdateHead, merge: "lww"',
+  },
   lwwreport: {
     why: "of two words of a node the one that was heard later stands",
     seed: 112,

@@ -51,10 +51,17 @@ describe("how two writes of a key merge", () => {
       );
     });
 
-  for (const key of [update.owner, update.progress, update.row("n"), update.report("n")])
+  it("of two manifests the one of the higher generation stands, however late the other is written, and of one generation the later", () => {
+    const head = (generation: number, ms: number) => write(update.head, { generation, ms }, ms);
+    expect(standing(head(6, 1), head(4, 2))).to.have.property("generation", 6);
+    expect(standing(head(6, 1), head(6, 2))).to.have.property("ms", 2);
+  });
+
+  for (const key of [update.head, update.owner, update.progress, update.row("n"), update.report("n")])
     it(`C6: ${key}: a deletion stands, whatever a former owner writes later`, () => {
-      expect(standing(write(key, null, 1), write(key, { epoch: 9 }, 2))).to.equal(null);
-      expect(standing(write(key, { epoch: 9 }, 2), write(key, null, 3))).to.equal(null);
+      const late = { epoch: 9, generation: 9 };
+      expect(standing(write(key, null, 1), write(key, late, 2))).to.equal(null);
+      expect(standing(write(key, late, 2), write(key, null, 3))).to.equal(null);
     });
 
   for (const key of [keys.revoked(spki), keys.certificate("0a")])

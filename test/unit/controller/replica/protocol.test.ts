@@ -65,7 +65,7 @@ describe("replication protocol 1 (F-29)", () => {
         ...ofController.map((name) => `controller/${id}/${name}`),
         "object/Cluster/main",
         "cluster/config/dns",
-        ...["head", "approved", "wish/cancel", "attendance", `hook/${id}/drain`].map((name) => `update/u/${name}`),
+        ...["approved", "wish/cancel", "attendance", `hook/${id}/drain`].map((name) => `update/u/${name}`),
         // What no version knows yet.
         "quota/team-a",
       ],
@@ -78,6 +78,7 @@ describe("replication protocol 1 (F-29)", () => {
         ...["removed", `claim/1/${id}`, `grant/1/${id}`].map((name) => `update/u/${name}`),
       ],
       epoch: ["owner", "progress", `node/${id}`, `report/${id}`].map((name) => `update/u/${name}`),
+      generation: ["update/u/head"],
       "remove-wins": ["conflict/4e4e3ba010c58a0c", `node/${id}/reject/0`],
     };
     for (const [kind, keys] of Object.entries(merges))
