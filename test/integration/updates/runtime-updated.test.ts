@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -190,7 +190,9 @@ describe("runtime.updated with a stand-in of the updater", () => {
         await start();
         const fence = { name: "u1", epoch: 4, owner: "c1", generation: 3, seq: 9 };
         const order: Order = { fence, step: "fence", signed: signedOf() };
-        writeFileSync(join(folder(), "inbox.json"), JSON.stringify(order));
+        // The updater must not read the half of it.
+        writeFileSync(join(folder(), "inbox.new"), JSON.stringify(order));
+        renameSync(join(folder(), "inbox.new"), join(folder(), "inbox.json"));
         while (!existsSync(join(folder(), "report.json"))) await sleep(20);
         await changed("fenced");
         const report = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
