@@ -146,8 +146,8 @@ export class Core {
   }
 
   /**
-   * To be told with every version vector that is an acknowledgement (messages.ts): the transactions that are being journaled, and those
-   * behind a damage that are merged at the end of catching up. Until a peer has them it forgets no deletion that they did not know of.
+   * Goes with every version vector that is an acknowledgement (messages.ts): the transactions that are being journaled, and those behind a
+   * damage, which are merged at the end of catching up. Until a peer has these transactions, the peer forgets no deletion.
    */
   underway(): Soon {
     const soon = new Map(this.accepted);

@@ -8,7 +8,7 @@ import type { Page } from "#crdt/page.ts";
  * 2: rejects of nodes are registers of their own (cluster/rejects.ts).
  * 3: cluster updates (docs/adr/0515-cluster-updates.md).
  * 4: updates are removed (updates/removal.ts), as are records of certificates that ended (cluster/certificates.ts).
- * 5: updates tell which operator's process attends to them (updates/attend-update.ts).
+ * 5: updates tell which operator's process attends to them (updates/attend-update.ts); their manifests merge by generation.
  */
 export const protocols = [1, 5] as const;
 

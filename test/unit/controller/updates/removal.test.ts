@@ -51,7 +51,7 @@ describe("updates that are over", () => {
     expect(await removed("u")).to.equal("deleted");
     expect(keysOf("u")).to.deep.equal([keys.update("u").removed]);
     expect(names()).to.deep.equal(["v"]);
-    // What was deleted for good refuses it; what takes it is deleted again.
+    // A lasting deletion refuses a late write; the next tidying deletes each other one.
     for (const { key, value } of late)
       await known.parts.records.write([{ key, value: JSON.parse(value ?? "") }]).catch(() => undefined);
     expect(names()).to.deep.equal(["v"]);
