@@ -2,11 +2,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Lab } from "#lab/lab.ts";
 import { openBastion, type Bastion } from "#support/deploy.ts";
-import { clusterPage, GuideFollower, shownNames } from "#support/follow-guide.ts";
+import { installPage, GuideFollower, shownNames } from "#support/follow-guide.ts";
 import { readGuides } from "#support/transcripts.ts";
 import { ownLab } from "#support/own-lab.ts";
 
-describe("the guides of docs/cluster.md that add machines, on real nodes", function () {
+describe("the guides of docs/cluster-install.md that add machines, on real nodes", function () {
   this.timeout(900_000);
   let lab: Lab;
   let bastion: Bastion;
@@ -26,7 +26,7 @@ describe("the guides of docs/cluster.md that add machines, on real nodes", funct
     await lab?.down();
   });
 
-  for (const { title, steps, needs, files } of readGuides(clusterPage))
+  for (const { title, steps, needs, files } of readGuides(installPage))
     if (needs === "lab")
       it(title, async () => {
         for (const [name, text] of files)

@@ -7,7 +7,7 @@ import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
 import { debianImage } from "#system/debian-image.ts";
 import { on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
-import { clusterPage, GuideFollower } from "#support/follow-guide.ts";
+import { installPage, GuideFollower } from "#support/follow-guide.ts";
 import { readGuides } from "#support/transcripts.ts";
 import { isLong } from "#support/long-lab.ts";
 
@@ -15,9 +15,9 @@ const name = "three";
 const names = ["a", "b", "c"] as const;
 /** As the lab's machines have the disks that the page shows. */
 const disks = { "/dev/sda": "/dev/vdb", "/dev/sdb": "/dev/vdc" };
-const guide = readGuides(clusterPage).find(({ needs }) => needs === "blank");
+const guide = readGuides(installPage).find(({ needs }) => needs === "blank");
 
-describe("three machines without an operating system (docs/cluster.md)", function () {
+describe("three machines without an operating system (docs/cluster-install.md)", function () {
   this.timeout(1_800_000);
   let lab: Lab;
   let bastion: Bastion;

@@ -6,9 +6,9 @@ import type { LabNode } from "#lab/lab.ts";
 import type { Bastion } from "./deploy.ts";
 import { fits, wordsOf, type TranscriptStep } from "./transcripts.ts";
 
-export const clusterPage = join(import.meta.dirname, "../../docs/cluster.md");
+export const installPage = join(import.meta.dirname, "../../docs/cluster-install.md");
 
-/** As docs/cluster.md calls its machines; their host keys are SHA256:A and so on. */
+/** As docs/cluster-install.md calls its machines; their host keys are SHA256:A and so on. */
 const shown = { a: "192.0.2.11", b: "192.0.2.12", c: "192.0.2.13", d: "192.0.2.14" } as const;
 type Name = keyof typeof shown;
 export const shownNames = Object.keys(shown) as readonly Name[];
@@ -29,7 +29,7 @@ export class GuideFollower {
   /** Gives the page's command, with `more` that the lab needs, and compares what it prints with what the page shows. */
   async follow(step: TranscriptStep, more: readonly string[] = []): Promise<void> {
     const [program, ...words] = wordsOf(step.command).map((word) => this.toReal(word));
-    expect(program, `docs/cluster.md:${step.line}`).to.equal("kcore");
+    expect(program, `docs/cluster-install.md:${step.line}`).to.equal("kcore");
     const run = async () => {
       const { code, stdout, stderr } = await this.bastion.kcore([...words, ...more], { timeout: 900_000 });
       return { code, output: this.toShown(stderr + stdout) };
@@ -40,7 +40,7 @@ export class GuideFollower {
       await sleep(1000);
       ({ code, output } = await run());
     }
-    const message = `docs/cluster.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;
+    const message = `docs/cluster-install.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;
     expect(fits(output, step.output), message).to.equal(true);
     expect(code, message).to.equal(step.exitCode);
   }

@@ -9,11 +9,11 @@ import type { TestController } from "#support/controllers.ts";
 import type { TestProject } from "#support/kcore.ts";
 import { fits, readGuides, wordsOf, type TranscriptStep } from "#support/transcripts.ts";
 
-const page = join(import.meta.dirname, "../../../docs/cluster.md");
+const page = join(import.meta.dirname, "../../../docs/day-2.md");
 /** As the page calls the three controllers. */
 const shown = ["192.0.2.11:9090", "192.0.2.12:9090", "192.0.2.14:9090"];
 
-describe("the guides of docs/cluster.md, command by command", () => {
+describe("the guides of docs/day-2.md, command by command", () => {
   let site: ClusterSite;
   let controllers: readonly TestController[];
   let project: TestProject;
@@ -83,7 +83,7 @@ describe("the guides of docs/cluster.md, command by command", () => {
       return;
     }
     const [program, ...words] = wordsOf(step.command).map((word) => toReal(given[word] ?? word));
-    expect(program, `docs/cluster.md:${step.line}`).to.equal("kcore");
+    expect(program, `docs/day-2.md:${step.line}`).to.equal("kcore");
     const onMachine = words[0] === "controller" && ["restore", "repair", "join"].includes(words[1] ?? "");
     const more = onMachine ? ["--config", join(at(0).dbPath, "../controller.yaml")] : [];
     // What the command before wrote reaches the others in milliseconds; a reader is not as fast.
@@ -98,7 +98,7 @@ describe("the guides of docs/cluster.md, command by command", () => {
     // After a restart a controller needs a moment to find all others well.
     const look = async (): Promise<boolean> => code === step.exitCode || (({ code, output } = await run()), false);
     if (words[0] === "health") await eventually(look).catch(() => undefined);
-    const message = `docs/cluster.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;
+    const message = `docs/day-2.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;
     expect(fits(output, step.output), message).to.equal(true);
     expect(code, message).to.equal(step.exitCode);
   }

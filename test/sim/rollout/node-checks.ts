@@ -30,7 +30,7 @@ const answers: Readonly<Record<OrderStep, ReadonlySet<Report["state"]> | undefin
   roll_back: new Set(["rolled_back", "failed"]),
 };
 
-/** What must hold of a node by itself (docs/cluster.md, Updates on the node). It is told by what the simulated node did, not by its journal. */
+/** What must hold of a node by itself (docs/cluster-reference.md, Updates on the node). It is told by what the simulated node did, not by its journal. */
 export class NodeChecks {
   readonly #world: RolloutWorld;
   readonly #seen = new Map<string, Seen>();

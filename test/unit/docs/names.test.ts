@@ -139,7 +139,7 @@ describe("what README and docs name", () => {
     );
     same(namesBelow("docs/orchestrations.md", "| key "), STAGE_KEYS);
     const first = (heading: string) =>
-      namesBelow("docs/cluster.md", heading).flatMap((name) =>
+      namesBelow("docs/cluster-reference.md", heading).flatMap((name) =>
         /^(cert|key)File$/.test(name) ? [] : (name.split(".")[0] ?? []),
       );
     same(first("## controller.yaml"), Object.keys(ControllerConfig.shape));
@@ -149,7 +149,7 @@ describe("what README and docs name", () => {
   it("defaults of the daemons' keys as they are", () => {
     const config = { controller: ControllerConfig.parse({}), "node-agent": AgentConfig.parse({}) };
     const told = Object.entries(config).flatMap(([name, parsed]) =>
-      rowsBelow("docs/cluster.md", `## ${name}.yaml`).flatMap(({ names, cells }) => {
+      rowsBelow("docs/cluster-reference.md", `## ${name}.yaml`).flatMap(({ names, cells }) => {
         const [, value] = /^`([^`{]*)`$/.exec(cells[1] ?? "") ?? [];
         if (names.length !== 1 || value === undefined) return [];
         const path = (names[0] ?? "").split(".");

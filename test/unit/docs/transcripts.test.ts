@@ -186,7 +186,7 @@ describe("the transcripts of README and docs", () => {
 
   it("show kcore top as it is drawn", () => {
     const frames = readFileSync(join(root, "test/fixtures/frames/fleet.txt"), "utf8").split("\n");
-    const missing = shown("docs/cluster.md", "kcore top  context").filter((line) => !frames.includes(line));
+    const missing = shown("docs/day-2.md", "kcore top  context").filter((line) => !frames.includes(line));
     expect(missing).to.deep.equal([]);
   });
 });

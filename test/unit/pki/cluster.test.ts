@@ -70,7 +70,7 @@ describe("creating a cluster", () => {
     });
   });
 
-  it("C17: lets a second operator in by the four files that docs/cluster.md names", async () => {
+  it("C17: lets a second operator in by the four files that docs/day-2.md names", async () => {
     const { folder } = await createCluster(plan());
     const other = join(dir, "other");
     await mkdir(join(other, "default"), { recursive: true, mode: 0o700 });

@@ -8,7 +8,7 @@ import type { Layout } from "#cli/layout/layout-schema.ts";
 import { readManifests } from "#cli/manifests/read-manifests.ts";
 import { sightOf, type Shown } from "#support/disk-sight.ts";
 
-const guide = readFileSync(join(import.meta.dirname, "../../../../docs/cluster.md"), "utf8");
+const guide = readFileSync(join(import.meta.dirname, "../../../../docs/disks.md"), "utf8");
 const [, text = ""] = /```yaml file=disks\.yaml\n([\s\S]*?)```/.exec(guide) ?? [];
 const [manifest] = readManifests("disks.yaml", text);
 const layout = (manifest as unknown as { layout: Layout }).layout;
