@@ -20,7 +20,7 @@ interface Limits {
   readonly maxSize?: number;
 }
 
-/** The default limits (docs/reading-a-run.md, What is kept of runs). */
+/** The default limits (docs/runs.md, Where the record is). */
 const defaults = { keep: 200, olderThan: 90 * 86_400_000, maxSize: 1 << 30 };
 
 interface Going {
