@@ -78,6 +78,14 @@ describe("what README and docs name", () => {
     return existsSync(join(root, file)) && (anchor === undefined || anchorsOf(target ?? page).includes(anchor));
   }
 
+  it("every page in docs/README.md", () => {
+    const list = pages.find(({ name }) => name === "docs/README.md")?.text ?? "";
+    const beside = pages.filter(({ name }) => /^docs\/[\w-]+\.md$/.test(name) && name !== "docs/README.md");
+    expect(beside.filter(({ name }) => !list.includes(`](${name.slice(5)})`)).map(({ name }) => name)).to.deep.equal(
+      [],
+    );
+  });
+
   it("paths of this repository that are there", () => {
     const shown = new Set(
       pages.flatMap(({ blocks }) => blocks.map(({ text }) => /^# (\S+\.yaml)$/m.exec(text)?.[1] ?? "")),
