@@ -11,7 +11,7 @@ const Args = z.strictObject({
 
 /**
  * Makes a CA for another program, such as Kubernetes or etcd, on this machine, encrypted with the passphrase of the run; one that is there
- * stays as it is. kcore's own clusters believe none of it.
+ * stays as it is. kcore's own clusters believe none of it: a cluster's CA fixes who a certificate stands for (S-14), so it issues none with other names.
  * ```yaml
  * - { id: ca, run: pki.createAuthority, name: kubernetes, once: true }
  * ```

@@ -2,7 +2,7 @@ import { defined } from "#optional/defined.ts";
 /** Structured values of a log line; plain JSON, no secrets. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** What the daemons write: one JSON line each, to be read from the journal (ADR 0115). */
+/** The log of controller and agent: one JSON line an event, for systemd's journal. A library would cost each agent 9 MB of memory. */
 export interface Log {
   readonly info: (message: string, fields?: LogFields) => void;
   readonly warn: (message: string, fields?: LogFields) => void;

@@ -37,7 +37,7 @@ const levels: Readonly<Record<PlainLine["mark"], ListrLogLevels>> = {
 
 /**
  * The view for logs, pipes and plain terminals: one line for each piece of news, in listr2's simple hand. listr2 only
- * draws: its tasks would bring an order, retries and errors of their own, and those are the engine's (ADR 0403).
+ * draws: its tasks would bring an order, retries and errors of their own, and those are the engine's.
  */
 export function createPlainView(options: PlainOptions): RunDrawing {
   const { out, color, since = 0, run, detail = "verbose", times = false, ci } = options;

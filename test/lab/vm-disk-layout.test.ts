@@ -41,7 +41,7 @@ interface Told {
   readonly refusals: readonly { readonly code: string; readonly reason: string; readonly message: string }[];
 }
 
-describe("a DiskLayout on a machine of its own (F-18, ADR 0122)", function () {
+describe("a DiskLayout on a machine of its own (F-18)", function () {
   this.timeout(1_800_000);
   let lab: Lab;
   let v1: LabNode;

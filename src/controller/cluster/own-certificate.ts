@@ -43,7 +43,7 @@ export interface OwnCertificate {
 export interface OwnCertificateOptions {
   /** As the deployment leaves them. */
   readonly files: CredentialFiles;
-  /** Where rotated ones are kept: a folder that this process may write (ADR 0505). */
+  /** Where rotated ones are kept: a folder that this process may write. */
   readonly folder: string;
   readonly log: Log;
   readonly clock: () => number;

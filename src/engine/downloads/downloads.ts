@@ -19,7 +19,10 @@ export interface DownloadOptions {
 const keptFor = 30 * 86_400_000;
 const leftFor = 86_400_000;
 
-/** Fetches each content once, however many nodes ask for it, and keeps it: what is here with the right hash costs no request. */
+/**
+ * Fetches each content once, however many nodes ask for it, and keeps it by its hash. A node asks only for a content that it lacks, so a dry run
+ * and a node in order cost no request.
+ */
 export function openDownloads({ folder, env, limits = usualLimits }: DownloadOptions): Fetch {
   const running = new Map<string, SharedFetch>();
   /** Hashed in this process. */

@@ -66,7 +66,8 @@ const args = z
  * ```
  * A LUKS2 container, open now and at every boot (crypttab) by a key of 512 bits in `/etc/kcore/luks`, which is made on the node and never
  * leaves it; with `unlock: tpm2` by the machine's TPM (systemd-cryptenroll(1)), and the key file goes once that has opened it. One way leads to the other
- * and back, in use and without a moment at which nothing opens the container. What lies on it is told so by `encrypted: true`. Its UUID is made of that of what carries it, which proves later that
+ * and back, in use and without a moment at which nothing opens the container: the TPM opens it once before the key file goes, since a changed
+ * board or Secure Boot leaves only the recovery key. What lies on it is told so by `encrypted: true`. Its UUID is made of that of what carries it, which proves later that
  * kcore made it; what holds anything else is refused unless its disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const luksOpened = defineModule({

@@ -116,7 +116,7 @@ const args = z
  * network.interface: { name: eth1, addresses: [192.0.2.10/24], gateways: [192.0.2.1] }
  * ```
  * Keeps an interface as told, now and at every boot, by systemd-networkd, NetworkManager or ifupdown: one file of kcore's own for it and for each
- * member, and what runs follows. What another file says with more right is refused. With the key `risk: connectivity` a change that cuts the node off goes back by itself.
+ * member, and what runs follows. In order means that the kernel has it, since files alone count at the next boot only. What another file says with more right is refused. With the key `risk: connectivity` a change that cuts the node off goes back by itself.
  */
 export const networkInterface = defineModule({
   name: "network.interface",

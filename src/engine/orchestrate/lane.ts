@@ -29,7 +29,7 @@ export interface LaneEnd {
 type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { readonly problem: Problem };
 
 /**
- * Takes one node through stages, by itself. Adjacent states go to it together; an action on the bastion, or a stage that waits for an earlier
+ * Takes one node through stages, by itself: a barrier after each stage would let one dead node hold up all (F-13, F-14). Adjacent states go to it together; an action on the bastion, or a stage that waits for an earlier
  * one's result, cuts them, unless its condition is false already. Stops at the first failure. Never rejects for what happens on the node.
  * `isLast`: the run has nothing for this node behind these stages.
  */

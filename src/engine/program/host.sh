@@ -1,6 +1,6 @@
 # The follower (POSIX sh; dash, bash, BusyBox, mksh): the shell at the node's end of a channel. It makes the run's folder,
 # starts the runner or finds it alive, streams the journal and the output to the bastion, and takes what it sends.
-# Each process that it starts counts (ADR 0305): what a builtin can tell, a builtin tells.
+# Each process that it starts counts (docs/performance.md): what a builtin can tell, a builtin tells.
 #
 # Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_login (user of the login), k_offset (bytes of the journal
 # the bastion has), k_seen (output it has: `KEY.STREAM.CHUNK:BYTES ...`).

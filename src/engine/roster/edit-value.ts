@@ -38,7 +38,7 @@ export function valueAt(root: SourceNode, keys: readonly string[]): SourceNode |
 
 /**
  * The text with this value at these keys, which may be new; every other character stays as it is.
- * @throws KcoreError ROSTER_EDIT where the place cannot be edited by splicing (ADR 0203)
+ * @throws KcoreError ROSTER_EDIT where the place cannot be edited by splicing (no YAML printer keeps comments, alignment and quotes)
  */
 export function setValue({ file, text }: RosterText, keys: readonly string[], value: string): string {
   const root = parseSource(file, text, { maxBytes: MAX_ROSTER_BYTES });

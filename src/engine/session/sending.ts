@@ -36,7 +36,7 @@ export interface SendingOptions {
 
 /**
  * The answer to one question for blobs, as it goes: how far it is, how fast, and whether it moves at all. A node that takes nothing any more
- * although its connection lives (a frozen process, a disk that hangs) would be waited for without end.
+ * although its connection lives (a frozen process, a disk that hangs) would be waited for without end. A limit by time would end slow lines and wait for dead ones.
  */
 export class Sending {
   readonly #options: SendingOptions;

@@ -15,7 +15,7 @@ let [kept, earlier] = [new Map<string, string>(), new Map<string, string>()];
 /**
  * The rows of a frame in which each text has a row of its own, as those of our views have (./lines.ts), without a grid of characters:
  * most of them are those of the frame before. Undefined for any other frame: Ink draws it. `clean`: how Ink itself
- * writes a line. The bundle asks this first (ADR 0407).
+ * writes a line. The bundle asks this first (scripts/build.ts).
  */
 export function wholeRows(
   operations: readonly Operation[],

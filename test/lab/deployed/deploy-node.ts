@@ -116,7 +116,7 @@ describe("deploy_node on real nodes", function () {
     expect(await sumOf(disk?.image ?? "")).to.equal(sum);
   });
 
-  it("changes nothing in the second run, in two exchanges for each node (ADR 0004)", async () => {
+  it("changes nothing in the second run, in two exchanges for each node", async () => {
     const second = await bastion.deploy("n1,n2,n3");
     expect(second.code, all(second)).to.equal(0);
     expect(second.stdout).to.match(/^3 nodes: 3 done \(n1, n2, n3\)\nSteps: \d+ succeeded \(changed=0\), 0 failed/m);

@@ -317,7 +317,7 @@ stages:
     expect(logOf("w1 perform")).to.deep.equal(["w1 perform [identity]", "w1 perform [certs]"]);
   });
 
-  it("sends states around a stage in one piece, if that stage's condition is false before they ran (ADR 0004)", async () => {
+  it("sends states around a stage in one piece, if that stage's condition is false before they ran", async () => {
     const asked: unknown[] = [];
     const { exitCode, logOf } = await execute({
       files: orchestration(`stages:
