@@ -2,7 +2,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import type { ActionModel, StepModel } from "#engine/events/run-model.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
 
-/** Characters of what one step printed that a report has, and of what all of them did (docs/reading-a-run.md, What is kept). */
+/** Characters of what one step printed that a report has, and of what all of them did (docs/reading-a-run.md, Kept output). */
 const ofStep = 1 << 20;
 const ofAll = 64 << 20;
 
