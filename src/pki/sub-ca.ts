@@ -43,7 +43,7 @@ export function issueSubCa(
     throw new KcoreError({
       code: "PKI_PROOF_INVALID",
       message: `controller ${controllerId} did not prove that it holds the private key of the sub-CA it asks for`,
-      hint: "remove /etc/kcore/certs/sub-ca.key there and deploy it again: a new key is made",
+      hint: "remove /etc/kcore/controller/sub-ca.key there and deploy it again: a new key is made",
     });
   }
   return signSubCa({ root, publicKey, now, uri: formatSubCa(root.cluster, controllerId), hosts });
