@@ -10,7 +10,7 @@ import { isLongForm, tellLongForm, tries } from "#support/hostile.ts";
 import { shellsOf } from "#support/shells.ts";
 
 const { name: user, group } = hostileUser;
-const times = tries(4, 10_000);
+const times = tries(4, 500);
 const content = "what root writes";
 
 interface Work {
