@@ -2,14 +2,14 @@
 // every module was seen and that a planted violation is found.
 const own = (...folders) => `^src/(${folders.join("|")})/`;
 
-/** A folder may import only what is listed; itself, and how an optional field is left out, is always allowed. */
+/** A folder may import only what is listed, itself, and the ground that all stand on: base, and how an optional field is left out. */
 function only(name, folder, allowed, comment) {
   return {
     name,
     comment,
     severity: "error",
     from: { path: `^src/${folder}/` },
-    to: { path: "^src/", pathNot: own(folder, "optional", ...allowed) },
+    to: { path: "^src/", pathNot: own(folder, "base", "optional", ...allowed) },
   };
 }
 
@@ -57,6 +57,14 @@ module.exports = {
       severity: "error",
       from: {},
       to: { couldNotResolve: true },
+    },
+    only("base-knows-errors", "base", ["errors"], "The ground of all rooms: files, programs, waiting."),
+    {
+      name: "pure-rooms-know-no-base",
+      comment: "Files, programs and waiting belong to the edge; these rooms are functions of their arguments.",
+      severity: "error",
+      from: { path: "^src/(errors|optional|crdt|rollout|controller/replica|engine/(modules|step|events))/" },
+      to: { path: "^src/base/", pathNot: "/quote\\.ts$" },
     },
     only("optional-knows-nobody", "optional", [], "A leaf: how an optional field is left out."),
     only("audit-knows-nobody", "audit", [], "A hash-chained trail of entries: what they tell is not its business."),
@@ -271,7 +279,29 @@ module.exports = {
     home("lowdb", ["controller"], "The store."),
     home("prom-client", ["controller"], "Metrics."),
     home("@kubernetes/client-node", ["kubernetes"], "Who asks a Kubernetes cluster, and how it is let in."),
-    home("zx", ["actions"], "Local commands."),
+    home("zx", ["base"], "Programs are run in one place."),
+    {
+      name: "programs-are-run-in-one-place",
+      comment:
+        "base/process runs programs. These start one that lives on behind its pipes, need its answer at once, or must stay small.",
+      severity: "error",
+      from: {
+        path: "^src/",
+        pathNot: `^src/(${[
+          "api/supervisor",
+          "base/process",
+          "cli/process/spare-process",
+          "cli/roster/import-command",
+          "cli/terminal/terminal-guard",
+          "engine/project/group-members",
+          "engine/roster/run-source",
+          "engine/run/launch-run",
+          "engine/transport/(local-host|openssh-host|openssh-master|process-channel)",
+          "lab/cgroup",
+        ].join("|")})\\.ts$`,
+      },
+      to: { path: "^(node:)?child_process$" },
+    },
     home("diff", ["engine/session"], "File diffs."),
     home("commander", ["cli", "lab"], "argv is the command line's."),
   ],

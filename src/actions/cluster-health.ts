@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { poll } from "#base/wait.ts";
 import { askFirst } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
@@ -64,13 +64,13 @@ function hasExpired({ cert }: Context): boolean {
 }
 
 async function checkHealth(args: Args, cluster: Context, context: ActionContext): Promise<ActionResult> {
-  const giveUpAt = performance.now() + args.settle * 1000;
-  let findings = await lookAtAll(args, cluster, context);
+  let findings: Awaited<ReturnType<typeof lookAtAll>> = [];
   // Controllers that were just written to, or restarted, may lag for a moment; one that is down is told at once.
-  while (findings.some(isSettling) && !findings.some(isDown) && performance.now() < giveUpAt) {
-    await sleep(500, undefined, { signal: context.signal });
+  const look = async (): Promise<boolean> => {
     findings = await lookAtAll(args, cluster, context);
-  }
+    return !findings.some(isSettling) || findings.some(isDown);
+  };
+  await poll(look, { everyMs: 500, limitMs: args.settle * 1000, signal: context.signal });
   const problems = findings.filter(({ required }) => required).flatMap((finding) => finding.problems);
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: 1 });
   if (!findings.some((finding) => finding.problems.length === 0)) refuseWithoutFounder(context);

@@ -1,12 +1,12 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
+import { retry } from "#base/wait.ts";
 import { askFirst } from "#api/ask.ts";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { readText } from "#pki/private-files.ts";
+import { readText } from "#base/file.ts";
 import { inventoryEntry, type CertificateEntry } from "#pki/inventory.ts";
 import { areAway, askingOf, nodeOf, openContext, othersFirst } from "./cluster-place.ts";
 
@@ -24,8 +24,6 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 
-const pauseMs = 250;
-
 /**
  * Tells the cluster what the bastion issued to a node, so that its keys are known everywhere (S-10), and what the roster
  * expects of it.
@@ -36,15 +34,8 @@ export const clusterRecord = defineAction({
   outputs: [],
   args: Args,
   async run(args, context) {
-    const giveUpAt = performance.now() + args.timeout * 1000;
-    for (;;) {
-      try {
-        return await record(args, context, tell);
-      } catch (error) {
-        if (!isNotUpYet(error) || performance.now() + pauseMs > giveUpAt) throw error;
-        await sleep(pauseMs, undefined, { signal: context.signal });
-      }
-    }
+    const patience = { everyMs: 250, limitMs: args.timeout * 1000, signal: context.signal };
+    return retry(() => record(args, context, tell), { ...patience, mayHelp: isNotUpYet });
   },
   async plan(args, context) {
     try {

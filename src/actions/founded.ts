@@ -1,5 +1,6 @@
-import { access, rename } from "node:fs/promises";
+import { rename } from "node:fs/promises";
 import { join } from "node:path";
+import { ifThere, isThere } from "#base/file.ts";
 import type { Context } from "#pki/contexts.ts";
 import { foundedMark, unfoundedMark } from "#pki/cluster.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
@@ -10,8 +11,8 @@ import type { ActionContext } from "#engine/orchestrate/action.ts";
  * no mark; there, a cluster with a controller counts as founded.
  */
 export async function wasFounded({ folder, controllers }: Pick<Context, "folder" | "controllers">): Promise<boolean> {
-  if (await exists(join(folder, unfoundedMark))) return false;
-  return controllers.length > 0 || (await exists(join(folder, foundedMark)));
+  if (await isThere(join(folder, unfoundedMark))) return false;
+  return controllers.length > 0 || (await isThere(join(folder, foundedMark)));
 }
 
 /** A controller is ready: the cluster exists from now on, whatever becomes of its machines. A dry run notes nothing. */
@@ -20,15 +21,6 @@ export async function noteFounded(
   { dryRun }: Pick<ActionContext, "dryRun">,
 ): Promise<void> {
   if (dryRun) return;
-  await rename(join(folder, unfoundedMark), join(folder, foundedMark)).catch((error: NodeJS.ErrnoException) => {
-    // It was noted before, or the context is older than the mark.
-    if (error.code !== "ENOENT") throw error;
-  });
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  // It was noted before, or the context is older than the mark.
+  await ifThere(rename(join(folder, unfoundedMark), join(folder, foundedMark)));
 }

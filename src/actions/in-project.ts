@@ -1,6 +1,7 @@
 import { realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, normalize, sep } from "node:path";
 import { z } from "zod";
+import { ifThere } from "#base/file.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import { assertTrusted } from "#engine/project/project.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -21,10 +22,7 @@ export async function placeInProject(
   const file = join(project, path);
   for (let below = dirname(normalize(path)); below !== "."; below = dirname(below)) {
     const folder = join(project, below);
-    const stats = await stat(folder).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
-      throw error;
-    });
+    const stats = await ifThere(stat(folder));
     if (stats === undefined) continue;
     if (!stats.isDirectory())
       throw new KcoreError({

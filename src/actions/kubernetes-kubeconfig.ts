@@ -9,8 +9,8 @@ import { KcoreError } from "#errors/problem.ts";
 import type { ToldAccess } from "#kubernetes/kubeconfig.ts";
 import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLeaf } from "#pki/foreign-ca.ts";
 import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
-import { makeFolder } from "#pki/make-folder.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { makeFolder } from "#base/folder.ts";
+import { ifThere, replaceFile } from "#base/file.ts";
 import { AuthorityName, CertificateName } from "./authority-name.ts";
 import { InProject, placeInProject } from "./in-project.ts";
 import { issueOfAuthority } from "./issue-of-authority.ts";
@@ -69,10 +69,7 @@ async function look(
   ca: string,
   trust: Trust | undefined,
 ): Promise<{ readonly key?: KeyObject; readonly reason?: string }> {
-  const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
+  const found = await ifThere(lstat(path));
   if (found === undefined) return { reason: "new" };
   if (found.isDirectory())
     throw new KcoreError({ code: "FILE_IN_THE_WAY", message: `${path} is a folder`, hint: "name a file" });

@@ -1,11 +1,10 @@
-import { access } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { $, type ProcessOutput } from "zx/core";
+import { isThere } from "#base/file.ts";
+import { run, type Ended } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { lastLines, WholeLines } from "#engine/events/whole-lines.ts";
 import { Text } from "#engine/step/fields.ts";
-import { quote } from "#engine/step/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellText, shellWords } from "#engine/step/shell-text.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
@@ -58,94 +57,62 @@ export const localCommand = defineAction({
 const unchanged: ActionResult = { changed: false, outputs: { rc: 0, stdout: "", stderr: "" } };
 
 async function isDone({ creates, unless, ...given }: Args, context: ActionContext): Promise<boolean> {
-  if (creates !== undefined && (await exists(resolve(context.project, creates)))) return true;
+  if (creates !== undefined && (await isThere(resolve(context.project, creates)))) return true;
   if (unless === undefined) return false;
-  const { exitCode } = await start(unless, given, context);
-  return exitCode === 0;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  return (await start(["/bin/sh", "-c", unless], given, context)).code === 0;
 }
 
 async function execute(given: Args, context: ActionContext): Promise<ActionResult> {
   const { command, readOnly } = given;
-  const text = typeof command === "string" ? command : command.map(quote).join(" ");
-  const output = await start(text, given, context, context.output);
-  const { exitCode, signal, stdout, stderr } = output;
-  if (exitCode === 0)
+  const words = typeof command === "string" ? ["/bin/sh", "-c", command] : command;
+  const { code, signal, stopped, stdout, stderr } = await start(words, given, context, context.output);
+  if (code === 0)
     return {
       changed: !readOnly,
       outputs: { rc: 0, stdout: lastLines(stdout, KEPT).replace(/\n$/, ""), stderr: lastLines(stderr, KEPT) },
     };
+  if (stopped)
+    throw new KcoreError({
+      code: "LOCAL_COMMAND_FAILED",
+      message: `“${shown(given)}” printed more than ${LIMIT / 2 ** 20} MiB`,
+      hint: "send its output to a file",
+    });
   const detail = lastLines(stderr.trim() === "" ? stdout : stderr, KEPT).trim();
   throw new KcoreError({
     code: "LOCAL_COMMAND_FAILED",
-    message: `“${shown(given)}” ${signal ? `was ended by ${signal}` : `ended with exit code ${exitCode}`}`,
+    message: `“${shown(given)}” ${signal ? `was ended by ${signal}` : `ended with exit code ${code}`}`,
     hint: `it ran in ${join(context.project, given.cwd)}`,
     ...(detail !== "" && { detail }),
   });
 }
 
 async function start(
-  text: string,
+  words: readonly string[],
   { cwd, env, stdin }: Pick<Args, "cwd" | "env" | "stdin">,
   { project, signal }: ActionContext,
   tell: ActionContext["output"] = () => undefined,
-): Promise<ProcessOutput> {
-  // zx quotes for bash only, so the text is ours alone: no value enters through its template.
-  const run = $({
-    shell: "/bin/sh",
-    prefix: "",
-    postfix: "",
+): Promise<Ended> {
+  const decoders = { out: lineDecoder(), err: lineDecoder() };
+  const pass = (stream: "out" | "err", text: string): void => void (text !== "" && tell(stream, text));
+  const ended = await run(words, {
     cwd: resolve(project, cwd),
     env: { ...process.env, ...env },
     input: stdin instanceof Secret ? stdin.reveal() : (stdin ?? ""),
-    nothrow: true,
-    quiet: true,
-    detached: true,
+    signal,
+    mostBytes: LIMIT,
+    ownGroup: true,
+    graceMs: KILL_AFTER,
+    onOutput: (stream, chunk) => pass(stream, decoders[stream].take(chunk)),
   });
-  signal.throwIfAborted();
-  const running = run(Object.assign([text], { raw: [text] }) as unknown as TemplateStringsArray);
-  const stop = stopper(running.pid);
-  signal.addEventListener("abort", stop, { once: true });
-  let printed = 0;
-  const ends = (["out", "err"] as const).map((stream) => {
-    const [lines, decoder] = [new WholeLines(), new TextDecoder("utf-8")];
-    const pass = (some: string): void => void (some !== "" && tell(stream, some));
-    running[`std${stream}`].on("data", (chunk: Buffer) => {
-      printed += chunk.length;
-      if (printed > LIMIT) stop();
-      pass(decoder.decode(lines.take(chunk, Date.now()), { stream: true }));
-    });
-    return () => pass(decoder.decode(lines.end()));
-  });
-  const output = await running.finally(() => signal.removeEventListener("abort", stop));
-  for (const end of ends) end();
-  signal.throwIfAborted();
-  if (printed <= LIMIT) return output;
-  throw new KcoreError({
-    code: "LOCAL_COMMAND_FAILED",
-    message: `“${text.slice(0, 60)}” printed more than ${LIMIT / 2 ** 20} MiB`,
-    hint: "send its output to a file",
-  });
+  for (const stream of ["out", "err"] as const) pass(stream, decoders[stream].end());
+  return ended;
 }
 
-/** Ends the command's whole process group, which is its own: TERM, and KILL after 5 s for what is left. */
-function stopper(group: number | undefined): () => void {
-  const kill = (signal: "SIGTERM" | "SIGKILL"): void => {
-    try {
-      if (group !== undefined && group > 1) process.kill(-group, signal);
-    } catch {
-      // It is gone already.
-    }
-  };
-  return () => {
-    kill("SIGTERM");
-    setTimeout(kill, KILL_AFTER, "SIGKILL").unref();
+function lineDecoder(): { take: (chunk: Buffer) => string; end: () => string } {
+  const [lines, decoder] = [new WholeLines(), new TextDecoder("utf-8")];
+  return {
+    take: (chunk) => decoder.decode(lines.take(chunk, Date.now()), { stream: true }),
+    end: () => decoder.decode(lines.end()),
   };
 }
 

@@ -6,8 +6,8 @@ import { keysIn } from "#engine/yaml/plain-yaml.ts";
 import { FileMode, Text } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
-import { makeFolder } from "#pki/make-folder.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { makeFolder } from "#base/folder.ts";
+import { ifThere, replaceFile } from "#base/file.ts";
 import { InProject, placeInProject } from "./in-project.ts";
 
 const args = z.strictObject({
@@ -74,10 +74,7 @@ export async function keepFile(
 }
 
 async function isSo(file: string, text: string, mode: number): Promise<boolean> {
-  const found = await lstat(file).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
+  const found = await ifThere(lstat(file));
   if (found?.isDirectory() === true)
     throw new KcoreError({ code: "FILE_IN_THE_WAY", message: `${file} is a folder`, hint: "name a file" });
   return found?.isFile() === true && (found.mode & 0o7777) === mode && (await readFile(file, "utf8")) === text;

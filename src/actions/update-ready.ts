@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { askFirst } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
+import { poll } from "#base/wait.ts";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -29,19 +29,18 @@ export const updateReady = defineAction({
   }),
   async run({ version, within, port }, context) {
     const node = nodeOf("update.ready", undefined, context);
-    const begun = performance.now();
-    const patience = isController(node) ? Math.min(patienceMs, within * 1000) : 0;
-    for (;;) {
+    const patience = performance.now() + (isController(node) ? Math.min(patienceMs, within * 1000) : 0);
+    let missing = "";
+    const isDone = async (): Promise<boolean> => {
       const found = await look(node, version, port, context);
-      const waited = performance.now() - begun;
-      if (found === "well") return done;
-      if (found.isUnasked && waited >= patience) {
-        context.note(`not asked whether ${node.name} is ready: ${found.missing}`);
-        return done;
-      }
-      if (waited >= within * 1000) throw notWell(node, within, found.missing);
-      await sleep(pauseMs, undefined, { signal: context.signal });
-    }
+      if (found === "well") return true;
+      ({ missing } = found);
+      if (!found.isUnasked || performance.now() < patience) return false;
+      context.note(`not asked whether ${node.name} is ready: ${missing}`);
+      return true;
+    };
+    if (await poll(isDone, { everyMs: pauseMs, limitMs: within * 1000, signal: context.signal })) return done;
+    throw notWell(node, within, missing);
   },
   plan: (_, { note }) => {
     note("would ask a controller, where one answers, whether it is ready");

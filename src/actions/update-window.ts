@@ -1,9 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import { Window } from "#rollout/spec.ts";
 import { isInWindow } from "#rollout/window.ts";
-
-const pauseMs = 10_000;
 
 /**
  * Waits until a maintenance window is open. A dry run says whether it is.
@@ -18,7 +16,7 @@ export const updateWindow = defineAction({
   args: Window,
   async run(window, { signal, note }) {
     if (!isInWindow(window, Date.now())) note(`waits for the maintenance window, from ${window.from} UTC`);
-    while (!isInWindow(window, Date.now())) await sleep(pauseMs, undefined, { signal });
+    await poll(() => isInWindow(window, Date.now()), { everyMs: 10_000, signal });
     return { changed: false, outputs: {} };
   },
   plan(window, { note }) {

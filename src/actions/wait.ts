@@ -1,6 +1,6 @@
 import { connect } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { poll, wait as pause } from "#base/wait.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 
@@ -37,7 +37,7 @@ export const wait = defineAction({
     })
     .refine((args) => (args.for === undefined) !== (args.tcp === undefined), "needs either “for” or “tcp”"),
   async run({ for: seconds, tcp }, context) {
-    if (tcp === undefined) await sleep((seconds ?? 0) * 1000, undefined, { signal: context.signal });
+    if (tcp === undefined) await pause((seconds ?? 0) * 1000, context.signal);
     else await answers(tcp, context);
     return { changed: false, outputs: {} };
   },
@@ -55,15 +55,16 @@ interface Address {
 
 async function answers(address: Address, { signal, note }: ActionContext): Promise<void> {
   let [told, attempt] = ["", 0];
-  for (;;) {
+  const look = async (): Promise<boolean> => {
     const against = await askPort(address, signal);
-    if (against === undefined) return;
+    if (against === undefined) return true;
     attempt += 1;
     if (against !== told || attempt % 10 === 0)
       note(`${address.host} port ${address.port} does not answer yet: ${against}`);
     told = against;
-    await sleep(INTERVAL * 1000, undefined, { signal });
-  }
+    return false;
+  };
+  await poll(look, { everyMs: INTERVAL * 1000, signal });
 }
 
 /** Why the port does not answer; undefined when it does. */

@@ -1,9 +1,4 @@
-/** Waiting times between failed rounds: doubling from `base` to `cap` milliseconds, each with full jitter. */
-export interface Backoff {
-  readonly next: () => number;
-  /** After a success: the next failure begins with the shortest wait again. */
-  readonly reset: () => void;
-}
+import { createBackoff, type Backoff } from "#base/wait.ts";
 
 /**
  * How long an agent waits after a round that no controller answered; `interval` is that of its heartbeats, in milliseconds.
@@ -19,29 +14,5 @@ export function backoffOf(
   return {
     arriving: createBackoff({ base: Math.min(2_000, interval), cap, random }),
     returning: createBackoff({ base: Math.min(15_000, interval), cap, random }),
-  };
-}
-
-/** Never less than a tenth of it: a refusal that comes at once must not become a busy loop. */
-export function spread(milliseconds: number, random: () => number): number {
-  return milliseconds * (0.1 + 0.9 * random());
-}
-
-/** Full jitter keeps a thousand agents from coming back in step after a controller's restart. */
-export function createBackoff({
-  base,
-  cap,
-  random,
-}: {
-  readonly base: number;
-  readonly cap: number;
-  readonly random: () => number;
-}): Backoff {
-  let failures = 0;
-  return {
-    next: () => spread(Math.min(cap, base * 2 ** Math.min(failures++, 30)), random),
-    reset: () => {
-      failures = 0;
-    },
   };
 }

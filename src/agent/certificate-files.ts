@@ -1,7 +1,8 @@
-import { readFile, rename, rm, stat } from "node:fs/promises";
+import { readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { CredentialFiles } from "#api/credentials.ts";
-import { createFile, syncFolder } from "#pki/private-files.ts";
+import { createFile, isThere } from "#base/file.ts";
+import { syncFolder } from "#base/folder.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { readPrivateKey } from "#pki/keys.ts";
 
@@ -64,11 +65,4 @@ async function belongTogether(certFile: string, keyFile: string): Promise<boolea
   } catch {
     return false;
   }
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

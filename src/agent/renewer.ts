@@ -3,7 +3,7 @@ import type { Credentials } from "#api/client.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { AgentConfig } from "./agent-config.ts";
-import { createBackoff } from "./backoff.ts";
+import { createBackoff } from "#base/wait.ts";
 import type { OwnCredentials } from "./own-credentials.ts";
 import { isRenewalDue, renewCertificate } from "./renew.ts";
 

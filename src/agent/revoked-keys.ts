@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import type { Standing } from "#api/schemas.ts";
 import { describeError, type Log } from "#api/log.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { replaceFile } from "#base/file.ts";
 
 /** The keys that the controllers told to be revoked: operators', controllers'. They only ever grow. */
 export interface RevokedKeys {

@@ -1,5 +1,6 @@
-import { access, readFile, readlink, realpath, statfs } from "node:fs/promises";
+import { readFile, readlink, realpath, statfs } from "node:fs/promises";
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
+import { isThere } from "#base/file.ts";
 import { defined } from "#optional/defined.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
@@ -22,15 +23,7 @@ export async function readRuntime(): Promise<RuntimeFacts | undefined> {
 }
 
 async function areThere(...paths: readonly string[]): Promise<boolean> {
-  const found = await Promise.all(
-    paths.map((path) =>
-      access(path).then(
-        () => true,
-        () => false,
-      ),
-    ),
-  );
-  return found.every(Boolean);
+  return (await Promise.all(paths.map((path) => isThere(path)))).every(Boolean);
 }
 
 async function archOf(id: string): Promise<string | undefined> {

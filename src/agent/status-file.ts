@@ -1,6 +1,6 @@
-import { mkdir, readFile, stat } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { replaceFile } from "#pki/private-files.ts";
+import { replaceFile, versionOf } from "#base/file.ts";
 
 /** What the agent tells about itself in `status.json`. Times are ISO 8601 in UTC. */
 export interface AgentStatus {
@@ -53,13 +53,6 @@ class Changed extends Error {}
 
 async function refuseIfChanged(file: string, before: string, attempt: number): Promise<void> {
   if (attempt < 5 && (await versionOf(file)) !== before) throw new Changed("somebody wrote meanwhile");
-}
-
-async function versionOf(file: string): Promise<string> {
-  return stat(file).then(
-    ({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`,
-    () => "missing",
-  );
 }
 
 /** What `status.json` holds now: the agent's part and what runs wrote; empty when it cannot be read. */

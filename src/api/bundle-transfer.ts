@@ -2,8 +2,9 @@ import { createHash, type Hash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, rename, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
+import { ifThere } from "#base/file.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { syncFolder } from "#pki/private-files.ts";
+import { syncFolder } from "#base/folder.ts";
 import type { Bundle } from "#rollout/spec.ts";
 import type { ApiClient } from "./client.ts";
 import { formatEndpoint } from "./endpoint.ts";
@@ -112,10 +113,7 @@ async function readPiece(source: FileHandle, position: number, length: number): 
 }
 
 async function isWholeAt(path: string, { sha256, size }: BundleId): Promise<boolean> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
+  const file = await ifThere(open(path, constants.O_RDONLY | constants.O_NOFOLLOW));
   try {
     if (file === undefined || (await file.stat()).size !== size) return false;
     return (await readHeld(file, size)).hash.digest("hex") === sha256;

@@ -1,8 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { stat } from "node:fs/promises";
 import { KcoreError } from "#errors/problem.ts";
 import { identityOf, type Identity, type Role } from "#pki/identity.ts";
-import { readText } from "#pki/private-files.ts";
+import { readText, versionOf } from "#base/file.ts";
 import type { Credentials } from "./client.ts";
 
 export interface CredentialFiles {
@@ -50,13 +49,7 @@ export async function loadCredentials(files: CredentialFiles, role: Role): Promi
 
 /** A text that changes when one of the files is replaced or written; `missing` stands for one that is not there. */
 export async function credentialsVersion({ caFile, certFile, keyFile }: CredentialFiles): Promise<string> {
-  const marks = [caFile, certFile, keyFile].map((file) =>
-    stat(file).then(
-      ({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`,
-      () => "missing",
-    ),
-  );
-  return (await Promise.all(marks)).join(" ");
+  return (await Promise.all([caFile, certFile, keyFile].map(versionOf))).join(" ");
 }
 
 function parse(pem: string, file: string): X509Certificate {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import { readText } from "#pki/private-files.ts";
+import { readText } from "#base/file.ts";
 import type { Daemon } from "./daemon.ts";
 
 /** Where a daemon's certificate, key and the cluster's root lie; as in the kcore documentation. */

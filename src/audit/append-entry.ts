@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { beginning, hashOf, linkEntry, type Fields, type Head } from "./chain.ts";
-import { makeFolder } from "./make-folder.ts";
+import { makeFolderSync } from "#base/folder.ts";
 import { segmentName, segmentsAmong } from "./trail-files.ts";
 
 /**
@@ -23,7 +23,7 @@ import { segmentName, segmentsAmong } from "./trail-files.ts";
  * @throws NodeJS.ErrnoException when it cannot be written; then nothing has changed
  */
 export function appendEntry(folder: string, at: number, fields: Fields): Head {
-  makeFolder(folder);
+  makeFolderSync(folder);
   for (;;) {
     const { line, head } = linkEntry(headOf(folder), at, fields);
     const aside = join(folder, `.${randomBytes(8).toString("hex")}`);

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { ifThere } from "#base/file.ts";
 import type { PlacedLine } from "./chain.ts";
 
 const namePattern = /^(\d{12})\.ndjson$/;
@@ -36,10 +37,7 @@ export function segmentsAmong(folder: string, names: readonly string[]): readonl
  * @throws NodeJS.ErrnoException when a file cannot be read, or is a link
  */
 export async function* readTrail(folder: string, from = 1): AsyncGenerator<NumberedLine> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException): string[] => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
+  const names = (await ifThere(readdir(folder))) ?? [];
   const segments = segmentsAmong(folder, names);
   const begin = Math.max(
     0,

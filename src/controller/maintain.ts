@@ -22,7 +22,7 @@ import { ReplicaState } from "./replica/replica-state.ts";
 import { restampStore, type RestampedStore } from "#controller/store/restamp-store.ts";
 import { visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { ifThere, replaceFile } from "#base/file.ts";
 
 export interface MaintainOptions {
   readonly configFile: string;
@@ -193,7 +193,11 @@ export async function joinHere(
   }
   if (fresh) {
     const putAside = async (path: string): Promise<void> => {
-      if (await renameIfThere(path, `${path}.${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}.old`))
+      if (
+        await ifThere(
+          rename(path, `${path}.${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}.old`).then(() => true),
+        )
+      )
         lines.push(`${path} was put aside`);
     };
     for (const path of place.keyFiles) await putAside(path);
@@ -294,14 +298,4 @@ async function rewriteConfig(file: string, join: readonly string[], yaml: Mainta
   const { mode, uid, gid } = await stat(file);
   await replaceFile(file, yaml.print({ ...config, replication }), { mode: mode & 0o777 });
   await chown(file, uid, gid);
-}
-
-async function renameIfThere(from: string, to: string): Promise<boolean> {
-  try {
-    await rename(from, to);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
-    throw error;
-  }
 }

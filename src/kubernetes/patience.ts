@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { Refusal, Unreachable } from "./refusals.ts";
 
 /** Seconds between two looks, and until what is waited for is told again. */
@@ -23,20 +23,20 @@ export async function until<Found>(
   tooLong: (waitingFor: string) => Error,
   { seconds, signal, note }: Patience,
 ): Promise<Found> {
-  const giveUpAt = performance.now() + seconds * 1000;
   let [told, toldAt] = ["", 0];
-  for (;;) {
+  const once = async (): Promise<{ readonly found: Found } | undefined> => {
     const seen = await tolerant(look);
-    if ("found" in seen) return seen.found;
-    const { waitingFor } = seen;
+    if ("found" in seen) return seen;
     const now = performance.now();
-    if (waitingFor !== told || now - toldAt > REMINDER * 1000) {
-      note(`waiting: ${waitingFor}`);
-      [told, toldAt] = [waitingFor, now];
+    if (seen.waitingFor !== told || now - toldAt > REMINDER * 1000) {
+      note(`waiting: ${seen.waitingFor}`);
+      [told, toldAt] = [seen.waitingFor, now];
     }
-    if (now + PAUSE * 1000 > giveUpAt) throw tooLong(waitingFor);
-    await sleep(PAUSE * 1000, undefined, { signal });
-  }
+    return undefined;
+  };
+  const seen = await poll(once, { everyMs: PAUSE * 1000, limitMs: seconds * 1000, signal });
+  if (!seen) throw tooLong(told);
+  return seen.found;
 }
 
 async function tolerant<Found>(look: () => Promise<Look<Found>>): Promise<Look<Found>> {

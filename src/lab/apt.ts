@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { writeAside } from "./aside.ts";
+import { replaceFile } from "#base/file.ts";
 import { bound, must } from "./run-command.ts";
 import { suite } from "./debian-packages.ts";
 import type { Place } from "./place.ts";
@@ -43,11 +43,11 @@ export async function openApt({ home }: Place, mirror: string): Promise<Apt> {
   const empty = join(root, "status");
   await mkdir(join(root, "lists", "partial"), { recursive: true });
   await mkdir(join(root, "archives", "partial"), { recursive: true });
-  await writeAside(
+  await replaceFile(
     join(root, "sources.list"),
     `deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror} ${suite} main contrib\n`,
   );
-  if (!existsSync(empty)) await writeAside(empty, "");
+  if (!existsSync(empty)) await replaceFile(empty, "");
   const settings = Object.entries({
     "Dir::Etc::sourcelist": join(root, "sources.list"),
     "Dir::Etc::sourceparts": "-",

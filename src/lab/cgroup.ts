@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { open, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { assetFolder } from "./assets.ts";
 import { lastingEnvironment } from "./run-command.ts";
 
@@ -34,13 +34,18 @@ export async function processesOf(group: string): Promise<number[]> {
  * Starts a program in a cgroup that outlives this process; what it writes goes to the end of `logFile`. Returns what tells whether it still
  * runs, also before it has come into the cgroup.
  */
-export async function startInGroup(group: string, command: readonly string[], logFile: string): Promise<() => boolean> {
+export async function startInGroup(
+  group: string,
+  command: readonly string[],
+  logFile: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<() => boolean> {
   const log = await open(logFile, "a", 0o600);
   try {
     const child = spawn(join(assetFolder(), "in-cgroup"), [group, ...command], {
       detached: true,
       cwd: "/",
-      env: lastingEnvironment(),
+      env: lastingEnvironment(env),
       stdio: ["ignore", log.fd, log.fd],
     });
     await once(child, "spawn");
@@ -65,19 +70,19 @@ export async function freeze(group: string, still: boolean): Promise<void> {
 }
 
 async function waitFor(file: string, content: RegExp): Promise<void> {
-  for (let tries = 0; tries < 100 && !content.test(await readFile(file, "utf8")); tries++) await sleep(10);
+  await poll(async () => content.test(await readFile(file, "utf8")), { everyMs: 10, limitMs: 1_000 });
 }
 
 /** Kills every process of a cgroup, frozen or not, until none is left; false after ten seconds. */
 export async function killAll(group: string): Promise<boolean> {
-  const end = performance.now() + 10_000;
-  for (let left = await processesOf(group); left.length > 0; left = await processesOf(group)) {
-    if (performance.now() > end) return false;
+  const look = async (): Promise<boolean> => {
+    const left = await processesOf(group);
+    if (left.length === 0) return true;
     for (const pid of left) signal(pid, "SIGKILL");
     await freeze(group, false).catch(() => {});
-    await sleep(15);
-  }
-  return true;
+    return false;
+  };
+  return (await poll(look, { everyMs: 15, limitMs: 10_000 })) ?? false;
 }
 
 /** Removes a cgroup and those below it in every hierarchy; processes in one keep it. */

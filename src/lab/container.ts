@@ -1,42 +1,26 @@
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { assetFolder } from "./assets.ts";
 import { cutPower, findMounts } from "./blackout.ts";
-import { freeze, processesOf } from "./cgroup.ts";
+import { freeze, processesOf, startInGroup } from "./cgroup.ts";
 import { withPrefix, type Place } from "./place.ts";
 import { clearWay, failedStart, groupOf, killMachine } from "./processes.ts";
 import { consoleLogOf, type NodeRecord } from "./record.ts";
 import { sourcesLine } from "./repository.ts";
-import { lastingEnvironment, must } from "./run-command.ts";
+import { must } from "./run-command.ts";
 
 /** Starts a node that does not run; returns as soon as its supervisor holds its mounts. Throws `LAB_NODE_FAILED`. */
 export async function startContainer(place: Place, node: NodeRecord): Promise<void> {
   await clearWay(place, node);
   await makeState(node);
-  const log = await open(consoleLogOf(node), "a", 0o600);
-  try {
-    const supervise = ["unshare", "-m", "--propagation", "slave", join(assetFolder(), "supervise")];
-    const child = spawn(join(assetFolder(), "in-cgroup"), [groupOf(place, node), ...supervise], {
-      detached: true,
-      cwd: "/",
-      env: lastingEnvironment(await environmentOf(place, node)),
-      stdio: ["ignore", log.fd, log.fd],
-    });
-    let ended = false;
-    child.on("error", () => (ended = true)).on("exit", () => (ended = true));
-    for (const end = performance.now() + 30_000; !ended && performance.now() < end; await sleep(10)) {
-      if (existsSync(join(node.folder, "pid"))) {
-        child.unref();
-        return;
-      }
-    }
-  } finally {
-    await log.close();
-  }
-  throw await failedStart(place, node, "console.log");
+  const supervise = ["unshare", "-m", "--propagation", "slave", join(assetFolder(), "supervise")];
+  const environment = await environmentOf(place, node);
+  const runs = await startInGroup(groupOf(place, node), supervise, consoleLogOf(node), environment);
+  const isUp = (): boolean => existsSync(join(node.folder, "pid"));
+  await poll(() => isUp() || !runs(), { everyMs: 10, limitMs: 30_000 });
+  if (!isUp()) throw await failedStart(place, node, "console.log");
 }
 
 /** Ends a node as a power cut does: what it had not synced to its ext4 and xfs file systems is lost. */

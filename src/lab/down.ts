@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { bridgeDown, isForeign, labInterfaces, removeCable } from "./bridge.ts";
 import { foldersOf, killAll, removeGroup } from "./cgroup.ts";
@@ -51,16 +51,13 @@ async function sweep(place: Place): Promise<void> {
 
 /** Throws `LAB_LEFTOVERS` naming everything of the lab that is still on this machine. */
 async function refuseLeftovers(place: Place): Promise<void> {
-  let left = await findLeftovers(place);
+  let left: readonly string[] = [];
   // the kernel takes file systems and cables apart after the last process that saw them has ended
-  for (
-    const end = performance.now() + 5_000;
-    left.length > 0 && performance.now() < end;
-    left = await findLeftovers(place)
-  ) {
-    await sleep(50);
-  }
-  if (left.length === 0) return;
+  const look = async (): Promise<boolean> => {
+    left = await findLeftovers(place);
+    return left.length === 0;
+  };
+  if (await poll(look, { everyMs: 50, limitMs: 5_000 })) return;
   throw new KcoreError(
     {
       code: "LAB_LEFTOVERS",

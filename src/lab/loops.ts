@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { must, run } from "./run-command.ts";
 
@@ -21,9 +21,8 @@ export async function detachLoops(prefix: string): Promise<void> {
 
 /** Waits until no loop device holds the file: mounts end only when the last namespace that sees them is gone. */
 export async function waitUntilFree(file: string): Promise<void> {
-  for (const end = performance.now() + 5_000; performance.now() < end; await sleep(30)) {
-    if ((await run("losetup", ["-j", file])).stdout === "") return;
-  }
+  const look = async (): Promise<boolean> => (await run("losetup", ["-j", file])).stdout === "";
+  if (await poll(look, { everyMs: 30, limitMs: 5_000 })) return;
   throw new KcoreError(
     { code: "LAB_LEFTOVERS", message: `${file} is still held: a mount of it lives on in some mount namespace` },
     { exitCode: exitCodes.failed },

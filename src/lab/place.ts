@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { writeAside } from "./aside.ts";
+import { replaceFile } from "#base/file.ts";
+import { makeFolder } from "#base/folder.ts";
 
 export interface PlaceOptions {
   /** Folder of every lab and of what they share; default `KCORE_LAB_DIR`, else /var/lib/kcore-lab. */
@@ -99,7 +100,8 @@ export function lockOfLab({ name }: Place): string {
 
 /** Remembers the bridge and the network, so that later commands need only the lab's name. */
 export async function recordPlace({ folder, bridge, net }: Place): Promise<void> {
-  await writeAside(join(folder, "lab.json"), `${JSON.stringify({ bridge, net })}\n`);
+  await makeFolder(folder, { mode: 0o700 });
+  await replaceFile(join(folder, "lab.json"), `${JSON.stringify({ bridge, net })}\n`);
 }
 
 const packagePattern = /^[a-z0-9][a-z0-9+.-]+$/;
@@ -114,7 +116,7 @@ export async function namedPackages(place: Place, asked: readonly string[] = [])
 
 /** Remembers them, so that the next `up` need not name them. */
 export async function recordPackages(place: Place, names: readonly string[]): Promise<void> {
-  await writeAside(packagesFile(place), `${JSON.stringify(names)}\n`);
+  await replaceFile(packagesFile(place), `${JSON.stringify(names)}\n`);
 }
 
 function packagesFile({ folder }: Place): string {

@@ -4,7 +4,7 @@ import { mkdir, readFile, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { writeAside } from "./aside.ts";
+import { replaceFile } from "#base/file.ts";
 import { must } from "./run-command.ts";
 import type { Images } from "./images.ts";
 import { addressAt, type Place } from "./place.ts";
@@ -107,14 +107,14 @@ async function makeRecord(place: Place, spec: NodeSpec, number: number, images: 
   const address = addressAt(place, number);
   await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", spec.name, "-f", join(folder, "hostkey")]);
   const hostKey = (await readFile(join(folder, "hostkey.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
-  await writeAside(join(folder, "known_hosts"), `${address} ${hostKey}\n`);
+  await replaceFile(join(folder, "known_hosts"), `${address} ${hostKey}\n`);
   const layers = {
     busybox: [images.busybox],
     debian: [images.layer, ...(spec.nix ? [join(images.nix, "tree")] : []), images.debian],
     vm: [images.vm, images.golden, ...(spec.zfs ? [images.zfs] : [])],
   }[spec.kind];
   const record: NodeRecord = { ...spec, number, address, id: randomUUID(), hostKey, images: layers, folder };
-  await writeAside(join(folder, "node.json"), `${JSON.stringify(record, undefined, 2)}\n`);
+  await replaceFile(join(folder, "node.json"), `${JSON.stringify(record, undefined, 2)}\n`);
   return record;
 }
 

@@ -1,9 +1,8 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { connect, isIPv6 } from "node:net";
 import { basename, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { ifThere, sha256Of } from "#base/file.ts";
+import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { debsOf } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
@@ -30,7 +29,7 @@ export async function indexRepository(folder: string): Promise<{ count: number; 
   for (const path of await debsOf(folder)) {
     const { size } = await stat(path);
     const control = (await must("dpkg-deb", ["-f", path])).trimEnd();
-    stanzas.push(`${control}\nFilename: ./${basename(path)}\nSize: ${size}\nSHA256: ${await sha256(path)}\n`);
+    stanzas.push(`${control}\nFilename: ./${basename(path)}\nSize: ${size}\nSHA256: ${await sha256Of(path)}\n`);
     bytes += size;
   }
   await writeFile(join(folder, "Packages"), stanzas.join("\n"));
@@ -49,7 +48,7 @@ async function joinRepositories(place: Place, folders: readonly string[]): Promi
       index.set(/^Filename: .*$/m.exec(stanza)?.[0] ?? stanza, stanza.trim());
   }
   await writeFile(join(aside, "Packages"), `${[...index.values()].join("\n\n")}\n`);
-  await rename(joined, old).catch(unlessMissing);
+  await ifThere(rename(joined, old));
   await rename(aside, joined);
   await rm(old, { recursive: true, force: true });
   return joined;
@@ -59,10 +58,6 @@ type Three = [string, string, string];
 
 function unlessThere(error: NodeJS.ErrnoException): void {
   if (error.code !== "EEXIST") throw error;
-}
-
-function unlessMissing(error: NodeJS.ErrnoException): void {
-  if (error.code !== "ENOENT") throw error;
 }
 
 /**
@@ -76,8 +71,7 @@ export async function servePackages(place: Place, repositories: readonly string[
   await killAll(group);
   const server = [process.execPath, join(assetFolder(), "serve-packages.mjs"), place.gateway, String(port), folder];
   await startInGroup(group, server, join(place.folder, "packages.log"));
-  for (const end = performance.now() + 10_000; performance.now() < end; await sleep(30))
-    if (await answers(place)) return;
+  if (await poll(() => answers(place), { everyMs: 30, limitMs: 10_000 })) return;
   throw new KcoreError(
     {
       code: "LAB_COMMAND_FAILED",
@@ -105,10 +99,4 @@ function answers({ gateway }: Place): Promise<boolean> {
       .on("error", () => finish(false))
       .on("timeout", () => finish(false));
   });
-}
-
-async function sha256(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-  return hash.digest("hex");
 }

@@ -1,12 +1,9 @@
-import { spawn } from "node:child_process";
+import { run as runProgram, type Ended } from "#base/process.ts";
+import { defined } from "#optional/defined.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 
-/** What a command on this machine ended with. A command that a signal ended, or that was not found, has code 128 + signal or 127. */
-export interface Finished {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+/** How a command on this machine ended. */
+export type Finished = Pick<Ended, "code" | "stdout" | "stderr">;
 
 export interface RunOptions {
   readonly input?: string;
@@ -28,30 +25,15 @@ export function lastingEnvironment(extra: Readonly<Record<string, string>> = {})
   return { PATH: commandPath, LC_ALL: "C", ...extra };
 }
 
-/** Runs a command on this machine, without a shell, and waits for its end. */
+/** Runs a command on this machine and waits for its end. */
 export function run(
   command: string,
   args: readonly string[],
   { input, env, timeout }: RunOptions = {},
 ): Promise<Finished> {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, {
-      stdio: ["pipe", "pipe", "pipe"],
-      env: commandEnvironment(env),
-      ...(timeout === undefined ? {} : { timeout, killSignal: "SIGKILL" as const }),
-    });
-    const stdout: Buffer[] = [];
-    const stderr: Buffer[] = [];
-    const finish = (code: number, told = ""): void =>
-      resolve({ code, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() + told });
-    child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
-    child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
-    child.stdin.on("error", () => {}); // the command may end before it has read its input
-    child.stdin.end(input ?? "");
-    child.on("error", (error: NodeJS.ErrnoException) =>
-      finish(error.code === "ENOENT" ? 127 : 126, `${command}: ${error.message}`),
-    );
-    child.on("close", (code, signal) => finish(code ?? (signal === "SIGKILL" ? 137 : 143)));
+  return runProgram([command, ...args], {
+    env: commandEnvironment(env),
+    ...defined({ input, limitMs: timeout }),
   });
 }
 

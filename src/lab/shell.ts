@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { lastLines, run, type Finished } from "./run-command.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
 import type { Place } from "./place.ts";
@@ -51,20 +51,23 @@ export async function waitForSsh(
   { timeout = patience[node.kind], notBoot }: { timeout?: number; notBoot?: string } = {},
 ): Promise<string> {
   let last = "its ssh port does not answer";
-  for (const end = performance.now() + timeout; performance.now() < end; await sleep(40)) {
+  const look = async (): Promise<{ readonly boot?: string } | undefined> => {
     if (!(await isRunning(place, node))) {
       last = "it does not run";
-      break;
+      return {};
     }
     // short looks at the port first: a connection attempt that is too early would wait for a second
-    if (!(await greets(node.address))) continue;
+    if (!(await greets(node.address))) return undefined;
     const { code, stdout, stderr } = await execute(place, node, "cat /proc/sys/kernel/random/boot_id", {
       timeout: 20_000,
     });
     const boot = stdout.trim();
-    if (code === 0 && boot !== notBoot) return boot;
+    if (code === 0 && boot !== notBoot) return { boot };
     last = code === 0 ? "it has not rebooted" : stderr.trim();
-  }
+    return undefined;
+  };
+  const { boot } = (await poll(look, { everyMs: 40, limitMs: timeout })) ?? {};
+  if (boot !== undefined) return boot;
   throw nodeFailed({
     message: `${node.name} cannot be reached over ssh: ${last}`,
     detail: lastLines(await readFile(consoleLogOf(node), "utf8").catch(() => ""), 5),

@@ -3,7 +3,7 @@ import { rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { makeFolder } from "./make-folder.ts";
+import { ensurePrivateFolder, makeFolder, syncFolder } from "#base/folder.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate, isIssuedBy, isPairOf } from "./chain.ts";
 import {
@@ -17,7 +17,7 @@ import {
 } from "./contexts.ts";
 import { checkPassphrase, decryptKey, encryptKey, isSealed, type ScryptCost } from "./encrypted-key.ts";
 import { foreignFolder } from "./foreign-ca.ts";
-import { createFile, ensurePrivateFolder, replaceFile, syncFolder, readText } from "./private-files.ts";
+import { createFile, replaceFile, readText } from "#base/file.ts";
 import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
 import { backdateMs, endOfLeaf, type Authority } from "./issue.ts";
 import { renewDays } from "./expectation.ts";

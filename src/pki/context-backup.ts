@@ -7,7 +7,7 @@ import { foundedMark, openAuthority, openRoot, placeContext, type PlacedContext 
 import type { Context, ContextHome } from "./contexts.ts";
 import { openEscrowKey } from "./escrow.ts";
 import { isClusterName } from "./identity.ts";
-import { readText, replaceFile } from "./private-files.ts";
+import { readText, replaceFile } from "#base/file.ts";
 
 /**
  * The files of a context's folder that nothing brings back: keys, certificates, recovery keys and the record of the looks at them. Not what

@@ -5,7 +5,8 @@ import { z } from "zod";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { ensurePrivateFolder, readText, refuseUntrusted, replaceFile } from "./private-files.ts";
+import { ifThere, readText, refuseUntrusted, replaceFile } from "#base/file.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 
 /** How the configuration's text is read and written; YAML, passed in because its library lives elsewhere. */
 export interface ConfigCodec {
@@ -209,10 +210,7 @@ export async function putAside(folder: string, now: number): Promise<string | un
 }
 
 export async function hasFiles(folder: string): Promise<boolean> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
+  const names = (await ifThere(readdir(folder))) ?? [];
   return names.length > 0;
 }
 

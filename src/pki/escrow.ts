@@ -7,7 +7,8 @@ import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { openAuthority } from "./cluster.ts";
 import { decryptKey, encryptKey } from "./encrypted-key.ts";
-import { ensurePrivateFolder, replaceFile, readText } from "./private-files.ts";
+import { ifThere, readText, replaceFile } from "#base/file.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 
 /** One LUKS container's recovery key, sealed for the cluster's escrow key (ADR 0007). */
 const Sealed = z.strictObject({
@@ -56,11 +57,7 @@ export function recoveryKeySent(who: string, target: string) {
 
 /** The public escrow key of a context, in PEM; undefined when there is none yet. @throws what the file system says */
 export async function readEscrowKey(folder: string): Promise<string | undefined> {
-  const key = await readFile(join(folder, publicFile), "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
-  return key;
+  return ifThere(readFile(join(folder, publicFile), "utf8"));
 }
 
 /**
@@ -164,10 +161,7 @@ export async function keepSealed(
 
 /** All that lies here, by node. @throws KcoreError RECOVERY_KEY_UNREADABLE for a file that is damaged */
 export async function readEscrows(folder: string): Promise<readonly Escrow[]> {
-  const names = await readdir(join(folder, "escrow")).catch((error: NodeJS.ErrnoException): string[] => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
+  const names = (await ifThere(readdir(join(folder, "escrow")))) ?? [];
   const escrows = names.filter((name) => name.endsWith(".json"));
   return Promise.all(escrows.map((name) => readEscrow(join(folder, "escrow", name))));
 }

@@ -8,7 +8,8 @@ import { firstCertificate, isIssuedBy, isPairOf } from "./chain.ts";
 import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encrypted-key.ts";
 import { backdateMs, namesOf, provenKey, type KeyProof } from "./issue.ts";
 import { generateKey, publicDer, readPublicKey } from "./keys.ts";
-import { createFile, ensurePrivateFolder, readText, syncFolder } from "./private-files.ts";
+import { createFile, readText } from "#base/file.ts";
+import { ensurePrivateFolder, syncFolder } from "#base/folder.ts";
 
 const dayMs = 86_400_000;
 const usageOids = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" } as const;

@@ -2,6 +2,7 @@ import type { X509Certificate } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
+import { ifThere } from "#base/file.ts";
 import { firstCertificate } from "./chain.ts";
 import { hostsOf } from "./expectation.ts";
 import { keyFingerprint, publicDer } from "./keys.ts";
@@ -12,10 +13,7 @@ import { keyFingerprint, publicDer } from "./keys.ts";
  */
 export async function issuedControllerKeys(folder: string, host: string): Promise<readonly string[]> {
   const issued = join(folder, "issued");
-  const names = await readdir(issued).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
+  const names = (await ifThere(readdir(issued))) ?? [];
   const files = names.filter((name) => name.endsWith("-controller.crt"));
   const certificates = await Promise.all(files.map((name) => readCertificate(join(issued, name))));
   return certificates

@@ -1,15 +1,15 @@
-import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdir, open, readdir, readFile, realpath, rm, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { replaceFile } from "#base/file.ts";
+import { run } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { interpreterOf, stripProgram } from "./elf.ts";
 import { archive, exportOf, type Tree } from "./nar.ts";
 import { narHashOf, storePathOf } from "./store-path.ts";
-import { writeWhole } from "./write-whole.ts";
 
 /** What a node needs to run kcore's daemons, ready to be sent. */
 export interface Runtime {
@@ -69,8 +69,8 @@ export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promi
     arch: parts.arch,
   };
   await mkdir(cache, { recursive: true, mode: 0o700 });
-  await writeWhole(file, exported);
-  await writeWhole(manifest, `${JSON.stringify(runtime, undefined, 2)}\n`);
+  await replaceFile(file, exported);
+  await replaceFile(manifest, `${JSON.stringify(runtime, undefined, 2)}\n`);
   await prune(cache);
   note(`built ${basename(storePath)}: ${Math.round(exported.length / 1e6)} MB to send`);
   return runtime;
@@ -135,7 +135,7 @@ async function readStart(path: string): Promise<Buffer> {
 
 /** What the loader itself would load, asked as ldd(1) does. */
 async function librariesOf(program: string, loader: string): Promise<string[]> {
-  const { stdout } = await promisify(execFile)(loader, ["--list", program]);
+  const { stdout } = await run([loader, "--list", program]);
   return [...stdout.matchAll(/=> (\/\S+) \(0x/g)].map(([, path = ""]) => path).toSorted();
 }
 

@@ -1,16 +1,14 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { Transform, type TransformCallback } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { text } from "node:stream/consumers";
 import { createGzip } from "node:zlib";
+import { replaceFile } from "#base/file.ts";
+import { run, type RunOptions } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { writeWhole } from "./write-whole.ts";
 
 /** A closure of the bastion's store, ready to be sent: what `nix.profile` takes. */
 export interface ExportedClosure {
@@ -55,9 +53,10 @@ export async function exportClosure({
   const manifest = join(cache, `${digestOf(path)}.json`);
   const known = await readManifest(manifest, path);
   if (known) return known;
-  const ask = (words: readonly string[]): Promise<string> => askNix(nixStore, words, signal);
-  const narHash = (await ask(["-q", "--hash", path])).trim();
-  const paths = (await ask(["-qR", path])).trim().split("\n");
+  const ask = (...words: readonly string[]): Promise<string> =>
+    asked(`this machine's store cannot give ${path}`, [nixStore, ...words, path], { signal });
+  const narHash = (await ask("-q", "--hash")).trim();
+  const paths = (await ask("-qR")).trim().split("\n");
   await mkdir(cache, { recursive: true, mode: 0o700 });
   const kept = await keptIn(cache, paths);
   const missing = paths.filter((one) => !kept.has(one));
@@ -68,7 +67,7 @@ export async function exportClosure({
   });
   const closure = { storePath: path, narHash, source: paths.flatMap((one) => kept.get(one) ?? []) };
   // Last: what it speaks of is whole.
-  await writeWhole(manifest, `${JSON.stringify(closure, undefined, 2)}\n`);
+  await replaceFile(manifest, `${JSON.stringify(closure, undefined, 2)}\n`);
   return closure;
 }
 
@@ -83,8 +82,6 @@ export async function exportPath(
   // One for each caller: those of one run ask at the same time.
   const aside = join(cache, `${randomUUID()}.tmp`);
   try {
-    const child = start(nixStore, ["--export", path], signal);
-    const said = text(child.stderr);
     const hash = createHash("sha256");
     let size = 0;
     const count = new Transform({
@@ -94,13 +91,12 @@ export async function exportPath(
         done(null, chunk);
       },
     });
-    const ended = endOf(child);
-    // When what it writes goes nowhere any more, nobody waits for its end.
-    ended.catch(() => undefined);
     const body = new WithoutEnd();
     const target = createWriteStream(aside, { mode: 0o600, flush: true });
-    await pipeline(child.stdout, body, createGzip({ level: 6 }), count, target, { signal });
-    if ((await ended) !== 0) throw failed(`nix-store cannot export ${path}`, await said);
+    await asked(`nix-store cannot export ${path}`, [nixStore, "--export", path], {
+      signal,
+      read: (stdout) => pipeline(stdout, body, createGzip({ level: 6 }), count, target),
+    });
     if (!body.isWhole) throw failed(`the export of ${path} has no end`);
     if (size > mostBytes) throw failed(`${path} is ${size} bytes, more than can be sent at once`);
     const sha256 = hash.digest("hex");
@@ -180,28 +176,11 @@ async function inLanes<Item>(
   }
 }
 
-async function askNix(program: string, words: readonly string[], signal: AbortSignal): Promise<string> {
-  const child = start(program, words, signal);
-  const [answer, said, code] = await Promise.all([text(child.stdout), text(child.stderr), endOf(child)]);
-  if (code === 0) return answer;
-  throw failed(`this machine's store cannot give ${words.at(-1) ?? ""}`, said);
-}
-
-function start(program: string, words: readonly string[], signal: AbortSignal) {
-  const child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"], signal });
-  child.on("error", () => undefined);
-  return child;
-}
-
-/** @throws KcoreError when there is no such program, and the signal's reason */
-async function endOf(child: ChildProcess): Promise<number | null> {
-  try {
-    const [code] = (await once(child, "close")) as [number | null];
-    return code;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    throw failed("there is no nix-store on this machine");
-  }
+/** The output of nix-store. @throws KcoreError; the signal's reason */
+async function asked(why: string, words: readonly string[], options: RunOptions): Promise<string> {
+  const { code, stdout, stderr } = await run(words, options);
+  if (code === 0) return stdout;
+  throw code === 127 ? failed("there is no nix-store on this machine") : failed(why, stderr);
 }
 
 function failed(message: string, said = ""): KcoreError {

@@ -1,10 +1,10 @@
-import { execFile } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { createReadStream, existsSync } from "node:fs";
-import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { replaceFile, sha256Of } from "#base/file.ts";
+import { run } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 /** What a machine needs to start from its own disk, to be reached there, and to become a node. */
@@ -147,7 +147,7 @@ async function make(
     );
     const measured = await measure(aside);
     await rename(aside, file);
-    await writeFile(`${file}.json`, JSON.stringify(measured));
+    await replaceFile(`${file}.json`, JSON.stringify(measured));
     return { file, ...measured };
   } finally {
     await rm(aside, { force: true });
@@ -173,36 +173,28 @@ async function command(
   signal: AbortSignal,
   tell: (line: string) => void = () => undefined,
 ): Promise<string> {
-  try {
-    // An operator's PATH may lack what only root runs.
-    const path = [process.env["PATH"], "/usr/local/sbin:/usr/sbin:/sbin"]
-      .filter((part) => part !== undefined)
-      .join(":");
-    const env = { ...process.env, PATH: path, LC_ALL: "C" };
-    const options = { signal, killSignal: "SIGKILL", maxBuffer: 64 << 20, env } as const;
-    const running = promisify(execFile)(name, args, options);
-    let told = Date.now();
-    running.child.stderr?.on("data", (text: string) => {
-      const line = text.trimEnd().split("\n").at(-1)?.replace(/^I: /, "") ?? "";
-      if (line === "" || Date.now() - told < tellEvery) return;
+  // An operator's PATH may lack what only root runs.
+  const path = [process.env["PATH"], "/usr/local/sbin:/usr/sbin:/sbin"].filter((part) => part !== undefined).join(":");
+  let told = Date.now();
+  const { code, stdout, stderr } = await run([name, ...args], {
+    env: { ...process.env, PATH: path, LC_ALL: "C" },
+    signal,
+    onOutput: (stream, chunk) => {
+      const line = chunk.toString().trimEnd().split("\n").at(-1)?.replace(/^I: /, "") ?? "";
+      if (stream === "out" || line === "" || Date.now() - told < tellEvery) return;
       told = Date.now();
       tell(line);
-    });
-    return (await running).stdout;
-  } catch (error) {
-    const { code, stderr = "", message } = error as Error & { code?: string | number; stderr?: string };
-    if (code === "ENOENT" || code === 127)
-      throw failed(`${name} or debootstrap is not here`, "apt-get install debootstrap");
-    const hint =
-      process.getuid?.() === 0 ? undefined : "debootstrap needs root: run kcore as root, or --set os_image=FILE";
-    throw failed(`making an image of Debian failed: ${message.split("\n")[0] ?? ""}`, hint, stderr);
-  }
+    },
+  });
+  if (code === 0) return stdout;
+  if (code === 127) throw failed(`${name} or debootstrap is not here`, "apt-get install debootstrap");
+  const hint =
+    process.getuid?.() === 0 ? undefined : "debootstrap needs root: run kcore as root, or --set os_image=FILE";
+  throw failed(`making an image of Debian failed: ${name} ended with exit code ${code}`, hint, stderr);
 }
 
 async function measure(file: string): Promise<Omit<SystemImage, "file">> {
-  const hash = createHash("sha256");
-  for await (const chunk of createReadStream(file)) hash.update(chunk as Uint8Array);
-  return { sha256: hash.digest("hex"), size: (await stat(file)).size };
+  return { sha256: await sha256Of(file), size: (await stat(file)).size };
 }
 
 function failed(message: string, hint?: string, detail?: string): KcoreError {

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { z } from "zod";
-import { ensurePrivateFolder, replaceFile } from "#pki/private-files.ts";
+import { replaceFile } from "#base/file.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 import type { Remembered } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import { Report } from "#rollout/records.ts";

@@ -1,25 +1,27 @@
-import { spawn } from "node:child_process";
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { open, readdir, readFile, readlink, rename, rm, statfs, symlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { makeFolder } from "#pki/make-folder.ts";
-import { replaceFile, syncFolder } from "#pki/private-files.ts";
-import type { BundleFile, Ended, Ports } from "./ports.ts";
+import { makeFolder, syncFolder } from "#base/folder.ts";
+import { replaceFile, sha256Of } from "#base/file.ts";
+import { run } from "#base/process.ts";
+import type { BundleFile, Ports } from "./ports.ts";
 
 /** NixOS has its programs in the first, Nix of a release tarball in the second. */
 const programs =
   "/run/current-system/sw/bin:/nix/var/nix/profiles/default/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** Nix makes things in a home if there is one; the updater has none. */
 const environment = { PATH: programs, HOME: "/homeless-shelter", LC_ALL: "C" };
-/** So much of what a program says is kept: its end. */
-const keptChars = 16_384;
+/** Of a program's output the end is kept. */
+const tailBytes = 16_384;
 
 /** This node, until the signal. */
 export function nodePorts(signal: AbortSignal): Ports {
   return {
-    run: (words, limitMs) => run(words, limitMs, signal),
+    async run(words, limitMs) {
+      const options = { env: environment, cwd: "/", limitMs, signal, tailBytes, ownGroup: true };
+      const { code, stopped, stdout, stderr } = await run(words, options);
+      return { ...(stopped === undefined && { code }), stdout, stderr };
+    },
     read: (path) => readFile(path, "utf8").catch(nothing),
     async replace(path, text) {
       await makeFolder(dirname(path), { mode: 0o700 });
@@ -62,47 +64,6 @@ function nothing(error: NodeJS.ErrnoException): undefined {
   if (!["ENOENT", "EINVAL", "ENOTDIR", "ESRCH"].includes(error.code ?? "")) throw error;
 }
 
-/** In a process group of its own, so that whatever it has started ends with it. */
-async function run([program = "", ...words]: readonly string[], limitMs: number, signal: AbortSignal): Promise<Ended> {
-  signal.throwIfAborted();
-  const child = spawn(program, words, {
-    env: environment,
-    cwd: "/",
-    detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const kill = (): void => {
-    if (child.pid === undefined) return;
-    try {
-      process.kill(-child.pid, "SIGKILL");
-    } catch {
-      // It has ended.
-    }
-  };
-  const timer = setTimeout(kill, Math.min(limitMs, 2 ** 31 - 1));
-  signal.addEventListener("abort", kill);
-  const said = { stdout: "", stderr: "" };
-  for (const stream of ["stdout", "stderr"] as const)
-    child[stream].setEncoding("utf8").on("data", (text: string) => {
-      said[stream] = (said[stream] + text).slice(-keptChars);
-    });
-  try {
-    const code = await new Promise<number | null>((resolve) => {
-      child.on("error", (error) => {
-        said.stderr = error.message;
-        // As a shell says it of a program that is not there.
-        resolve(127);
-      });
-      child.on("close", resolve);
-    });
-    signal.throwIfAborted();
-    return { ...(code !== null && { code }), ...said };
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", kill);
-  }
-}
-
 /**
  * For a unit that may change nothing of the kernel, a container's boot id is its host's, which another start of the container does not change;
  * when its first process was started tells one from the other (proc(5): starttime).
@@ -123,9 +84,7 @@ async function readBundle(path: string): Promise<BundleFile | undefined> {
     const { size } = await handle.stat();
     // gzip's last four bytes (RFC 1952): what is smaller is not gzip's.
     const { buffer } = await handle.read(Buffer.alloc(4), 0, 4, Math.max(0, size - 4));
-    const hash = createHash("sha256");
-    for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-    return { size, sha256: hash.digest("hex"), unpacked: buffer.readUInt32LE(0) };
+    return { size, sha256: await sha256Of(path), unpacked: buffer.readUInt32LE(0) };
   } finally {
     await handle.close();
   }

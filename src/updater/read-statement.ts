@@ -1,6 +1,6 @@
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
-import { readText } from "#pki/private-files.ts";
+import { readText } from "#base/file.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { Statement, type SignedStatement } from "#rollout/spec.ts";
 

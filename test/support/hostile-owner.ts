@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { batchLine } from "#engine/program/batch.ts";
 import { shippedText } from "#engine/program/texts.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import { stepOf } from "./steps.ts";
 
 /** The user who attacks: a real process of its own, without any right but those over its folder. */

@@ -11,7 +11,7 @@ import {
 import { execFileSync } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { join } from "node:path";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { hangLimit } from "./limit.ts";

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { Head } from "#audit/chain.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { ensurePrivateFolder, replaceFile } from "#pki/private-files.ts";
+import { ifThere, replaceFile } from "#base/file.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 
 const Noted = z.record(z.string(), z.object({ n: z.int().positive(), hash: z.string().length(64) }));
@@ -18,10 +19,7 @@ function fileOf(): string {
 /** @throws KcoreError CONFIG_INVALID: what was noted once must not vanish because somebody damaged the file */
 export async function readNotedHeads(): Promise<NotedHeads> {
   const file = fileOf();
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return "{}";
-    throw error;
-  });
+  const text = (await ifThere(readFile(file, "utf8"))) ?? "{}";
   try {
     return Noted.parse(JSON.parse(text));
   } catch (cause) {

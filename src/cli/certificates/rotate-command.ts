@@ -5,7 +5,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { subCaChallenge } from "#pki/challenges.ts";
 import { openRoot, reissueOperator, replaceOperatorKey, reviveOperator } from "#pki/cluster.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { replaceFile } from "#base/file.ts";
 import { endOfLeaf } from "#pki/issue.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { openIssuer, rotateBastionSubCa } from "#pki/rotate-bastion.ts";

@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { rename } from "node:fs/promises";
 import { dirname } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { makeFolder } from "#pki/make-folder.ts";
+import { makeFolder } from "#base/folder.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { replaceFile } from "#base/file.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { issueLeaf, type Authority } from "#pki/issue.ts";
 import { issuedFile, nextIssuedFile } from "#pki/issued.ts";
@@ -99,13 +99,13 @@ async function hears(
   other: Reachable,
   { controllerId, key, cluster }: { readonly controllerId: string; readonly key: string; readonly cluster: Cluster },
 ): Promise<boolean> {
-  for (const end = Date.now() + spreadMs; Date.now() < end; await sleep(50)) {
+  const look = async (): Promise<boolean> => {
     const { controllers } = await askController(other, cluster, (client) => client.call("listControllers", {}), {
       timeoutMs: spreadMs,
     });
-    if (controllers.some((one) => one.controllerId === controllerId && one.nextKey === key)) return true;
-  }
-  return false;
+    return controllers.some((one) => one.controllerId === controllerId && one.nextKey === key);
+  };
+  return (await poll(look, { everyMs: 50, limitMs: spreadMs })) ?? false;
 }
 
 function hasNotHeard({ controller, endpoints }: Reachable): KcoreError {

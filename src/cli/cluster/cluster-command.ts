@@ -6,7 +6,7 @@ import { isLocked } from "#engine/sealed/identities.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { gatherContext, noteBackup, parseBackup, placeBackup } from "#pki/context-backup.ts";
 import { loadContext } from "#pki/contexts.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { replaceFile } from "#base/file.ts";
 import { inTheWay } from "../controller/controller-changes.ts";
 import { addProjectOption, addResultOption, caPassphrase, type CommonFlags, type ResultFormat } from "../options.ts";
 import { formatResult } from "../terminal/format-result.ts";

@@ -5,7 +5,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
 import type { Context } from "#pki/contexts.ts";
 import { endingOf, type Ending } from "#pki/ends.ts";
-import { readText } from "#pki/private-files.ts";
+import { readText } from "#base/file.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import type { Say } from "../terminal/say.ts";

@@ -7,7 +7,7 @@ import type { Command } from "commander";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { syncFolder } from "#pki/private-files.ts";
+import { syncFolder } from "#base/folder.ts";
 import { removeController } from "#pki/contexts.ts";
 import { allControllers, askController, type Reachable } from "./all-controllers.ts";
 import { confirm } from "../terminal/confirm.ts";

@@ -3,7 +3,7 @@ import { parseHostKey, judgeHostKey, type HostKey } from "#engine/transport/host
 import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.ts";
 import type { Transport } from "#engine/transport/connect.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { ensurePrivateFolder } from "#pki/private-files.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 import { leave } from "../terminal/confirm.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import type { MachineFlags } from "../options.ts";

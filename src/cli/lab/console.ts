@@ -1,11 +1,10 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
+import { run } from "#base/process.ts";
 
 /** Prints a file, and with `follow` what is added to it, until the user stops it. */
 export async function showFile(path: string, follow: boolean): Promise<void> {
-  const child = spawn(follow ? "tail" : "cat", follow ? ["-n", "200", "-F", path] : ["--", path], { stdio: "inherit" });
-  await once(child, "close");
+  await run(follow ? ["tail", "-n", "200", "-F", path] : ["cat", "--", path], { inherit: "terminal" });
 }
 
 /** Ctrl-], as telnet(1) has it. */

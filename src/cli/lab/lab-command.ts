@@ -1,8 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { run } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { requireRoot } from "#lab/prepare-host.ts";
 import { listLabs, openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
@@ -108,9 +107,8 @@ Examples:
     .action(async (name: string, command: string[], flags: PlaceFlags & { user: string }) => {
       const node = await (await open(flags)).node(name);
       await node.requireRunning();
-      const child = spawn("ssh", [...node.sshArguments(flags.user), ...command], { stdio: "inherit" });
-      const [code] = (await once(child, "close")) as [number | null];
-      process.exitCode = code ?? 255;
+      const { code } = await run(["ssh", ...node.sshArguments(flags.user), ...command], { inherit: "terminal" });
+      process.exitCode = code;
     });
   add("power-cut <node>", "End a node as a power cut does: what it had not synced is lost", "power-cut n1").action(
     async (name: string, flags: PlaceFlags) => (await (await open(flags)).node(name)).powerCut(),

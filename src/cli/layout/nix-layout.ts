@@ -1,7 +1,7 @@
-import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { run } from "#base/process.ts";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 
 /** Milliseconds that an evaluation may take. */
@@ -39,7 +39,14 @@ export async function evaluateLayout(
   try {
     await writeFile(join(folder, "layout.nix"), text);
     await writeFile(join(folder, "kcore.nix"), wrapper);
-    const { code, killed, stdout, stderr } = await run(folder, path);
+    const home = join(folder, "home");
+    const { code, stopped, stdout, stderr } = await run(["/bin/sh", "-c", command, "sh", folder], {
+      // Nothing of this machine's own configuration of Nix counts.
+      env: { PATH: path, HOME: home, NIX_CONF_DIR: home, NIX_STATE_DIR: home, LC_ALL: "C" },
+      limitMs: longest,
+      mostBytes: largest,
+      ownGroup: true,
+    });
     if (code === 127)
       throw new KcoreError({
         code: "DISK_LAYOUT_NIX_MISSING",
@@ -47,14 +54,15 @@ export async function evaluateLayout(
         at,
         hint: "apt install nix-bin, or write it as spec.diskLayout",
       });
-    if (killed || code !== 0)
+    if (code !== 0)
       throw new KcoreError({
         code: "DISK_LAYOUT_NIX_FAILED",
-        message: killed
+        message: stopped
           ? `${name} was not evaluated within ${longest / 1000} s, or is too large`
           : `${name} cannot be evaluated`,
         at,
-        detail: stderr.replaceAll(join(folder, "layout.nix"), name).trim(),
+        // The half of an output that is too large tells nothing.
+        detail: stopped === "size" ? "" : stderr.replaceAll(join(folder, "layout.nix"), name).trim(),
       });
     const devices = JSON.parse(stdout) as unknown;
     if (devices === null)
@@ -68,27 +76,4 @@ export async function evaluateLayout(
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-interface Answer {
-  readonly code: number;
-  readonly killed: boolean;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function run(folder: string, path: string): Promise<Answer> {
-  const home = join(folder, "home");
-  // Nothing of this machine's own configuration of Nix counts.
-  const env = { PATH: path, HOME: home, NIX_CONF_DIR: home, NIX_STATE_DIR: home, LC_ALL: "C" };
-  const options = { env, timeout: longest, killSignal: "SIGKILL", maxBuffer: largest } as const;
-  return new Promise((resolve) =>
-    execFile("/bin/sh", ["-c", command, "sh", folder], options, (error, stdout, stderr) => {
-      const code = typeof error?.code === "number" ? error.code : error ? 1 : 0;
-      // Node tells of what it ended for its size by this word alone, and half of it tells nothing.
-      const isTooLarge = error?.code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER";
-      const killed = isTooLarge || (error?.killed ?? false);
-      resolve({ code, killed, stdout, stderr: isTooLarge ? "" : stderr });
-    }),
-  );
 }

@@ -1,9 +1,8 @@
-import { spawn } from "node:child_process";
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
+import { run } from "#base/process.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -89,16 +88,13 @@ async function prepare(
 /** The events of one run over all of them. */
 async function apply(project: string, dryRun: boolean): Promise<readonly RunEvent[]> {
   const words = ["--project", project, "--on", "*", "--output", "json", ...(dryRun ? ["--dry-run"] : [])];
-  const child = spawn(join(shippedRoot(), "bin/kcore"), ["state", "apply", "try", ...words], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  const events = out
+  const { stdout, stderr } = await run([join(shippedRoot(), "bin/kcore"), "state", "apply", "try", ...words]);
+  const events = stdout
     .split("\n")
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line) as RunEvent);
   if (events.length > 0) return events;
-  throw new KcoreError({ code: "MODULE_INVALID", message: `the module cannot be tried:\n${errors.trim()}` });
+  throw new KcoreError({ code: "MODULE_INVALID", message: `the module cannot be tried:\n${stderr.trim()}` });
 }
 
 interface End {

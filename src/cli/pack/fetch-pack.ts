@@ -1,10 +1,9 @@
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, realpath, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { promisify } from "node:util";
 import { z } from "zod";
+import { git } from "#base/git.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { isInside, refuseShippedName } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -45,10 +44,10 @@ export async function fetchPack(project: string, { source, path = ".", ref }: Pa
   if (!isFolder && !source.includes(":")) throw noFolder(folder, project);
   const clone = await mkdtemp(join(tmpdir(), "kcore-pack-"));
   try {
-    await git(clone, "init", "-q");
-    await git(clone, "fetch", "-q", "--depth", "1", "--", isFolder ? folder : source, ref ?? "HEAD");
-    const revision = (await git(clone, "rev-parse", "FETCH_HEAD")).trim();
-    await git(clone, "checkout", "-q", "FETCH_HEAD");
+    await gitIn(clone, "init", "-q");
+    await gitIn(clone, "fetch", "-q", "--depth", "1", "--", isFolder ? folder : source, ref ?? "HEAD");
+    const revision = (await gitIn(clone, "rev-parse", "FETCH_HEAD")).trim();
+    await gitIn(clone, "checkout", "-q", "FETCH_HEAD");
     return { ...(await read(clone, path, source)), revision };
   } finally {
     await rm(clone, { recursive: true, force: true });
@@ -92,61 +91,28 @@ async function read(root: string, path: string, source: string): Promise<Fetched
   return { name, ...(description !== undefined && { description }), files: await readPack(folder) };
 }
 
-async function git(folder: string, ...words: readonly string[]): Promise<string> {
-  const environment = {
-    ...withoutRepository(process.env),
-    GIT_TERMINAL_PROMPT: "0",
-    // ssh would ask on the terminal: this answers all its questions with no.
-    SSH_ASKPASS: "false",
-    SSH_ASKPASS_REQUIRE: "force",
-    GIT_LFS_SKIP_SMUDGE: "1",
-  };
-  // No hook or filter of the repository runs here.
-  const settings = [
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.symlinks=true",
-    "-c",
-    "core.autocrlf=false",
-    "-c",
-    "protocol.ext.allow=never",
-    "-c",
-    "advice.detachedHead=false",
-  ];
+/** No hook or filter of the repository runs here. */
+const settings = [
+  "core.hooksPath=/dev/null",
+  "core.symlinks=true",
+  "core.autocrlf=false",
+  "protocol.ext.allow=never",
+  "advice.detachedHead=false",
+].flatMap((setting) => ["-c", setting]);
+
+async function gitIn(folder: string, ...words: readonly string[]): Promise<string> {
+  // ssh would ask on the terminal: SSH_ASKPASS answers all its questions with no.
+  const env = { SSH_ASKPASS: "false", SSH_ASKPASS_REQUIRE: "force", GIT_LFS_SKIP_SMUDGE: "1" };
   try {
-    const options = { timeout: 300_000, maxBuffer: 1 << 26, env: environment };
-    return (await promisify(execFile)("git", ["-C", folder, ...settings, ...words], options)).stdout;
+    return await git(folder, [...settings, ...words], { env, limitMs: 300_000 });
   } catch (cause) {
-    const { stderr, message } = cause as Error & { readonly stderr?: string };
     throw new KcoreError(
       {
         code: "PACK_UNREACHABLE",
-        message: `git cannot get the pack: ${(stderr ?? message).trim()}`,
+        message: `git cannot get the pack: ${(cause as Error).message}`,
         hint: "check the address and the revision; git's own keys and helpers are used, and nothing is asked",
       },
       { cause },
     );
   }
-}
-
-/** Of the repository that a hook or an alias of git's runs in (git rev-parse --local-env-vars). */
-const repositoryVariables = [
-  "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-  "GIT_COMMON_DIR",
-  "GIT_DIR",
-  "GIT_GRAFT_FILE",
-  "GIT_IMPLICIT_WORK_TREE",
-  "GIT_INDEX_FILE",
-  "GIT_NAMESPACE",
-  "GIT_OBJECT_DIRECTORY",
-  "GIT_PREFIX",
-  "GIT_REPLACE_REF_BASE",
-  "GIT_SHALLOW_FILE",
-  "GIT_WORK_TREE",
-];
-
-/** Else git would fetch into that repository, and move its HEAD. */
-function withoutRepository(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !repositoryVariables.includes(name)));
 }

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { packsFolder } from "#engine/project/folders.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { replaceFile } from "#base/file.ts";
 import type { PackFile } from "./pack-files.ts";
 
 /** gitattributes(5): nothing of a file is converted when it is checked out, so that everybody has the bytes that are pinned. */

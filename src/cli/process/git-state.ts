@@ -1,7 +1,6 @@
-import { execFile } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
+import { git } from "#base/git.ts";
 
 interface GitState {
   readonly revision?: string;
@@ -12,13 +11,8 @@ interface GitState {
 export async function gitState(project: string): Promise<GitState> {
   if (!mayBeUnderGit(wholePath(project))) return {};
   // Neither hooks nor monitors of the repository are run for a look at it.
-  const ask = async (...words: readonly string[]) =>
-    (
-      await promisify(execFile)("git", ["-C", project, "-c", "core.fsmonitor=false", ...words], {
-        timeout: 5000,
-        maxBuffer: 1 << 26,
-      })
-    ).stdout;
+  const ask = (...words: readonly string[]): Promise<string> =>
+    git(project, ["-c", "core.fsmonitor=false", ...words], { env: process.env, limitMs: 5000 });
   try {
     const format = ["--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=normal"];
     return readStatus(await ask("--no-optional-locks", "status", ...format, "--", "."));

@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { replaceFileSync } from "#base/file.ts";
 import { changedFiles, contentOf, type ProjectContent } from "#engine/project/content.ts";
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -8,7 +9,7 @@ const named = 10;
 
 /** Records the project's content with a run that is about to begin. */
 export function keepContent({ project, content }: RunFolder): void {
-  writeFileSync(content, `${JSON.stringify(contentOf(project))}\n`, { mode: 0o600 });
+  replaceFileSync(content, `${JSON.stringify(contentOf(project))}\n`);
 }
 
 /**

@@ -1,15 +1,14 @@
-import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
-import { promisify } from "node:util";
 import { Command } from "commander";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { projectFile } from "./project-cluster.ts";
-import { makeFolder } from "#pki/make-folder.ts";
+import { createFile } from "#base/file.ts";
+import { makeFolder } from "#base/folder.ts";
+import { git } from "#base/git.ts";
 import { unwritten } from "./write-asked.ts";
 import { skeletonOf, type SkeletonFile } from "./skeleton.ts";
 
@@ -42,8 +41,8 @@ async function initProject(
     const place = join(project, path);
     if (isIgnoreOfOurs(path, place)) continue;
     await makeFolder(dirname(place));
-    // `wx`: what came there a moment ago is not written over either.
-    await writeFile(place, text, { flag: "wx", mode }).catch((cause: unknown) => {
+    // A file that came there a moment ago is not written over either.
+    await createFile(place, text, { mode }).catch((cause: unknown) => {
       throw unwritten(place, cause);
     });
   }
@@ -96,15 +95,14 @@ interface Git {
  * alone. Git is for the user's benefit: where it is missing, the project works without.
  */
 async function putUnderGit(project: string): Promise<Git> {
-  const git = (...words: readonly string[]) => promisify(execFile)("git", ["-C", project, ...words]);
-  const isInside = await git("rev-parse", "--is-inside-work-tree").then(
+  const isInside = await git(project, ["rev-parse", "--is-inside-work-tree"]).then(
     () => true,
     () => false,
   );
   if (isInside) return { told: ", in the git repository that is there", hooked: false };
   try {
-    await git("init", "--quiet", "--initial-branch=main");
-    await git("config", "core.hooksPath", "hooks");
+    await git(project, ["init", "--quiet", "--initial-branch=main"]);
+    await git(project, ["config", "core.hooksPath", "hooks"]);
     return { told: ", under git: each commit is checked by hooks/pre-commit", hooked: true };
   } catch {
     return { told: "", hooked: false };

@@ -2,9 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { writeFailures } from "#engine/run/unwritable.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { makeFolder } from "#pki/make-folder.ts";
+import { makeFolder } from "#base/folder.ts";
 
-/** Writes a file that the operator asked for. @throws KcoreError USAGE when it cannot be written */
+/** Writes a file that the operator asked for, in place: the path may be a device or a link. @throws KcoreError USAGE when it cannot be written */
 export async function writeAsked(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { sourceOf } from "#engine/roster/sources.ts";
 import { rosterFileNames, type RosterText } from "#engine/roster/roster-files.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { ifThere, replaceFile } from "#base/file.ts";
 
 /** Changes the text of one roster file of a project and writes it as a whole, with the mode it had; a new one if need be. */
 export async function editRosterFile(project: string, file: string, edit: (text: RosterText) => string): Promise<void> {
@@ -15,20 +15,11 @@ export async function editRosterFile(project: string, file: string, edit: (text:
       hint: `have ${source} print it; a host key may also stand in ~/.ssh/known_hosts`,
     });
   const path = join(project, file);
-  const text = await orIfNew(readFile(path, "utf8"), "");
+  const text = (await ifThere(readFile(path, "utf8"))) ?? "";
   const edited = edit({ file, text });
   if (edited === text) return;
-  const { mode } = await orIfNew<{ readonly mode: number }>(stat(path), { mode: 0o666 & ~process.umask() });
+  const { mode } = (await ifThere(stat(path))) ?? { mode: 0o666 & ~process.umask() };
   await replaceFile(path, edited, { mode: mode & 0o777 });
-}
-
-async function orIfNew<T>(reading: Promise<T>, otherwise: T): Promise<T> {
-  try {
-    return await reading;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return otherwise;
-    throw error;
-  }
 }
 
 /** A roster file as `--file` names it, with or without its folder. @throws KcoreError USAGE */

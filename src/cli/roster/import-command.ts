@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readdirSync, statSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
@@ -17,7 +16,8 @@ import { addProjectOption, addResultOption, type CommonFlags } from "../options.
 import { findProject } from "../project/find-project.ts";
 import { unwritten } from "../project/write-asked.ts";
 import { printJson } from "../terminal/print-json.ts";
-import { makeFolder } from "#pki/make-folder.ts";
+import { createFile } from "#base/file.ts";
+import { makeFolder } from "#base/folder.ts";
 import { namedFile } from "./edit-roster-file.ts";
 import { groupNames, ownRoster, rosterIfAny } from "./own-roster.ts";
 
@@ -188,7 +188,7 @@ async function write(root: string, file: string, { text, draft }: Imported): Pro
     });
   ownRoster(root, { instead: { file, text } });
   await makeFolder(join(root, "roster"));
-  await writeFile(join(root, file), text, { flag: "wx", mode: 0o644 }).catch((cause: unknown) => {
+  await createFile(join(root, file), text, { mode: 0o644 }).catch((cause: unknown) => {
     throw unwritten(file, cause);
   });
 }

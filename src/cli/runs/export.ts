@@ -1,9 +1,9 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream, type WriteStream } from "node:fs";
 import { basename, dirname } from "node:path";
-import { finished } from "node:stream/promises";
-import { Writable } from "node:stream";
+import { finished, pipeline } from "node:stream/promises";
+import { Writable, type Readable } from "node:stream";
+import { run } from "#base/process.ts";
 import { formatEvent } from "#engine/events/recording.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { findProject } from "../project/find-project.ts";
@@ -101,9 +101,8 @@ async function drawPlain({ events }: KnownRun): Promise<readonly { readonly at: 
 /** The whole record as a gzipped archive, by tar(1). */
 async function packInto({ folder }: KnownRun, out: NodeJS.WritableStream): Promise<void> {
   const words = ["-C", dirname(folder.path), "--exclude=socket", "--exclude=reserve", "-cz", basename(folder.path)];
-  const tar = spawn("tar", words, { stdio: ["ignore", "pipe", "inherit"] });
-  tar.stdout.pipe(out, { end: false });
-  const [code] = (await once(tar, "close")) as [number | null];
+  const read = (stdout: Readable): Promise<void> => pipeline(stdout, out, { end: false });
+  const { code } = await run(["tar", ...words], { read, inherit: "stderr" });
   if (code !== 0)
     throw new KcoreError({ code: "USAGE", message: `tar ended with exit code ${code}`, hint: "--format ndjson" });
 }

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { logName, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { replaceFile } from "#base/file.ts";
 import { whyUnwritten } from "../project/write-asked.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { sourceLines } from "../terminal/report-failure.ts";

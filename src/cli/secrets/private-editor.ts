@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import {
   accessSync,
   constants,
@@ -11,6 +10,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { run } from "#base/process.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 
 /** f_type of a file system that is in memory alone (statfs(2), TMPFS_MAGIC). */
@@ -28,10 +28,10 @@ export interface PrivateFile {
 export async function inEditor(text: string, name: string, work: (file: PrivateFile) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(folderInMemory(), "kcore-secrets-"));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
-  let child: ChildProcess | undefined;
+  const stop = new AbortController();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const end = (): void => {
-    child?.kill("SIGTERM");
+    stop.abort();
     process.exit(exitCodes.interrupted);
   };
   process.once("exit", remove);
@@ -42,7 +42,7 @@ export async function inEditor(text: string, name: string, work: (file: PrivateF
     await work({
       isGone: () => !existsSync(folder),
       edit: async () => {
-        await ended((child = startEditor(file)));
+        await runEditor(file, stop.signal);
         return readFileSync(file, "utf8");
       },
     });
@@ -54,21 +54,14 @@ export async function inEditor(text: string, name: string, work: (file: PrivateF
 }
 
 /** $VISUAL or $EDITOR may be a command with words of its own: `code --wait`. */
-function startEditor(file: string): ChildProcess {
+async function runEditor(file: string, signal: AbortSignal): Promise<void> {
   const { VISUAL: visual = "", EDITOR: editor = "" } = process.env;
-  const command = visual || editor || "vi";
-  return spawn("/bin/sh", ["-c", `${command} "$1"`, "sh", file], { stdio: "inherit" });
-}
-
-async function ended(child: ChildProcess): Promise<void> {
-  const how = await new Promise<number | string>((resolve) => {
-    child.on("error", ({ message }) => resolve(message));
-    child.on("close", (code, signal) => resolve(code ?? signal ?? "killed"));
-  });
-  if (how === 0) return;
+  const words = ["/bin/sh", "-c", `${visual || editor || "vi"} "$1"`, "sh", file];
+  const ended = await run(words, { inherit: "terminal", signal, graceMs: 5_000 });
+  if (ended.code === 0) return;
   throw new KcoreError({
     code: "USAGE",
-    message: `the editor ended with ${how}; nothing was changed`,
+    message: `the editor ended with ${ended.signal ?? ended.code}; nothing was changed`,
     hint: "EDITOR names the editor",
   });
 }

@@ -11,7 +11,7 @@ import type { SourceNode } from "#engine/yaml/node.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { replaceFile } from "#base/file.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { askSecret } from "./ask.ts";

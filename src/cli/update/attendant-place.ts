@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { lockFolder } from "#pki/lock-folder.ts";
+import { lockFolder } from "#base/lock-folder.ts";
 
 /**
  * Takes the place of the one process of this machine that attends to an update; or tells which has it, as far as it has said so. Of one

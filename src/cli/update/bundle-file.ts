@@ -1,10 +1,8 @@
-import { randomUUID } from "node:crypto";
-import { createReadStream, createWriteStream, readSync } from "node:fs";
-import { rename, rm } from "node:fs/promises";
+import { createReadStream, readSync } from "node:fs";
 import { resolve } from "node:path";
-import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import type { BundleSource } from "#api/bundle-transfer.ts";
+import { replaceFile } from "#base/file.ts";
 import { withRegularFile } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Bundle } from "#rollout/spec.ts";
@@ -28,19 +26,13 @@ export function bundleFileName({ version, arch }: Pick<Bundle, "version" | "arch
 
 /** Writes a bundle as one file that says what it is; never half of one under its name. @throws KcoreError USAGE */
 export async function writeBundleFile(path: string, { bundle, file, start }: FoundBundle): Promise<void> {
-  const aside = `${path}.${randomUUID()}.tmp`;
   const parts = async function* (): AsyncGenerator<string | Buffer> {
     yield `${JSON.stringify({ kind: "kcore-bundle", format, bundle })}\n`;
     yield* createReadStream(file, { start }) as AsyncIterable<Buffer>;
   };
-  try {
-    await pipeline(parts, createWriteStream(aside, { flags: "wx", flush: true }));
-    await rename(aside, path);
-  } catch (cause) {
+  await replaceFile(path, parts(), { mode: 0o644 }).catch((cause: unknown) => {
     throw unwritten(path, cause);
-  } finally {
-    await rm(aside, { force: true });
-  }
+  });
 }
 
 /**

@@ -1,6 +1,6 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { open, type FileHandle } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
+import { run } from "#base/process.ts";
+import { wait } from "#base/wait.ts";
 import { cleanText } from "#engine/events/clean.ts";
 
 /** A program that a hook is, and where what it prints is kept. */
@@ -27,15 +27,8 @@ export interface HookEnd {
 }
 
 const pauseMs = 2_000;
-/** Who does not end when it is told to is told again, and ended. */
-const endings = [
-  { signal: "SIGTERM", afterMs: 0 },
-  { signal: "SIGTERM", afterMs: 5_000 },
-  { signal: "SIGKILL", afterMs: 10_000 },
-] as const;
-/** What is not reaped by whoever should is not waited for. */
-const longestEndMs = 11_000;
-const lookMs = 50;
+/** A hook that does not end when it is told to is killed after so long. */
+const graceMs = 10_000;
 /** Of what it printed, so much goes along with the answer. */
 const tailLength = 1_000;
 
@@ -51,7 +44,7 @@ export async function runHook(program: HookProgram): Promise<HookEnd> {
     if (signal.aborted) await end.left;
     signal.throwIfAborted();
     if (end.ok || !isRepeated || until - performance.now() < pauseMs) return end;
-    await sleep(pauseMs, undefined, { signal });
+    await wait(pauseMs, signal);
   }
 }
 
@@ -61,64 +54,21 @@ async function runOnce(
 ): Promise<HookEnd> {
   const file = await open(log, "a+", 0o600);
   try {
-    const child = spawn(command, words, {
-      cwd,
-      env: { ...process.env, ...env },
-      stdio: ["ignore", file.fd, file.fd],
-      detached: true,
-    });
-    const { promise: ended, resolve } = Promise.withResolvers<string>();
-    child.on("error", (error) => resolve(error.message));
-    child.on("exit", (code, by) =>
-      resolve(code === 0 ? "" : code === null ? `it ended by ${by}` : `it exits with ${code}`),
-    );
-    const late = new AbortController();
-    const given = Promise.withResolvers<undefined>();
-    const left = Math.max(0, leftMs);
-    const timers = [setTimeout(() => late.abort(), left)];
-    if (spareSeconds > 0) timers.push(setTimeout(() => given.resolve(undefined), left + spareSeconds * 500));
-    const stopped = AbortSignal.any([signal, late.signal]);
-    let ending: Promise<void> | undefined;
-    const onStop = (): void => void (ending ??= endInSteps(child));
-    stopped.addEventListener("abort", onStop, { once: true });
-    if (stopped.aborted) onStop();
-    const gone = ended.then(async (why) => {
-      stopped.removeEventListener("abort", onStop);
-      await ending;
-      return why;
-    });
-    const why = await Promise.race([gone, given.promise]);
-    for (const timer of timers) clearTimeout(timer);
-    // Whoever ends with 0 because it was told to end has done nothing.
-    if (why === "" && !late.signal.aborted) return { ok: true };
-    const reason = late.signal.aborted || why === undefined ? `it ran out of its ${limitSeconds} s` : why;
+    const limitMs = Math.max(0, leftMs);
+    const program = { cwd, env: { ...process.env, ...env }, log: file.fd, ownGroup: true };
+    const gone = run([command, ...words], { ...program, limitMs, graceMs, signal });
+    const over = new AbortController();
+    const answerDue = spareSeconds > 0 ? [wait(limitMs + spareSeconds * 500, over.signal).catch(() => undefined)] : [];
+    const end = await Promise.race([gone, ...answerDue]).finally(() => over.abort());
+    // A hook that ends with 0 because it was told to end has done nothing.
+    if (end?.code === 0 && end.stopped === undefined) return { ok: true };
+    const how = end?.signal === undefined ? `it exits with ${end?.code}` : `it ended by ${end.signal}`;
+    const reason = end && end.stopped === undefined ? how : `it ran out of its ${limitSeconds} s`;
     const tail = cleanText((await endOf(file)).slice(-tailLength)).trim();
     const message = tail === "" ? reason : `${reason}: ${tail}`;
-    return { ok: false, message, ...(why === undefined && { left: gone }) };
+    return { ok: false, message, ...(end === undefined && { left: gone.catch(() => undefined) }) };
   } finally {
     await file.close();
-  }
-}
-
-/** Ends all that it started: over when nothing of its group is left, or nothing more can be done. The group is its own as long as it is not empty. */
-async function endInSteps({ pid }: ChildProcess): Promise<void> {
-  if (pid === undefined) return;
-  const begun = performance.now();
-  const open = [...endings];
-  for (;;) {
-    const passed = performance.now() - begun;
-    const due = open[0] !== undefined && passed >= open[0].afterMs ? open.shift() : undefined;
-    if (!signalGroup(pid, due?.signal ?? 0) || (open.length === 0 && passed > longestEndMs)) return;
-    await sleep(lookMs);
-  }
-}
-
-/** Whether there is anybody in it. */
-function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(-pid, signal);
-  } catch {
-    return false;
   }
 }
 

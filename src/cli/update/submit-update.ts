@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { defined } from "#optional/defined.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
-import { replaceFile } from "#pki/private-files.ts";
+import { replaceFile } from "#base/file.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
 import type { SignedStatement, Statement } from "#rollout/spec.ts";

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { ensurePrivateFolder } from "#pki/private-files.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 
 /** In a context's folder: a folder for each update that was signed or attended to from here. */
 function allOf(contextFolder: string): string {

@@ -1,3 +1,4 @@
+import { wait } from "#base/wait.ts";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { RunFold } from "#engine/events/reduce.ts";
@@ -93,7 +94,7 @@ export async function isFree(
     const { process: mark } = await readHeader(folder);
     if (JSON.stringify(mark) !== JSON.stringify(endedWith)) return false;
     if (!isAlive(mark)) return true;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await wait(20);
   }
 }
 

@@ -8,7 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { backdateMs, endOfLeaf, namesOf } from "#pki/issue.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { readText } from "#pki/private-files.ts";
+import { readText } from "#base/file.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { tokenGuard } from "#web/guard.ts";
 import { serveWeb, type WebOptions, type WebServer } from "#web/serve-web.ts";

@@ -1,7 +1,7 @@
 import { constants, fdatasync, ftruncate, write } from "node:fs";
 import { open, readdir, readFile, rename, unlink } from "node:fs/promises";
 import { promisify } from "node:util";
-import { syncFolder } from "#pki/private-files.ts";
+import { syncFolder } from "#base/folder.ts";
 
 /** A file that is open for writing. */
 export interface DiskFile {

@@ -1,5 +1,5 @@
 import { KcoreError } from "#errors/problem.ts";
-import { lockFolder } from "#pki/lock-folder.ts";
+import { lockFolder } from "#base/lock-folder.ts";
 
 /**
  * Makes sure that only one controller uses a folder, until the returned function is called or the process dies in any way.

@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Low, type Adapter } from "lowdb";
 import { KcoreError } from "#errors/problem.ts";
-import { ensurePrivateFolder } from "#pki/private-files.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 import { realDisk, type Disk } from "./durable-disk.ts";
 import type { Journal, JournalRecord } from "../replica/replica-ports.ts";
 import { JournalFile } from "./journal.ts";

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, stat, statfs, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { ensurePrivateFolder } from "#pki/private-files.ts";
+import { ifThere } from "#base/file.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 import { Sha256 } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { realDisk, type Disk } from "../store/durable-disk.ts";
@@ -97,10 +98,7 @@ export function openBundleStore({
     if (offset !== held) return { held, whole: false };
     if ((await freeBytes(folder)) < size - held + reserve)
       throw noRoom(`a bundle of ${size} bytes would leave too little of this controller's disk to its own state`);
-    const file = await disk.edit(part).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "ENOENT") throw error;
-      return disk.create(part);
-    });
+    const file = (await ifThere(disk.edit(part))) ?? (await disk.create(part));
     try {
       if (found > held) await file.truncate(held);
       if (data.length > 0) await file.write(data, held);
@@ -204,13 +202,4 @@ async function sha256Of(path: string): Promise<string> {
 async function freeBytesOf(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
   return bavail * bsize;
-}
-
-async function ifThere<Result>(work: Promise<Result>): Promise<Result | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
 }

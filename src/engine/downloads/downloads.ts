@@ -1,8 +1,6 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { mkdir, readdir, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
+import { ifThere, sha256Of } from "#base/file.ts";
 import type { Asker } from "#engine/step/blob.ts";
 import type { Fetch, RemoteContent } from "#engine/step/remote.ts";
 import { fetchFile, type Limits, usualLimits } from "./fetch-file.ts";
@@ -61,14 +59,7 @@ export function openDownloads({ folder, env, limits = usualLimits }: DownloadOpt
 
 /** Whether the file is there and what its name says. */
 async function isKept(file: string, sha256: string, signal: AbortSignal): Promise<boolean> {
-  const hash = createHash("sha256");
-  try {
-    await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), hash, { signal });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
-    throw error;
-  }
-  if (hash.digest("hex") !== sha256) return false;
+  if ((await ifThere(sha256Of(file, signal))) !== sha256) return false;
   const now = new Date();
   await utimes(file, now, now);
   return true;

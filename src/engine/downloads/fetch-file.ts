@@ -1,8 +1,6 @@
-import { createHash, randomUUID } from "node:crypto";
-import { createWriteStream } from "node:fs";
-import { rename, rm } from "node:fs/promises";
-import { Transform } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import { createHash } from "node:crypto";
+import { addAbortSignal } from "node:stream";
+import { replaceFile } from "#base/file.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Asker } from "#engine/step/blob.ts";
 import type { RemoteContent } from "#engine/step/remote.ts";
@@ -37,27 +35,25 @@ export interface FetchOptions {
 export async function fetchFile(content: RemoteContent, file: string, options: FetchOptions): Promise<void> {
   const { limits, signal } = options;
   const patience = new Patience(limits);
-  const aside = `${file}.${randomUUID()}.tmp`;
-  let found: string;
   try {
-    found = await write(content, aside, { ...options, patience, signal: AbortSignal.any([signal, patience.signal]) });
-    if (found === content.sha256) await rename(aside, file);
+    await replaceFile(
+      file,
+      checked(content, { ...options, patience, signal: AbortSignal.any([signal, patience.signal]) }),
+    );
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof KcoreError) throw error;
     throw failed(content, patience.signal.aborted ? patience.signal.reason : error);
   } finally {
     patience.end();
-    await rm(aside, { force: true });
   }
-  if (found !== content.sha256) throw differs(content, found);
 }
 
-/** Writes what the URL gives, and tells its hash. */
-async function write(
+/** The bytes of the URL; an error at their end when their hash is another. */
+async function* checked(
   content: RemoteContent,
-  aside: string,
   { limits, patience, tell, ...options }: FetchOptions & { readonly patience: Patience },
-): Promise<string> {
+): AsyncGenerator<Buffer> {
   const body = await openUrl(content, options);
   const length = Number(body.headers["content-length"] ?? Number.NaN);
   const total = Number.isSafeInteger(length) ? { total: length } : {};
@@ -68,18 +64,16 @@ async function write(
     body.destroy();
     throw tooLarge();
   }
-  const count = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      patience.renew();
-      hash.update(chunk);
-      if ((got += chunk.length) > limits.bytes) return done(tooLarge());
-      tell({ got, ...total });
-      done(null, chunk);
-    },
-  });
   patience.renew();
-  await pipeline(body, count, createWriteStream(aside, { mode: 0o600, flags: "wx", flush: true }), options);
-  return hash.digest("hex");
+  for await (const chunk of addAbortSignal(options.signal, body) as AsyncIterable<Buffer>) {
+    patience.renew();
+    hash.update(chunk);
+    if ((got += chunk.length) > limits.bytes) throw tooLarge();
+    tell({ got, ...total });
+    yield chunk;
+  }
+  const found = hash.digest("hex");
+  if (found !== content.sha256) throw differs(content, found);
 }
 
 /** Ends what takes too long: at all, to answer, or between two bytes. */

@@ -1,5 +1,5 @@
 import { hostPort } from "#engine/step/host-port.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import { Fault } from "./fault.ts";
 import { type Arguments, type Helpers, printed } from "./helper.ts";
 import { entriesOf, isMapValue } from "./members.ts";

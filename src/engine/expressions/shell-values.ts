@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import { isPlainWord } from "#engine/step/quote.ts";
+import { isPlainWord } from "#base/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellReads, textAmong } from "#engine/step/shell-text.ts";
 import { plainOf, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";

@@ -1,5 +1,7 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { replaceFileSync } from "#base/file.ts";
+import { makeFolderSync } from "#base/folder.ts";
 import type { NodeFacts } from "./shape.ts";
 
 /** What a node told last, and when. */
@@ -30,11 +32,9 @@ export function keepOfNode(
   kept: { readonly node: string; readonly [name: string]: unknown },
 ): void {
   const file = fileOf(project, kind, kept.node);
-  const aside = `${file}.${process.pid}`;
   try {
-    mkdirSync(join(project, ".kcore", kind), { recursive: true, mode: 0o700 });
-    writeFileSync(aside, `${JSON.stringify({ version: 1, ...kept })}\n`, { mode: 0o600 });
-    renameSync(aside, file);
+    makeFolderSync(dirname(file));
+    replaceFileSync(file, `${JSON.stringify({ version: 1, ...kept })}\n`);
   } catch (error) {
     const what = kind === "facts" ? "the facts" : "what is managed";
     process.stderr.write(`${what} of ${kept.node} could not be kept: ${(error as Error).message}\n`);

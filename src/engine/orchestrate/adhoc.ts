@@ -2,7 +2,7 @@ import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { applyTask } from "./bind-apply.ts";

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { run } from "#base/process.ts";
 import type { Problem } from "#errors/problem.ts";
 import { type ShellSource, skeletonsOf } from "#engine/expressions/shell-values.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
@@ -43,18 +43,11 @@ async function saidOf(shell: string, text: string): Promise<string | undefined> 
 }
 
 /** @returns `absent` if the shell is not installed */
-function parsedBy(shell: string, text: string, absent?: string): Promise<string | undefined> {
+async function parsedBy(shell: string, text: string, absent?: string): Promise<string | undefined> {
   // The shell would run a file that these variables name.
   const { BASH_ENV: _, ENV: __, ...env } = process.env;
-  const child = spawn(shell, ["-n"], { env: { ...env, LC_ALL: "C" }, stdio: ["pipe", "ignore", "pipe"] });
-  let said = "";
-  child.stderr.setEncoding("utf8").on("data", (part: string) => (said += part));
-  // A shell stops reading at its first syntax error, so that the write may fail.
-  child.stdin.on("error", () => undefined).end(`${text}\n`);
-  return new Promise((resolve) => {
-    child.on("error", () => resolve(absent));
-    child.on("close", (code) => resolve(code === 0 ? undefined : said));
-  });
+  const { code, stderr } = await run([shell, "-n"], { env: { ...env, LC_ALL: "C" }, input: `${text}\n` });
+  return code === 0 ? undefined : code === 127 ? absent : stderr;
 }
 
 function problemOf(shell: string, said: string, { at }: SourceScalar): Problem {

@@ -1,5 +1,5 @@
 import type { Blob } from "#engine/step/blob.ts";
-import { quoteBytes } from "#engine/step/quote.ts";
+import { quoteBytes } from "#base/quote.ts";
 import { endOf, type RunVariables } from "./bootstrap.ts";
 import { sha256Of } from "./segment.ts";
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import { shippedText } from "./texts.ts";
 
 /** The one command that is ever given to a login shell: it parses in sh, bash, BusyBox, fish, zsh, csh, tcsh and ksh. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Facts, Step, StepData } from "#engine/step/define.ts";
 import type { Blob } from "#engine/step/blob.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import type { Secret } from "#engine/step/secret.ts";
 import { rawSh, sh, type Sh } from "#engine/step/sh.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";

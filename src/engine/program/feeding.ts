@@ -1,4 +1,4 @@
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import { wholeText, type RunVariables } from "./bootstrap.ts";
 import { shippedText } from "./texts.ts";
 

@@ -1,6 +1,6 @@
 import { areaFunctions } from "#engine/step/fragments/areas.ts";
 import { diskFunctions } from "#engine/step/fragments/disk.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import { wholeText, type RunVariables } from "./bootstrap.ts";
 import { shippedText } from "./texts.ts";
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import {
   type CompiledStep,

@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { replaceFileSync } from "#base/file.ts";
 import { readFacts } from "#engine/facts/cache.ts";
 import { holdsFor } from "./fact-term.ts";
 import type { TargetFacts } from "./roster.ts";
@@ -33,7 +34,7 @@ export function keptFacts({ project, since, skipUnknown = false, decided }: Kept
           return kept !== undefined && kept.gathered >= since ? [[name, holdsFor(term, kept.facts)] as const] : [];
         });
         decisions[term.text] = Object.fromEntries(known);
-        if (decided) writeFileSync(decided.file, `${JSON.stringify(decisions)}\n`, { mode: 0o600 });
+        if (decided) replaceFileSync(decided.file, `${JSON.stringify(decisions)}\n`);
       }
       return new Map(Object.entries(decisions[term.text] ?? {}));
     },

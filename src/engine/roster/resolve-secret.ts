@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Stats } from "node:fs";
+import { run } from "#base/process.ts";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
@@ -111,39 +111,14 @@ function refuseOpen(name: string, { mode }: Stats): void {
  * @throws KcoreError SECRET_UNREADABLE
  */
 export async function runSecretCommand(command: string, limit: number = COMMAND_LIMIT): Promise<Uint8Array> {
-  const child = spawn("/bin/sh", ["-c", command], { stdio: ["ignore", "pipe", "inherit"], detached: true });
-  const chunks: Buffer[] = [];
-  let size = 0;
-  let why: string | undefined;
-  const stop = (reason: string): void => {
-    why ??= reason;
-    endGroup(child);
-  };
-  const timer = setTimeout(stop, limit, `it took longer than ${limit / 1000} s`);
-  child.stdout.on("data", (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > MAX_BYTES) stop("it printed more than 64 KiB");
-    else chunks.push(chunk);
+  const { bytes, code, signal, stopped } = await run(["/bin/sh", "-c", command], {
+    limitMs: limit,
+    mostBytes: MAX_BYTES,
+    ownGroup: true,
+    inherit: "stderr",
   });
-  try {
-    const code = await new Promise<number | string>((done) => {
-      child.on("error", (error) => {
-        done(error.message);
-      });
-      child.on("close", (status, signal) => {
-        done(status ?? signal ?? "killed");
-      });
-    });
-    if (why !== undefined) throw unreadable(why);
-    if (code !== 0) throw unreadable(typeof code === "number" ? `it exits with ${code}` : `it ended by ${code}`);
-    return Buffer.concat(chunks);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Only while it runs: a group id that was given back could be somebody else's by now. */
-function endGroup({ pid, exitCode, signalCode, stdout }: ChildProcess): void {
-  if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, "SIGKILL");
-  stdout?.destroy();
+  if (stopped === "time") throw unreadable(`it took longer than ${limit / 1000} s`);
+  if (stopped === "size") throw unreadable("it printed more than 64 KiB");
+  if (code !== 0) throw unreadable(signal ? `it ended by ${signal}` : `it exits with ${code}`);
+  return bytes;
 }

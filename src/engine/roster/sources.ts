@@ -1,14 +1,7 @@
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-  type Stats,
-} from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, type Stats } from "node:fs";
 import { join } from "node:path";
+import { replaceFileSync } from "#base/file.ts";
+import { makeFolderSync } from "#base/folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
@@ -137,13 +130,8 @@ class Source {
 
   /** Kept only when it can be read; what cannot lies beside it, where the error shows the place. */
   #keep(text: string): SourceNode {
-    const folder = join(this.#project, keptIn);
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const write = (name: string): void => {
-      const path = join(this.#project, name);
-      writeFileSync(`${path}.${process.pid}`, text, { mode: 0o600 });
-      renameSync(`${path}.${process.pid}`, path);
-    };
+    makeFolderSync(join(this.#project, keptIn));
+    const write = (name: string): void => replaceFileSync(join(this.#project, name), text);
     try {
       parseSource(this.#name, text, { maxBytes: MAX_ROSTER_BYTES });
     } catch {

@@ -2,6 +2,7 @@ import { open, readFile, rm, writeFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
+import { wait } from "#base/wait.ts";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
@@ -77,7 +78,7 @@ export class RunFollower {
         if ((this.#last as RunEvent | undefined)?.type === "run.finished") return;
         throw await this.#died();
       }
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await wait(10);
     }
   }
 

@@ -1,6 +1,5 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { hostname } from "node:os";
+import { run } from "#base/process.ts";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Notice } from "#engine/orchestrate/notices.ts";
 
@@ -118,17 +117,10 @@ function mailOf(told: Told, to: string): string {
   return [...head, "", ...lines, ""].join("\n");
 }
 
-async function runProgram([program = "", ...words]: readonly string[], input: string, cwd: string): Promise<void> {
-  const child = spawn(program, words, {
-    cwd,
-    // sendmail lies in folders that a user's PATH does not have.
-    env: { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/lib` },
-    stdio: ["pipe", "ignore", "ignore"],
-    timeout: limit,
-    killSignal: "SIGKILL",
-  });
-  child.stdin.on("error", () => undefined).end(input);
-  const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
+async function runProgram(words: readonly string[], input: string, cwd: string): Promise<void> {
+  // sendmail lies in folders that a user's PATH does not have.
+  const env = { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/lib` };
+  const { code, signal } = await run(words, { cwd, env, input, limitMs: limit, ownGroup: true });
   if (code !== 0)
-    throw new Error(signal === null ? `exit code ${code}` : `ended by ${signal}, after ${limit / 1000} s at most`);
+    throw new Error(signal === undefined ? `exit code ${code}` : `ended by ${signal}, after ${limit / 1000} s at most`);
 }

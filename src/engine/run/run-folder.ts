@@ -2,7 +2,8 @@ import { randomBytes, randomInt } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "#audit/make-folder.ts";
+import { replaceFileSync } from "#base/file.ts";
+import { makeFolderSync } from "#base/folder.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { recording } from "./unwritable.ts";
@@ -80,7 +81,7 @@ export async function createRun({
 
 function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "nonce">) {
   const runs = join(project, ".kcore", "runs");
-  makeFolder(runs);
+  makeFolderSync(runs);
   ignoreRecords(join(project, ".kcore", ".gitignore"));
   for (;;) {
     const id = newRunId(header.created);
@@ -152,12 +153,8 @@ function readNow(folder: Pick<RunFolder, "id" | "header">): RunHeader {
   }
 }
 
-/** Replaces the header as a whole: whoever reads it sees the old one or the new one. */
 export function writeHeader(folder: Pick<RunFolder, "header">, header: RunHeader): void {
-  const aside = `${folder.header}.${process.pid}`;
-  // It is small, and each step of its own in the thread pool takes longer than the write.
-  writeFileSync(aside, `${JSON.stringify(header, undefined, 2)}\n`, { mode: 0o600 });
-  renameSync(aside, folder.header);
+  replaceFileSync(folder.header, `${JSON.stringify(header, undefined, 2)}\n`);
 }
 
 /** The ids of all recorded runs, the oldest first. */

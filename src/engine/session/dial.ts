@@ -1,3 +1,4 @@
+import { retry } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { type Link, openLink, type LinkOptions } from "./link.ts";
 import { unreachable } from "./problems.ts";
@@ -63,19 +64,12 @@ function isAway(error: unknown): boolean {
  * A busy sshd drops connections unheard (MaxStartups): tries again, later (F-22). When this machine has no file left to
  * open, other nodes' connections have to end first: that may take them a minute (F-30).
  */
-async function patiently(connect: () => Promise<Host>, stopping: AbortSignal): Promise<Host> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await connect();
-    } catch (error) {
-      const reason = error instanceof KcoreError && "reason" in error ? error.reason : undefined;
-      const tries = reason === "busy" ? 6 : reason === "files" ? 30 : 1;
-      if (attempt >= tries || stopping.aborted) throw error;
-      await delay(250 * Math.min(attempt, 6) * (1 + Math.random()));
-    }
-  }
-}
-
-function delay(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+function patiently(connect: () => Promise<Host>, stopping: AbortSignal): Promise<Host> {
+  let attempt = 0;
+  const mayHelp = (error: unknown): boolean => {
+    attempt++;
+    const reason = error instanceof KcoreError && "reason" in error ? error.reason : undefined;
+    return attempt < (reason === "busy" ? 6 : reason === "files" ? 30 : 1) && !stopping.aborted;
+  };
+  return retry(connect, { mayHelp, everyMs: () => 250 * Math.min(attempt, 6) * (1 + Math.random()) });
 }

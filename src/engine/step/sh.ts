@@ -1,5 +1,5 @@
 import { Blob } from "./blob.ts";
-import { quote } from "./quote.ts";
+import { quote } from "#base/quote.ts";
 import { MASK, Secret } from "./secret.ts";
 
 /** What may stand in `${…}` of an `sh` text: words are quoted, lists become several words, `Sh` is put in as it is. */

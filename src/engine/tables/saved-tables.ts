@@ -6,6 +6,8 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
 import type { SavedDevice, SaveOccasion, TableSave, TableStore } from "./table-store.ts";
+import { ifThere, replaceFile } from "#base/file.ts";
+import { syncFolder } from "#base/folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/);
@@ -88,7 +90,7 @@ async function openSave(folder: string, now: () => number): Promise<TableSave> {
     // A damaged one of the same name makes room.
     await rm(place, { recursive: true, force: true });
     await rename(aside, place);
-    for (const above of [dirname(place), dirname(dirname(place)), folder]) await flush(above);
+    for (const above of [dirname(place), dirname(dirname(place)), folder]) await syncFolder(above);
     return { id, isNew: true, bytes, forget };
   };
   return {
@@ -106,7 +108,7 @@ async function forgetOccasion(folder: string, at: number): Promise<void> {
   const occasions = save.occasions.filter((one) => one.at !== at);
   if (occasions.length > 0) return writeSave(folder, { ...save, occasions });
   await rm(folder, { recursive: true });
-  await flush(dirname(folder));
+  await syncFolder(dirname(folder));
 }
 
 function idOf(nodeId: string, { name, size, pieces }: Pick<SavedDevice, "name" | "size" | "pieces">): string {
@@ -123,26 +125,7 @@ function wordOf(name: string): string {
 
 async function writeSave(folder: string, { ...save }: Omit<SavedTable, "file"> & { readonly file?: string }) {
   delete save.file;
-  const aside = join(folder, `.${randomBytes(8).toString("hex")}`);
-  const handle = await open(aside, "wx", 0o600);
-  try {
-    await handle.writeFile(`${JSON.stringify(save, undefined, 2)}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(aside, join(folder, "save.json"));
-  await flush(folder);
-}
-
-/** Names made in a folder survive a power cut. */
-async function flush(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await replaceFile(join(folder, "save.json"), `${JSON.stringify(save, undefined, 2)}\n`);
 }
 
 /** All that is kept, of every node, the newest last. @throws KcoreError DISK_SAVE_CORRUPT */
@@ -196,10 +179,7 @@ async function isWhole(save: SavedTable): Promise<boolean> {
 }
 
 async function namesIn(folder: string): Promise<readonly string[]> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException): string[] => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
+  const names = (await ifThere(readdir(folder))) ?? [];
   return names.filter((name) => !name.startsWith(".")).sort();
 }
 

@@ -9,7 +9,7 @@ import { saidBy } from "./openssh-failure.ts";
 import { before, behind, endIn, framed } from "./openssh-frame.ts";
 import { environment, started, type Master } from "./openssh-master.ts";
 import { createProcessChannel } from "./process-channel.ts";
-import { createTail } from "./tail.ts";
+import { createTail } from "#base/tail.ts";
 import { HostUnreachable, hostFailure, interrupted, shellUnusable } from "./unreachable.ts";
 
 /** Milliseconds for the server to open a channel. */

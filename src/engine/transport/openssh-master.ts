@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { orAborted } from "./deadline.ts";
-import { createTail } from "./tail.ts";
+import { createTail } from "#base/tail.ts";
 import { HostUnreachable } from "./unreachable.ts";
 
 /** Holds one connection (ControlMaster) as long as stdin is open: it ends with us, however we end. Given its folder, then ssh. */

@@ -2,7 +2,7 @@ import type { ChildProcessByStdio } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { createChunkQueue } from "./chunk-queue.ts";
 import type { Channel, Exit } from "./host.ts";
-import { createTail } from "./tail.ts";
+import { createTail } from "#base/tail.ts";
 import { hostFailure } from "./unreachable.ts";
 
 const stdoutLimit = 256 * 1024;

@@ -2,7 +2,7 @@ import type { ClientChannel } from "ssh2";
 import { createChunkQueue } from "./chunk-queue.ts";
 import { hostFailure } from "./unreachable.ts";
 import type { Channel, Exit } from "./host.ts";
-import { createTail } from "./tail.ts";
+import { createTail } from "#base/tail.ts";
 
 /** Bytes of stdout held for a reader that is behind, beside ssh2's own window of 2 MiB. */
 const stdoutLimit = 256 * 1024;

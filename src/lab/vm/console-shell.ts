@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { nodeFailed } from "../processes.ts";
 import { dial } from "./qmp.ts";
 
@@ -24,15 +24,16 @@ export async function runOnConsole(
     while (!text.includes(ready)) {
       await tooLate(end, command, text, lives);
       socket.write(`stty -echo 2>/dev/null; echo rdy-'${word}'\n`);
-      for (let tries = 0; tries < 50 && !text.includes(ready); tries++) await sleep(20);
+      await poll(() => text.includes(ready), { everyMs: 20, limitMs: 1_000 });
     }
     text = "";
     socket.write(`{ ${command}\n}; echo end-'${word}'-$?\n`);
-    let match = done.exec(text);
-    for (; !match; match = done.exec(text)) {
-      await tooLate(end, command, text, lives);
-      await sleep(20);
-    }
+    const look = async (): Promise<RegExpExecArray | undefined> => {
+      const match = done.exec(text) ?? undefined;
+      if (!match) await tooLate(end, command, text, lives);
+      return match;
+    };
+    const match = (await poll(look, { everyMs: 20 })) as RegExpExecArray;
     const printed = text.slice(0, match.index).replaceAll("\r", "").replaceAll(`${ready}\n`, "").trim();
     if (match[1] === "0") return printed;
     throw nodeFailed({ message: `“${command.slice(0, 60)}” failed on the console`, detail: printed });

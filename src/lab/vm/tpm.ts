@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll } from "#base/wait.ts";
 import { startInGroup } from "../cgroup.ts";
 import { nodeFailed } from "../processes.ts";
 
@@ -21,11 +21,7 @@ export async function startTpm(group: string, folder: string): Promise<string> {
   const control = ["--ctrl", `type=unixio,path=${socket},mode=0600`, "--terminate"];
   const command = ["swtpm", "socket", "--tpm2", "--tpmstate", `dir=${state},mode=0600`, ...control];
   const lives = await startInGroup(group, command, log);
-  const end = performance.now() + longest;
-  while (!existsSync(socket)) {
-    if (!lives() || performance.now() > end)
-      throw nodeFailed({ message: "the TPM does not start", hint: `look at ${log}` });
-    await sleep(20);
-  }
+  await poll(() => existsSync(socket) || !lives(), { everyMs: 20, limitMs: longest });
+  if (!existsSync(socket)) throw nodeFailed({ message: "the TPM does not start", hint: `look at ${log}` });
   return socket;
 }

@@ -1,5 +1,7 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { git } from "#base/git.ts";
+
+/** Names that a command line may be too short for. */
+const listed = ["--pathspec-from-file=-", "--pathspec-file-nul"];
 
 /** `committed`; `staged`: there was other work in the repository, or git would not commit; `none`: no repository. */
 export type Fate = "committed" | "staged" | "none";
@@ -13,15 +15,16 @@ export async function commitFiles(
   files: readonly string[],
   { isClean, message, signal }: { readonly isClean: boolean; readonly message: string; readonly signal: AbortSignal },
 ): Promise<Fate> {
+  const input = files.join("\0");
   try {
-    await git(project, ["add", "--", ...files], signal);
+    await git(project, ["add", ...listed], { signal, input });
   } catch {
     return "none";
   }
   if (!isClean) return "staged";
   try {
     if (await signs(project, signal)) return "staged";
-    await git(project, ["commit", "--quiet", "--message", message, "--", ...files], signal);
+    await git(project, ["commit", "--quiet", "--message", message, "--only", ...listed], { signal, input });
     return "committed";
   } catch {
     return "staged";
@@ -31,7 +34,7 @@ export async function commitFiles(
 /** Whether the project is in a repository without any change that is not committed, untracked files included. */
 export async function isClean(project: string, signal: AbortSignal): Promise<boolean> {
   try {
-    return (await git(project, ["status", "--porcelain", "--untracked-files=normal"], signal)) === "";
+    return (await git(project, ["status", "--porcelain", "--untracked-files=normal"], { signal })) === "";
   } catch {
     return false;
   }
@@ -40,16 +43,5 @@ export async function isClean(project: string, signal: AbortSignal): Promise<boo
 /** Whether commits are signed here, for which a passphrase may be asked wherever the operator has a terminal or a screen. */
 async function signs(project: string, signal: AbortSignal): Promise<boolean> {
   const words = ["config", "--type=bool", "--default=false", "--get", "commit.gpgSign"];
-  return (await git(project, words, signal)).trim() === "true";
-}
-
-/** What names a repository, an index or files by the environment, as within git's hooks; it need not be the project's. */
-const elsewhere =
-  /^GIT_(DIR|COMMON_DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|PREFIX)$/;
-
-async function git(project: string, words: readonly string[], signal: AbortSignal): Promise<string> {
-  const own = Object.entries(process.env).filter(([name]) => !elsewhere.test(name));
-  const env = { ...Object.fromEntries(own), GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "false" };
-  const options = { signal, timeout: 60_000, maxBuffer: 64 << 20, env } as const;
-  return (await promisify(execFile)("git", ["-C", project, ...words], options)).stdout;
+  return (await git(project, words, { signal })).trim() === "true";
 }

@@ -1,6 +1,8 @@
-import { createHash, randomUUID } from "node:crypto";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { ifThere, replaceFile } from "#base/file.ts";
+import { makeFolder } from "#base/folder.ts";
 
 /** What becomes of a file that kcore made, or would make. */
 export interface Generated {
@@ -24,19 +26,18 @@ export async function writeGenerated(
   const files: Generated[] = [];
   for (const [path, body] of Object.entries(texts)) {
     const text = `${stampOf(body)}${body}`;
-    const found = await readFile(join(folder, path), "utf8").catch(absent);
+    const found = await ifThere(readFile(join(folder, path), "utf8"));
     if (found === text) files.push({ path, fate: "same", text });
     else if (found !== undefined && !isOurs(found)) files.push({ path, fate: "kept", text: found });
     else {
-      if (!dryRun) await writeAside(join(folder, path), text);
+      if (!dryRun) {
+        await makeFolder(dirname(join(folder, path)));
+        await replaceFile(join(folder, path), text, { mode: 0o644 });
+      }
       files.push({ path, fate: "written", text });
     }
   }
   return files;
-}
-
-function absent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== "ENOENT") throw error;
 }
 
 /** Whether it is what kcore wrote, letter by letter. */
@@ -48,11 +49,4 @@ export function isOurs(text: string): boolean {
 function stampOf(body: string): string {
   const hash = createHash("sha256").update(body).digest("hex");
   return `# Made by kcore, which makes it anew until you change it. ${hash}\n`;
-}
-
-async function writeAside(file: string, text: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true });
-  const aside = join(dirname(file), `.${randomUUID()}.new`);
-  await writeFile(aside, text, { flush: true });
-  await rename(aside, file);
 }

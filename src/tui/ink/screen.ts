@@ -1,5 +1,6 @@
 import { render, useApp, useInput, type Instance, type SuspendTerminal } from "ink";
 import { createElement as h, Fragment, type ReactElement } from "react";
+import { wait } from "#base/wait.ts";
 import { FramePace, realTimers, type Timers } from "./frame-pace.ts";
 import { keyPresses, type KeyPress } from "./keys.ts";
 
@@ -133,7 +134,7 @@ class InkScreen implements Screen {
     // The whole job stops, as if the terminal had sent it: a shell script that started us waits with us.
     process.kill(0, "SIGTSTP");
     // We are stopped somewhere in this wait; where nobody does job control we go on after it.
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await wait(100);
     process.on("SIGTSTP", this.#onStop);
     this.#suspended = false;
     await suspension.resume();

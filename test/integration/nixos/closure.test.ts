@@ -7,7 +7,7 @@ import { storeExport } from "#actions/store-export.ts";
 import { nixProfile } from "#engine/modules/nix-profile.ts";
 import { Blob } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import type { Connect } from "#engine/transport/host.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
 import type { ExportedClosure } from "#runtime/export-closure.ts";

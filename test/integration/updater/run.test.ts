@@ -5,8 +5,8 @@ import { signStatement } from "#pki/statement.ts";
 import type { Order } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
 import { readReport, updatesFolder, writeOrder } from "#updater/files.ts";
-import { lockFolder } from "#pki/lock-folder.ts";
-import { ensurePrivateFolder } from "#pki/private-files.ts";
+import { lockFolder } from "#base/lock-folder.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 import { createTestCluster, issueTo, startDaemon, writeCredentials, type TestCluster } from "#support/cluster.ts";
 import { statementOf } from "#support/update-world.ts";
 

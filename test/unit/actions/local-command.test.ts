@@ -1,13 +1,12 @@
-import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { localCommand } from "#actions/local-command.ts";
+import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { actionContext } from "#support/action-context.ts";
-import { eventually } from "#support/cluster.ts";
 
 describe("local.command", () => {
   let project: string;
@@ -86,8 +85,8 @@ describe("local.command", () => {
       { signal: abort.signal, output },
     ).catch((error: Error) => error);
     expect(ended).to.have.property("name", "AbortError");
-    const child = (await readFile(join(project, "child"), "utf8")).trim();
-    await eventually(() => !isRunning(child));
+    const child = Number(await readFile(join(project, "child"), "utf8"));
+    expect(isAlive(markProcess(child))).to.equal(false);
   });
 
   it("F-10: endless output ends the command, and is told", async () => {
@@ -95,8 +94,3 @@ describe("local.command", () => {
     expect(error.message).to.contain("printed more than 2 MiB");
   });
 });
-
-/** Whether the process is there and no zombie. */
-function isRunning(pid: string): boolean {
-  return existsSync(`/proc/${pid}/stat`) && readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[2] !== "Z";
-}

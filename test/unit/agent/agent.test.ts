@@ -2,21 +2,12 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { backoffOf, createBackoff } from "#agent/backoff.ts";
+import { backoffOf } from "#agent/backoff.ts";
 import { writeAgentStatus } from "#agent/status-file.ts";
 import { mostWithin } from "#support/moments.ts";
 import { seededRandom } from "#support/random.ts";
 
 describe("the agent's back-off", () => {
-  it("doubles up to its cap and begins anew after a success", () => {
-    const backoff = createBackoff({ base: 1000, cap: 30_000, random: () => 1 });
-    const waits = Array.from({ length: 7 }, () => backoff.next());
-    expect(waits).to.deep.equal([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
-    backoff.reset();
-    expect(backoff.next()).to.equal(1000);
-  });
-  it("is spread by chance, but never nothing", () =>
-    expect(createBackoff({ base: 1000, cap: 30_000, random: () => 0 }).next()).to.equal(100));
   it("F-27: brings a thousand back with at most 200 a second, however long the controllers were away", () => {
     for (const away of [1_000, 5_000, 8_000, 10_000, 12_000, 15_000, 20_000, 60_000]) {
       const random = seededRandom(away);

@@ -18,7 +18,9 @@ const allowed = new Map(
     const [, folder] = /^\^src\/([\w/-]+)\/$/.exec(from.path ?? "") ?? [];
     const [, list] = /^\^src\/\((.*)\)\/$/.exec(to.pathNot ?? "") ?? [];
     if (folder === undefined || list === undefined || to.path !== "^src/") return [];
-    return [[folder, list.split("|").filter((name) => name !== folder && name !== "optional")] as const];
+    return [
+      [folder, list.split("|").filter((name) => name !== folder && !["base", "optional"].includes(name))] as const,
+    ];
   }),
 );
 

@@ -1,8 +1,8 @@
-import { createReadStream, createWriteStream } from "node:fs";
-import { mkdir, rename, rm, stat } from "node:fs/promises";
-import { randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
+import { replaceFile } from "#base/file.ts";
+import { makeFolder } from "#base/folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { kcoreHome } from "../../process/kcore-home.ts";
 import { findProject } from "../../project/find-project.ts";
@@ -56,13 +56,7 @@ async function plainFile({ bundle, file, start }: FoundBundle): Promise<string> 
   const folder = join(kcoreHome(), "cache", "bundles");
   const place = join(folder, bundle.sha256);
   if ((await stat(place).catch(() => undefined))?.size === bundle.size) return place;
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const aside = `${place}.${randomUUID()}.tmp`;
-  try {
-    await pipeline(createReadStream(file, { start }), createWriteStream(aside, { flags: "wx", flush: true }));
-    await rename(aside, place);
-  } finally {
-    await rm(aside, { force: true });
-  }
+  await makeFolder(folder, { mode: 0o700 });
+  await replaceFile(place, createReadStream(file, { start }));
   return place;
 }

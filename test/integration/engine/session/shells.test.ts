@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { lookSessions } from "#engine/session/look-session.ts";
 import { Blob, blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Connect } from "#engine/transport/host.ts";
 import { openLocal } from "#engine/transport/local-host.ts";

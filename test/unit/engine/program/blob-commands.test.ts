@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { blobCommands } from "#engine/program/blob-commands.ts";
 import { asAssignment, Blob, blobOf } from "#engine/step/blob.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 
 const nonce = "0123456789abcdef0123456789abcdef";
 

@@ -16,7 +16,7 @@ import { compileStep } from "#engine/program/compile-step.ts";
 import { segmentText, type Foresight } from "#engine/program/segment.ts";
 import { shippedText } from "#engine/program/texts.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quote } from "#base/quote.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 import { shells } from "#support/steps.ts";

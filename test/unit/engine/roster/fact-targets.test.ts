@@ -125,16 +125,16 @@ describe("fact terms of targets", () => {
 
   it("stay as they were where new facts cannot be kept, and that fails nothing", () =>
     inKnown((project) => {
-      mkdirSync(join(project, ".kcore", "facts", `n1.json.${process.pid}`));
+      mkdirSync(join(project, ".kcore", "facts", "n9.json"));
       const write = process.stderr.write.bind(process.stderr);
       let said = "";
       process.stderr.write = (text: string | Uint8Array) => (said += String(text)) !== "";
       try {
-        keepFacts(project, { node: "n1", run: "r2", gathered: 2000, facts: shapeFacts({ nix: "false" }) });
+        keepFacts(project, { node: "n9", run: "r2", gathered: 2000, facts: shapeFacts({ nix: "false" }) });
       } finally {
         process.stderr.write = write;
       }
-      expect(said).to.match(/^the facts of n1 could not be kept: EISDIR/);
+      expect(said).to.match(/^the facts of n9 could not be kept: EISDIR/);
       expect(match(project, "role:worker and fact:nix")).to.equal("n1");
     }));
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createTail } from "#engine/transport/tail.ts";
+import { createTail } from "#base/tail.ts";
 
 describe("tail", () => {
   it("keeps everything below its limit", () => {

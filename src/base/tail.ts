@@ -1,6 +1,7 @@
 /** Keeps the last bytes of a stream for messages. */
 export interface Tail {
   push(chunk: Uint8Array): void;
+  bytes(): Buffer;
   /** As UTF-8; a character cut at the start is dropped. */
   text(): string;
 }
@@ -22,6 +23,7 @@ export function createTail(limit: number): Tail {
       kept = [last];
       bytes = last.length;
     },
+    bytes: joined,
     text() {
       let last = joined();
       if (bytes > limit) {

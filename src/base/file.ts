@@ -1,0 +1,144 @@
+import { createHash, randomBytes } from "node:crypto";
+import { constants, createReadStream, renameSync, rmSync, writeFileSync } from "node:fs";
+import { access, open, readFile, rename, stat, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { KcoreError } from "#errors/problem.ts";
+import { syncFolder } from "./folder.ts";
+
+export interface FileOptions {
+  /** The file's mode whatever the umask; 0600 unless told otherwise. */
+  readonly mode?: number;
+}
+
+/** Bytes that are there, or that come: an error among them leaves the old file. */
+export type FileContent = string | Uint8Array | AsyncIterable<string | Uint8Array>;
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+
+/** Creates a file that must not exist yet (also not as a link), with its mode set before it has content, and flushes it. */
+export async function createFile(
+  path: string,
+  content: FileContent,
+  { mode = 0o600 }: FileOptions = {},
+): Promise<void> {
+  const handle = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+  try {
+    await handle.chmod(mode);
+    await handle.writeFile(content);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Replaces a file as a whole: after a crash at any moment the old or the new content is there, never a mixture.
+ * When the promise resolves, content and name are flushed to the disk.
+ */
+export async function replaceFile(
+  path: string,
+  content: FileContent,
+  { mode, before }: FileOptions & { readonly before?: () => Promise<void> } = {},
+): Promise<void> {
+  const aside = asideOf(path);
+  try {
+    await createFile(aside, content, mode === undefined ? {} : { mode });
+    await before?.();
+    await rename(aside, path);
+  } catch (error) {
+    await unlink(aside).catch(() => undefined);
+    throw naming(path, aside, error);
+  }
+  await syncFolder(dirname(path));
+}
+
+/**
+ * Replaces a small file (0600) at once: a reader finds the old or the new content, also when this process dies.
+ * It is not flushed: a run with a thousand nodes would wait for the disk as often.
+ */
+export function replaceFileSync(path: string, content: string): void {
+  const aside = asideOf(path);
+  try {
+    writeFileSync(aside, content, { mode: 0o600, flag: "wx" });
+    renameSync(aside, path);
+  } catch (error) {
+    rmSync(aside, { force: true });
+    throw naming(path, aside, error);
+  }
+}
+
+/** A random name: two writers do not meet, and an attacker cannot plant a link at it. */
+function asideOf(path: string): string {
+  return `${path}.${randomBytes(8).toString("hex")}.tmp`;
+}
+
+function naming(path: string, aside: string, error: unknown): unknown {
+  if (error instanceof Error) error.message = error.message.replaceAll(aside, path);
+  return error;
+}
+
+/**
+ * Refuses a file or folder that a user other than its owner or root could have written, and with `secret` one that another user
+ * could have read (S-20). A path that does not exist is accepted.
+ * @throws KcoreError FILE_UNTRUSTED
+ */
+export async function refuseUntrusted(
+  path: string,
+  { secret = false }: { readonly secret?: boolean } = {},
+): Promise<void> {
+  const found = await ifThere(stat(path));
+  if (!found) return;
+  const owner = process.getuid?.() ?? found.uid;
+  const refuse = (reason: string, hint: string): never => {
+    throw new KcoreError({ code: "FILE_UNTRUSTED", message: `${path} is not used: ${reason}`, hint });
+  };
+  if (found.uid !== owner && found.uid !== 0)
+    refuse(`it belongs to uid ${found.uid}`, `look at it; then: chown ${owner} ${path}`);
+  if ((found.mode & 0o022) !== 0) refuse("others may write it", `look at it; then: chmod go-w ${path}`);
+  if (secret && (found.mode & 0o077) !== 0)
+    refuse("others may read it", `chmod 600 ${path}; others may have its content by now`);
+}
+
+export function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** A text that changes when the file is replaced or written; `missing` stands for a file that is not there. */
+export function versionOf(path: string): Promise<string> {
+  return stat(path).then(
+    ({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`,
+    () => "missing",
+  );
+}
+
+/** The SHA-256 of a file's bytes, in hex. @throws NodeJS.ErrnoException; the signal's reason */
+export async function sha256Of(path: string, signal?: AbortSignal): Promise<string> {
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, signal ? { signal } : {});
+  return hash.digest("hex");
+}
+
+/** Undefined for a file or folder that is not there. */
+export async function ifThere<Result>(work: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw error;
+  }
+}
+
+/** A text file that must be there. @throws KcoreError FILE_UNREADABLE */
+export async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new KcoreError({ code: "FILE_UNREADABLE", message: `${path} cannot be read: ${reason}` }, { cause: error });
+  }
+}

@@ -1,0 +1,22 @@
+import { run, type RunOptions } from "./process.ts";
+
+/** What names another repository than the folder's, as within git's hooks (git rev-parse --local-env-vars). */
+const elsewhere =
+  /^GIT_(DIR|COMMON_DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|PREFIX|GRAFT_FILE|SHALLOW_FILE|IMPLICIT_WORK_TREE)$/;
+
+/** Git ended with another code than 0, or was ended; the message is its own. */
+export class GitFailed extends Error {}
+
+/**
+ * Runs git in a folder, whose repository is meant whatever the environment says; gives its output. Git asks for nothing: no
+ * passwords, no editor. @throws GitFailed; the signal's reason
+ */
+export async function git(folder: string, words: readonly string[], options: RunOptions = {}): Promise<string> {
+  const own = Object.entries(process.env).filter(([name]) => !elsewhere.test(name));
+  const env = { ...Object.fromEntries(own), GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "false", ...options.env };
+  // SIGTERM lets git remove its lock files.
+  const ended = await run(["git", "-C", folder, ...words], { limitMs: 60_000, graceMs: 5_000, ...options, env });
+  if (ended.code === 0) return ended.stdout;
+  const why = ended.stopped === "time" ? "it took too long" : `it ended with ${ended.signal ?? ended.code}`;
+  throw new GitFailed(ended.stderr.trim() || why);
+}

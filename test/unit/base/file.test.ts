@@ -1,0 +1,47 @@
+import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { createFile, replaceFile, replaceFileSync } from "#base/file.ts";
+import { makeFolder } from "#base/folder.ts";
+
+describe("a file that is written whole", () => {
+  let [folder, file] = ["", ""];
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "kcore-file-"));
+    file = join(folder, "file");
+    await writeFile(file, "old", { mode: 0o644 });
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  for (const replace of [replaceFile, replaceFileSync])
+    it(`has the new content and its mode, or names itself; nothing stays aside: ${replace.name}`, async () => {
+      await replace(file, "new");
+      expect([await readFile(file, "utf8"), (await stat(file)).mode & 0o777]).to.deep.equal(["new", 0o600]);
+      const taken = join(folder, "taken");
+      await makeFolder(join(taken, "below"));
+      const error = await (async () => replace(taken, "new"))().catch((caught: unknown) => caught as Error);
+      expect(error?.message).to.contain(`'${taken}'`).and.not.contain(".tmp");
+      expect(await readdir(folder)).to.deep.equal(["file", "taken"]);
+    });
+
+  it("keeps the old content when the new one breaks off, or is refused at last", async () => {
+    const fail = async (): Promise<never> => {
+      throw new Error("cut");
+    };
+    const half = async function* (): AsyncGenerator<string> {
+      yield "half";
+      await fail();
+    };
+    for (const work of [replaceFile(file, half()), replaceFile(file, "new", { before: fail })])
+      expect(await work.catch((error: Error) => error.message)).to.equal("cut");
+    expect([await readFile(file, "utf8"), await readdir(folder)]).to.deep.equal(["old", ["file"]]);
+  });
+
+  it("is never created through a link or over a file", async () => {
+    await symlink(join(folder, "elsewhere"), join(folder, "link"));
+    for (const path of [file, join(folder, "link")])
+      expect(await createFile(path, "new").catch((error: NodeJS.ErrnoException) => error.code)).to.equal("EEXIST");
+    expect(await readdir(folder)).to.deep.equal(["file", "link"]);
+  });
+});

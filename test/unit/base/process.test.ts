@@ -1,0 +1,87 @@
+import { buffer } from "node:stream/consumers";
+import { expect } from "chai";
+import { run } from "#base/process.ts";
+import { isAlive, markProcess, type ProcessMark } from "#engine/run/process-mark.ts";
+
+describe("a program that is run", () => {
+  it("gets its arguments, folder, environment and input as they are", async () => {
+    const words = ["a b", "$(id)", "'; echo x", "\\", "-n", "`id`", "*", "ü\n", ""];
+    const { code, stdout } = await run(["printf", "%s|", ...words]);
+    expect([code, stdout]).to.deep.equal([0, `${words.join("|")}|`]);
+    const sh = ["/bin/sh", "-c", 'pwd; echo "$A"; cat'];
+    expect((await run(sh, { cwd: "/", env: { A: "1" }, input: "read" })).stdout).to.equal("/\n1\nread");
+    expect((await run(["cat"])).stdout, "without input it finds an end").to.equal("");
+  });
+
+  it("is told by its code, its signal and both streams", async () => {
+    const told = async (...words: string[]) => {
+      const { code, signal, stdout, stderr } = await run(words);
+      return [code, signal, stdout, stderr];
+    };
+    expect(await told("/bin/sh", "-c", "echo out; echo err >&2; exit 7")).to.deep.equal([
+      7,
+      undefined,
+      "out\n",
+      "err\n",
+    ]);
+    expect(await told("/bin/sh", "-c", "kill -9 $$")).to.deep.equal([137, "SIGKILL", "", ""]);
+    expect((await told("kcore-no-such-program"))[0]).to.equal(127);
+    const { code, stderr } = await run(["true"], { cwd: "/nowhere" });
+    expect([code, stderr]).to.satisfy(([a, b]: [number, string]) => a === 126 && b.includes("ENOENT"));
+  });
+
+  it("may end before it has read its input", async () => {
+    expect((await run(["true"], { input: Buffer.alloc(1 << 20) })).code).to.equal(0);
+  });
+
+  it("is ended by its limit, and by more output than is wanted", async () => {
+    expect(await run(["sleep", "60"], { limitMs: 1 })).to.include({ stopped: "time", signal: "SIGKILL" });
+    expect((await run(["yes"], { mostBytes: 1000 })).stopped).to.equal("size");
+    expect((await run(["/bin/sh", "-c", "yes >&2"], { mostBytes: 1000 })).stopped).to.equal("size");
+  });
+
+  it("is ended by the signal, with all that it started in its group", async () => {
+    for (const [graceMs, before] of [
+      [0, "trap '' TERM; "],
+      [60_000, ""],
+    ] as const) {
+      const abort = new AbortController();
+      let child: ProcessMark | undefined;
+      const onOutput = (_: string, text: Buffer): void => {
+        child = markProcess(Number(text));
+        abort.abort();
+      };
+      const ended = await run(["/bin/sh", "-c", `${before}sleep 60 & echo $!; wait`], {
+        signal: abort.signal,
+        ownGroup: true,
+        onOutput,
+        graceMs,
+      }).catch((error: Error) => error.name);
+      expect(ended).to.equal("AbortError");
+      expect(isAlive(child)).to.equal(false);
+    }
+  });
+
+  it("is not waited for longer than its own end when it was ended, whoever holds its streams", async () => {
+    const words = ["/bin/sh", "-c", "setsid sleep 60 & echo $!; yes"];
+    let holder = 0;
+    const onOutput = (_: string, text: Buffer): void => void (holder ||= Number.parseInt(text.toString(), 10));
+    expect((await run(words, { mostBytes: 1000, ownGroup: true, onOutput })).stopped).to.equal("size");
+    process.kill(holder, "SIGKILL");
+  });
+
+  it("may print without end where only the end is kept", async () => {
+    const { stdout, stderr } = await run(["/bin/sh", "-c", "seq 1 100000; echo ä >&2"], { tailBytes: 12 });
+    expect([stdout, stderr]).to.deep.equal(["9999\n100000\n", "ä\n"]);
+  });
+
+  it("is read at the reader's pace, and ends with the reader", async () => {
+    const sizes: number[] = [];
+    await run(["head", "-c", "3000000", "/dev/zero"], { read: async (out) => sizes.push((await buffer(out)).length) });
+    expect(sizes).to.deep.equal([3_000_000]);
+    const fail = async (): Promise<never> => {
+      throw new Error("the disk is full");
+    };
+    expect(await run(["yes"], { read: fail }).catch((error: Error) => error.message)).to.equal("the disk is full");
+  });
+});

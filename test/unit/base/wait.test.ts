@@ -1,0 +1,65 @@
+import { expect } from "chai";
+import { createBackoff, poll, retry } from "#base/wait.ts";
+
+/** A clock that only sleeping moves, and the pauses. */
+function simulated() {
+  let time = 0;
+  const pauses: number[] = [];
+  const sleep = async (ms: number): Promise<void> => {
+    pauses.push(ms);
+    time += ms;
+  };
+  return { pauses, now: () => time, sleep };
+}
+
+const messageOf = (error: Error): string => error.message;
+
+describe("waiting until something is found", () => {
+  it("looks at once and never after the limit, and ends with what a look finds", async () => {
+    for (const [limitMs, found, pauses] of [
+      [0, undefined, []],
+      [15, undefined, [10]],
+      [20, 0, [10, 10]],
+    ] as const) {
+      const [looks, world] = [[undefined, false, 0] as (number | false | undefined)[], simulated()];
+      expect(await poll(() => looks.shift(), { everyMs: 10, limitMs, ...world })).to.equal(found);
+      expect(world.pauses).to.deep.equal(pauses);
+    }
+  });
+
+  it("ends with the signal's reason", async () => {
+    const stop = new AbortController();
+    const look = (): undefined => stop.abort(new Error("left")) as undefined;
+    expect(await poll(look, { everyMs: 1, signal: stop.signal }).catch(messageOf)).to.equal("left");
+  });
+});
+
+describe("work that is tried again", () => {
+  it("is done, or fails with an error that no try helps, or with the last one when the time is up", async () => {
+    const tried = (...messages: string[]) => {
+      const work = async (): Promise<string> => {
+        const message = messages.shift();
+        if (message !== undefined) throw new Error(message);
+        return "done";
+      };
+      const mayHelp = (error: unknown): boolean => (error as Error).message.startsWith("busy");
+      return retry(work, { mayHelp, everyMs: 1, limitMs: 2, ...simulated() }).catch(messageOf);
+    };
+    expect(await tried("busy", "busy")).to.equal("done");
+    expect(await tried("busy", "refused")).to.equal("refused");
+    expect(await tried("busy", "busy", "busy at last")).to.equal("busy at last");
+  });
+});
+
+describe("the pauses between failed tries", () => {
+  it("double up to their cap and begin anew after a success", () => {
+    const backoff = createBackoff({ base: 1000, cap: 30_000, random: () => 1 });
+    const waits = Array.from({ length: 7 }, () => backoff.next());
+    expect(waits).to.deep.equal([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+    backoff.reset();
+    expect(backoff.next()).to.equal(1000);
+  });
+
+  it("are spread by chance, but never nothing", () =>
+    expect(createBackoff({ base: 1000, cap: 30_000, random: () => 0 }).next()).to.equal(100));
+});
