@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ApiClient } from "#api/client.ts";
 import { readLines } from "#api/read-lines.ts";
 import { WatchLine } from "#api/schemas.ts";
+import { wait } from "#base/wait.ts";
+import type { Cluster } from "./open-cluster.ts";
 
 /** What was told to have changed since it was last taken. */
 export class News<Part> {
@@ -9,7 +10,7 @@ export class News<Part> {
   #ended: { readonly error: unknown } | undefined;
   #wake: () => void = () => undefined;
 
-  /** Another controller tells from now on. */
+  /** From now on another controller is followed. */
   begin(): void {
     this.#ended = undefined;
   }
@@ -57,8 +58,52 @@ export interface FollowedWatch<Part> {
   readonly signal: AbortSignal;
 }
 
+export interface Following<Part, Result> extends FollowedWatch<Part> {
+  /** The endpoint that is followed first. */
+  readonly first: string | undefined;
+  /** Reads what has changed. */
+  readonly read: (client: ApiClient, parts: ReadonlySet<Part>) => Promise<Result>;
+  /** Told when a controller is lost, and which one is asked next. */
+  readonly onLost: (endpoint: string, error: Error, next: string) => void;
+}
+
+/** Milliseconds until another controller is asked. */
+const retryMs = { first: 250, longest: 5000 };
+
+/**
+ * Follows the cluster until the signal: gives what was read each time something has changed. When a controller is lost, the next one is
+ * asked, and so on until one answers.
+ */
+export async function* follow<Part, Result>(
+  { endpoints, clientAt }: Pick<Cluster, "endpoints" | "clientAt">,
+  { first, read, onLost, ...watch }: Following<Part, Result>,
+): AsyncGenerator<{ readonly endpoint: string; readonly result: Result }> {
+  const { signal } = watch;
+  let turn = Math.max(0, endpoints.indexOf(first ?? ""));
+  const current = (): string => endpoints[turn % endpoints.length] ?? first ?? "";
+  for (let waitMs = 0; !signal.aborted;) {
+    const endpoint = current();
+    try {
+      const client = clientAt(endpoint);
+      for await (const parts of followWatch(client, watch)) {
+        const result = await read(client, parts);
+        waitMs = 0;
+        yield { endpoint, result };
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      turn++;
+      onLost(endpoint, error as Error, current());
+      // The others are asked one after the other; only a round over all of them makes the pause longer.
+      if (waitMs === 0 || turn % endpoints.length === 0)
+        waitMs = Math.min(Math.max(retryMs.first, waitMs * 2), retryMs.longest);
+      await wait(waitMs, signal).catch(() => undefined);
+    }
+  }
+}
+
 /** Follows one controller until it is lost: gives what has changed, each time something has. */
-export async function* followWatch<Part>(
+async function* followWatch<Part>(
   client: ApiClient,
   { news, registers, partsOf, every, burstMs = 0, signal }: FollowedWatch<Part>,
 ): AsyncGenerator<ReadonlySet<Part>> {
@@ -76,7 +121,7 @@ export async function* followWatch<Part>(
   try {
     for (;;) {
       await news.some(stop);
-      if (burstMs > 0) await sleep(burstMs);
+      if (burstMs > 0) await wait(burstMs);
       yield news.take();
     }
   } finally {

@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ApiClient } from "#api/client.ts";
 import type { WatchLine } from "#api/schemas.ts";
-import { followWatch, News } from "../cluster/follow-watch.ts";
+import { follow, News } from "../cluster/follow-watch.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Say } from "../terminal/say.ts";
 
@@ -18,7 +17,6 @@ interface FollowOptions<Result> {
 
 /** Changes come in bursts: one look for all that is told within this time. */
 const burstMs = 100;
-const retryMs = { first: 250, longest: 5000 };
 
 /**
  * What `fetch` gives now, and again each time the cluster changed. When the controller is lost, the next one is asked,
@@ -26,29 +24,15 @@ const retryMs = { first: 250, longest: 5000 };
  * @throws KcoreError when no controller answers the first time
  */
 export async function* followChanges<Result>(cluster: Cluster, options: FollowOptions<Result>): AsyncGenerator<Result> {
-  const { registers, everyMs, signal, say } = options;
-  const news = new News<"changes">();
+  const { registers, fetch, everyMs, signal, say } = options;
   const every = everyMs === undefined ? [] : [{ ms: everyMs, parts: ["changes"] as const }];
-  yield await cluster.ask(options.fetch);
-  let wait = retryMs.first;
-  // The one that has just answered is asked on.
-  const first = Math.max(0, cluster.endpoints.indexOf(cluster.current() ?? ""));
-  for (let turn = first; !signal.aborted; turn++) {
-    const endpoint = cluster.endpoints[turn % cluster.endpoints.length] ?? "";
-    try {
-      const client = cluster.clientAt(endpoint);
-      for await (const _ of followWatch(client, { news, registers, partsOf, every, burstMs, signal })) {
-        const result = await options.fetch(client);
-        wait = retryMs.first;
-        yield result;
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      say(`${endpoint}: ${(error as Error).message}; the next controller is asked`);
-    }
-    await sleep(wait, undefined, { signal }).catch(() => undefined);
-    wait = Math.min(wait * 2, retryMs.longest);
-  }
+  yield await cluster.ask(fetch);
+  const watch = { news: new News<"changes">(), registers, partsOf, every, burstMs, signal };
+  const onLost = (endpoint: string, { message }: Error): void =>
+    say(`${endpoint}: ${message}; the next controller is asked`);
+  // The controller that has just answered is asked on.
+  for await (const { result } of follow(cluster, { ...watch, first: cluster.current(), read: fetch, onLost }))
+    yield result;
 }
 
 function partsOf({ type }: WatchLine): readonly "changes"[] {

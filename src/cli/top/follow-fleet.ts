@@ -1,15 +1,15 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ApiClient } from "#api/client.ts";
 import type { WatchLine } from "#api/schemas.ts";
+import { wait } from "#base/wait.ts";
 import type { FleetDetail, FleetLink, FleetRun, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
-import { followWatch, News, type FollowedWatch } from "../cluster/follow-watch.ts";
+import { follow, News, type FollowedWatch } from "../cluster/follow-watch.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { OtherControllers } from "./ask-controllers.ts";
 import { allParts, detailOf, readFleet, snapshotOf, type Part, type Told } from "./read-fleet.ts";
 import { Trends } from "./trends.ts";
 
 /** Milliseconds. */
-const pause = { least: 500, share: 4, retryFirst: 250, retryLongest: 5000 };
+const pause = { least: 500, share: 4 };
 /** What is read again even if nothing was told: signs of life and lag are no registers. */
 const readAgain: FollowedWatch<Part>["every"] = [
   { ms: 5000, parts: ["nodes", "controllers"] },
@@ -55,48 +55,35 @@ export class FleetFollower {
   /** Resolves when the signal is given; never throws for a controller that is lost. */
   async run(): Promise<void> {
     const { signal, tell } = this.#options;
-    const { endpoints } = this.#cluster;
-    let turn = Math.max(0, endpoints.indexOf(this.#told.asked));
-    let wait = 0;
+    const news = this.#news;
+    let began = 0;
     let lost: { readonly endpoint: string; readonly why: string } | undefined;
-    try {
-      while (!signal.aborted) {
-        const endpoint = endpoints[turn % endpoints.length] ?? this.#told.asked;
-        if (lost) tell({ state: "lost", ...lost, trying: endpoint });
-        await sleep(wait, undefined, { signal });
-        try {
-          await this.#followOne(endpoint, () => {
-            wait = 0;
-            lost = undefined;
-          });
-        } catch (error) {
-          signal.throwIfAborted();
-          // While nobody answers, the one whose data are shown is the one that is lost.
-          lost ??= { endpoint, why: (error as Error).message };
-          turn++;
-          // One after the other at once; only after a round over all of them there is time to wait.
-          const isRound = turn % endpoints.length === 0;
-          if (isRound || wait === 0) wait = Math.min(Math.max(pause.retryFirst, wait * 2), pause.retryLongest);
-        }
-      }
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
-  }
-
-  async #followOne(endpoint: string, onLive: () => void): Promise<void> {
-    const { signal, tell } = this.#options;
-    const client = this.#cluster.clientAt(endpoint);
-    this.#news.tell(...allParts);
-    const watch = { news: this.#news, registers: [], partsOf, every: readAgain, signal };
-    for await (const parts of followWatch(client, watch)) {
-      const began = performance.now();
-      await this.#read(client, parts, signal);
-      onLive();
+    const following = {
+      news,
+      registers: [],
+      partsOf,
+      every: readAgain,
+      signal,
+      first: this.#told.asked,
+      read: (client: ApiClient, parts: ReadonlySet<Part>) => {
+        began = performance.now();
+        return this.#read(client, parts, signal);
+      },
+      onLost: (endpoint: string, { message }: Error, trying: string): void => {
+        // While no controller answers, the one whose data are shown is the one that is lost.
+        lost ??= { endpoint, why: message };
+        tell({ state: "lost", ...lost, trying });
+        news.tell(...allParts);
+      },
+    };
+    news.tell(...allParts);
+    for await (const { endpoint } of follow(this.#cluster, following)) {
+      lost = undefined;
       tell({ state: "live", endpoint });
       this.#show();
       // A large cluster is read less often: neither we nor its controller should do nothing else.
-      await sleep(Math.max(pause.least, pause.share * (performance.now() - began)), undefined, { signal });
+      const pauseMs = Math.max(pause.least, pause.share * (performance.now() - began));
+      await wait(pauseMs, signal).catch(() => undefined);
     }
   }
 
