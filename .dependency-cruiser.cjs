@@ -303,6 +303,8 @@ module.exports = {
       to: { path: "^(node:)?child_process$" },
     },
     home("diff", ["engine/session"], "File diffs."),
+    home("semver", ["rollout"], "Versions are compared in one place."),
+    home("csv-parse", ["engine/roster"], "Tables are read by the import of rosters."),
     home("commander", ["cli", "lab"], "argv is the command line's."),
   ],
   options: {

@@ -1,3 +1,4 @@
+import { CsvError, parse } from "csv-parse/sync";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import type { Fields, Found } from "./found.ts";
 import { isForbidden } from "./plain-values.ts";
@@ -42,6 +43,11 @@ const columns = new Map(
 interface Cell {
   readonly text: string;
   readonly at: SourcePosition;
+}
+
+interface Row {
+  readonly record: readonly string[];
+  readonly info: { readonly lines: number };
 }
 
 /**
@@ -125,37 +131,36 @@ function wordsOf(text: string): string[] {
   return text.split(/[\s;,|]+/).filter((word) => word !== "");
 }
 
-/** The cells of each line that holds something, and where each begins. */
+/** The cells of each line that holds something, with the line on which it begins. @throws KcoreError ROSTER_IMPORT */
 function rowsOf(file: string, text: string): Cell[][] {
   const [first = ""] = text.split("\n", 1);
-  const separator = [",", ";", "\t"].reduce((best, one) =>
+  const delimiter = [",", ";", "\t"].reduce((best, one) =>
     first.split(one).length > first.split(best).length ? one : best,
   );
-  const rows: Cell[][] = [];
-  let [row, line, lineStart, next] = [[] as Cell[], 1, 0, 0];
-  while (next < text.length || row.length > 0) {
-    const at = { file, line, column: next - lineStart + 1 };
-    const quoted = /\s*"((?:[^"]|"")*)"[ \t]*/y;
-    quoted.lastIndex = next;
-    const match = quoted.exec(text);
-    const plain = new RegExp(`[^${separator}\\r\\n]*`, "y");
-    plain.lastIndex = next;
-    const cell = match ?? plain.exec(text) ?? [""];
-    row.push({ text: match ? (match[1] ?? "").replaceAll('""', '"') : (cell[0] ?? ""), at });
-    const breaks = cell[0]?.match(/\n/g)?.length ?? 0;
-    line += breaks;
-    next += cell[0]?.length ?? 0;
-    if (breaks > 0) lineStart = text.lastIndexOf("\n", next - 1) + 1;
-    if (text[next] === separator) {
-      next += 1;
-      continue;
-    }
-    if (row.some((one) => one.text.trim() !== "") && !row[0]?.text.startsWith("#")) rows.push(row);
-    row = [];
-    // What stands behind a closing quote is not part of any cell.
-    const newline = text.indexOf("\n", next);
-    if (newline === -1) break;
-    [next, lineStart, line] = [newline + 1, newline + 1, line + 1];
+  const rows = parseRows(file, text, delimiter).filter(({ record }) => record.some((cell) => cell !== ""));
+  return rows.map(({ record, info }) => {
+    const line = info.lines - record.join("").split("\n").length + 1;
+    return record.map((cell) => ({ text: cell, at: { file, line, column: 1 } }));
+  });
+}
+
+function parseRows(file: string, text: string, delimiter: string): readonly Row[] {
+  try {
+    return parse(text, {
+      delimiter,
+      info: true,
+      trim: true,
+      relax_quotes: true,
+      relax_column_count: true,
+      comment: "#",
+      comment_no_infix: true,
+    }) as unknown as readonly Row[];
+  } catch (cause) {
+    if (!(cause instanceof CsvError)) throw cause;
+    const line = Number(cause["lines"]);
+    throw new KcoreError(
+      { code: "ROSTER_IMPORT", message: `${file} has a quote that is not closed`, at: { file, line, column: 1 } },
+      { cause },
+    );
   }
-  return rows;
 }
