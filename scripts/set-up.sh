@@ -39,6 +39,8 @@ need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
 # What kcore seals, age opens, and the other way round.
 need /usr/bin/age age
+# Ansible's inventories are imported as Ansible reads them.
+need /usr/bin/ansible-inventory ansible-core
 # Layouts of disks in Nix, and the configurations for NixOS, are evaluated by a real Nix.
 need /usr/bin/nix-instantiate nix-bin
 # The report is opened in a real browser.

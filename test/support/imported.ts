@@ -1,5 +1,7 @@
 import { loadRoster } from "#engine/roster/load-roster.ts";
-import { importRoster, type Beside } from "#engine/roster/import/import.ts";
+import { importRoster, type Imported, type Programs } from "#engine/roster/import/import.ts";
+import type { InventoryList } from "#engine/roster/import/ansible-list.ts";
+import { askSsh } from "#engine/roster/import/programs.ts";
 import type { Format } from "#engine/roster/import/guess.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { inProject } from "./in-project.ts";
@@ -9,11 +11,15 @@ export interface ImportedRoster {
   readonly roster: Roster;
   readonly text: string;
   readonly formats: readonly Format[];
+  readonly ownReader: Imported["ownReader"];
   /** `line what: why`, of other files than the first with their name. */
   readonly leftOut: readonly string[];
 }
 
-/** Imports texts beside a roster that is there, and loads what becomes of both. `beside`: path → text of other files. */
+/**
+ * Imports texts beside a roster that is there, and loads what becomes of both. `beside`: path → text of files that are included;
+ * `answer`: what `ansible-inventory --list` prints, with `--export` and without, where it is installed.
+ */
 export function imported(
   files: string | Readonly<Record<string, string>>,
   {
@@ -22,10 +28,14 @@ export function imported(
     beside = {},
     user,
     answer,
+    withSsh = true,
+    hasVariables = false,
   }: {
     readonly from?: Format;
     readonly user?: string;
-    readonly answer?: Readonly<Record<string, unknown>>;
+    readonly answer?: { readonly layers: InventoryList; readonly values?: InventoryList };
+    readonly withSsh?: boolean;
+    readonly hasVariables?: boolean;
     readonly there?: string;
     readonly beside?: Readonly<Record<string, string>>;
   } = {},
@@ -33,27 +43,26 @@ export function imported(
   const given = Object.entries(typeof files === "string" ? { given: files } : files);
   const texts = (path: string): readonly { file: string; text: string }[] =>
     Object.entries(beside).flatMap(([file, text]) => (file === path ? [{ file, text }] : []));
-  const reading: Beside = {
+  const foreign = given.map(([file, content]) => ({ file, text: content, hasVariables }));
+  const programs: Programs = {
     included: (pattern) => texts(pattern),
-    askAnsible: () => answer,
-    variablesOf: (_inventory, kind, name) => texts(`${kind}/${name}.yml`),
+    askAnsible: () => answer && { values: answer.layers, ...answer, files: foreign, encrypted: [] },
+    askSsh: withSsh ? askSsh : () => undefined,
   };
   return inProject({ "roster/there.yaml": there }, (project) => {
     const before = loadRoster(project);
-    const { text, leftOut, formats } = importRoster(
-      given.map(([file, content]) => ({ file, text: content })),
-      {
-        ...(from && { from }),
-        ...(user !== undefined && { user }),
-        beside: reading,
-        roster: before,
-        groups: new Set([...there.matchAll(/^ {2}(\w+): \{ vars/gm)].map(([, name = ""]) => name)),
-      },
-    );
+    const { text, leftOut, formats, ownReader } = importRoster(foreign, {
+      ...(from && { from }),
+      ...(user !== undefined && { user }),
+      programs,
+      roster: before,
+      groups: new Set([...there.matchAll(/^ {2}(\w+): \{ vars/gm)].map(([, name = ""]) => name)),
+    });
     return {
       roster: loadRoster(project, { instead: { file: "roster/new.yaml", text }, home: "/home/op" }),
       text,
       formats,
+      ownReader,
       leftOut: leftOut.map(({ at, what, why }) => {
         const place = at.file === given[0]?.[0] ? `${at.line}` : `${at.file}:${at.line}`;
         return `${place} ${what}: ${why}`;

@@ -1,15 +1,13 @@
-import { spawnSync } from "node:child_process";
-import { existsSync, globSync, readdirSync, statSync } from "node:fs";
+import { existsSync, globSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { basename, dirname, extname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { LoginName } from "#engine/roster/entry-fields.ts";
-import type { AnsibleAnswer } from "#engine/roster/import/asked.ts";
 import { formats, type Format } from "#engine/roster/import/guess.ts";
-import { importRoster, type Beside, type ForeignFile, type Imported } from "#engine/roster/import/import.ts";
+import { importRoster, type ForeignFile, type GivenFile, type Imported } from "#engine/roster/import/import.ts";
+import { askAnsible, askSsh, readText } from "#engine/roster/import/programs.ts";
 import { rosterFileNames } from "#engine/roster/roster-files.ts";
 import { decodeSource, MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
-import { readBytes } from "#engine/yaml/read.ts";
 import { visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
@@ -43,7 +41,7 @@ export function importCommand(): Command {
 Examples:
   kcore roster import inventory.ini --dry-run
   kcore roster import ~/.ssh/config --file ssh.yaml
-  ansible-inventory -i hosts --list | kcore roster import --from ansible -
+  ansible-inventory -i aws_ec2.yml --list | kcore roster import --from ansible -
   terraform output -json | kcore roster import -`,
     )
     .addOption(new Option("--from <format>", "what the files are; else their content tells").choices(formats))
@@ -63,16 +61,16 @@ function loginName(text: string): string {
 
 async function importFiles(names: readonly string[], flags: ImportFlags): Promise<void> {
   const root = projectFor(flags);
-  const files = (await Promise.all(names.map(readForeign))).flat();
+  const files = await Promise.all(names.map(readForeign));
   const imported = importRoster(files, {
     ...(flags.from && { from: flags.from }),
     ...(flags.user !== undefined && { user: flags.user }),
-    beside,
+    programs: { askAnsible, askSsh, included },
     roster: root === undefined ? noRoster : rosterIfAny(root),
     groups: root === undefined ? new Set() : groupNames(root),
   });
   const file = flags.file === undefined ? fileOf(names, imported) : namedFile(flags.file);
-  if (flags.output !== "json") tellLeftOut(imported);
+  if (flags.output !== "json") tellNotes(imported);
   if (flags.dryRun !== true && root !== undefined) await write(root, file, imported);
   tell(imported, file, flags);
 }
@@ -90,13 +88,14 @@ function projectFor({ project, dryRun }: ImportFlags): string | undefined {
   }
 }
 
-/** Reads a file, stdin (`-`), or those files of a folder that Ansible would take as inventories. */
-async function readForeign(name: string): Promise<readonly ForeignFile[]> {
-  if (statSync(name, { throwIfNoEntry: false })?.isDirectory())
-    return regular(readdirSync(name).map((entry) => join(name, entry)))
-      .filter((file) => !notInventory.test(basename(file)))
-      .map((file) => ({ file, text: textOf(file) }));
-  if (name !== "-") return [{ file: name, text: textOf(name) }];
+/** Reads a file or stdin (`-`); a folder is left to Ansible. */
+async function readForeign(name: string): Promise<GivenFile> {
+  if (statSync(name, { throwIfNoEntry: false })?.isDirectory() === true)
+    return { file: name, text: "", isFolder: true };
+  if (name !== "-") {
+    const hasVariables = ["group_vars", "host_vars"].some((kind) => existsSync(join(dirname(name), kind)));
+    return { file: name, text: readText(name), hasVariables };
+  }
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
@@ -104,61 +103,13 @@ async function readForeign(name: string): Promise<readonly ForeignFile[]> {
     size += chunk.length;
     if (size > MAX_ROSTER_BYTES) break;
   }
-  return [{ file: "stdin", text: decodeSource("stdin", Buffer.concat(chunks), MAX_ROSTER_BYTES) }];
+  return { file: "stdin", text: decodeSource("stdin", Buffer.concat(chunks), MAX_ROSTER_BYTES) };
 }
 
-function textOf(path: string): string {
-  return decodeSource(path, readBytes(path, { maxBytes: MAX_ROSTER_BYTES }), MAX_ROSTER_BYTES);
-}
-
-/** What lies beside the files: of ssh what is included, of Ansible the variables of groups and hosts. */
-const beside: Beside = {
-  included: (pattern, from) => {
-    const path = resolve(dirname(resolve(from)), pattern.replace(/^~(?=\/)/, homedir()));
-    return regular(globSync(path)).map((file) => ({ file, text: textOf(file) }));
-  },
-  variablesOf: (inventory, kind, name) => {
-    if (inventory === "stdin" || /[/\0]|^\.\.?$/.test(name)) return [];
-    const base = join(dirname(inventory), kind, name);
-    // Ansible takes the first of these that exists.
-    const path = ["", ".yml", ".yaml", ".json"].map((ending) => `${base}${ending}`).find((one) => existsSync(one));
-    return path === undefined ? [] : variableFiles(path).map((file) => ({ file, text: textOf(file) }));
-  },
-  askAnsible: (inventories) => {
-    // Ansible executes an executable inventory; an import must execute nothing.
-    if (inventories.some((file) => (statSync(file).mode & 0o111) !== 0)) return undefined;
-    const args = [...inventories.flatMap((file) => ["-i", resolve(file)]), "--list"];
-    // Ansible obeys the ansible.cfg of its working folder; “/” keeps out one that came with the inventory and names plugins.
-    const { status, stdout } = spawnSync("ansible-inventory", args, {
-      cwd: "/",
-      env: { ...process.env, ANSIBLE_INVENTORY_ENABLED: "ini,yaml" },
-      encoding: "utf8",
-      maxBuffer: 1 << 28,
-    });
-    try {
-      return status === 0 ? (JSON.parse(stdout) as AnsibleAnswer) : undefined;
-    } catch {
-      // Python prints an infinite number as JSON has none.
-      return undefined;
-    }
-  },
-};
-
-/** File names that Ansible ignores in a folder of inventories. */
-const notInventory = /^\.|~$|\.(pyc|pyo|swp|bak|rpm|md|txt|rst|orig|ini|cfg|retry)$/;
-
-/** The file of variables, or all such files below a folder, without hidden files, backups and other endings. */
-function variableFiles(path: string): readonly string[] {
-  if (!statSync(path).isDirectory()) return [path];
-  return readdirSync(path)
-    .filter((name) => !/^\.|~$/.test(name))
-    .toSorted()
-    .flatMap((name) => {
-      const entry = join(path, name);
-      const found = statSync(entry, { throwIfNoEntry: false });
-      if (found?.isDirectory()) return extname(name) === "" ? variableFiles(entry) : [];
-      return found?.isFile() && /^(\.(yml|yaml|json))?$/.test(extname(name)) ? [entry] : [];
-    });
+/** What an ssh_config includes, by a path that begins at the including file's folder or at `~`. */
+function included(pattern: string, from: string): readonly ForeignFile[] {
+  const path = resolve(dirname(resolve(from)), pattern.replace(/^~(?=\/)/, homedir()));
+  return regular(globSync(path)).map((file) => ({ file, text: readText(file) }));
 }
 
 function regular(paths: readonly string[]): string[] {
@@ -194,13 +145,15 @@ async function write(root: string, file: string, { text, draft }: Imported): Pro
 }
 
 /** Before anything is written, so that it is seen also where nothing can be. */
-function tellLeftOut({ leftOut }: Imported): void {
+function tellNotes({ leftOut, ownReader }: Imported): void {
+  for (const { file: name, missing } of ownReader)
+    process.stderr.write(`${visible(name)}  read by kcore's own reader: ${missing} is not installed\n`);
   for (const { at, what, why } of leftOut)
     process.stderr.write(`${visible(`${at.file}:${at.line}`)}  left out: ${visible(what)}: ${visible(why)}\n`);
 }
 
 function tell(
-  { draft, text, leftOut, formats: kinds }: Imported,
+  { draft, text, leftOut, formats: kinds, ownReader }: Imported,
   file: string,
   { dryRun = false, output }: ImportFlags,
 ): void {
@@ -213,7 +166,15 @@ function tell(
       what,
       why,
     }));
-    const result = { file, written: !dryRun, formats: kinds, ...names, leftOut: flat, ...(dryRun && { text }) };
+    const result = {
+      file,
+      written: !dryRun,
+      formats: kinds,
+      ownReader,
+      ...names,
+      leftOut: flat,
+      ...(dryRun && { text }),
+    };
     process.stdout.write(`${printJson(result, 2)}\n`);
     return;
   }

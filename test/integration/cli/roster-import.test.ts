@@ -1,14 +1,17 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject } from "#support/kcore.ts";
+import { readPages } from "#support/pages.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 describe("kcore roster import", () => {
   let project: TestProject;
   const read = (name: string): string => readFileSync(join(project.project, name), "utf8");
+  const write = (files: Readonly<Record<string, string>>): void =>
+    project.write(Object.fromEntries(Object.entries(files).map(([name, text]) => [`project/${name}`, text])));
 
   beforeEach(() => {
     project = new TestProject({
@@ -41,8 +44,8 @@ describe("kcore roster import", () => {
     expect(read("roster/hosts.yaml")).not.to.contain("c1");
   });
 
-  it("O13: reads of a folder what Ansible would, with its folders of variables, and nothing else", async () => {
-    for (const [file, text] of Object.entries({
+  it("O13: imports a folder as Ansible reads it, without what Ansible Vault encrypts", async () => {
+    write({
       "fleet/10-web": "[web]\nweb1 ansible_user=ops\n",
       "fleet/20-db.yml": "db: { hosts: { db1: { ansible_user: ops } } }\n",
       "fleet/old.bak": "[web]\nold1\n",
@@ -50,13 +53,51 @@ describe("kcore roster import", () => {
       "fleet/group_vars/web/a.yml~": "port: 81\n",
       "fleet/group_vars/web/notes.txt": "not: this\n",
       "fleet/group_vars/web/tls/b.yml": "tls: true\n",
-    })) {
-      mkdirSync(dirname(join(project.project, file)), { recursive: true });
-      writeFileSync(join(project.project, file), text);
-    }
+      "fleet/group_vars/web/vault.yml": "$ANSIBLE_VAULT;1.1;AES256\n61\n",
+    });
     const { code, stdout, stderr } = await project.kcore("roster", "import", "fleet", "--dry-run");
     expect(code, stderr).to.equal(0);
     expect(stdout).to.contain("vars: { port: 80, tls: true }").and.contain("  db1:").and.not.contain("old1");
+    expect(stderr).to.contain("vault.yml:1  left out: the file: it is encrypted by Ansible Vault");
+  });
+
+  it("imports the inventory that docs/rosters.md shows, and leaves out what the page says", async () => {
+    const blocks = readPages().flatMap((page) => page.blocks);
+    const shown = (start: string): string => blocks.find(({ text }) => text.startsWith(start))?.text.trimEnd() ?? "";
+    write({ "inventory.ini": shown("[web]\n") });
+    const { stdout, stderr } = await project.kcore("roster", "import", "inventory.ini", "--dry-run");
+    expect(stdout.replace(/^#.*\n/, "").trimEnd()).to.equal(shown('defaults:\n  identityFile: "~/.ssh/fleet"'));
+    expect(stderr.trimEnd()).to.equal(shown("inventory.ini:5"));
+  });
+
+  it("runs nothing that an inventory names: scripts, plugins, the ansible.cfg beside it", async () => {
+    const marker = join(project.path, "ran");
+    write({
+      "hostile/hosts": `#!/bin/sh\ntouch ${marker}\necho '{}'\n`,
+      "hostile/ansible.cfg": `[defaults]\nvault_password_file=./hosts\nvars_plugins=./plugins\n`,
+      "hostile/plugins/evil.py": `open("${marker}", "w")\n`,
+      "hostile/group_vars/all/vault": "$ANSIBLE_VAULT;1.1;AES256\n61\n",
+      "hostile/good": `[web]\nweb1 ansible_user=u a="{{ lookup('pipe', 'touch ${marker}') }}"\n`,
+      "hostile/cloud.yml": "plugin: ansible.builtin.constructed\n",
+    });
+    chmodSync(join(project.project, "hostile/hosts"), 0o755);
+    for (const file of ["hostile/hosts", "hostile/cloud.yml"]) {
+      const { code, stderr } = await project.kcore("roster", "import", "--from", "ansible", file, "--dry-run");
+      expect([code, stderr]).to.deep.equal([2, stderr]);
+      expect(stderr).to.contain(`import what it prints: ansible-inventory -i ${file} --list | kcore roster import`);
+    }
+    const { stdout } = await project.kcore("roster", "import", "hostile/good", "--dry-run");
+    expect(stdout).to.contain("  web1:\n");
+    expect(existsSync(marker)).to.equal(false);
+  });
+
+  it("reads a plain inventory itself where Ansible is missing, and says so", async () => {
+    write({ "plain.ini": "[web]\nw9 ansible_host=192.0.2.19 ansible_user=ops\n" });
+    const { stdout, stderr } = await project.call(["roster", "import", "plain.ini"], {
+      PATH: join(project.path, "none"),
+    });
+    expect(stderr).to.equal("plain.ini  read by kcore's own reader: ansible-inventory is not installed\n");
+    expect(stdout).to.contain("imported 1 nodes");
   });
 
   it("prints a dry run, reads stdin, follows Include and tells all as JSON, also where there is no project", () => {

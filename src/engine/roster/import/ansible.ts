@@ -70,11 +70,9 @@ function groupOf(found: Found, inventory: Inventory, name: string, names: Map<st
 function connectionOf(inventory: Inventory, host: string, groups: readonly string[]): Variable | undefined {
   const layers = [
     inventory.hosts.get(host),
-    ...[...groups, ""].reverse().map((name) => inventory.groups.get(name || "all")),
+    ...["all", ...groups].toReversed().map((name) => inventory.groups.get(name)),
   ];
-  const [own, ...rest] = layers;
-  const ordered = [own, ...rest.filter((layer) => layer !== inventory.groups.get("all")), inventory.groups.get("all")];
-  return ordered.map((layer) => layer?.vars.get("ansible_connection")).find((value) => value !== undefined);
+  return layers.map((layer) => layer?.vars.get("ansible_connection")).find((value) => value !== undefined);
 }
 
 function isReachable(found: Found, host: string, connection: Variable | undefined): boolean {
@@ -94,7 +92,7 @@ function takeVariables(found: Found, fields: Fields, vars: Variables, owner: "ho
     if (!name.startsWith("ansible_")) takeOwn(found, own, name, variable);
     else if (secrets.test(name)) leaveSecret(found, name, variable);
     else if (hasJinja(variable.value)) lose(found, fields, name, variable, "it is an expression of Jinja");
-    else if (variable.isVault === true) lose(found, fields, name, variable, "it is encrypted by Ansible Vault");
+    else if (isEncrypted(variable.value)) lose(found, fields, name, variable, "it is encrypted by Ansible Vault");
     else takeConnecting(found, fields, name, variable, owner);
   }
   takeBecome(found, fields, vars);
@@ -106,16 +104,20 @@ function lose(found: Found, fields: Fields, name: string, { at }: Variable, why:
   else found.leave(at, name, why);
 }
 
-function takeOwn(found: Found, own: Record<string, Plain>, name: string, { value, at, isVault }: Variable): void {
+function takeOwn(found: Found, own: Record<string, Plain>, name: string, { value, at }: Variable): void {
   const plain = plainValue(value);
-  if (isVault === true || JSON.stringify(value)?.includes('"$ANSIBLE_VAULT'))
-    found.leave(at, name, "it is encrypted by Ansible Vault");
+  if (isEncrypted(value)) found.leave(at, name, "it is encrypted by Ansible Vault");
   else if (hasJinja(value))
     found.leave(at, name, "an expression of Jinja; states have {{…}} of their own (docs/templates.md)");
   else if (/(^|_)(pass|passwd|password|secret|token)$/i.test(name) && typeof value === "string" && value !== "")
     found.leave(at, name, "it looks like a secret, and a roster holds none: a state's parameter may refer to one");
   else if (plain === undefined || isForbidden(name)) found.leave(at, name, "its value cannot stand in a roster");
   else own[name] = plain;
+}
+
+/** Whether Ansible Vault encrypts a value, or a part of it. */
+function isEncrypted(value: unknown): boolean {
+  return /"__ansible_vault"|"\$ANSIBLE_VAULT/.test(JSON.stringify(value) ?? "");
 }
 
 function leaveSecret(found: Found, name: string, { at, value }: Variable): void {

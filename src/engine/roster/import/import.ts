@@ -1,8 +1,7 @@
 import type { Roster } from "../roster.ts";
 import { takeInventory } from "./ansible.ts";
-import { correct, type AnsibleAnswer } from "./asked.ts";
-import { readIni } from "./ansible-ini.ts";
-import { readTree, readVariables } from "./ansible-tree.ts";
+import { readPlainInventory, unsure } from "./ansible-ini.ts";
+import { correctValues, locateIn, readList, type InventoryList } from "./ansible-list.ts";
 import { readCsv } from "./csv.ts";
 import { draftText } from "./draft-text.ts";
 import { Found, type LeftOut } from "./found.ts";
@@ -10,9 +9,10 @@ import { guessFormat, type Format } from "./guess.ts";
 import { Inventory } from "./inventory.ts";
 import { readSalt } from "./salt.ts";
 import { settle, type Draft } from "./settle.ts";
-import { readSshConfig, type ReadIncluded } from "./ssh-config.ts";
+import { readSshConfig, type AskSsh, type ReadIncluded } from "./ssh-config.ts";
 import { readTerraform } from "./terraform.ts";
 import { parseForeign } from "#engine/yaml/foreign.ts";
+import { plainOf } from "#engine/yaml/node.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 /** A file of another program: as it is shown, and its text. */
@@ -21,14 +21,32 @@ export interface ForeignFile {
   readonly text: string;
 }
 
-/** How the files beside those given are read; each function gives what is there. */
-export interface Beside {
+/** A file that an operator gave, or a folder of Ansible's inventories. */
+export interface GivenFile extends ForeignFile {
+  readonly isFolder?: boolean;
+  /** Whether `group_vars` or `host_vars` lie beside it. */
+  readonly hasVariables?: boolean;
+}
+
+/** Ansible's own reading of inventories. */
+export interface AnsibleAnswer {
+  /** Variables where they are set: of groups and of hosts (`--export`). */
+  readonly layers: InventoryList;
+  /** All variables that each host has in the end. */
+  readonly values: InventoryList;
+  /** The files that were read. */
+  readonly files: readonly ForeignFile[];
+  /** Files that Ansible Vault encrypts as a whole. */
+  readonly encrypted: readonly string[];
+}
+
+/** The programs whose files are imported, and how more files are read. */
+export interface Programs {
+  /** Undefined where Ansible is not installed. @throws KcoreError ROSTER_IMPORT where it refuses the inventories */
+  readonly askAnsible: (inventories: readonly GivenFile[]) => AnsibleAnswer | undefined;
+  readonly askSsh: AskSsh;
   /** What an ssh_config includes. */
   readonly included: ReadIncluded;
-  /** Ansible's own reading of inventories; undefined if Ansible is not installed, or fails. */
-  readonly askAnsible: (inventories: readonly string[]) => AnsibleAnswer | undefined;
-  /** `group_vars/NAME` and `host_vars/NAME` beside an inventory, as Ansible takes them. */
-  readonly variablesOf: (inventory: string, kind: "group_vars" | "host_vars", name: string) => readonly ForeignFile[];
 }
 
 export interface Imported {
@@ -38,6 +56,8 @@ export interface Imported {
   readonly leftOut: readonly LeftOut[];
   /** What each file was taken for. */
   readonly formats: readonly Format[];
+  /** Files that kcore read itself, since the program is missing that decides what they mean. */
+  readonly ownReader: readonly { readonly file: string; readonly missing: "ansible-inventory" | "ssh" }[];
 }
 
 /**
@@ -45,10 +65,10 @@ export interface Imported {
  * @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX and what decoding a file throws
  */
 export function importRoster(
-  files: readonly ForeignFile[],
+  files: readonly GivenFile[],
   {
     from,
-    beside,
+    programs,
     roster,
     groups,
     user,
@@ -56,7 +76,7 @@ export function importRoster(
     readonly from?: Format;
     /** The login name to use where a file's own cannot be carried over. */
     readonly user?: string;
-    readonly beside: Beside;
+    readonly programs: Programs;
     readonly roster: Roster;
     /** Names of groups that the roster has. */
     readonly groups: ReadonlySet<string>;
@@ -64,18 +84,27 @@ export function importRoster(
 ): Imported {
   const found = new Found();
   const inventory = new Inventory();
-  const kinds = files.map(({ file, text }): Format => {
-    const format = from ?? guessFormat(file, text);
+  const inventories: GivenFile[] = [];
+  const ownReader: Imported["ownReader"][number][] = [];
+  const kinds = files.map((given): Format => {
+    const { file, text } = given;
+    const format = from ?? (given.isFolder === true ? "ansible" : guessFormat(file, text));
     if (format === "salt") readSalt(found, file, text);
     else if (format === "csv") readCsv(found, file, text);
     else if (format === "terraform") readTerraform(found, file, text);
-    else if (format === "ssh-config") readSshConfig(found, file, text, beside.included);
-    else readInventory(inventory, found, { file, text }, beside);
+    else if (format === "ssh-config") {
+      if (!readSshConfig(found, given, programs)) ownReader.push({ file, missing: "ssh" });
+    } else if (/^\s*\{/.test(text))
+      readList(inventory, plainOf(parseForeign(file, text).root) as InventoryList, locateIn([given]));
+    else inventories.push(given);
     return format;
   });
-  const inventories = files.filter(({ file, text }, at) => kinds[at] === "ansible" && isWritten(file, text));
-  const answer = inventories.length > 0 ? beside.askAnsible(inventories.map(({ file }) => file)) : undefined;
-  if (answer) correct(inventory, found, answer);
+  if (inventories.length > 0 && !askAnsible(found, inventory, inventories, programs))
+    for (const given of inventories) {
+      if (given.isFolder === true || given.hasVariables === true) throw needsAnsible(given);
+      readPlainInventory(inventory, given);
+      ownReader.push({ file: given.file, missing: "ansible-inventory" });
+    }
   takeInventory(found, inventory);
   if (user === undefined && found.lostLogins.length > 0) throw loginsLost(found.lostLogins);
   if (user !== undefined) for (const { fields } of found.lostLogins) fields["user"] = user;
@@ -85,12 +114,29 @@ export function importRoster(
     .join(", ")
     .replaceAll(/[^\x20-\x7e]/g, "?")}, by kcore roster import`;
   const leftOut = [...found.leftOut].sort((a, b) => (a.at.file === b.at.file ? a.at.line - b.at.line : 0));
-  return { draft, text: draftText(draft, heading), leftOut, formats: kinds };
+  return { draft, text: draftText(draft, heading), leftOut, formats: kinds, ownReader };
 }
 
-/** Whether an operator wrote the inventory; one that `ansible-inventory --list` printed needs no second reading by Ansible. */
-function isWritten(file: string, text: string): boolean {
-  return file !== "stdin" && !/^\s*\{/.test(text);
+/** Whether Ansible is there and has read the inventories. */
+function askAnsible(
+  found: Found,
+  inventory: Inventory,
+  inventories: readonly GivenFile[],
+  programs: Programs,
+): boolean {
+  const answer = programs.askAnsible(inventories);
+  if (!answer) return false;
+  const locate = locateIn(answer.files);
+  readList(inventory, answer.layers, locate);
+  correctValues(inventory, answer.values, locate);
+  for (const file of answer.encrypted)
+    found.leave({ file, line: 1, column: 1 }, "the file", "it is encrypted by Ansible Vault");
+  return true;
+}
+
+function needsAnsible({ file, isFolder }: GivenFile): KcoreError {
+  const what = isFolder === true ? "is a folder of inventories" : "has group_vars or host_vars beside it";
+  return new KcoreError({ ...unsure, message: `${file} ${what}, which only Ansible reads` });
 }
 
 function loginsLost(lost: readonly LeftOut[]): KcoreError {
@@ -102,31 +148,4 @@ function loginsLost(lost: readonly LeftOut[]): KcoreError {
       hint: "kcore would log in as root; --user NAME is taken in its place, or write a plain name there",
     })),
   );
-}
-
-function readInventory(inventory: Inventory, found: Found, { file, text }: ForeignFile, { variablesOf }: Beside): void {
-  const [first = ""] = text.split(/\r?\n/).filter((line) => !/^\s*([#;]|$)/.test(line));
-  const isTree = /^\s*\{|^---|^[^\s=[\]]+:(\s|$)/.test(first) && !/^\S+:\d+(\s|$)/.test(first);
-  if (isTree) readTree(inventory, found, file, text);
-  else readIni(inventory, found, file, text);
-  const start = { file, line: 1, column: 1 };
-  const owners = [
-    ...["all", ...inventory.groups.keys()].map((name) => ["group_vars", name] as const),
-    ...[...inventory.hosts.keys()].map((name) => ["host_vars", name] as const),
-  ];
-  for (const [kind, name] of new Set(owners))
-    for (const beside of variablesOf(file, kind, name)) {
-      const owner = kind === "group_vars" ? inventory.group(name, start) : inventory.host(name, start);
-      if (beside.text.startsWith("$ANSIBLE_VAULT"))
-        found.leave({ file: beside.file, line: 1, column: 1 }, `${kind}/${name}`, "it is encrypted by Ansible Vault");
-      else {
-        const tree = parseForeign(beside.file, beside.text);
-        readVariables(owner.vars, tree.root, tree);
-        // In Ansible, group_vars of a group overrides the inventory file's variables of the groups below it.
-        if (kind === "group_vars")
-          for (const [group, { vars }] of inventory.groups)
-            if (inventory.isBelow(group, name))
-              for (const [key, { at }] of vars) if (at.file === file && owner.vars.has(key)) vars.delete(key);
-      }
-    }
 }

@@ -1,159 +1,187 @@
-import type { SourcePosition } from "#errors/problem.ts";
-import { matchesGlob } from "../patterns.ts";
-import type { Fields, Found } from "./found.ts";
+import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
+import type { Found } from "./found.ts";
+import type { ForeignFile } from "./import.ts";
 import { reasonFor, splitWords, takeOption } from "./ssh-options.ts";
 
 /** Reads the files that an `Include` names; each with the name that is shown. */
-export type ReadIncluded = (
-  pattern: string,
-  from: string,
-) => readonly { readonly file: string; readonly text: string }[];
+export type ReadIncluded = (pattern: string, from: string) => readonly ForeignFile[];
+
+/**
+ * What `ssh -G` prints for each host by a config of several files, the first of which includes the others by number: `textsIn`
+ * writes them for a folder. Undefined where ssh is not installed; an empty text for a host that ssh refuses.
+ */
+export type AskSsh = (
+  textsIn: (folder: string) => readonly string[],
+  hosts: readonly string[],
+) => readonly string[] | undefined;
 
 interface Option {
+  readonly key: string;
   readonly name: string;
   readonly value: string;
   readonly at: SourcePosition;
 }
 
-/** Options for the hosts that match, in the file's order: the first value counts (ssh_config(5)). */
-interface Block {
-  readonly patterns: readonly string[];
-  /** Which names they match: those given, whose own Host lines name nodes, or what HostName made of them. */
-  readonly of: "host" | "originalhost" | "address";
-  readonly options: Option[];
-  readonly at: SourcePosition;
-}
-
-/** What names a host and how it is reached; all other options are told once, where they stand. */
+/** The options that name a host and the way to it; all others are told where they stand. */
 const reaching = ["hostname", "user", "port", "identityfile", "proxyjump", "proxycommand"];
-const deepest = 16;
 const gitServers = /^(\w+\.)*(github\.com|gitlab\.com|bitbucket\.org|codeberg\.org|git\.sr\.ht)$/i;
-const everyHost = { patterns: ["*"], of: "host" } as const;
+/** Stands at the end of the config, where an option that no host got shows it. */
+const none = "kcore-none";
 
-/** The hosts that a client's ssh_config names without wildcards; patterns give what they say to those they match. */
-export function readSshConfig(found: Found, file: string, text: string, included: ReadIncluded): void {
-  const blocks = new Reader(found, included).read(file, text);
-  const names = new Map<string, SourcePosition>();
-  for (const { patterns, at, of } of blocks)
-    for (const name of of === "host" ? patterns : []) if (!/[*?!]/.test(name) && !names.has(name)) names.set(name, at);
-  for (const [name, at] of names) takeHost(found, blocks, name, at);
+/** The hosts that a client's ssh_config names without wildcards, as ssh reads it; false: as kcore's own reader does. */
+export function readSshConfig(
+  found: Found,
+  { file, text }: ForeignFile,
+  { included, askSsh }: { readonly included: ReadIncluded; readonly askSsh: AskSsh },
+): boolean {
+  const config = new Config(found, included);
+  config.read(file, text);
+  const hosts = [...config.hosts.keys()];
+  const told = hosts.length === 0 ? [] : askSsh((folder) => config.textsIn(folder), hosts);
+  const answers = told?.map(readAnswer) ?? config.withoutSsh();
+  for (const [index, [name, at]] of [...config.hosts].entries()) {
+    const answer = answers[index] ?? new Map();
+    if (answer.size === 0) found.leave(at, `the host ${name}`, "ssh -G refuses it");
+    else takeHost(found, config, answer, name);
+  }
+  return told !== undefined;
 }
 
-class Reader {
+/** A config's files, reduced to the lines that name hosts and ways. No line of them can make ssh run a command. */
+class Config {
+  /** Names without wildcards, with the line that names each first. */
+  readonly hosts = new Map<string, SourcePosition>();
+  readonly options: Option[] = [];
   readonly #found: Found;
   readonly #included: ReadIncluded;
-  readonly #blocks: Block[] = [];
+  readonly #numbers = new Map<string, number>();
+  readonly #files: ((folder: string) => string)[][] = [];
+  /** For kcore's own reader: the options of each `Host`, and the lines that it does not read. */
+  readonly #blocks: { readonly names: readonly string[]; readonly options: Option[] }[] = [
+    { names: ["*"], options: [] },
+  ];
+  readonly #unsure: SourcePosition[] = [];
 
   constructor(found: Found, included: ReadIncluded) {
     this.#found = found;
     this.#included = included;
   }
 
-  read(file: string, text: string, depth = 0): readonly Block[] {
-    const start = { file, line: 1, column: 1 };
-    // What an included file says before its first Host belongs where it is included.
-    let block = this.#begin(this.#blocks.at(-1) ?? everyHost, start);
+  /** Reads a file once, and gives the number that includes it. */
+  read(file: string, text: string): number {
+    const known = this.#numbers.get(file);
+    if (known !== undefined) return known;
+    const lines: ((folder: string) => string)[] = [];
+    const number = this.#files.push(lines) - 1;
+    this.#numbers.set(file, number);
     for (const [index, line] of text.split(/\r?\n/).entries()) {
       const at = { file, line: index + 1, column: line.length - line.trimStart().length + 1 };
-      const [, name = "", rest = ""] = /^\s*([A-Za-z][A-Za-z0-9]*)(?:\s*=\s*|\s+|$)(.*?)\s*$/.exec(line) ?? [];
-      if (name === "") {
-        if (!/^\s*(#|$)/.test(line)) this.#found.leave(at, "a line", "it is none of an ssh_config");
-        continue;
-      }
-      const option = name.toLowerCase();
-      const value = withoutComment(rest);
-      if (option === "host") block = this.#begin({ patterns: splitWords(value), of: "host" }, at);
-      else if (option === "match") block = this.#begin(this.#matched(value, at), at);
-      else if (option === "include") {
-        if (block.patterns.length === 0)
-          this.#found.leave(at, `Include ${value}`, "it depends on a condition that is not known here");
-        else this.#include(value, at, depth);
-        block = this.#begin(block, at);
-      } else if (reaching.includes(option)) block.options.push({ name, value, at });
-      else this.#found.leave(at, `${name} ${value}`.trim(), reasonFor(option));
+      const [, name, rest = ""] = /^\s*([A-Za-z][A-Za-z0-9]*)(?:\s*=\s*|\s+|$)(.*?)\s*$/.exec(line) ?? [];
+      if (name !== undefined) lines.push(...this.#line({ name, value: withoutComment(rest), at, line }));
+      else if (!/^\s*(#|$)/.test(line)) this.#found.leave(at, "a line", "it is none of an ssh_config");
     }
-    return this.#blocks;
+    return number;
   }
 
-  #begin({ patterns, of }: Pick<Block, "patterns" | "of">, at: SourcePosition): Block {
-    const block = { patterns, of, options: [], at };
-    this.#blocks.push(block);
-    return block;
+  textsIn(folder: string): readonly string[] {
+    const texts = this.#files.map((lines) => lines.map((line) => `${line(folder)}\n`).join(""));
+    return texts.map((text, at) =>
+      at === 0 ? `${text}Match final all\n  User ${none}\n  IdentityFile ${none}\n` : text,
+    );
   }
 
-  /** `Match all` and `Match host a,b` are patterns; what depends on users, commands or networks is not known here. */
-  #matched(value: string, at: SourcePosition): Pick<Block, "patterns" | "of"> {
-    const words = splitWords(value);
-    const [kind = "", list = ""] = [words[0]?.toLowerCase(), words[1]];
-    if (words.length === 1 && kind === "all") return everyHost;
-    if (words.length === 2 && kind === "host") return { patterns: list.split(","), of: "address" };
-    if (words.length === 2 && kind === "originalhost") return { patterns: list.split(","), of: "originalhost" };
-    this.#found.leave(at, `Match ${value}`, "only “all”, “host” and “originalhost” are known without a connection");
-    return { patterns: [], of: "originalhost" };
+  /** Options by the first value that counts, where each `Host` has plain names. @throws KcoreError ROSTER_IMPORT */
+  withoutSsh(): readonly ReadonlyMap<string, string>[] {
+    const problems = this.#unsure.map((at): Problem => ({
+      code: "ROSTER_IMPORT",
+      message: "this line cannot be read with certainty without ssh",
+      at,
+      hint: "install openssh-client",
+    }));
+    if (problems.length > 0) throw new KcoreError(problems.slice(0, 20));
+    return [...this.hosts.keys()].map((host) => {
+      const options = this.#blocks.filter(({ names }) => names.includes(host) || names.includes("*"));
+      const all = options.flatMap((block) => block.options).map(({ key, value }) => [key, value] as const);
+      return new Map([["hostname", host], ...all.toReversed()]);
+    });
   }
 
-  #include(value: string, at: SourcePosition, depth: number): void {
-    if (depth >= deepest)
-      return this.#found.leave(at, `Include ${value}`, `more than ${deepest} files within one another`);
-    for (const pattern of splitWords(value)) {
+  #line({ name, value, at, line }: Omit<Option, "key"> & { readonly line: string }): ((folder: string) => string)[] {
+    const key = name.toLowerCase();
+    if (key === "include") return this.#include(value, at);
+    if (key === "host") this.#addHosts(splitWords(value), at);
+    else if (key === "match") {
+      // Quotes may stand within a word.
+      if (/(^|[\s,=!])exec([\s=]|$)/i.test(value.replaceAll(/["'\\]/g, ""))) {
+        this.#found.leave(at, `Match ${value}`, "an import runs no command");
+        return [() => "Host !*"];
+      }
+      this.#unsure.push(at);
+    } else if (reaching.includes(key)) {
+      const option = { key, name, value, at };
+      this.options.push(option);
+      this.#blocks.at(-1)?.options.push(option);
+      if (/["'\\%$]/.test(value) && key !== "proxycommand") this.#unsure.push(at);
+    } else {
+      this.#found.leave(at, `${name} ${value}`.trim(), reasonFor(key));
+      return [];
+    }
+    return [() => line];
+  }
+
+  #addHosts(names: readonly string[], at: SourcePosition): void {
+    this.#blocks.push({ names, options: [] });
+    for (const name of names)
+      if (!/[*?!]/.test(name)) this.hosts.set(name, this.hosts.get(name) ?? at);
+      else if (name !== "*") this.#unsure.push(at);
+  }
+
+  #include(value: string, at: SourcePosition): ((folder: string) => string)[] {
+    this.#unsure.push(at);
+    return splitWords(value).flatMap((pattern) => {
       const files = this.#included(pattern, at.file);
       if (files.length === 0) this.#found.leave(at, `Include ${pattern}`, "there is no such file to read");
-      for (const { file, text } of files) this.read(file, text, depth + 1);
-    }
+      const numbers = files.map(({ file, text }) => this.read(file, text));
+      return numbers.map((number) => (folder: string) => `Include "${folder}/${number}"`);
+    });
   }
 }
 
-/** What follows a word that begins with `#` is a comment, unless it is quoted. */
+/** The first value of each option that `ssh -G` prints, without those that the config does not give. */
+function readAnswer(text: string): ReadonlyMap<string, string> {
+  const options = text.split("\n").map((line) => [line.replace(/ .*/s, ""), line.replace(/^\S* ?/, "")] as const);
+  return new Map(options.filter(([key, value]) => reaching.includes(key) && value !== none).toReversed());
+}
+
+/** A word that begins with `#` begins a comment, unless it is quoted. */
 function withoutComment(text: string): string {
   return /^((?:"[^"]*"|(?!\s#)[^"])*)/.exec(text.startsWith("#") ? "" : text)?.[1]?.trimEnd() ?? "";
 }
 
-function matches(patterns: readonly string[], name: string): boolean {
-  const isOut = patterns.some((pattern) => pattern.startsWith("!") && matchesGlob(pattern.slice(1), name));
-  return !isOut && patterns.some((pattern) => !pattern.startsWith("!") && matchesGlob(pattern, name));
-}
-
-function takeHost(found: Found, blocks: readonly Block[], name: string, at: SourcePosition): void {
-  const options = new Map<string, Option>();
-  for (const { patterns, of, options: own } of blocks) {
-    const address = addressOf(options.get("hostname")?.value ?? name, name);
-    if (!matches(patterns, of === "address" ? address : name)) continue;
-    for (const option of own) {
-      const key = option.name.toLowerCase();
-      if (!options.has(key)) options.set(key, option);
-    }
-  }
-  if (options.get("user")?.value === "git" || gitServers.test(addressOf(options.get("hostname")?.value ?? name, name)))
-    return found.leave(at, `the host ${name}`, "a server of Git, where nothing can be run");
-  const fields = found.node(name, at);
+function takeHost(found: Found, { hosts, options }: Config, answer: ReadonlyMap<string, string>, name: string): void {
+  const start = hosts.get(name) ?? { file: "", line: 1, column: 1 };
+  const address = answer.get("hostname") ?? name;
+  if (answer.get("user") === "git" || gitServers.test(address))
+    return found.leave(start, `the host ${name}`, "a server of Git, where nothing can be run");
+  const fields = found.node(name, start);
   if (!fields) return;
   found.asCaller.add(fields);
-  const hostName = options.get("hostname") ?? { value: name, at };
-  found.put(fields, "address", addressOf(hostName.value, name), hostName.at, `the address of ${name}`);
-  takeWay(found, fields, options);
-  for (const key of ["user", "port"]) {
-    const option = options.get(key);
-    if (option) takeOption(found, fields, option.name, splitWords(option.value)[0] ?? "", option.at);
+  found.put(fields, "address", address, start, `the address of ${name}`);
+  for (const key of ["user", "port", "proxyjump", "proxycommand"]) {
+    const value = answer.get(key);
+    if (value === undefined || (key === "port" && value === "22")) continue;
+    const option = options.find((one) => one.key === key && one.value === value);
+    takeOption(found, fields, option?.name ?? key, value, option?.at ?? start);
   }
-  takeKeyFile(found, fields, options.get("identityfile"));
+  const path = answer.get("identityfile") ?? "none";
+  const { at = start } = options.find(({ key, value }) => key === "identityfile" && value.includes(path)) ?? {};
+  if (path.toLowerCase() !== "none") takeKeyFile(found, fields, path, at);
 }
 
-/** HostName with its tokens put in. */
-function addressOf(hostName: string, name: string): string {
-  return (splitWords(hostName)[0] ?? "").replaceAll(/%[h%]/g, (token) => (token === "%h" ? name : "%"));
-}
-
-/** Of ProxyJump and ProxyCommand the one that stands first counts. */
-function takeWay(found: Found, fields: Fields, options: ReadonlyMap<string, Option>): void {
-  const [way] = [...options].filter(([key]) => key === "proxyjump" || key === "proxycommand");
-  if (way) takeOption(found, fields, way[1].name, way[1].value, way[1].at);
-}
-
-function takeKeyFile(found: Found, fields: Fields, option: Option | undefined): void {
-  if (!option || option.value.toLowerCase() === "none") return;
-  const path = (splitWords(option.value)[0] ?? "").replace(/^(%d|\$\{?HOME\}?)\//, "~/");
-  if (/%|\$\{/.test(path)) found.leave(option.at, `IdentityFile ${option.value}`, "a path of kcore's has no tokens");
+function takeKeyFile(found: Found, fields: Parameters<Found["put"]>[0], given: string, at: SourcePosition): void {
+  const path = given.replace(/^(%d|\$\{?HOME\}?)\//, "~/");
+  if (/%|\$\{/.test(path)) found.leave(at, `IdentityFile ${path}`, "a path of kcore's has no tokens");
   else if (path.endsWith(".pub"))
-    found.leave(option.at, `IdentityFile ${option.value}`, "a public key; the agent's keys are tried in order");
-  else found.put(fields, "identityFile", path, option.at, "IdentityFile");
+    found.leave(at, `IdentityFile ${path}`, "a public key; the agent's keys are tried in order");
+  else found.put(fields, "identityFile", path, at, "IdentityFile");
 }

@@ -14,11 +14,6 @@ export function splitWords(text: string): string[] {
   return words;
 }
 
-/** The text before the first `#` outside quotes, as Python's shlex reads it. */
-export function beforeComment(text: string): string {
-  return /^(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^"'\\#]|["'](?=[^"']*$))*/.exec(text)?.[0] ?? text;
-}
-
 /** The hops of a ProxyJump: `[user@]host[:port]` or `ssh://…`, by commas; undefined for what is none. */
 export function hopsOf(text: string): Hop[] | undefined {
   const hops = text.split(",").map((part): Hop | undefined => {

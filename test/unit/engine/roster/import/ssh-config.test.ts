@@ -1,6 +1,10 @@
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { hopsOfCommand, splitWords } from "#engine/roster/import/ssh-options.ts";
 import { imported } from "#support/imported.ts";
+import { problemsIn } from "#support/problems.ts";
 
 const config = `Include more/*
 Host gw  # the way in
@@ -48,7 +52,7 @@ describe("the import of an ssh_config", () => {
       "1 Include more/*: there is no such file to read",
       "12 ProxyCommand nc -X 5 %h %p: only hops over SSH are known: jump: [HOST]",
       "13 the host code: a server of Git, where nothing can be run",
-      '17 Match exec "test -f /etc/x": only “all”, “host” and “originalhost” are known without a connection',
+      '17 Match exec "test -f /etc/x": an import runs no command',
       "22 ForwardAgent yes: kcore forwards nothing",
       "23 StrictHostKeyChecking no: a host's key is always verified: kcore roster trust NODE",
     ]));
@@ -61,9 +65,42 @@ describe("the import of an ssh_config", () => {
     expect(leftOut).to.deep.equal(["1 the node alias: it is the same machine as a"]);
   });
 
-  it("does not lead a jump host over itself", () => {
-    const { roster } = imported("Host gw\n  User u\nHost n1\n  User u\nHost *\n  ProxyJump gw\n");
-    expect([roster.nodes.get("gw")?.jump, roster.nodes.get("n1")?.jump]).to.deep.equal([[], ["gw"]]);
+  it("runs no command of a config, however it is written", () => {
+    const marker = join(tmpdir(), `kcore-import-ran-${process.pid}`);
+    const lines = [
+      'Match exec "X"',
+      'Match host a e"xe"c "X"',
+      "Match !exec=X",
+      '"Match" exec "X"',
+      "Match all exec X",
+    ];
+    const hidden = { hidden: `Match exec "touch ${marker}"\n` };
+    const text = `Host a\n  User u\nInclude hidden\n${lines.join("\n  Port 1\n").replaceAll("X", `touch ${marker}`)}\n`;
+    const { roster, leftOut } = imported(text, { beside: hidden });
+    expect(existsSync(marker)).to.equal(false);
+    expect(roster.nodes.get("a")).to.include({ user: "u", port: 22 });
+    expect(leftOut.filter((line) => line.endsWith("an import runs no command"))).to.have.lengthOf(5);
+  });
+
+  it("reads a plain config itself where ssh is missing, says so, and refuses the other lines", () => {
+    const plain = "Host gw\n  HostName 192.0.2.9\n  User ops\nHost web1\n  ProxyJump gw\nHost *\n  User deploy\n";
+    const { roster, ownReader } = imported(plain, { withSsh: false });
+    expect(ownReader).to.deep.equal([{ file: "given", missing: "ssh" }]);
+    expect(
+      [...roster.nodes.values()].map(({ name, address, user, jump }) => [name, address, user, jump]),
+    ).to.deep.equal([
+      ["gw", "192.0.2.9", "ops", []],
+      ["web1", "web1", "deploy", ["gw"]],
+    ]);
+    expect(imported(plain).ownReader).to.deep.equal([]);
+    const lines = problemsIn(() => imported(config, { withSsh: false })).map((line) => line.split(" ")[0]);
+    expect(lines).to.deep.equal(["given:1:1+1", "given:5:1+1", "given:6:3+1", "given:15:1+1", "given:21:3+1"]);
+  });
+
+  it("leaves out a host that ssh refuses: the jump host that it is itself", () => {
+    const { roster, leftOut } = imported("Host gw\n  User u\nHost n1\n  User u\nHost *\n  ProxyJump gw\n");
+    expect([...roster.nodes.keys()]).to.deep.equal(["n1"]);
+    expect(leftOut).to.deep.equal(["1 the host gw: ssh -G refuses it"]);
   });
 
   it("knows a jump host in a ProxyCommand, and splits words as a shell does", () => {

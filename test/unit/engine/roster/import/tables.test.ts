@@ -34,7 +34,9 @@ n2;n2.example.net;;;controller;;;
       "4 the node n1: it was met before, at given:2",
     ]);
     expect(problemsIn(() => imported("a,b\n1,2\n", { from: "csv" }))[0]).to.contain("no column “name” or “address”");
-    expect(problemsIn(() => imported('name,address\nn1,"192.0.2.1\nn2,\n'))[0]).to.contain("a quote that is not closed");
+    expect(problemsIn(() => imported('name,address\nn1,"192.0.2.1\nn2,\n'))[0]).to.contain(
+      "a quote that is not closed",
+    );
   });
 });
 
