@@ -87,7 +87,7 @@ const tokensAreNotLogged: Plugin = {
 const widthsAreFast: Plugin = {
   name: "our own string width",
   setup(build) {
-    const own = join(root, "src/tui/ink/fast-string-width.ts");
+    const own = join(root, "src/base/text.ts");
     build.onResolve({ filter: /^string-width$/ }, ({ importer, kind }) => {
       if (kind === "require-call") return undefined;
       return importer === own ? { path: "string-width", namespace: "when-needed" } : { path: own };
@@ -116,7 +116,7 @@ function replaced(path: string, text: string, from: string, to: string): string 
 const rowsAreWhole: Plugin = {
   name: "whole rows",
   setup(build) {
-    const plain = join(root, "src/tui/ink/fast-string-width.ts");
+    const plain = join(root, "src/base/text.ts");
     build.onLoad({ filter: /\/ink\/build\/sanitize-ansi\.js$/ }, async ({ path }) => ({
       contents: await changed(
         path,

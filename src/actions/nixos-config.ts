@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { formatBytes } from "#base/units.ts";
 import { openTemplates } from "#engine/expressions/template.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { foldersOf } from "#engine/project/folders.ts";
@@ -184,7 +185,7 @@ async function filesOf(folder: string, generated: readonly Generated[], without:
   if (size > LARGEST)
     throw new KcoreError({
       code: "NIXOS_UNSUITED",
-      message: `${folder} holds ${Math.ceil(size / 1e6)} MB, and all of it would go to the machine`,
+      message: `${folder} holds ${formatBytes(size)}, and all of it would go to the machine`,
       hint: "keep there what the configurations are made of, and nothing else",
     });
   return [...texts]

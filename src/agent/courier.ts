@@ -1,6 +1,7 @@
 import { access, mkdir, readdir, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { formatBinary } from "#base/units.ts";
 import type { Controllers } from "#api/ask.ts";
 import { fetchBundle } from "#api/bundle-transfer.ts";
 import { describeError, type Log } from "#api/log.ts";
@@ -89,7 +90,7 @@ async function shortOfRoom(
   const toFetch = Math.max(bundle.size - held, 0);
   const toUnpack = isThere ? 0 : unpackedSize(bundle);
   const tell = (path: string, { free }: Room, needed: number): string =>
-    `${path} has ${Math.floor(free / 2 ** 20)} MiB free, and the bundle needs ${Math.ceil(needed / 2 ** 20)} MiB`;
+    `${path} has ${formatBinary(free)} free, and the bundle needs ${formatBinary(needed)}`;
   const inStore = store?.dev === here?.dev ? toFetch + toUnpack : toUnpack;
   if (store && store.free < inStore) return tell("/nix/store", store, inStore);
   return here && here.free < toFetch ? tell(dirname(target), here, toFetch) : undefined;

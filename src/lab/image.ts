@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { formatBytes } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { defined } from "#optional/defined.ts";
@@ -12,7 +13,7 @@ import { bound, must } from "./run-command.ts";
 import { withLock } from "./lock.ts";
 import { busyboxPackages, imagePackages, nixPackages, servedPackages, suite, vmPackages } from "./debian-packages.ts";
 import type { Place } from "./place.ts";
-import { megabytes, told, type Log } from "./progress.ts";
+import { told, type Log } from "./progress.ts";
 import type { Images } from "./images.ts";
 import { indexRepository } from "./repository.ts";
 import { hashGolden, hashVmImage, makeGolden, makeVmImage } from "./vm/vm-image.ts";
@@ -149,7 +150,7 @@ async function makeDebian(
     log,
     `making ${more.length === 0 ? "the" : "a larger"} Debian ${suite} image from ${site}`,
     work,
-    megabytes,
+    formatBytes,
   );
 }
 
@@ -211,6 +212,6 @@ async function makePackages(
     log,
     lists === servedPackages ? "fetching the packages that nodes may install" : `fetching ${lists.flat().join(", ")}`,
     work,
-    ({ count, bytes }) => `${count} packages, ${megabytes(bytes)}`,
+    ({ count, bytes }) => `${count} packages, ${formatBytes(bytes)}`,
   );
 }

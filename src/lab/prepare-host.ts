@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
 import { readFile, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { formatBytes } from "#base/units.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { commandPath, must } from "./run-command.ts";
-import { megabytes, told, type Log } from "./progress.ts";
+import { told, type Log } from "./progress.ts";
 
 /** Throws `LAB_NEEDS_ROOT` unless this process may make containers, bridges and loop devices. */
 export function requireRoot(): void {
@@ -26,7 +27,7 @@ export async function requireSpace(home: string, withVms: boolean): Promise<void
   throw new KcoreError(
     {
       code: "LAB_DISK_FULL",
-      message: `${home} has ${megabytes(bavail * bsize)} free, and making the lab's images takes ${megabytes(needed)}`,
+      message: `${home} has ${formatBytes(bavail * bsize)} free, and making the lab's images takes ${formatBytes(needed)}`,
       hint: "free some, or set KCORE_LAB_DIR to a folder on another disk",
     },
     { exitCode: exitCodes.failed },

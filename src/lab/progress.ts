@@ -1,3 +1,5 @@
+import { formatDuration } from "#base/units.ts";
+
 /** Takes one line for the user, without its newline. */
 export type Log = (line: string) => void;
 
@@ -12,7 +14,7 @@ export async function told<T>(
   result?: (value: T) => string,
 ): Promise<T> {
   const start = performance.now();
-  const seconds = (): string => `${((performance.now() - start) / 1000).toFixed(1)} s`;
+  const seconds = (): string => formatDuration(performance.now() - start);
   log(`${what} …`);
   const timer = setInterval(() => log(`${what} … ${seconds()}`), heartbeat);
   try {
@@ -22,9 +24,4 @@ export async function told<T>(
   } finally {
     clearInterval(timer);
   }
-}
-
-/** Bytes as people read them: 205 MB. */
-export function megabytes(bytes: number): string {
-  return `${Math.round(bytes / 1_000_000)} MB`;
 }

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { replaceFile } from "#base/file.ts";
 import { run } from "#base/process.ts";
+import { formatBytes } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { interpreterOf, stripProgram } from "./elf.ts";
 import { archive, exportOf, type Tree } from "./nar.ts";
@@ -72,7 +73,7 @@ export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promi
   await replaceFile(file, exported);
   await replaceFile(manifest, `${JSON.stringify(runtime, undefined, 2)}\n`);
   await prune(cache);
-  note(`built ${basename(storePath)}: ${Math.round(exported.length / 1e6)} MB to send`);
+  note(`built ${basename(storePath)}: ${formatBytes(exported.length)} to send`);
   return runtime;
 }
 

@@ -1,7 +1,8 @@
+import { formatDuration } from "#base/units.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunModel, StepModel } from "#engine/events/run-model.ts";
 import { describeDiff, describeEvent, line } from "./describe-event.ts";
-import { formatDuration, type PlainLine } from "./line.ts";
+import type { PlainLine } from "./line.ts";
 import { busyTime, tallyOf, tallyOfNode } from "./tally.ts";
 import { withoutWave } from "./wave.ts";
 

@@ -1,10 +1,10 @@
+import { formatBytes, formatDuration, formatSending } from "#base/units.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import { formatBytes, formatSending } from "#engine/events/bytes.ts";
 import type { Change, RunEvent, Sending } from "#engine/events/event.ts";
 import type { NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { causeFirst, causeLine } from "./cause-line.ts";
 import type { Problem } from "#errors/problem.ts";
-import { formatDuration, type PlainLine } from "./line.ts";
+import type { PlainLine } from "./line.ts";
 
 /**
  * What the plain view says about an event: lines that each name their node (or stage). `before` is the run without the

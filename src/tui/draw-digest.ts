@@ -1,3 +1,5 @@
+import { padColumns, widthOf } from "#base/text.ts";
+import { formatDuration } from "#base/units.ts";
 import { cleanLine, cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
@@ -6,7 +8,6 @@ import { sumOfDryRun, tellNodes, type Foreseen, type Foresight } from "./foresee
 import { foldNames, type Fold } from "./fold-names.ts";
 import { fit } from "./ink/text.ts";
 import { wrapPainted } from "./wrap-painted.ts";
-import { formatDuration } from "./line.ts";
 import { endOfDetail } from "./end-of-detail.ts";
 
 export interface DigestOptions extends DrawOptions {
@@ -221,8 +222,8 @@ function warningLines(warnings: RunDigest["warnings"]): readonly string[] {
 }
 
 function nextLines(next: RunDigest["next"]): readonly string[] {
-  const width = Math.max(...next.map(({ command }) => command.length));
-  return next.map(({ command, why }) => cleanText(`  ${command.padEnd(width)}   ${why}`));
+  const width = Math.max(...next.map(({ command }) => widthOf(command)));
+  return next.map(({ command, why }) => cleanText(`  ${padColumns(command, width)}   ${why}`));
 }
 
 /** As many names of nodes as fit into so many columns, and how many there are beyond. */

@@ -34,14 +34,6 @@ export function valueText(value: unknown): string {
   return value === null || value === undefined ? "(deleted)" : JSON.stringify(value);
 }
 
-export function gibibytes(bytes: number): string {
-  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
-}
-
-export function milliseconds(value: number | undefined): string {
-  return value === undefined ? "-" : `${Math.abs(value) < 10 ? value.toFixed(1) : Math.round(value)}ms`;
-}
-
 /** `key=value` each, by key. */
 export function labelPairs(labels: Readonly<Record<string, string>>): readonly string[] {
   return Object.entries(labels)

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import { widthOf } from "./ink/text.ts";
+import { widthOf } from "#base/text.ts";
 
 /** What must stay in its columns: a line of a file, and the mark below it. */
 const excerpt = /^\s*\d* \| /;

@@ -1,3 +1,4 @@
+import { formatBinary } from "#base/units.ts";
 import type { Bundle } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { describeEnd, isInStore, must } from "./nix.ts";
@@ -7,7 +8,6 @@ import type { Ports } from "./ports.ts";
 const root = "/nix/var/nix/gcroots/kcore-update";
 /** So much stays free in the store's file system. */
 const reserve = 64 * 2 ** 20;
-const mebibytes = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20)} MiB`;
 
 /** Without the end mark nothing is whole (as in nix.profile). */
 const importScript = `{ gzip -dc "$1" && head -c 8 /dev/zero; } | nix-store --import >/dev/null`;
@@ -69,5 +69,8 @@ async function refuseFull(ports: Ports, file: string): Promise<void> {
   if (free >= needed) return;
   // A bundle that cannot be unpacked must not take room either.
   await ports.remove(file);
-  throw new UpdateFailure("build", `/nix/store has ${mebibytes(free)} free, and the bundle needs ${mebibytes(needed)}`);
+  throw new UpdateFailure(
+    "build",
+    `/nix/store has ${formatBinary(free)} free, and the bundle needs ${formatBinary(needed)}`,
+  );
 }

@@ -1,7 +1,7 @@
+import { formatDuration } from "#base/units.ts";
 import { html, type Html, type Part } from "#tui/html/html.ts";
 import { count, moment } from "#tui/html/words.ts";
 import type { Asked } from "#tui/asked.ts";
-import { formatDuration } from "#tui/line.ts";
 
 /** A run as the list tells it. */
 export interface ListedRun {

@@ -1,8 +1,8 @@
+import { formatDuration } from "#base/units.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { factAt, selectFact } from "#engine/facts/paths.ts";
 import type { NodeFacts } from "#engine/facts/shape.ts";
 import type { Problem } from "#errors/problem.ts";
-import { formatDuration } from "#tui/line.ts";
 import { formatTable } from "../terminal/format-table.ts";
 
 /** What a node told, or why it did not. */

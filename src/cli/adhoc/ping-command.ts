@@ -1,6 +1,6 @@
 import { Command, Option } from "commander";
+import { formatDuration } from "#base/units.ts";
 import type { RunEvent } from "#engine/events/event.ts";
-import { formatDuration } from "#tui/line.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
 import { visible } from "#errors/draw.ts";

@@ -1,7 +1,7 @@
 import { Command } from "commander";
+import { until } from "#base/units.ts";
 import type { CertificateView, Revocation } from "#api/schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { until } from "#tui/age.ts";
 import { nameOf } from "../node/change-nodes.ts";
 import { findNode } from "../node/find-node.ts";
 import { confirm } from "../terminal/confirm.ts";

@@ -1,9 +1,9 @@
+import { shortAge } from "#base/units.ts";
 import { appendEntry } from "#audit/append-entry.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail, openEscrowKey, readEscrows, unseal, type Escrow, type Sealed } from "#pki/escrow.ts";
-import { shortAge } from "#tui/age.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../cluster/context-home.ts";
 import { whoAmI } from "../process/who.ts";

@@ -1,9 +1,9 @@
+import { formatBinary, shortAge } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { checkTable, lastOf, listTables, tablesFolder, type SavedTable } from "#engine/tables/saved-tables.ts";
 import { DiskId, diskName } from "#engine/step/disk-names.ts";
-import { shortAge } from "#tui/age.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
@@ -80,7 +80,7 @@ function list(
 /** What blkid knew of it, in a few words. */
 function contentsOf({ texts, size }: SavedTable): string {
   const found = [...(texts["blkid"] ?? "").matchAll(/ (?:PTTYPE|TYPE)="([^"]*)"/g)].map(([, type = ""]) => type);
-  return `${[...new Set(found)].join(", ") || "no signature"}; ${Math.round(size / 1024 ** 2)} MiB`;
+  return `${[...new Set(found)].join(", ") || "no signature"}; ${formatBinary(size)}`;
 }
 
 function namesOf({ name, ids }: SavedTable): readonly string[] {

@@ -1,8 +1,8 @@
 import { Command } from "commander";
+import { formatBinary, since, until } from "#base/units.ts";
 import type { NodeDetail } from "#api/schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
-import { since, until } from "#tui/age.ts";
-import { approvalWord, certificateWord, gibibytes, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
+import { approvalWord, certificateWord, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
 import { findNode } from "../node/find-node.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
@@ -101,8 +101,8 @@ function mainLines(node: NodeDetail, now: number): Lines {
 
 function memoryOf({ memory, usage }: NodeDetail): string {
   return usage?.memoryUsed === undefined
-    ? gibibytes(memory)
-    : `${gibibytes(usage.memoryUsed)} of ${gibibytes(memory)} used`;
+    ? formatBinary(memory)
+    : `${formatBinary(usage.memoryUsed)} of ${formatBinary(memory)} used`;
 }
 
 function storageOf({ storage }: NodeDetail): string {
@@ -114,8 +114,8 @@ function storageOf({ storage }: NodeDetail): string {
     volumePrefix && `volumes ${volumePrefix}*`,
     pool && `pool ${pool}`,
     datasetPrefix && `datasets ${datasetPrefix}*`,
-    capacity !== undefined && gibibytes(capacity),
-    free !== undefined && `${gibibytes(free)} free`,
+    capacity !== undefined && formatBinary(capacity),
+    free !== undefined && `${formatBinary(free)} free`,
   ]
     .filter(Boolean)
     .join(", ");
@@ -123,6 +123,6 @@ function storageOf({ storage }: NodeDetail): string {
 
 function disksOf({ storage }: NodeDetail): readonly string[] {
   return (storage?.disks ?? []).map(({ path, size, model = "", serial = "", type = "", used = false }) =>
-    [path, gibibytes(size), type, model, serial, used ? "in use" : ""].filter(Boolean).join("  "),
+    [path, formatBinary(size), type, model, serial, used ? "in use" : ""].filter(Boolean).join("  "),
   );
 }

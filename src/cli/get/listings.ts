@@ -1,6 +1,6 @@
+import { since, until } from "#base/units.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { CertificateView, ConflictView, ControllerView, NodeView } from "#api/schemas.ts";
-import { since, until } from "#tui/age.ts";
 import { certificateWord, valueText } from "#tui/fleet-words.ts";
 import { findNode, findNodes } from "../node/find-node.ts";
 import type { Listing } from "./listing.ts";

@@ -1,6 +1,6 @@
+import { formatBinary, since, until } from "#base/units.ts";
 import type { NodeView } from "#api/schemas.ts";
-import { since, until } from "#tui/age.ts";
-import { approvalWord, gibibytes, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
+import { approvalWord, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
 import type { Column } from "../terminal/columns.ts";
 
 export const nodeColumns: readonly Column<NodeView>[] = [
@@ -16,7 +16,7 @@ export const nodeColumns: readonly Column<NodeView>[] = [
   { title: "CERT-EXPIRY", cell: ({ certificateExpires }, now) => until(certificateExpires, now) },
   { title: "CONFLICTS", cell: conflictsOf },
   { title: "CPU", wide: true, cell: ({ cpu }) => (cpu === 0 ? "" : String(cpu)) },
-  { title: "MEMORY", wide: true, cell: ({ memory }) => (memory === 0 ? "" : gibibytes(memory)) },
+  { title: "MEMORY", wide: true, cell: ({ memory }) => (memory === 0 ? "" : formatBinary(memory)) },
   { title: "LABELS", wide: true, cell: ({ labels }) => labelPairs(labels).join(",") },
   { title: "TAINTS", wide: true, cell: ({ taints }) => taints.map(taintText).join(",") },
   { title: "ID", wide: true, cell: ({ id }) => id },

@@ -1,9 +1,8 @@
+import { formatLatency, since } from "#base/units.ts";
 import type { PeerView, ReplicationStatus } from "#api/schemas.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
-import { since } from "#tui/age.ts";
-import { milliseconds } from "#tui/fleet-words.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
 import { formatResult } from "../terminal/format-result.ts";
 
@@ -48,8 +47,8 @@ const columns: readonly Column<Link>[] = [
   { title: "IN-STEP", cell: ({ peer }) => (peer.inStep ? "yes" : "no") },
   { title: "TO-SEND", cell: ({ peer }) => String(peer.behind) },
   { title: "TO-GET", cell: ({ peer }) => String(peer.ahead) },
-  { title: "RTT", cell: ({ peer }) => milliseconds(peer.rttMs) },
-  { title: "CLOCK", cell: ({ peer }) => milliseconds(peer.clockOffsetMs) },
+  { title: "RTT", cell: ({ peer }) => formatLatency(peer.rttMs) },
+  { title: "CLOCK", cell: ({ peer }) => formatLatency(peer.clockOffsetMs) },
   { title: "CONTACT", cell: ({ peer }, now) => since(peer.lastContact, now) },
 ];
 

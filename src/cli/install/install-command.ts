@@ -1,4 +1,5 @@
 import { Option, type Command } from "commander";
+import { formatBinary } from "#base/units.ts";
 import type { InstallRequest } from "./request.ts";
 import {
   addMachineOptions,
@@ -110,7 +111,7 @@ async function disks({ output, ...flags }: LookFlags): Promise<void> {
   const rows = found.map(({ name, path, size, fstype, mountpoint, model, serial }) => [
     name,
     path,
-    sizeText(size),
+    formatBinary(size),
     fstype,
     mountpoint,
     model,
@@ -131,11 +132,4 @@ async function nics({ output, ...flags }: LookFlags): Promise<void> {
     addresses.join(" "),
   ]);
   printRows(found, output, ["NAME", "MAC", "STATE", "MTU", "ADDRESSES"], rows);
-}
-
-function sizeText(bytes: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
-  const value = bytes / 1024 ** power;
-  return `${Number.isInteger(value) ? value : value.toFixed(1)} ${units[power] ?? ""}`;
 }

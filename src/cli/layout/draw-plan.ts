@@ -1,5 +1,8 @@
+import { padColumns, takeColumns, widthOf } from "#base/text.ts";
+import { formatBinary } from "#base/units.ts";
 import { visible } from "#errors/draw.ts";
 import { diskName } from "#engine/step/disk-names.ts";
+import { wrapPainted } from "#tui/wrap-painted.ts";
 import type { DiskPlan, LayoutPlan, Slice } from "./plan-layout.ts";
 
 export interface Canvas {
@@ -10,7 +13,6 @@ export interface Canvas {
   readonly ascii?: boolean;
 }
 
-const GiB = 1024 ** 3;
 /** Below it nothing can be read in a box. */
 const narrowest = 40;
 /** The columns before a box: `  before  `. */
@@ -45,15 +47,15 @@ function drawDisk(node: string, disk: DiskPlan, codes: readonly string[], canvas
     `${sizeOf(disk.size)},`,
     `${disk.device} now`,
   ];
-  const holders = disk.holders.length === 0 ? [] : [`  in use: ${disk.holders.join("; ")}`];
+  const holders = disk.holders.length === 0 ? [] : [visible(`  in use: ${disk.holders.join("; ")}`)];
   const [shade, words] = verdicts[disk.verdict];
   return [
-    ...wrap(visible(about.filter((word) => word !== "").join(" ")), columns).map((line) => paint("1", line)),
+    ...wrapPainted(visible(about.filter((word) => word !== "").join(" ")), columns).map((line) => paint("1", line)),
     ...(isSame(disk)
       ? drawRow("stays", disk.after, canvas)
       : [...drawRow("before", disk.before, canvas), ...drawRow("after", disk.after, canvas)]),
-    ...wrap(visible(holders.join("")), columns),
-    ...wrap(`  ${words}${codes.length === 0 ? "" : ` (${codes.join("; ")})`}`, columns).map((line) =>
+    ...holders.flatMap((line) => wrapPainted(line, columns)),
+    ...wrapPainted(`  ${words}${codes.length === 0 ? "" : ` (${codes.join("; ")})`}`, columns).map((line) =>
       paint(shade, line),
     ),
   ].join("\n");
@@ -81,7 +83,7 @@ function drawRow(title: string, slices: readonly Slice[], { columns, color = fal
     `${left}${widths.map((width) => dash.repeat(width)).join(middle)}${right}`;
   const side = ascii ? "|" : "│";
   const cells = (texts: readonly string[]): string =>
-    `${side}${texts.map((text, index) => paint(colors[slices[index]?.fate ?? "free"], cut(` ${text}`, widths[index] ?? 0, ascii).padEnd(widths[index] ?? 0))).join(side)}${side}`;
+    `${side}${texts.map((text, index) => paint(colors[slices[index]?.fate ?? "free"], padColumns(cut(` ${text}`, widths[index] ?? 0, ascii), widths[index] ?? 0))).join(side)}${side}`;
   const blank = " ".repeat(margin);
   return [
     `${blank}${ascii ? line("+", "+", "+", "-") : line("┌", "┬", "┐", "─")}`,
@@ -94,8 +96,8 @@ function drawRow(title: string, slices: readonly Slice[], { columns, color = fal
 /** Widths as the sizes are to each other, but none so narrow that it cannot be read: the others share what is left. */
 function widthsOf(slices: readonly Slice[], room: number): readonly number[] {
   const wanted = [
-    slices.map((slice) => Math.max(titleOf(slice).length, slice.holds.length) + 2),
-    slices.map((slice) => titleOf(slice).length + 2),
+    slices.map((slice) => Math.max(widthOf(titleOf(slice)), widthOf(slice.holds)) + 2),
+    slices.map((slice) => widthOf(titleOf(slice)) + 2),
     slices.map(() => 6),
   ];
   const least = wanted.find((list) => sum(list) <= room) ?? [];
@@ -131,9 +133,7 @@ function titleOf({ name, size }: Slice): string {
 
 /** `512M`, `1.8T`: of the largest unit that leaves a whole part. */
 export function sizeOf(bytes: number): string {
-  if (bytes < GiB) return `${Math.round(bytes / 1024 ** 2)}M`;
-  const [unit, name] = bytes < 1024 * GiB ? [GiB, "G"] : [1024 * GiB, "T"];
-  return `${Number((bytes / unit).toFixed(1))}${name}`;
+  return formatBinary(bytes).replace(/ (.).*/, "$1");
 }
 
 /** What a node calls things drives no terminal (S-4). */
@@ -143,20 +143,7 @@ function cut(told: string, width: number, ascii: boolean): string {
         .replaceAll(/[\u201c\u201d]/g, '"')
         .replaceAll(/[^ -~]/g, "?")
     : visible(told);
-  if (text.length <= width) return text;
-  return `${text.slice(0, Math.max(0, width - 1))}${ascii ? "~" : "…"}`;
-}
-
-function wrap(text: string, columns: number): string[] {
-  const lines: string[] = [];
-  const indent = /^ */.exec(text)?.[0] ?? "";
-  for (const word of text.trimStart().split(" ")) {
-    const last = lines.at(-1);
-    if (last === undefined) lines.push(`${indent}${word}`);
-    else if (last.length + 1 + word.length <= columns) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(`${indent}  ${word}`);
-  }
-  return text === "" ? [] : lines;
+  return widthOf(text) <= width ? text : `${takeColumns(text, width - 1)}${ascii ? "~" : "…"}`;
 }
 
 function painter(color: boolean): (code: string, text: string) => string {

@@ -1,3 +1,4 @@
+import { formatBinary } from "#base/units.ts";
 import type { DiskEntry } from "#engine/roster/roster.ts";
 import { DiskId, diskName, plainWwn } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -94,5 +95,5 @@ function ambiguous(message: string, alike: readonly Device[]): KcoreError {
 }
 
 function describe({ path, size, serial, model }: Device): string {
-  return `${path}  ${Math.round(size / 1024 ** 2)} MiB  serial ${serial || "none"}${model === "" ? "" : `  ${model}`}`;
+  return `${path}  ${formatBinary(size)}  serial ${serial || "none"}${model === "" ? "" : `  ${model}`}`;
 }

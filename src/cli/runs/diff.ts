@@ -1,5 +1,5 @@
+import { formatDuration } from "#base/units.ts";
 import { runTime } from "#engine/events/run-model.ts";
-import { formatDuration } from "#tui/line.ts";
 import { diffRuns, type RunDifference, type StepDifference, type StepSide } from "#tui/diff-runs.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";

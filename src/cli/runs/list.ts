@@ -1,8 +1,7 @@
-import { since } from "#tui/age.ts";
+import { formatDuration, since } from "#base/units.ts";
 import { detectTheme, type Role } from "#tui/ink/theme.ts";
 import { askedOf, tellAsked } from "#tui/asked.ts";
 import { cleanLine } from "#engine/events/clean.ts";
-import { formatDuration } from "#tui/line.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatResult } from "../terminal/format-result.ts";

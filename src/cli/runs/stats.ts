@@ -1,8 +1,8 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
+import { formatDuration } from "#base/units.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
-import { formatDuration } from "#tui/line.ts";
 import { RunStats, type StatsOfRuns, type StepStats } from "#tui/run-stats.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";

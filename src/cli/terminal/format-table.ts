@@ -1,5 +1,6 @@
 import { cleanLine } from "#engine/events/clean.ts";
-import { widthOf, wrapWords } from "#tui/ink/text.ts";
+import { padColumns, widthOf } from "#base/text.ts";
+import { wrapWords } from "#tui/ink/text.ts";
 
 /** How a table is drawn. */
 export interface TableStyle {
@@ -54,8 +55,8 @@ export function formatTable(
       cells
         .map((cell, at) => {
           const text = cell[line] ?? "";
-          const blanks = " ".repeat(Math.max(0, (widths[shown[at] ?? 0] ?? 0) - widthOf(text)));
-          return (row === lines[0] ? text : paint(text, shown[at] ?? 0)) + blanks;
+          const padded = padColumns(text, widths[shown[at] ?? 0] ?? 0);
+          return (row === lines[0] ? text : paint(text, shown[at] ?? 0)) + padded.slice(text.length);
         })
         .join(gap)
         .trimEnd(),

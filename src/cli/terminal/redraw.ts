@@ -1,5 +1,5 @@
 import { cleanText } from "#engine/events/clean.ts";
-import { takeColumns } from "#tui/ink/text.ts";
+import { takeColumns } from "#base/text.ts";
 
 /**
  * Draws lines on the terminal anew, in the place of those before; what does not fit on the screen is counted. `above` is printed over them,

@@ -1,3 +1,4 @@
+import { formatBinary } from "#base/units.ts";
 import { ApiRefusal, type ApiClient, type CallOptions } from "#api/client.ts";
 import type { ConflictView, ControllerView, NodeDetail, ReplicationStatus } from "#api/schemas.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
@@ -12,7 +13,7 @@ import type {
   FleetUpdate,
 } from "#tui/ink/fleet/snapshot.ts";
 import { troubleOf } from "../update/draw-update.ts";
-import { gibibytes, taintText, valueText } from "#tui/fleet-words.ts";
+import { taintText, valueText } from "#tui/fleet-words.ts";
 
 /** What is read together. */
 export type Part = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";
@@ -176,7 +177,7 @@ function edit({ value, origin, at }: ConflictView["winner"]): FleetConflict["win
 /** What a node's own page tells beyond the list. */
 export function detailOf({ id, storage, net, approvalBy, approvalReason, taints }: NodeDetail): FleetDetail {
   const disks = (storage?.disks ?? []).map(
-    ({ path, size, model = "" }) => `${path} ${gibibytes(size)}${model === "" ? "" : ` ${model}`}`,
+    ({ path, size, model = "" }) => `${path} ${formatBinary(size)}${model === "" ? "" : ` ${model}`}`,
   );
   const cards = (net?.interfaces ?? []).map(({ name, addresses }) => `${name} ${addresses.join(" ")}`.trimEnd());
   const facts: readonly (readonly [string, string | undefined])[] = [

@@ -1,3 +1,4 @@
+import { formatSending } from "#base/units.ts";
 import { uploadBundle } from "#api/bundle-transfer.ts";
 import type { ApiClient } from "#api/client.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
@@ -18,7 +19,7 @@ export async function bringBundle(
 ): Promise<void> {
   const { stderr } = host;
   const { version, size } = source.bundle;
-  const progressOf = (held: number): string => `${megabytes(held)} of ${megabytes(size)} MB`;
+  const progressOf = (held: number): string => formatSending({ sent: held, total: size });
   const stop = new AbortController();
   let there: number | undefined;
   let isBegun = false;
@@ -54,8 +55,4 @@ export async function bringBundle(
     host.off("SIGINT", leave).off("SIGTERM", leave);
     if (isBegun && stderr.isTTY) stderr.write("\n");
   }
-}
-
-function megabytes(bytes: number): string {
-  return (bytes / 1e6).toFixed(1);
 }

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { formatBytes } from "#base/units.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import type { Bundle } from "#rollout/spec.ts";
 import { formatResult } from "../terminal/format-result.ts";
@@ -30,7 +31,7 @@ function print(bundle: Bundle, file: string, output: BundleFlags["output"]): voi
 
 /** What a bundle is, a line for each part of it. */
 export function drawBundle({ version, arch, storePath, narHash, sha256, size }: Bundle, file: string): string {
-  const rows = { version, arch, storePath, narHash, sha256, size: `${size} (${(size / 1e6).toFixed(1)} MB)`, file };
+  const rows = { version, arch, storePath, narHash, sha256, size: `${size} (${formatBytes(size)})`, file };
   return Object.entries(rows)
     .map(([name, value]) => `${cleanLine(`${name.padEnd(10)}${value}`)}\n`)
     .join("");

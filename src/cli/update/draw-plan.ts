@@ -1,8 +1,7 @@
+import { formatBinary, since } from "#base/units.ts";
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { attendantOf } from "#rollout/hooks.ts";
-import { since } from "#tui/age.ts";
-import { gibibytes } from "#tui/fleet-words.ts";
 import { blockersOf } from "./prepare-update.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
 
@@ -97,5 +96,5 @@ function lines(title: string, texts: readonly string[]): string {
 function roomOf({ room }: PlannedNode): string {
   if (!room) return "";
   const { needed, free } = room;
-  return free === undefined ? gibibytes(needed) : `${gibibytes(needed)} of ${gibibytes(free)}`;
+  return free === undefined ? formatBinary(needed) : `${formatBinary(needed)} of ${formatBinary(free)}`;
 }

@@ -1,7 +1,7 @@
+import { since } from "#base/units.ts";
 import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
 import { nodePhases } from "#rollout/records.ts";
 import { cleanLine } from "#engine/events/clean.ts";
-import { since } from "#tui/age.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { cut, doneOf, nodeColumns, ownerOf, troubleOf } from "./draw-update.ts";

@@ -1,7 +1,7 @@
+import { since } from "#base/units.ts";
 import type { NodeUpdateView, UpdateSummary, UpdateView } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { attendantOf } from "#rollout/hooks.ts";
-import { since } from "#tui/age.ts";
 import type { Column } from "../terminal/columns.ts";
 import { drawTable } from "../terminal/columns.ts";
 import { shortHash } from "./draw-plan.ts";

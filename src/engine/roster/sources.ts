@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync, type Stats } from "nod
 import { join } from "node:path";
 import { replaceFileSync } from "#base/file.ts";
 import { makeFolderSync } from "#base/folder.ts";
+import { shortAge } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
@@ -91,7 +92,7 @@ class Source {
       // One that somebody else could have written is not run, and not excused either.
       const isFailure = error.problems.every(({ code }) => code !== "PROJECT_NOT_TRUSTED");
       if (!stale || !isFailure || age === undefined) throw this.#withAge(error, age);
-      warn?.(`${error.problems[0]?.message ?? ""}: taken from what it said ${ageText(age)} ago`);
+      warn?.(`${error.problems[0]?.message ?? ""}: taken from what it said ${shortAge(age)} ago`);
       return this.#kept();
     }
   }
@@ -145,7 +146,7 @@ class Source {
 
   #withAge(error: KcoreError, age: number | undefined): KcoreError {
     if (age === undefined) return error;
-    const hint = `KCORE_ROSTER_STALE=1 takes what it said ${ageText(age)} ago`;
+    const hint = `KCORE_ROSTER_STALE=1 takes what it said ${shortAge(age)} ago`;
     return new KcoreError(
       error.problems.map((problem) => (problem.code === "ROSTER_SOURCE" ? { ...problem, hint } : problem)),
       { exitCode: error.exitCode, cause: error },
@@ -162,10 +163,4 @@ function urlIn(shown: string, text: string): string {
     message: `${shown} does not hold one address`,
     hint: "one line: https://cmdb.example.org/kcore; what needs a login is a program, roster/NAME.sh",
   });
-}
-
-function ageText(age: number): string {
-  const minutes = Math.floor(age / 60_000);
-  if (minutes < 1) return `${Math.floor(age / 1000)} s`;
-  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
 }

@@ -1,6 +1,6 @@
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { formatBytes } from "#engine/events/bytes.ts";
+import { formatBytes } from "#base/units.ts";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { formatProblem, type Problem } from "#errors/problem.ts";
 import { logName, type RunFolder } from "./run-folder.ts";

@@ -1,5 +1,5 @@
+import { formatBytes, formatSending } from "#base/units.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import { formatBytes, formatSending } from "#engine/events/bytes.ts";
 import type { Asker, Blob } from "#engine/step/blob.ts";
 import { followerText, type RunVariables } from "#engine/program/bootstrap.ts";
 import type { Frame } from "#engine/program/frames.ts";

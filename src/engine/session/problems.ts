@@ -1,6 +1,6 @@
+import { formatSending } from "#base/units.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
-import { formatSending } from "#engine/events/bytes.ts";
 import { shellUnusable } from "#engine/transport/unreachable.ts";
 import type { Setting } from "./messages.ts";
 

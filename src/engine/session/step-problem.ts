@@ -1,5 +1,5 @@
+import { formatBytes } from "#base/units.ts";
 import type { Problem } from "#errors/problem.ts";
-import { formatBytes } from "#engine/events/bytes.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change } from "#engine/events/event.ts";
 import { timeoutOf } from "#engine/program/compile-step.ts";

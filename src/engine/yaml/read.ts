@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
+import { formatBinary } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { SourceNode } from "./node.ts";
 import { parseSource } from "./parse.ts";
@@ -22,7 +23,7 @@ export function readBytes(path: string, { name = path, maxBytes = MAX_SOURCE_BYT
     if (size > maxBytes)
       throw new KcoreError({
         code: "FILE_TOO_LARGE",
-        message: `${name} has ${(size / 2 ** 20).toFixed(1)} MiB, more than the ${maxBytes / 2 ** 20} MiB allowed here`,
+        message: `${name} has ${formatBinary(size)}, more than the ${formatBinary(maxBytes)} allowed here`,
         hint: "split it into several files",
       });
     return readAll(file, size);

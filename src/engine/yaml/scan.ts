@@ -1,4 +1,5 @@
 import { Lexer, Parser, type CST } from "yaml";
+import { formatBinary } from "#base/units.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { SourceFile } from "./file.ts";
 
@@ -17,7 +18,7 @@ export function decodeSource(name: string, bytes: string | Uint8Array, maxBytes 
   if (size > maxBytes)
     throw new KcoreError({
       code: "FILE_TOO_LARGE",
-      message: `${name} has ${(size / MIB).toFixed(1)} MiB, more than the ${maxBytes / MIB} MiB allowed here`,
+      message: `${name} has ${formatBinary(size)}, more than the ${formatBinary(maxBytes)} allowed here`,
       hint: "split it into several files",
     });
   const text = typeof bytes === "string" ? bytes : decodeUtf8(name, bytes);

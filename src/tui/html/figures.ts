@@ -1,5 +1,5 @@
+import { formatDuration } from "#base/units.ts";
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
-import { formatDuration } from "../line.ts";
 import { tallyOfRun } from "../tally.ts";
 import { html, type Html, type Part } from "./html.ts";
 import type { Lane } from "./work.ts";

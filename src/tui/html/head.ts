@@ -1,8 +1,8 @@
+import { formatDuration } from "#base/units.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import { askedOf } from "../asked.ts";
 import { causeLine } from "../cause-line.ts";
 import { foreseenSum } from "../foreseen.ts";
-import { formatDuration } from "../line.ts";
 import { actionsByNode, causeIn, itemOf, workOn } from "../work-item.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";

@@ -1,7 +1,7 @@
+import { formatDuration } from "#base/units.ts";
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import { causeFirst } from "../cause-line.ts";
 import { savedText, sendingText, sentText } from "../describe-event.ts";
-import { formatDuration } from "../line.ts";
 import { waitsFor } from "../waits-for.ts";
 import { drawBars, type Span } from "./bars.ts";
 import type { Budget } from "./budget.ts";

@@ -1,4 +1,4 @@
-import { formatDuration } from "../line.ts";
+import { formatDuration } from "#base/units.ts";
 import { html, type Html } from "./html.ts";
 import type { Lane } from "./work.ts";
 import { badge, count, tellEnd, tellStep } from "./words.ts";

@@ -1,5 +1,5 @@
+import { formatDuration } from "#base/units.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { formatDuration } from "../line.ts";
 import { drawBars, placeOf, type Span } from "./bars.ts";
 import { Budget } from "./budget.ts";
 import { html, type Html } from "./html.ts";

@@ -1,5 +1,5 @@
+import { formatDuration } from "#base/units.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { formatDuration } from "../line.ts";
 import { placeOf, WIDE, type Span } from "./bars.ts";
 import { html, type Html, type Part } from "./html.ts";
 import { hasKind, kinds } from "./lane.ts";

@@ -1,6 +1,6 @@
+import { formatDuration } from "#base/units.ts";
 import type { NodeOutcome, Outcome } from "#engine/events/event.ts";
 import type { NodeModel } from "#engine/events/run-model.ts";
-import { formatDuration } from "../line.ts";
 import { html, type Html } from "./html.ts";
 
 /** How an outcome is told: never by colour alone, always by a mark and a word too. */

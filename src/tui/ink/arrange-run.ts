@@ -1,6 +1,6 @@
+import { shortAge } from "#base/units.ts";
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { shortAge } from "../age.ts";
 import { tellForetold, whatFollows } from "../what-follows.ts";
 import { besides, filled, titled } from "./blocks.ts";
 import { footerOf } from "./footer.ts";

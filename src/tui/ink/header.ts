@@ -1,8 +1,8 @@
 import { basename } from "node:path";
+import { shortDuration } from "#base/units.ts";
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
 import { foreseenSum } from "../foreseen.ts";
 import type { PlayerState } from "../player.ts";
-import { shortDuration } from "../short-duration.ts";
 import type { Pace } from "../time-left.ts";
 import { runningMark } from "./marks.ts";
 import { leftOf, runProgress } from "./run-progress.ts";

@@ -1,6 +1,6 @@
+import { formatDuration } from "#base/units.ts";
 import type { Change } from "#engine/events/event.ts";
 import type { Problem } from "#errors/problem.ts";
-import { formatDuration } from "../line.ts";
 import { causeFirst } from "../cause-line.ts";
 import { quietOf } from "../quiet.ts";
 import { endOfDetail } from "../end-of-detail.ts";
@@ -8,7 +8,8 @@ import type { WorkItem } from "../work-item.ts";
 import { outcomeMark, outcomeWord } from "./marks.ts";
 import { quietSpans } from "./nodes.ts";
 import { finder, outputRows, type OutputRow } from "./output-rows.ts";
-import { span, takeColumns, oneLine, widthOf, wrapText, wrapWords, type Line } from "./text.ts";
+import { takeColumns, widthOf } from "#base/text.ts";
+import { span, oneLine, wrapText, wrapWords, type Line } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
 /** Lines of what a problem tells in detail, where the output tells more. */

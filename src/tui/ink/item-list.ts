@@ -1,4 +1,4 @@
-import { shortDuration } from "../short-duration.ts";
+import { shortDuration } from "#base/units.ts";
 import { quietOf } from "../quiet.ts";
 import type { WorkItem } from "../work-item.ts";
 import { outcomeMark, outcomeWord } from "./marks.ts";

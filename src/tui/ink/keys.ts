@@ -1,6 +1,7 @@
 import type { Key } from "ink";
 import type { Line } from "./text.ts";
-import { span, widthOf, wrapWords } from "./text.ts";
+import { widthOf } from "#base/text.ts";
+import { span, wrapWords } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 /** A key as the views name it: `up`, `pagedown`, `enter`, `escape`, `ctrl+c`, or the character that it types. */

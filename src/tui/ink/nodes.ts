@@ -1,15 +1,15 @@
+import { formatDuration, shortDuration } from "#base/units.ts";
 import { causeLine } from "../cause-line.ts";
 import type { NodeRow } from "../node-row.ts";
 import { quietOf, type Quiet } from "../quiet.ts";
 import type { Filter, Sort } from "../row-order.ts";
-import { formatDuration } from "../line.ts";
-import { shortDuration } from "../short-duration.ts";
 import { stateMark, stateRole, stateWord } from "./marks.ts";
 import type { Window } from "./scroll.ts";
 import { ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
 import { commonStart, tellApart } from "./tell-apart.ts";
-import { fit, lineWidth, oneLine, span, widthOf, type Line, type Span } from "./text.ts";
+import { widthOf } from "#base/text.ts";
+import { fit, lineWidth, oneLine, span, type Line, type Span } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
 export interface NodesProps {

@@ -1,10 +1,11 @@
+import { shortDuration } from "#base/units.ts";
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { nodeRows } from "../node-row.ts";
 import { MAX_SPEED, type PlayerState } from "../player.ts";
-import { shortDuration } from "../short-duration.ts";
 import { titled } from "./blocks.ts";
-import { span, takeColumns, widthOf, wrapWords, type Line } from "./text.ts";
+import { takeColumns, widthOf } from "#base/text.ts";
+import { span, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 /** The question that is asked, where its answer is typed. A secret shows nothing of itself, not even its length. */

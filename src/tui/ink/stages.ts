@@ -1,6 +1,6 @@
+import { shortDuration } from "#base/units.ts";
 import { causeFirst } from "../cause-line.ts";
 import type { RunModel, StageModel } from "#engine/events/run-model.ts";
-import { shortDuration } from "../short-duration.ts";
 import { stageMark } from "./marks.ts";
 import { justify, lineWidth, span, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";

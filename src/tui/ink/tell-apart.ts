@@ -1,4 +1,5 @@
-import { oneLine, takeColumns, widthOf } from "./text.ts";
+import { takeColumns, widthOf } from "#base/text.ts";
+import { oneLine } from "./text.ts";
 import type { Glyphs } from "./theme.ts";
 
 /**

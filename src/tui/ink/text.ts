@@ -1,5 +1,5 @@
+import { padColumns, takeColumns, widthOf } from "#base/text.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import stringWidth from "./fast-string-width.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
 /** A piece of a line. Its text may come from anywhere: what could drive the terminal is taken out when it is painted. */
@@ -22,29 +22,7 @@ export function oneLine(text: string): string {
   return printable.test(text) ? text : cleanText(text).replaceAll("\t", "    ").replaceAll("\n", " ");
 }
 
-/** One column each, without asking: Latin letters and the theme's own shapes. Asking costs ten microseconds a text. */
-const narrow = new RegExp("^[\\u0020-\\u007e\\u00a1-\\u00ac\\u00ae-\\u02ff‐-‧‖←-↓⊘⏎─-╿▁-█▲▶▸◆◇◐-◓✓✗]*$");
-
-/** Columns that a harmless line takes on a terminal. */
-export function widthOf(text: string): number {
-  return narrow.test(text) ? text.length : stringWidth(text);
-}
-
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
-
-/** The start of the text that takes at most `width` columns; never half a character. */
-export function takeColumns(text: string, width: number): string {
-  if (width <= 0) return "";
-  if (narrow.test(text)) return text.slice(0, width);
-  let used = 0;
-  let end = 0;
-  for (const { segment, index } of graphemes.segment(text)) {
-    used += stringWidth(segment);
-    if (used > width) return text.slice(0, end);
-    end = index + segment.length;
-  }
-  return text;
-}
 
 /** The text in at most `width` columns; a cut is marked. */
 export function fit(text: string, width: number, { ellipsis }: Pick<Glyphs, "ellipsis">): string {
@@ -56,8 +34,7 @@ export function fit(text: string, width: number, { ellipsis }: Pick<Glyphs, "ell
 /** The same, filled up with blanks. */
 export function fitExactly(text: string, width: number, glyphs: Pick<Glyphs, "ellipsis">, align?: "right"): string {
   const cut = fit(text, width, glyphs);
-  const gap = " ".repeat(Math.max(0, width - widthOf(cut)));
-  return align === "right" ? gap + cut : cut + gap;
+  return align === "right" ? " ".repeat(Math.max(0, width - widthOf(cut))) + cut : padColumns(cut, width);
 }
 
 /** Columns that a line takes. */
@@ -151,7 +128,7 @@ const lookalikes: Readonly<Record<string, string>> = {
 function asciiOnly(text: string): string {
   if (printable.test(text)) return text;
   return Array.from(graphemes.segment(text), ({ segment }) =>
-    printable.test(segment) ? segment : (lookalikes[segment] ?? "?".repeat(stringWidth(segment))),
+    printable.test(segment) ? segment : (lookalikes[segment] ?? "?".repeat(widthOf(segment))),
   ).join("");
 }
 

@@ -1,4 +1,4 @@
-import { isPlain } from "./fast-string-width.ts";
+import { isPlain } from "#base/text.ts";
 
 /** What Ink's renderer noted for a frame (ink/build/output.js): texts and where they stand, and areas that clip them. */
 export interface Operation {

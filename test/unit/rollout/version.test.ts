@@ -3,7 +3,7 @@ import { isOlder } from "#rollout/version.ts";
 
 describe("whether a version is older", () => {
   it("follows the precedence of semantic versions, and takes missing numbers for zeros", () => {
-    const ascending = ["0.9", "0.10.0-rc.1", "0.10.0", "1", "1.2.3-alpha.beta", "1.2.3", "25.5", "25.11"];
+    const ascending = ["0.9", "0.10.0-rc.1", "0.10.0", "1", "1.2.3-alpha.beta", "1.2.3", "25.05", "25.11"];
     for (const [at, version] of ascending.entries())
       for (const [place, other] of ascending.entries())
         expect(isOlder(version, other), `${version} < ${other}`).to.equal(at < place);

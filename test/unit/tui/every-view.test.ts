@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { expect } from "chai";
+import { formatDuration, shortDuration } from "#base/units.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { formatEvent } from "#engine/events/recording.ts";
 import { reduceEvents, RunFold } from "#engine/events/reduce.ts";
@@ -12,8 +13,6 @@ import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { drawMarkdown } from "#tui/markdown.ts";
 import { drawJunit } from "#tui/junit.ts";
-import { formatDuration } from "#tui/line.ts";
-import { shortDuration } from "#tui/short-duration.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "#tui/tally.ts";
 import { endedRuns } from "#support/ended-runs.ts";
 import { runRequest } from "#support/runs.ts";

@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import { quietOf } from "#tui/quiet.ts";
-import { shortDuration } from "#tui/short-duration.ts";
 import type { WorkItem } from "#tui/work-item.ts";
 
 const item: WorkItem = {
@@ -32,12 +31,5 @@ describe("the quiet marker", () => {
   it("leaves short steps and ended ones alone", () => {
     expect(quietOf(item, 11_900, new Map([["command.run install", 100]]))).to.equal(undefined);
     expect(quietOf({ ...item, outcome: "ok" }, 99_000, usual)).to.equal(undefined);
-  });
-});
-
-describe("short durations", () => {
-  it("take six columns at most", () => {
-    const told = [0, 440, 9940, 9960, 59_499, 59_600, 185_000, 3_725_000, 90_061_000].map(shortDuration);
-    expect(told).to.deep.equal(["0.0s", "0.4s", "9.9s", "10s", "59s", "1m00s", "3m05s", "1h02m", "1d01h"]);
   });
 });

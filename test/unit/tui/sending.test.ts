@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { formatBytes, formatSending } from "#engine/events/bytes.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { BriefLines } from "#tui/brief.ts";
@@ -45,18 +44,6 @@ function told(events: readonly RunEvent[], tell: typeof describeEvent): string[]
 }
 
 describe("a large content on its way, in views", () => {
-  it("has its bytes in units of a thousand", () => {
-    expect([0, 812, 999_940, 999_960, 31_200_000, 1.5e9].map(formatBytes)).to.deep.equal([
-      "0 B",
-      "812 B",
-      "999.9 kB",
-      "1.0 MB",
-      "31.2 MB",
-      "1.5 GB",
-    ]);
-    expect(formatSending({ sent: 400_000, total: 2_000_000 })).to.equal("0.4/2.0 MB");
-  });
-
   it("stands in the node's row of the live view until it is there, and the node is at work meanwhile", () => {
     const screen = { columns: 120, rows: 30 };
     const events = runWith(going(31_200_000));

@@ -1,4 +1,4 @@
-import { since, until } from "../../age.ts";
+import { since, until } from "#base/units.ts";
 import { span, wrapWords, type Line, type Span } from "../text.ts";
 import type { Glyphs, Theme } from "../theme.ts";
 import { roleOf, type Concern } from "./section.ts";

@@ -1,4 +1,4 @@
-import { until } from "../../age.ts";
+import { until } from "#base/units.ts";
 import { certificateWord } from "../../fleet-words.ts";
 import { span } from "../text.ts";
 import { concernMark, concernOfExpiry, expiryCell, factLines, sinceCell } from "./cells.ts";

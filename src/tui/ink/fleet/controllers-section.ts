@@ -1,5 +1,4 @@
-import { until } from "../../age.ts";
-import { milliseconds } from "../../fleet-words.ts";
+import { formatLatency, until } from "#base/units.ts";
 import { span, type Line } from "../text.ts";
 import type { Role } from "../theme.ts";
 import {
@@ -94,13 +93,19 @@ export const controllersSection: Section<ControllerRow> = {
     { title: "DC", width: 5, grow: 1, max: 14, drop: 4, cell: ({ dc }) => [span(dc)] },
     { title: "SEND", width: 5, align: "right", drop: 2, cell: ({ link }) => (link ? countCell(link.behind) : dash()) },
     { title: "GET", width: 5, align: "right", drop: 2, cell: ({ link }) => (link ? countCell(link.ahead) : dash()) },
-    { title: "RTT", width: 6, align: "right", drop: 5, cell: ({ link }) => [span(milliseconds(link?.rttMs), "muted")] },
+    {
+      title: "RTT",
+      width: 6,
+      align: "right",
+      drop: 5,
+      cell: ({ link }) => [span(formatLatency(link?.rttMs), "muted")],
+    },
     {
       title: "CLOCK",
       width: 7,
       align: "right",
       drop: 7,
-      cell: ({ link }) => [span(milliseconds(link?.clockOffsetMs), "muted")],
+      cell: ({ link }) => [span(formatLatency(link?.clockOffsetMs), "muted")],
     },
     {
       title: "SEEN",
@@ -167,7 +172,7 @@ function dash(): Line {
 }
 
 function lagText({ inStep, behind, ahead, rttMs, clockOffsetMs, reason }: FleetPeer): string {
-  const counts = `${behind} to send, ${ahead} to get, RTT ${milliseconds(rttMs)}, clock ${milliseconds(clockOffsetMs)}`;
+  const counts = `${behind} to send, ${ahead} to get, RTT ${formatLatency(rttMs)}, clock ${formatLatency(clockOffsetMs)}`;
   return `${inStep ? "in step" : "not in step"}, ${counts}${reason === undefined ? "" : `, ${reason}`}`;
 }
 

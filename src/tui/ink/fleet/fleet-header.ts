@@ -1,4 +1,4 @@
-import { shortAge } from "../../age.ts";
+import { shortAge } from "#base/units.ts";
 import { justify, lineWidth, span, type Line, type Span } from "../text.ts";
 import type { Role, Theme } from "../theme.ts";
 import { alarmsOf, controllerRows, nameOf } from "./controllers-section.ts";

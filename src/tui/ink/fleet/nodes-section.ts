@@ -1,5 +1,5 @@
-import { since, until } from "../../age.ts";
-import { approvalWord, gibibytes, labelPairs, statusWord } from "../../fleet-words.ts";
+import { formatBinary, since, until } from "#base/units.ts";
+import { approvalWord, labelPairs, statusWord } from "../../fleet-words.ts";
 import { span, type Line } from "../text.ts";
 import type { Role, Theme } from "../theme.ts";
 import {
@@ -126,7 +126,7 @@ export const nodesSection: Section<FleetNode> = {
           ...fact("roles", node.roles.join(", ")),
           ...fact("labels", labelPairs(node.labels).join(", ")),
           ...fact("version", node.version),
-          ...fact("machine", node.cpu === 0 ? "" : `${node.cpu} cores, ${gibibytes(node.memory)}`),
+          ...fact("machine", node.cpu === 0 ? "" : `${node.cpu} cores, ${formatBinary(node.memory)}`),
           ...fact("registered", node.registered),
           ...fact("certificate", expiryText(node.certificateExpires, now), expiry === 2 ? "plain" : roleOf(expiry)),
           ...(node.nameConflict
@@ -225,7 +225,7 @@ function loadText({ cpu, usage }: FleetNode): string {
 
 function partText(used: number | undefined, all: number | undefined): string {
   if (used === undefined || !all) return "";
-  return `${gibibytes(used)} of ${gibibytes(all)} (${percent(used / all)})`;
+  return `${formatBinary(used)} of ${formatBinary(all)} (${percent(used / all)})`;
 }
 
 function runLines(runs: readonly FleetRun[] | undefined, width: number, now: number): readonly Line[] {

@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
-import { shortAge, since, until } from "#tui/age.ts";
 import { nameOf } from "#cli/node/change-nodes.ts";
 import { findNodes } from "#cli/node/find-node.ts";
 import { readLabelChanges, readTaintChanges } from "#cli/node/label-changes.ts";
@@ -79,14 +78,5 @@ describe("changes of labels and taints", () => {
     expect(problemsIn(() => readLabelChanges(["a=1", "a-"]))[0]).to.contain("changes a twice");
     expect(problemsIn(() => readTaintChanges(["a=b:NoSchedul"]))[0]).to.contain("did you mean “NoSchedule”?");
     expect(problemsIn(() => readTaintChanges(["a=b"]))[0]).to.contain("names no effect");
-  });
-});
-
-describe("ages", () => {
-  it("are short, and change their unit at two of it", () => {
-    const seconds = [0, 119, 120, 7199, 7200, 172_799, 172_800];
-    expect(seconds.map((second) => shortAge(second * 1000))).to.deep.equal("0s 119s 2m 119m 2h 47h 2d".split(" "));
-    expect(since("", 0)).to.equal("-");
-    expect(until("1970-01-01T00:00:01Z", 2000)).to.equal("expired");
   });
 });

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import { formatTable } from "#cli/terminal/format-table.ts";
-import { widthOf } from "#tui/ink/text.ts";
+import { widthOf } from "#base/text.ts";
 
 const heading = ["NAME", "FROM", "REASON", "DESCRIPTION", "ID"];
 const id = "0b8c2a52-6f0e-4a39-9c57-1b1f0b6f9a11";

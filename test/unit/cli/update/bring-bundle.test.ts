@@ -71,12 +71,12 @@ describe("bringing a bundle", () => {
     expect((stopped as KcoreError).problems).to.deep.equal([
       {
         code: "INTERRUPTED",
-        message: `stopped: 0.1 of 0.3 MB of kcore 0.4.0 are at ${where}, and the update was not handed over`,
+        message: `stopped: 65.5/300.0 kB of kcore 0.4.0 are at ${where}, and the update was not handed over`,
         hint: "the same command goes on from there",
       },
     ]);
     const to = `\rkcore 0.4.0 to ${where}:`;
-    expect(host.written).to.equal(`${to} 0.0 of 0.3 MB${to} 0.1 of 0.3 MB\n`);
+    expect(host.written).to.equal(`${to} 0.0/300.0 kB${to} 65.5/300.0 kB\n`);
     expect(host.listenerCount("SIGINT") + host.listenerCount("SIGTERM")).to.equal(0);
 
     const there = held;
@@ -106,6 +106,6 @@ describe("bringing a bundle", () => {
   it("elsewhere than at a terminal it is one line, and none when all of it is there", async () => {
     const host = new Host(false);
     expect(await bring(host)).to.equal(undefined);
-    expect(host.written).to.equal(`kcore 0.4.0 to ${where}: 0.3 of 0.3 MB\n`);
+    expect(host.written).to.equal(`kcore 0.4.0 to ${where}: 300.0/300.0 kB\n`);
   });
 });

@@ -51,11 +51,11 @@ describe("a roster's sources", () => {
       age(project, 3 * 3600);
       writeFileSync(join(project, "down"), "");
       expect(problemsIn(() => names(project))).to.deep.equal([
-        "roster/cmdb.sh gave no roster: it exits with 3 [ROSTER_SOURCE] | KCORE_ROSTER_STALE=1 takes what it said 3 h ago",
+        "roster/cmdb.sh gave no roster: it exits with 3 [ROSTER_SOURCE] | KCORE_ROSTER_STALE=1 takes what it said 3h ago",
       ]);
       const told: string[] = [];
       expect(names(project, { stale: true, warn: (text: string) => told.push(text) })).to.deep.equal(["n1", "d1"]);
-      expect(told).to.deep.equal(["roster/cmdb.sh gave no roster: it exits with 3: taken from what it said 3 h ago"]);
+      expect(told).to.deep.equal(["roster/cmdb.sh gave no roster: it exits with 3: taken from what it said 3h ago"]);
       const calls = readFileSync(join(project, "calls"), "utf8");
       expect(names(project, { kept: true })).to.deep.equal(["n1", "d1"]);
       expect(readFileSync(join(project, "calls"), "utf8")).to.equal(calls);

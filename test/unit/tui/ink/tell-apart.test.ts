@@ -2,7 +2,7 @@ import { expect } from "chai";
 import fc from "#support/properties.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { commonStart, tellApart } from "#tui/ink/tell-apart.ts";
-import { widthOf } from "#tui/ink/text.ts";
+import { widthOf } from "#base/text.ts";
 import { asciiTheme, linesOf, plainTheme, sceneOf } from "#support/scenes.ts";
 import { wideRun } from "#support/wide-run.ts";
 

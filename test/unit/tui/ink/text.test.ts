@@ -1,18 +1,8 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
 import stringWidth from "string-width";
-import {
-  fit,
-  fitExactly,
-  fitLine,
-  justify,
-  lineWidth,
-  paintLine,
-  span,
-  widthOf,
-  wrapText,
-  wrapWords,
-} from "#tui/ink/text.ts";
+import { widthOf } from "#base/text.ts";
+import { fit, fitExactly, fitLine, justify, lineWidth, paintLine, span, wrapText, wrapWords } from "#tui/ink/text.ts";
 import { asciiTheme, colourTheme, plainTheme } from "#support/scenes.ts";
 
 const { glyphs } = plainTheme;

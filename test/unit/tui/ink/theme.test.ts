@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { createTheme, detectTheme, type Theme } from "#tui/ink/theme.ts";
-import { widthOf } from "#tui/ink/text.ts";
+import { widthOf } from "#base/text.ts";
 
 const terminal = (bits: number) => ({ getColorDepth: () => bits });
 const known = (env: Record<string, string>, bits = 8) => {

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
 import stringWidth from "string-width";
-import fastStringWidth from "#tui/ink/fast-string-width.ts";
+import { padColumns, takeColumns, widthOf } from "#base/text.ts";
 
-describe("the fast string width", () => {
+describe("the width of a text", () => {
   it("agrees with string-width on every simple character, alone and between others", () => {
     for (const [first, last] of [
       [0x20, 0x17f],
@@ -13,7 +13,7 @@ describe("the fast string width", () => {
     ] as const)
       for (let code = first; code <= last; code++) {
         const character = String.fromCharCode(code);
-        if (fastStringWidth(character) !== stringWidth(character)) expect.fail(`U+${code.toString(16)}`);
+        if (widthOf(character) !== stringWidth(character)) expect.fail(`U+${code.toString(16)}`);
       }
   });
 
@@ -25,9 +25,18 @@ describe("the fast string width", () => {
     const texts = fc.array(fc.oneof(pieces, fc.string({ unit: "grapheme" }))).map((parts) => parts.join(""));
     fc.assert(
       fc.property(texts, (text) => {
-        expect(fastStringWidth(text)).to.equal(stringWidth(text));
+        expect(widthOf(text)).to.equal(stringWidth(text));
       }),
       { numRuns: 100 },
     );
+  });
+
+  it("cuts and fills by columns, and never halves a character", () => {
+    expect([takeColumns("漢字", 3), takeColumns("e\u0301x", 1), takeColumns("👩‍💻!", 2)]).to.deep.equal([
+      "漢",
+      "e\u0301",
+      "👩‍💻",
+    ]);
+    expect([padColumns("漢", 4), padColumns("ab", 1)]).to.deep.equal(["漢  ", "ab"]);
   });
 });

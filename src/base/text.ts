@@ -5,12 +5,37 @@ const known = new Map<string, number>();
 const MOST = 5000;
 
 /**
- * What string-width says, a hundred times as fast for what a screen is made of: Latin letters, punctuation, arrows,
- * lines and shapes with plain colours. Nothing in these ranges joins with its neighbours, and each takes one column. The
- * bundle gives it to Ink in string-width's place (scripts/build.ts): Ink asks for every character of every frame.
+ * Columns that a text takes on a terminal. Characters that take one column and join with no neighbour (Latin letters, arrows, lines, shapes, plain
+ * colours) are counted here, string-width counts the others.
  */
-export default function fastStringWidth(text: string, options?: Options): number {
-  return options ? stringWidth(text, options) : (simpleWidth(text) ?? remember(text));
+export function widthOf(text: string): number {
+  return simpleWidth(text) ?? remember(text);
+}
+
+/** The same as string-width has it: the bundle gives it to Ink, which asks for each character of each frame (scripts/build.ts). */
+export default function stringWidthOf(text: string, options?: Options): number {
+  return options ? stringWidth(text, options) : widthOf(text);
+}
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** The start of a text without colours that takes at most `width` columns; never half a character. */
+export function takeColumns(text: string, width: number): string {
+  if (width <= 0) return "";
+  if (simpleWidth(text) === text.length) return text.slice(0, width);
+  let used = 0;
+  let end = 0;
+  for (const { segment, index } of graphemes.segment(text)) {
+    used += widthOf(segment);
+    if (used > width) return text.slice(0, end);
+    end = index + segment.length;
+  }
+  return text;
+}
+
+/** The text with blanks behind it up to `width` columns. */
+export function padColumns(text: string, width: number): string {
+  return text + " ".repeat(Math.max(0, width - widthOf(text)));
 }
 
 /** Nothing but simple characters and plain colours: there is nothing in it that a terminal must be guarded from. */

@@ -1,0 +1,83 @@
+/** Sizes, durations and ages as operators read them: the same words in tables, views and messages. */
+
+const decimal = ["B", "kB", "MB", "GB", "TB"] as const;
+const binary = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** Bytes of files and transfers, in units of a thousand: `812 B`, `31.2 MB`. */
+export function formatBytes(bytes: number): string {
+  return `${inDecimal(bytes, decimalOf(bytes))} ${decimal[decimalOf(bytes)] ?? ""}`;
+}
+
+/** Bytes of memory and disks, in units of 1024: `512 MiB`, `15.6 GiB`. */
+export function formatBinary(bytes: number): string {
+  const power = Math.min(binary.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
+  return `${Number((bytes / 1024 ** power).toFixed(1))} ${binary[power] ?? ""}`;
+}
+
+/** How far a content is on its way: `31.2/44.0 MB  8.4 MB/s`. */
+export function formatSending(of: { readonly sent: number; readonly total: number; readonly rate?: number }): string {
+  const speed = of.rate === undefined ? "" : `  ${formatBytes(of.rate)}/s`;
+  return `${inDecimal(of.sent, decimalOf(of.total))}/${formatBytes(of.total)}${speed}`;
+}
+
+/** Milliseconds in sentences: `0.4 s`, `12 s`, `3 min 05 s`. */
+export function formatDuration(milliseconds: number): string {
+  const seconds = milliseconds / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${twoDigits(whole % 60)} s`;
+  return `${Math.floor(whole / 3600)} h ${twoDigits((whole % 3600) / 60)} min`;
+}
+
+/** Milliseconds in at most six characters, for columns: `0.4s`, `12s`, `3m05s`, `1h02m`, `3d04h`. */
+export function shortDuration(milliseconds: number): string {
+  const seconds = Math.max(0, milliseconds) / 1000;
+  if (seconds < 9.95) return `${seconds.toFixed(1)}s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole}s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)}m${twoDigits(whole % 60)}s`;
+  if (whole < 86_400) return `${Math.floor(whole / 3600)}h${twoDigits((whole % 3600) / 60)}m`;
+  return `${Math.floor(whole / 86_400)}d${twoDigits((whole % 86_400) / 3600)}h`;
+}
+
+/** A round trip or the offset of a clock: `0.4ms`, `12ms`; `-` where there is none. */
+export function formatLatency(milliseconds: number | undefined): string {
+  if (milliseconds === undefined) return "-";
+  return `${Math.abs(milliseconds) < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)}ms`;
+}
+
+/** An age in two or three characters: `45s`, `12m`, `30h`, `5d`; the next unit begins at two of it. */
+export function shortAge(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 120) return `${seconds}s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}m`;
+  return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
+}
+
+/** How long ago an ISO 8601 time was; `-` where there is none. */
+export function since(time: string, now: number): string {
+  return time === "" ? "-" : shortAge(now - Date.parse(time));
+}
+
+/** How long until an ISO 8601 time; `-` where there is none. */
+export function until(time: string, now: number): string {
+  if (time === "") return "-";
+  const left = Date.parse(time) - now;
+  return left > 0 ? shortAge(left) : "expired";
+}
+
+function twoDigits(number: number): string {
+  return String(Math.floor(number)).padStart(2, "0");
+}
+
+function decimalOf(bytes: number): number {
+  let unit = 0;
+  // 999.95 kB would read as 1000.0 kB: it is 1.0 MB.
+  while (unit < decimal.length - 1 && bytes >= 999.95 * 1000 ** unit) unit += 1;
+  return unit;
+}
+
+function inDecimal(bytes: number, unit: number): string {
+  return unit === 0 ? String(Math.round(bytes)) : (bytes / 1000 ** unit).toFixed(1);
+}
