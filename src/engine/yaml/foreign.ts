@@ -4,21 +4,14 @@ import { SourceFile } from "./file.ts";
 import { SourceEntry, SourceList, SourceMap, SourceScalar, type SourceNode } from "./node.ts";
 import { decodeSource, MAX_ROSTER_BYTES, tokenize } from "./scan.ts";
 
-/** Another program's YAML: its tree with places, and the tags that stood before values (`!vault`). */
-export interface ForeignTree {
-  readonly root: SourceNode;
-  readonly tags: ReadonlyMap<SourceNode, string>;
-}
-
 /** Values that a file may have in all, what aliases stand for counted again: a bomb has many more. */
 const mostValues = 500_000;
 
 /**
- * Reads YAML as PyYAML does, by which Salt and Ansible read theirs: YAML 1.1, so that `yes` is true, with merge keys, and with
- * tags of their own, which are told. The last of two equal keys counts. JSON is read as well. Up to 8 MiB, 64 levels deep.
+ * Reads YAML as PyYAML does, by which Salt and Ansible read theirs: YAML 1.1, so that `yes` is true, and with merge keys; tags are passed over. The last of two equal keys counts. JSON is read as well. Up to 8 MiB, 64 levels deep.
  * @throws KcoreError YAML_SYNTAX and what reading YAML of one's own throws for its encoding, size and depth
  */
-export function parseForeign(file: string, text: string | Uint8Array): ForeignTree {
+export function parseForeign(file: string, text: string | Uint8Array): SourceNode {
   // JSON may be indented by tabs, YAML may not: one space takes each one's place.
   const decoded = decodeSource(file, text, MAX_ROSTER_BYTES);
   const source = new SourceFile(file, /^\s*[[{]/.test(decoded) ? decoded.replaceAll("\t", " ") : decoded);
@@ -32,13 +25,10 @@ export function parseForeign(file: string, text: string | Uint8Array): ForeignTr
     conceal: true as const,
   }));
   if (problems.length > 0) throw new KcoreError(problems);
-  const builder = new ForeignBuilder(source);
-  const root = document?.contents ? builder.node(document.contents) : new SourceScalar(source, 0, 0, null);
-  return { root, tags: builder.tags };
+  return document?.contents ? new ForeignBuilder(source).node(document.contents) : new SourceScalar(source, 0, 0, null);
 }
 
 class ForeignBuilder {
-  readonly tags = new Map<SourceNode, string>();
   readonly #file: SourceFile;
   readonly #anchors = new Map<string, SourceNode>();
   readonly #sizes = new Map<SourceNode, number>();
@@ -52,7 +42,6 @@ class ForeignBuilder {
     if (isAlias(node)) return this.#alias(node.source, node.range?.[0] ?? 0);
     const before = this.#values++;
     const built = this.#built(node);
-    if (node.tag?.startsWith("!") === true) this.tags.set(built, node.tag);
     const { anchor } = node as { anchor?: string };
     if (anchor !== undefined) {
       this.#anchors.set(anchor, built);

@@ -1,10 +1,22 @@
 import { isDeepStrictEqual } from "node:util";
 import type { SourcePosition } from "#errors/problem.ts";
-import type { ForeignFile } from "./import.ts";
+import type { ForeignFile } from "./foreign-file.ts";
 import type { Inventory, Variables } from "./inventory.ts";
 
 /** What `ansible-inventory --list` prints: groups by name, and the variables of hosts. */
 export type InventoryList = Readonly<Record<string, unknown>>;
+
+/** Ansible's own reading of inventories. */
+export interface AnsibleAnswer {
+  /** Variables where they are set: of groups and of hosts (`--export`). */
+  readonly layers: InventoryList;
+  /** All variables that each host has in the end. */
+  readonly values: InventoryList;
+  /** The files that were read. */
+  readonly files: readonly ForeignFile[];
+  /** Files that Ansible Vault encrypts as a whole. */
+  readonly encrypted: readonly string[];
+}
 
 /** The line that names a host, a group, or a variable of one. */
 export type Locate = (owner: string, variable?: string) => SourcePosition;

@@ -37,7 +37,7 @@ function isHostLine(line: string): boolean {
 function byTree(file: string, text: string): Format | undefined {
   // A template of Jinja is no YAML yet; of what is read here, only Salt's rosters are templates.
   if (/\{%/.test(text)) return "salt";
-  const { root } = parseForeign(file, text);
+  const root = parseForeign(file, text);
   if (root.kind !== "map") return undefined;
   const values = [...root.entries.values()].map(({ value }) => value);
   const has = (...keys: readonly string[]): boolean => values.some((value) => keys.some((key) => keyOf(value, key)));

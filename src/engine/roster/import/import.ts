@@ -1,10 +1,11 @@
 import type { Roster } from "../roster.ts";
 import { takeInventory } from "./ansible.ts";
 import { readPlainInventory, unsure } from "./ansible-ini.ts";
-import { correctValues, locateIn, readList, type InventoryList } from "./ansible-list.ts";
+import { correctValues, locateIn, readList, type AnsibleAnswer, type InventoryList } from "./ansible-list.ts";
 import { readCsv } from "./csv.ts";
 import { draftText } from "./draft-text.ts";
 import { Found, type LeftOut } from "./found.ts";
+import type { GivenFile } from "./foreign-file.ts";
 import { guessFormat, type Format } from "./guess.ts";
 import { Inventory } from "./inventory.ts";
 import { readSalt } from "./salt.ts";
@@ -14,31 +15,6 @@ import { readTerraform } from "./terraform.ts";
 import { parseForeign } from "#engine/yaml/foreign.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { KcoreError } from "#errors/problem.ts";
-
-/** A file of another program: as it is shown, and its text. */
-export interface ForeignFile {
-  readonly file: string;
-  readonly text: string;
-}
-
-/** A file that an operator gave, or a folder of Ansible's inventories. */
-export interface GivenFile extends ForeignFile {
-  readonly isFolder?: boolean;
-  /** Whether `group_vars` or `host_vars` lie beside it. */
-  readonly hasVariables?: boolean;
-}
-
-/** Ansible's own reading of inventories. */
-export interface AnsibleAnswer {
-  /** Variables where they are set: of groups and of hosts (`--export`). */
-  readonly layers: InventoryList;
-  /** All variables that each host has in the end. */
-  readonly values: InventoryList;
-  /** The files that were read. */
-  readonly files: readonly ForeignFile[];
-  /** Files that Ansible Vault encrypts as a whole. */
-  readonly encrypted: readonly string[];
-}
 
 /** The programs whose files are imported, and how more files are read. */
 export interface Programs {
@@ -95,7 +71,7 @@ export function importRoster(
     else if (format === "ssh-config") {
       if (!readSshConfig(found, given, programs)) ownReader.push({ file, missing: "ssh" });
     } else if (/^\s*\{/.test(text))
-      readList(inventory, plainOf(parseForeign(file, text).root) as InventoryList, locateIn([given]));
+      readList(inventory, plainOf(parseForeign(file, text)) as InventoryList, locateIn([given]));
     else inventories.push(given);
     return format;
   });

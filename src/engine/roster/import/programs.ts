@@ -5,8 +5,9 @@ import { basename, dirname, join } from "node:path";
 import { decodeSource, MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
-import type { AnsibleAnswer, ForeignFile, GivenFile, Programs } from "./import.ts";
-import type { InventoryList } from "./ansible-list.ts";
+import type { AnsibleAnswer, InventoryList } from "./ansible-list.ts";
+import type { ForeignFile, GivenFile } from "./foreign-file.ts";
+import type { Programs } from "./import.ts";
 
 const limit = { encoding: "utf8", maxBuffer: 1 << 28, timeout: 120_000 } as const;
 /** Names that Ansible passes over in folders. */

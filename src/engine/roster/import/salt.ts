@@ -27,7 +27,7 @@ const without = new Map(
 /** A flat roster of salt-ssh: a map of ids. Whatever is rendered first is refused. @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX */
 export function readSalt(found: Found, file: string, text: string): void {
   refuseRenderers(file, text);
-  const { root } = parseForeign(file, text);
+  const root = parseForeign(file, text);
   if (root.kind !== "map") {
     if (root.kind === "scalar" && root.value === null) return;
     throw new KcoreError({ code: "ROSTER_IMPORT", message: `${file} is no Salt roster: a map of ids`, at: root.at });

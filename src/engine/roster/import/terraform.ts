@@ -20,7 +20,7 @@ const others = new Map([
  * names, each to an address or to an object with an address and other keys of a node. @throws KcoreError ROSTER_IMPORT
  */
 export function readTerraform(found: Found, file: string, text: string): void {
-  const { root } = parseForeign(file, text);
+  const root = parseForeign(file, text);
   const nodes = root.kind === "map" ? nodesOf(found, root) : [];
   for (const entry of nodes) readNode(found, entry);
   if (nodes.length === 0)
