@@ -107,7 +107,7 @@ async function readForeign(name: string): Promise<GivenFile> {
   return { file: "stdin", text: decodeSource("stdin", Buffer.concat(chunks), MAX_ROSTER_BYTES) };
 }
 
-/** What an ssh_config includes, by a path that begins at the including file's folder or at `~`. */
+/** Reads the files that an ssh_config includes; a path begins at the including file's folder or at `~`. */
 function included(pattern: string, from: string): readonly ForeignFile[] {
   const path = resolve(dirname(resolve(from)), pattern.replace(/^~(?=\/)/, homedir()));
   return regular(globSync(path)).map((file) => ({ file, text: readText(file) }));

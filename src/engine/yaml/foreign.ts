@@ -8,7 +8,8 @@ import { decodeSource, MAX_ROSTER_BYTES, tokenize } from "./scan.ts";
 const mostValues = 500_000;
 
 /**
- * Reads YAML as PyYAML does, by which Salt and Ansible read theirs: YAML 1.1, so that `yes` is true, and with merge keys; tags are passed over. The last of two equal keys counts. JSON is read as well. Up to 8 MiB, 64 levels deep.
+ * Reads YAML as PyYAML does, by which Salt reads its own: YAML 1.1, so that `yes` is true, and with merge keys; tags are passed over. The last
+ * of two equal keys counts. JSON is read as well. Up to 8 MiB, 64 levels deep.
  * @throws KcoreError YAML_SYNTAX and what reading YAML of one's own throws for its encoding, size and depth
  */
 export function parseForeign(file: string, text: string | Uint8Array): SourceNode {

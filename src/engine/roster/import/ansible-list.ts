@@ -3,7 +3,7 @@ import type { SourcePosition } from "#errors/problem.ts";
 import type { ForeignFile } from "./foreign-file.ts";
 import type { Inventory, Variables } from "./inventory.ts";
 
-/** What `ansible-inventory --list` prints: groups by name, and the variables of hosts. */
+/** The output of `ansible-inventory --list`: groups by name, and the variables of hosts. */
 export type InventoryList = Readonly<Record<string, unknown>>;
 
 /** Ansible's own reading of inventories. */

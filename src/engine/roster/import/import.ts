@@ -21,7 +21,7 @@ export interface Programs {
   /** Undefined where Ansible is not installed. @throws KcoreError ROSTER_IMPORT where it refuses the inventories */
   readonly askAnsible: (inventories: readonly GivenFile[]) => AnsibleAnswer | undefined;
   readonly askSsh: AskSsh;
-  /** What an ssh_config includes. */
+  /** Reads the files that an ssh_config includes. */
   readonly included: ReadIncluded;
 }
 
@@ -30,7 +30,7 @@ export interface Imported {
   readonly text: string;
   /** By file and line. */
   readonly leftOut: readonly LeftOut[];
-  /** What each file was taken for. */
+  /** The format of each file. */
   readonly formats: readonly Format[];
   /** Files that kcore read itself, since the program is missing that decides what they mean. */
   readonly ownReader: readonly { readonly file: string; readonly missing: "ansible-inventory" | "ssh" }[];

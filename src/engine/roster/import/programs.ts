@@ -48,6 +48,8 @@ export const askAnsible: Programs["askAnsible"] = (inventories) =>
     });
     const env = {
       ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ANSIBLE_"))),
+      // Ansible refuses any other encoding.
+      LC_ALL: "C.UTF-8",
       ANSIBLE_INVENTORY_ENABLED: "ini,yaml",
       ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED: "true",
     };
@@ -55,8 +57,12 @@ export const askAnsible: Programs["askAnsible"] = (inventories) =>
       const args = ["--list", ...flags, ...sources];
       const { error, status, stdout } = spawnSync("ansible-inventory", args, { ...limit, cwd: folder, env });
       if (isMissing(error)) return undefined;
-      if (status !== 0) throw refused(inventories);
-      return JSON.parse(stdout) as InventoryList;
+      try {
+        if (status === 0) return JSON.parse(stdout) as InventoryList;
+      } catch {
+        // Python prints infinite numbers, which JSON has not.
+      }
+      throw refused(inventories);
     };
     const [layers, values] = [list("--export"), list()];
     return layers && values && { layers, values, files: copy.files, encrypted: copy.encrypted };

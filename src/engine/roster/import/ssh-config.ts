@@ -7,8 +7,8 @@ import { reasonFor, splitWords, takeOption } from "./ssh-options.ts";
 export type ReadIncluded = (pattern: string, from: string) => readonly ForeignFile[];
 
 /**
- * What `ssh -G` prints for each host by a config of several files, the first of which includes the others by number: `textsIn`
- * writes them for a folder. Undefined where ssh is not installed; an empty text for a host that ssh refuses.
+ * Asks `ssh -G` about each host. `textsIn` gives the config's files as they stand in a folder, named by their numbers; the first includes the
+ * others. Undefined where ssh is not installed; an empty text for a host that ssh refuses.
  */
 export type AskSsh = (
   textsIn: (folder: string) => readonly string[],
@@ -56,7 +56,7 @@ class Config {
   readonly #included: ReadIncluded;
   readonly #numbers = new Map<string, number>();
   readonly #files: ((folder: string) => string)[][] = [];
-  /** For kcore's own reader: the options of each `Host`, and the lines that it does not read. */
+  /** For kcore's own reader: the options of each `Host`, and the lines that only ssh reads. */
   readonly #blocks: { readonly names: readonly string[]; readonly options: Option[] }[] = [
     { names: ["*"], options: [] },
   ];
