@@ -23,7 +23,7 @@ describe("kcore roster import", () => {
   afterEach(() => project.remove());
 
   it("writes a new file that the roster takes, once, with the variables beside the inventory", async () => {
-    const first = await project.kcore("roster", "import", "inventory/hosts.ini");
+    const first = await project.call(["roster", "import", "inventory/hosts.ini"]);
     expect(first.code, first.stderr).to.equal(0);
     expect(first.stdout).to.equal(
       "imported 1 nodes, 1 groups, 0 jump hosts into roster/hosts.yaml\nnext: kcore roster trust '*'\n",
@@ -35,10 +35,10 @@ describe("kcore roster import", () => {
       "hosts.ini:3  left out: the node here: it is in the roster already, at roster/nodes.yaml:2",
     );
     expect(read("roster/hosts.yaml")).to.contain("vars: { port: 80 }");
-    const listed = await project.kcore("roster", "list", "--on", "group:web", "-o", "json");
+    const listed = await project.call(["roster", "list", "--on", "group:web", "-o", "json"]);
     expect((JSON.parse(listed.stdout) as { name: string }[]).map(({ name }) => name)).to.deep.equal(["w1"]);
     writeFileSync(join(project.project, "more.csv"), "name,address\nc1,192.0.2.21\n");
-    const second = await project.kcore("roster", "import", "more.csv", "--file", "hosts.yaml");
+    const second = await project.call(["roster", "import", "more.csv", "--file", "hosts.yaml"]);
     expect([second.code, second.stderr]).to.deep.equal([2, second.stderr]);
     expect(second.stderr).to.contain("roster/hosts.yaml is there already");
     expect(read("roster/hosts.yaml")).not.to.contain("c1");
@@ -55,7 +55,7 @@ describe("kcore roster import", () => {
       "fleet/group_vars/web/tls/b.yml": "tls: true\n",
       "fleet/group_vars/web/vault.yml": "$ANSIBLE_VAULT;1.1;AES256\n61\n",
     });
-    const { code, stdout, stderr } = await project.kcore("roster", "import", "fleet", "--dry-run");
+    const { code, stdout, stderr } = await project.call(["roster", "import", "fleet", "--dry-run"]);
     expect(code, stderr).to.equal(0);
     expect(stdout).to.contain("vars: { port: 80, tls: true }").and.contain("  db1:").and.not.contain("old1");
     expect(stderr).to.contain("vault.yml:1  left out: the file: it is encrypted by Ansible Vault");
@@ -65,7 +65,7 @@ describe("kcore roster import", () => {
     const blocks = readPages().flatMap((page) => page.blocks);
     const shown = (start: string): string => blocks.find(({ text }) => text.startsWith(start))?.text.trimEnd() ?? "";
     write({ "inventory.ini": shown("[web]\n") });
-    const { stdout, stderr } = await project.kcore("roster", "import", "inventory.ini", "--dry-run");
+    const { stdout, stderr } = await project.call(["roster", "import", "inventory.ini", "--dry-run"]);
     expect(stdout.replace(/^#.*\n/, "").trimEnd()).to.equal(shown('defaults:\n  identityFile: "~/.ssh/fleet"'));
     expect(stderr.trimEnd()).to.equal(shown("inventory.ini:5"));
   });
@@ -82,11 +82,11 @@ describe("kcore roster import", () => {
     });
     chmodSync(join(project.project, "hostile/hosts"), 0o755);
     for (const file of ["hostile/hosts", "hostile/cloud.yml"]) {
-      const { code, stderr } = await project.kcore("roster", "import", "--from", "ansible", file, "--dry-run");
+      const { code, stderr } = await project.call(["roster", "import", "--from", "ansible", file, "--dry-run"]);
       expect([code, stderr]).to.deep.equal([2, stderr]);
       expect(stderr).to.contain(`import what it prints: ansible-inventory -i ${file} --list | kcore roster import`);
     }
-    const { stdout } = await project.kcore("roster", "import", "hostile/good", "--dry-run");
+    const { stdout } = await project.call(["roster", "import", "hostile/good", "--dry-run"]);
     expect(stdout).to.contain("  web1:\n");
     expect(existsSync(marker)).to.equal(false);
   });
