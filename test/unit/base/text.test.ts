@@ -17,6 +17,9 @@ describe("the width of a text", () => {
       }
   });
 
+  it("counts wide, combining and joined characters", () =>
+    expect([widthOf("漢字"), widthOf("e\u0301a\u0308"), widthOf("👩‍💻"), widthOf("plain")]).to.deep.equal([4, 2, 2, 5]));
+
   it("agrees with string-width on any text", () => {
     const pieces = fc.constantFrom(
       ..."aé─▸✓◐↔☺⌚漢각ก\u0301\u200d\ufe0f\u20e3\t\n".split(""),

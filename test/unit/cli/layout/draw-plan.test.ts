@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
+import { widthOf } from "#base/text.ts";
 import { drawPlan, sizeOf, type Canvas } from "#cli/layout/draw-plan.ts";
 import { planLayout, type DiskPlan } from "#cli/layout/plan-layout.ts";
 import type { Layout } from "#cli/layout/layout-schema.ts";
@@ -95,6 +96,16 @@ describe("the drawing of a disk layout", () => {
       "  in use: /dev/sdb1 at /srv",
       "  REFUSED (DISK_IN_USE, target_device_in_use)",
     ]);
+  });
+
+  it("keeps its columns with wide characters", () => {
+    const [one] = plan.disks as [DiskPlan];
+    const after = [
+      { name: "データ", size: 2 ** 39, holds: "漢字", fate: "kept" as const },
+      { size: 2 ** 38, holds: "", fate: "free" as const },
+    ];
+    const lines = drawPlan({ ...plan, disks: [{ ...one, before: after, after }] }, { columns: 70 }).split("\n");
+    expect([...new Set(lines.slice(1, 5).map(widthOf))]).to.deep.equal([70]);
   });
 
   it("drives no terminal by what a node calls things", () => {

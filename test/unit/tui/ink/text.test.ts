@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
-import stringWidth from "string-width";
 import { widthOf } from "#base/text.ts";
 import { fit, fitExactly, fitLine, justify, lineWidth, paintLine, span, wrapText, wrapWords } from "#tui/ink/text.ts";
 import { asciiTheme, colourTheme, plainTheme } from "#support/scenes.ts";
@@ -8,14 +7,6 @@ import { asciiTheme, colourTheme, plainTheme } from "#support/scenes.ts";
 const { glyphs } = plainTheme;
 
 describe("texts on a terminal", () => {
-  it("are measured in columns: wide, combining and joined characters", () =>
-    expect([widthOf("漢字"), widthOf("e\u0301a\u0308"), widthOf("👩‍💻"), widthOf("plain")]).to.deep.equal([4, 2, 2, 5]));
-
-  it("are as wide as string-width says, also where it is not asked", () => {
-    const shapes = Object.values(glyphs).flat().join("") + "éßøąŁ“”„–—…·×÷";
-    for (const character of shapes) expect(widthOf(character), character).to.equal(stringWidth(character));
-  });
-
   it("are cut with a mark, never in the middle of a character", () => {
     expect([fit("a long name", 6, glyphs), fit("漢字漢字", 6, glyphs)]).to.deep.equal(["a lon…", "漢字…"]);
     expect([fit("e\u0301e\u0301e\u0301", 2, glyphs), fit("fits", 4, glyphs)]).to.deep.equal(["e\u0301…", "fits"]);
