@@ -233,7 +233,7 @@ describe("updates of a cluster on real nodes", function () {
       await kcore("update", "cluster", "approve", "full", "--yes");
       const { nodeStatus } = await ended("full", "failed");
       expect([nodeStatus[0]?.failure?.kind, nodeStatus[0]?.currentVersion]).to.deep.equal(["build", "0.2.0"]);
-      expect(nodeStatus[0]?.failure?.message).to.match(/room|MiB free/);
+      expect(nodeStatus[0]?.failure?.message).to.match(/room|iB free/);
     } finally {
       await onNode("e", "rm -f /var/lib/kcore/filler");
     }
