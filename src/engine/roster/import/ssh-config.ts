@@ -20,6 +20,8 @@ interface Option {
   readonly name: string;
   readonly value: string;
   readonly at: SourcePosition;
+  /** The patterns of its `Host`. */
+  readonly hosts: readonly string[];
 }
 
 /** The options that name a host and the way to it; all others are told where they stand. */
@@ -56,10 +58,8 @@ class Config {
   readonly #included: ReadIncluded;
   readonly #numbers = new Map<string, number>();
   readonly #files: ((folder: string) => string)[][] = [];
-  /** For kcore's own reader: the options of each `Host`, and the lines that only ssh reads. */
-  readonly #blocks: { readonly names: readonly string[]; readonly options: Option[] }[] = [
-    { names: ["*"], options: [] },
-  ];
+  /** For kcore's own reader: the patterns of the last `Host`, and the lines that only ssh reads. */
+  #patterns: readonly string[] = ["*"];
   readonly #unsure: SourcePosition[] = [];
 
   constructor(found: Found, included: ReadIncluded) {
@@ -100,27 +100,29 @@ class Config {
     }));
     if (problems.length > 0) throw new KcoreError(problems.slice(0, 20));
     return [...this.hosts.keys()].map((host) => {
-      const options = this.#blocks.filter(({ names }) => names.includes(host) || names.includes("*"));
-      const all = options.flatMap((block) => block.options).map(({ key, value }) => [key, value] as const);
-      return new Map([["hostname", host], ...all.toReversed()]);
+      const options = this.options.filter(({ hosts }) => hosts.includes(host) || hosts.includes("*"));
+      return new Map([["hostname", host], ...options.toReversed().map(({ key, value }) => [key, value] as const)]);
     });
   }
 
-  #line({ name, value, at, line }: Omit<Option, "key"> & { readonly line: string }): ((folder: string) => string)[] {
+  #line({
+    name,
+    value,
+    at,
+    line,
+  }: Pick<Option, "name" | "value" | "at"> & { readonly line: string }): ((folder: string) => string)[] {
     const key = name.toLowerCase();
     if (key === "include") return this.#include(value, at);
     if (key === "host") this.#addHosts(splitWords(value), at);
     else if (key === "match") {
       // Quotes may stand within a word.
-      if (/(^|[\s,=!])exec([\s=]|$)/i.test(value.replaceAll(/["'\\]/g, ""))) {
+      if (/(^|[\s,=!])exec([\s=]|$)/i.test(line.replaceAll(/["'\\]/g, ""))) {
         this.#found.leave(at, `Match ${value}`, "an import runs no command");
         return [() => "Host !*"];
       }
       this.#unsure.push(at);
     } else if (reaching.includes(key)) {
-      const option = { key, name, value, at };
-      this.options.push(option);
-      this.#blocks.at(-1)?.options.push(option);
+      this.options.push({ key, name, value, at, hosts: this.#patterns });
       if (/["'\\%$]/.test(value) && key !== "proxycommand") this.#unsure.push(at);
     } else {
       this.#found.leave(at, `${name} ${value}`.trim(), reasonFor(key));
@@ -130,7 +132,7 @@ class Config {
   }
 
   #addHosts(names: readonly string[], at: SourcePosition): void {
-    this.#blocks.push({ names, options: [] });
+    this.#patterns = names;
     for (const name of names)
       if (!/[*?!]/.test(name)) this.hosts.set(name, this.hosts.get(name) ?? at);
       else if (name !== "*") this.#unsure.push(at);

@@ -73,13 +73,14 @@ describe("the import of an ssh_config", () => {
       "Match !exec=X",
       '"Match" exec "X"',
       "Match all exec X",
+      "Match all # exec X",
     ];
     const hidden = { hidden: `Match exec "touch ${marker}"\n` };
     const text = `Host a\n  User u\nInclude hidden\n${lines.join("\n  Port 1\n").replaceAll("X", `touch ${marker}`)}\n`;
     const { roster, leftOut } = imported(text, { beside: hidden });
     expect(existsSync(marker)).to.equal(false);
     expect(roster.nodes.get("a")).to.include({ user: "u", port: 22 });
-    expect(leftOut.filter((line) => line.endsWith("an import runs no command"))).to.have.lengthOf(5);
+    expect(leftOut.filter((line) => line.endsWith("an import runs no command"))).to.have.lengthOf(6);
   });
 
   it("reads a plain config itself where ssh is missing, says so, and refuses the other lines", () => {
