@@ -33,6 +33,19 @@ export function takeColumns(text: string, width: number): string {
   return text;
 }
 
+/** A line, with colours or without, as lines of at most `columns`: broken between words, and a longer word stays whole. */
+export function wrapLine(line: string, columns: number, indent: string): readonly string[] {
+  const lines: string[] = [];
+  let current = "";
+  for (const word of line.split(/(?<=\S)(?= )/)) {
+    if (current !== "" && widthOf(current + word) > columns) {
+      lines.push(current);
+      current = indent + word.trimStart();
+    } else current += word;
+  }
+  return [...lines, current];
+}
+
 /** The text with blanks behind it up to `width` columns. */
 export function padColumns(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - widthOf(text)));

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import { widthOf } from "#base/text.ts";
+import { wrapLine } from "#base/text.ts";
 
 /** What must stay in its columns: a line of a file, and the mark below it. */
 const excerpt = /^\s*\d* \| /;
@@ -9,16 +9,6 @@ const excerpt = /^\s*\d* \| /;
  * further in. A word that is longer stays whole: it is a path or a command that somebody copies.
  */
 export function wrapPainted(line: string, columns: number): readonly string[] {
-  const width = (text: string) => widthOf(stripVTControlCharacters(text));
-  if (width(line) <= columns || excerpt.test(stripVTControlCharacters(line))) return [line];
-  const indent = `${/^ */.exec(line)?.[0] ?? ""}  `;
-  const lines: string[] = [];
-  let current = "";
-  for (const word of line.split(/(?<=\S)(?= )/)) {
-    if (current !== "" && width(current + word) > columns) {
-      lines.push(current);
-      current = indent + word.trimStart();
-    } else current += word;
-  }
-  return [...lines, current];
+  if (excerpt.test(stripVTControlCharacters(line))) return [line];
+  return wrapLine(line, columns, `${/^ */.exec(line)?.[0] ?? ""}  `);
 }

@@ -1,5 +1,7 @@
-/** Columns that what stands below its term is moved to the right. */
-const indent = 6;
+import { wrapLine } from "#base/text.ts";
+
+/** Stands before a text that goes below its term. */
+const indent = " ".repeat(6);
 
 /**
  * A command's help in so many columns, broken between words. What stands beside a term goes on below itself, or below its term where
@@ -7,7 +9,7 @@ const indent = 6;
  */
 export function wrapHelp(text: string, columns: number): string {
   return joinParagraphs(text.split("\n"), columns)
-    .flatMap((line) => (line.length <= columns ? [line] : wrapLine(line, columns)))
+    .flatMap((line) => (line.length <= columns ? [line] : wrapTerm(line, columns)))
     .join("\n");
 }
 
@@ -23,21 +25,10 @@ function joinParagraphs(lines: readonly string[], columns: number): readonly str
   return joined;
 }
 
-function wrapLine(line: string, columns: number): readonly string[] {
+function wrapTerm(line: string, columns: number): readonly string[] {
   const [beside] = /^ +\S.*?\S {2,}(?=\S)/.exec(line) ?? [];
-  if (beside === undefined) return line.startsWith("  ") ? [line] : wrapWords(line, columns, 0);
+  if (beside === undefined) return line.startsWith("  ") ? [line] : wrapLine(line, columns, "");
   const said = line.slice(beside.length);
-  if (beside.length > columns / 2) return [beside.trimEnd(), ...wrapWords(said, columns, indent)];
-  const [first = "", ...rest] = wrapWords(said, columns, beside.length);
-  return [beside + first.trimStart(), ...rest];
-}
-
-function wrapWords(text: string, columns: number, start: number): readonly string[] {
-  const lines: string[] = [];
-  for (const word of text.split(" ")) {
-    const last = lines.at(-1);
-    if (last === undefined || last.length + 1 + word.length > columns) lines.push(" ".repeat(start) + word);
-    else lines[lines.length - 1] = `${last} ${word}`;
-  }
-  return lines;
+  if (beside.length > columns / 2) return [beside.trimEnd(), ...wrapLine(indent + said, columns, indent)];
+  return wrapLine(line, columns, " ".repeat(beside.length));
 }
