@@ -291,7 +291,7 @@ module.exports = {
           "api/supervisor",
           "base/process",
           "cli/process/spare-process",
-          "cli/roster/import-command",
+          "engine/roster/import/programs",
           "cli/terminal/terminal-guard",
           "engine/project/group-members",
           "engine/roster/run-source",

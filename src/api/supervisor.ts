@@ -13,14 +13,10 @@ const searchPath = "/usr/bin:/bin:/run/current-system/systemd/bin:/run/current-s
 const signsPerPeriod = 3;
 
 /**
-<<<<<<< HEAD
  * Node cannot send to a Unix datagram socket, so systemd's own `systemd-notify` does; the unit has `NotifyAccess=all`.
- * kcore's units are `Type=exec`: before systemd 246 a notification may get lost, and the loss would kill a healthy daemon. A sign that the event loop is alive: it comes from a timer in it. `onProblem` is told once.
-=======
+ * kcore's units are `Type=exec`: before systemd 246 a notification may get lost, and the loss would kill a healthy daemon.
+ * A sign that the event loop is alive: a timer in it sends the signs. `onProblem` is told once.
  * Started without base/process: zx would cost each daemon 11 MiB of memory.
- * Node cannot send to a Unix datagram socket, so systemd's own `systemd-notify` does (ADR 0114); the unit has
- * `NotifyAccess=all`. A sign that the event loop is alive: it comes from a timer in it. `onProblem` is told once.
->>>>>>> e535532a (base: one way to write a file, to run a program, to wait)
  */
 export function createSupervisor({
   environment,
