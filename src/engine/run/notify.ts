@@ -122,5 +122,9 @@ async function runProgram(words: readonly string[], input: string, cwd: string):
   const env = { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/lib` };
   const { code, signal } = await run(words, { cwd, env, input, limitMs: limit, ownGroup: true });
   if (code !== 0)
-    throw new Error(signal === undefined ? `exit code ${code}` : `ended by ${signal}, after ${limit / 1000} s at most`);
+    throw new Error(
+      signal === undefined
+        ? `exit code ${code}${code === 127 ? " (not found)" : ""}`
+        : `ended by ${signal}, after ${limit / 1000} s at most`,
+    );
 }

@@ -108,7 +108,7 @@ describe("O10: notices of a run", () => {
       );
       expect(untold).to.deep.equal([
         "false was not told: exit code 1",
-        "no-such-program was not told: spawn no-such-program ENOENT",
+        "no-such-program was not told: exit code 127 (not found)",
         `${host} was not told: it answered 500`,
       ]);
     } finally {
