@@ -142,11 +142,6 @@ export class LwwMap {
     });
   }
 
-  /** Takes an origin out of the version vector: nothing of it is here, and nothing of it is claimed any more. */
-  forget(origin: string): void {
-    this.#vector.delete(origin);
-  }
-
   /** Forgets a register: a tombstone or sibling that may go (tombstones.ts), or what a full exchange shows to be deleted. */
   drop(register: Register): void {
     if (this.siblings.has(register)) {

@@ -86,7 +86,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     why: "a deletion is forgotten, and what lost to it is not",
     seed: 5,
     edits: [
-      { file: "controller/replica/collector.ts", from: " && !map.siblings.of(key).length", to: "" },
+      { file: "controller/replica/tombstone-gc.ts", from: " && !map.siblings.of(key).length", to: "" },
       {
         file: "controller/replica/replica-state.ts",
         from: "if (!isSibling && this.map.siblings.of(register.key).length > 0) continue;",

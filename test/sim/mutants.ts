@@ -180,7 +180,7 @@ ${commitOfPull}`,
     seed: 3,
     edits: [
       {
-        file: "controller/replica/collector.ts",
+        file: "controller/replica/tombstone-gc.ts",
         from: "  return { registers: collectable(needless(core), state.map.vector, acks), underway };",
         to: `  const old = [...state.map.tombstones().values()].filter(({ ms }) => ms < core.options.clock.wall() - 8_000);
   for (const tombstone of old) state.map.drop(tombstone);
@@ -214,7 +214,7 @@ ${commitOfPull}`,
     why: "tombstones go without waiting for a controller that joins, and without the full exchange that would make up for it",
     edits: [
       {
-        file: "controller/replica/collector.ts",
+        file: "controller/replica/tombstone-gc.ts",
         from: "const acks = others.map((id) => peers.get(id)?.acked);",
         to: "const acks = others.filter((id) => peers.get(id)?.isReady).map((id) => peers.get(id)?.acked);",
       },
@@ -273,7 +273,7 @@ ${commitOfPull}`,
     seed: 6,
     edits: [
       {
-        file: "controller/replica/incarnation.ts",
+        file: "controller/replica/origin-generation.ts",
         from: "return this.#isFresh || this.#core.others.every((id) => this.#confirmedBy.has(id));",
         to: "return true;",
       },
@@ -302,7 +302,7 @@ ${commitOfPull}`,
     seed: 17,
     edits: [
       {
-        file: "controller/replica/collector.ts",
+        file: "controller/replica/tombstone-gc.ts",
         from: "  for (const id of others) raise(underway, peers.get(id)?.soon ?? []);",
         to: "  underway.clear();\n  void raise;",
       },
@@ -323,7 +323,7 @@ ${commitOfPull}`,
   deafconfirm: {
     why: "a peer confirms an origin without counting what it is journaling",
     seed: 688,
-    edits: [{ file: "controller/replica/peer-session.ts", from: "  raise(vector, soon);", to: "  void soon;" }],
+    edits: [{ file: "controller/replica/origin-generation.ts", from: "raise(vector, soon);", to: "void soon;" }],
     swarm: { ...busy, restores: true },
   },
   blindcheck: {

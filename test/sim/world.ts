@@ -1,5 +1,5 @@
 import { keys } from "#controller/cluster/registers.ts";
-import { newIncarnation } from "#controller/replica/incarnation.ts";
+import { newOriginGeneration } from "#controller/replica/origin-generation.ts";
 import { protocols } from "#controller/replica/messages.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { behindLoss, mergedAtOnce } from "#controller/store/salvage.ts";
@@ -198,7 +198,8 @@ export class World {
     const word = (): string => this.#random.below(0x100000000).toString(16).padStart(8, "0");
     const isMended = this.figures.restores % 3 === 1;
     node.disk.durable = isMended ? this.#damaged(node.disk.durable, backup.records) : [...backup.records];
-    if (isMended || isOld || this.figures.restores % 3 === 0) node.disk.durable.push(newIncarnation(node.id, word));
+    if (isMended || isOld || this.figures.restores % 3 === 0)
+      node.disk.durable.push(newOriginGeneration(node.id, word));
     node.durableVector = backup.vector;
     node.lineage++;
     this.history.restored(node, backup.records);
@@ -370,7 +371,7 @@ export class World {
   /** What an operator does when a controller is gone for good: takes it out, and registers anew whom only it knew. */
   async #tidyUp(): Promise<void> {
     await this.#run(this.scheduler.now + 6_000);
-    for (const node of this.living) if (node.replica?.status().catchingUp) this.#repair(node, true);
+    for (const node of this.living) if (node.replica?.status().catchingUp) this.#repair(node);
     await this.#run(this.scheduler.now + 1_000);
     const steward = this.living.find(({ replica }) => replica?.status().ready);
     if (!steward) return;
@@ -387,20 +388,13 @@ export class World {
         node.join = [steward.id];
         node.boot();
       }
-    // What only one can tell it, since another is gone or was put back as well, it does not believe by itself.
-    for (let look = 0; look < 3; look++) {
-      await this.#run(this.scheduler.now + 3_000);
-      for (const node of this.living)
-        if (node.replica?.status().alarms.some(({ code }) => code === "PUT_BACK")) this.#repair(node, false);
-    }
   }
 
-  /** `kcore controller repair`; `--alone` where all that its state knows of are gone. */
-  #repair(node: SimNode, isAlone: boolean): void {
+  /** `kcore controller repair --alone`: all that its state knows of are gone. */
+  #repair(node: SimNode): void {
     node.kill();
     const word = (): string => this.#random.below(0x100000000).toString(16).padStart(8, "0");
-    const records = isAlone ? node.disk.durable.map(mergedAtOnce) : node.disk.durable;
-    node.disk.durable = [...records, newIncarnation(node.id, word, isAlone)];
+    node.disk.durable = [...node.disk.durable.map(mergedAtOnce), newOriginGeneration(node.id, word, true)];
     node.boot();
   }
 

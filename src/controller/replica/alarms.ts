@@ -6,7 +6,6 @@ export type AlarmCode =
   | "CLOCK_AHEAD" // what we stamped or saw lies ahead of our own clock: read-only until then
   | "TWO_COPIES" // two processes run as one controller
   | "EQUIVOCATION" // one dot, two contents: a clone or a restored backup
-  | "PUT_BACK" // a peer offers a full exchange, as to one that was put back, and nobody else does
   | "STATE_DIVERGENCE" // equal version vectors, different state
   | "QUARANTINED" // registers that this version cannot read
   | "CONFLICTS_CAPPED"

@@ -12,15 +12,10 @@ import type { JournalRecord } from "./replica-ports.ts";
 export function endCatchUp(core: Core, onDone: () => void): void {
   const { salvaged } = core.state;
   const merge: JournalRecord = { t: "apply", page: encodePage(salvaged), upto: claimOf(salvaged) };
-  core.commit(
-    [...(salvaged.length > 0 ? [merge] : []), { t: "meta", behind: false }],
-    salvaged,
-    () => {
-      core.options.log?.("info", "this controller has caught up", { salvaged: salvaged.length });
-      onDone();
-    },
-    () => undefined,
-  );
+  core.commit([...(salvaged.length > 0 ? [merge] : []), { t: "meta", behind: false }], salvaged, () => {
+    core.options.log?.("info", "this controller has caught up", { salvaged: salvaged.length });
+    onDone();
+  });
 }
 
 /** The version vector that covers these registers. */

@@ -13,7 +13,8 @@ export class ClockGuard {
   readonly #peers = new Map<string, { readonly difference: number; readonly at: number; readonly roundTrip: number }>();
   readonly #clock: Clock;
   readonly #tuning: Tuning;
-
+  /** Origins whose stamps lie ahead of our clock, by how much (ms). */
+  readonly deferred = new Map<string, number>();
   /** The wall clock minus the monotonic one when it was believed last, and when that was. */
   #believed: { readonly difference: number; readonly at: number };
   /** When a jump was noticed (monotonic). */

@@ -1,16 +1,15 @@
-import type { Register } from "#crdt/register.ts";
+import type { Dot, Register } from "#crdt/register.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
 import { Alarms } from "./alarms.ts";
 import { ClockGuard } from "./clock-guard.ts";
-import { Copies } from "./copies.ts";
-import { FirstHand } from "./first-hand.ts";
-import { concernsMembers, controllerOf, membersOf } from "./registered-controllers.ts";
+import { DuplicateIdentity } from "./duplicate-identity.ts";
 import type { Soon } from "./messages.ts";
-import { healVector } from "./origins.ts";
+import { OriginGeneration } from "./origin-generation.ts";
 import { Peer } from "./peer.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
 import { Refusals } from "./refusals.ts";
+import { concernsMembers, controllerOf, membersOf } from "./registered-controllers.ts";
 import { ReplicaState, type Applied } from "./replica-state.ts";
 import { defaultTuning, type Tuning } from "./tuning.ts";
 
@@ -22,28 +21,20 @@ export class Core {
   readonly alarms: Alarms;
   readonly guard: ClockGuard;
   readonly refusals: Refusals;
-  readonly copies: Copies;
+  readonly duplicates: DuplicateIdentity;
+  readonly generation: OriginGeneration;
   readonly peers = new Map<string, Peer>();
   /** The version vector as it will be when all that is being journaled is applied. */
   readonly accepted = new Map<string, number>();
-  readonly firstHand = new FirstHand(this.accepted);
-  /** A full exchange is here, and being taken: nothing else may change the state. */
-  isResyncing = false;
+  /** The puller that is taking a full exchange: nothing else may change the state. */
+  fullExchange: object | undefined;
   isStopped = false;
   /** It has just started, and asks the others for what it missed; what it shows may be old. */
   isAsking = false;
   /** A member has let this controller in since the start, no other member ever wrote, or an operator said that none is left. */
   hasHeard: boolean;
-  /** Our own origin, once this process writes under it: nobody can know more of it than it does. */
-  settledOrigin: string | undefined;
-  /** Those that this process writes under, or did: of these it knows all. */
-  readonly ownOrigins = new Set<string>();
-  /** Origins that wrote two things under one dot. */
-  readonly equivocal = new Set<string>();
-  /** Origins whose stamps lie ahead of our clock, by how much (ms). */
-  readonly deferred = new Map<string, number>();
-  /** Pulls started so far. */
-  syncs = 0;
+  /** Origins that wrote two things under one number. */
+  readonly #equivocal = new Set<string>();
   /** What is being journaled, or waits for its turn to be applied. */
   readonly #journaling = new Set<readonly JournalRecord[]>();
   #isMerging = false;
@@ -51,8 +42,6 @@ export class Core {
   readonly #turns: (() => void)[] = [];
   #members: readonly string[] = [];
   readonly #listeners = new Set<(keys: readonly string[]) => void>();
-  /** Called after members may have changed. */
-  onMembers: () => void = () => undefined;
 
   constructor(options: ReplicaOptions) {
     // Stamps are whole milliseconds, whatever the clock gives.
@@ -65,13 +54,9 @@ export class Core {
       options.log?.("warn", message, { alarm: code, about }),
     );
     this.refusals = new Refusals(this);
-    this.copies = new Copies(this);
+    this.duplicates = new DuplicateIdentity(this);
     for (const record of options.recovered) this.state.apply(record);
-    const healed = healVector(this.state);
-    if (healed > 0)
-      options.log?.("warn", "the version vector named more origins than there can be; it let go of them", {
-        origins: healed,
-      });
+    this.generation = new OriginGeneration(this);
     raise(this.accepted, this.state.map.vector);
     this.#members = membersOf(this.state.map);
     this.hasHeard = this.state.isAlone || !this.hasCompany;
@@ -95,22 +80,21 @@ export class Core {
   /** Called when a member lets this controller in: from now on writes reach that member. */
   heard(): void {
     this.hasHeard = true;
-    if (this.state.isAlone) this.commit([{ t: "meta", alone: false }], [], ignore, ignore);
+    if (this.state.isAlone) this.commit([{ t: "meta", alone: false }]);
   }
 
   peerOf(id: string): Peer {
     let peer = this.peers.get(id);
-    if (!peer)
-      this.peers.set(id, (peer = new Peer(id, this.tuning.backOffCap, (origin) => this.state.map.vector.has(origin))));
+    if (!peer) this.peers.set(id, (peer = new Peer(id, this.tuning.backOffCap)));
     return peer;
   }
 
   /** Journals records as one; applies them when they are durable, then calls `onApplied`. `registers`: those of the `apply`, decoded. */
   commit(
     records: readonly JournalRecord[],
-    registers: readonly Register[],
-    onApplied: () => void,
-    onFailed: (error: unknown) => void,
+    registers: readonly Register[] = [],
+    onApplied: () => void = ignore,
+    onFailed: (error: unknown) => void = ignore,
   ): void {
     this.#journaling.add(records);
     this.#accept(records);
@@ -215,10 +199,7 @@ export class Core {
   #notify({ changed }: Applied): void {
     raise(this.accepted, this.state.map.vector);
     if (changed.length === 0) return;
-    if (concernsMembers(changed)) {
-      this.#members = membersOf(this.state.map);
-      this.onMembers();
-    }
+    if (concernsMembers(changed)) this.#members = membersOf(this.state.map);
     for (const listener of this.#listeners) listener(changed);
   }
 
@@ -232,21 +213,16 @@ export class Core {
     return this.state.isBehind && said.length === this.others.length && said.every((peer) => peer?.isReady === false);
   }
 
-  /**
-   * Who writes under such an origin is refused, until it takes a new one. That needs its own word, twice: `by` tells what another one says that
-   * the origin wrote, and may be the one that lies; so may who handed on what is here.
-   */
-  reportEquivocation(origin: string, seq: number, by: string): void {
-    const isOwnWord = controllerOf(origin) === by && this.firstHand.has({ o: origin, s: seq });
-    if (isOwnWord) this.equivocal.add(origin);
+  /** A number with two contents shows that two processes wrote under one origin: it is refused until its controller takes another one. */
+  reportEquivocation({ o, s }: Dot): void {
+    this.#equivocal.add(o);
     const why = "a clone, or a backup that was restored";
-    this.alarms.raise(
-      "EQUIVOCATION",
-      origin,
-      isOwnWord
-        ? `${origin} wrote its transaction ${seq} twice, with different content: ${why}`
-        : `${by} holds the transaction ${seq} of ${origin} with another content: ${why}, or ${by} lies`,
-    );
+    this.alarms.raise("EQUIVOCATION", o, `${o} wrote its transaction ${s} twice, with different content: ${why}`);
+    if (o === this.generation.origin) this.generation.dispute();
+  }
+
+  isEquivocal(origin: string): boolean {
+    return this.#equivocal.has(origin);
   }
 
   watch(listener: (keys: readonly string[]) => void): () => void {
@@ -254,7 +230,7 @@ export class Core {
     return () => this.#listeners.delete(listener);
   }
 
-  /** A name that nobody had before. */
+  /** A name that no process had before. */
   randomName(): string {
     const word = (): string =>
       Math.floor(this.options.rng() * 0x100000000)

@@ -1,9 +1,8 @@
 import { dominates } from "#crdt/version-vector.ts";
 import { endCatchUp } from "./catch-up.ts";
-import { startCollector } from "./collector.ts";
+import { startTombstoneGc } from "./tombstone-gc.ts";
 import { Core } from "./core.ts";
 import { Dialler } from "./dialler.ts";
-import { Incarnation } from "./incarnation.ts";
 import { authKeyOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
 import type { Replica, ReplicaOptions } from "./replica.ts";
@@ -18,21 +17,20 @@ import { Writer } from "./writer.ts";
 export function createReplica(options: ReplicaOptions): Replica {
   const core = new Core(options);
   const { state } = core;
-  const incarnation = new Incarnation(core);
   if (state.storeId === "") initialise(core);
-  if (state.origin === "") incarnation.renew();
+  if (state.origin === "") core.generation.renew();
   const outbox = new Outbox(core);
   const soft = new SoftState(options.id, options.clock.mono, (entries) => {
     for (const stream of sessions.open()) stream.send({ t: "soft", entries });
   });
   const dialler = new Dialler(core, (id) => sessions.isConnected(id));
-  const writer = new Writer(core, incarnation, outbox);
-  const sessions: Sessions = new Sessions(core, { incarnation, outbox, dialler, soft, writer });
+  const writer = new Writer(core, outbox);
+  const sessions: Sessions = new Sessions(core, { outbox, dialler, soft, writer });
   // Nobody else is registered who could be asked. One that has lost even that joins again.
   if (state.ready && state.isBehind && core.others.length === 0) endCatchUp(core, () => undefined);
   askOthers(core, sessions);
   dialler.start();
-  startCollector(core);
+  startTombstoneGc(core);
   startConflictKeeper(core, writer);
 
   const quarantine = new Quarantine(core);
@@ -102,12 +100,7 @@ function initialise(core: Core): void {
   const meta = { t: "meta", format: 1, storeId: core.randomName(), ready: core.options.start === "found" } as const;
   core.state.apply(meta);
   // The first write is journaled behind it, and fails with it.
-  core.commit(
-    [meta],
-    [],
-    () => undefined,
-    () => undefined,
-  );
+  core.commit([meta]);
 }
 
 /** Resolves when one other member holds all that this one does; at once when there is none. */

@@ -55,7 +55,7 @@ export class Dialler {
 
   failed(target: DialTarget): void {
     if ("address" in target) return this.#scheduleAddress(target.address);
-    if (target.id === this.#core.options.id) return this.#core.copies.accepted(target.id);
+    if (target.id === this.#core.options.id) return this.#core.duplicates.accepted(target.id);
     const peer = this.#core.peerOf(target.id);
     peer.isDialling = false;
     this.wanted(target.id);

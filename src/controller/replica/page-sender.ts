@@ -27,7 +27,7 @@ export class PageSender {
     // Numbers of pulls only grow: one that comes again or late must not mix its pages with those of another.
     if (pull.sync <= this.#last) return;
     this.#last = pull.sync;
-    if (!state.ready || this.#core.isResyncing) return;
+    if (!state.ready || this.#core.fullExchange) return;
     if (pull.buckets) return this.#core.whenSettled(() => this.#serveBuckets(pull, new Set(pull.buckets)));
     const seen = new Map(pull.vv);
     // Who has not seen what is forgotten here cannot be told of it; it takes all, and lets go of the rest.

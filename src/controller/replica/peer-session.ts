@@ -1,9 +1,8 @@
 import { defined } from "#optional/defined.ts";
 import { MalformedPage } from "#crdt/page.ts";
-import { dominates, isSameVector, raise, toWire, type VersionVector } from "#crdt/version-vector.ts";
+import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";
 import type { Core } from "./core.ts";
-import type { Incarnation } from "./incarnation.ts";
 import {
   isForeignHello,
   parseMessage,
@@ -29,7 +28,6 @@ type Of<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
 export interface SessionHost {
   /** Random per process. */
   readonly boot: string;
-  readonly incarnation: Incarnation;
   readonly outbox: Outbox;
   readonly soft: SoftState;
   readonly writer: Writer;
@@ -178,7 +176,8 @@ export class Session implements LinkEvents, Stream {
         this.send({ t: "pong", n: message.n, walls: this.#walls() });
         this.#pinger.pinged();
         this.#have(message);
-        if (message.copies !== undefined) this.#core.copies.see(this.#core.options.id, message.copies, this.peer.id);
+        if (message.copies !== undefined)
+          this.#core.duplicates.see(this.#core.options.id, message.copies, this.peer.id);
         return this.#compare(message);
       case "pong":
         this.#pong(message);
@@ -199,7 +198,7 @@ export class Session implements LinkEvents, Stream {
     ].join(" ");
     const refusal = this.#host.judge(this, hello);
     if (refusal) {
-      if (refusal.code === "NOT_REGISTERED") this.#host.incarnation.contradicted(soonIn(hello));
+      if (refusal.code === "NOT_REGISTERED") this.#core.generation.contradicted(hello);
       return this.refuse(refusal.code, refusal.message);
     }
     const rival = this.#host.rivalOf(this);
@@ -212,7 +211,7 @@ export class Session implements LinkEvents, Stream {
   }
 
   #accept(hello: Of<"hello">): void {
-    this.peer.greeted(hello);
+    this.peer.confirmed(hello.vv, hello.soon);
     this.peer.isReady = hello.ready;
     this.peer.backOff.reset();
     this.#greeting = hello;
@@ -233,9 +232,9 @@ export class Session implements LinkEvents, Stream {
     this.peer.refusal = undefined;
     this.#core.refusals.settled(this.peer.id);
     this.#core.heard();
-    this.#core.copies.accepted(this.peer.id);
+    this.#core.duplicates.accepted(this.peer.id);
     // Only from who lets us in: it may know another process that writes as this controller.
-    if (this.#greeting) this.#host.incarnation.heard(this.peer.id, soonIn(this.#greeting));
+    if (this.#greeting) this.#core.generation.heard(this.peer.id, this.#greeting);
     this.openedAt = this.#core.options.clock.mono();
     if (!this.#host.opened(this)) return;
     // The first was planned before anything was known of the round trip.
@@ -250,7 +249,7 @@ export class Session implements LinkEvents, Stream {
 
   #refused({ code, message }: Of<"refuse">): void {
     this.peer.refusal = { code, message };
-    if (code === "TWO_COPIES") this.#core.copies.refused(this.peer.id, message);
+    if (code === "TWO_COPIES") this.#core.duplicates.refused(this.peer.id, message);
     else this.#core.refusals.note(this.peer.id, { by: "peer", code, message });
     this.close(code);
   }
@@ -267,7 +266,7 @@ export class Session implements LinkEvents, Stream {
     const { vv, ready, soon } = message;
     this.peer.isReady = ready;
     this.peer.confirmed(vv, soon);
-    this.#host.incarnation.heard(this.peer.id, soonIn(message));
+    this.#core.generation.heard(this.peer.id, message);
     if (!dominates(this.#core.accepted, new Map(vv))) this.#puller.pull();
   }
 
@@ -339,11 +338,4 @@ export class Session implements LinkEvents, Stream {
     this.#probes.add(probe);
     const cancel = this.#core.after(Math.min(2_000, Math.max(300, 4 * this.peer.rtt.rto)), () => end(false));
   }
-}
-
-/** All that the sender has, and what it is journaling: that, too, was written once. */
-function soonIn({ vv, soon = [] }: Of<"hello"> | Of<"have"> | Of<"ping">): VersionVector {
-  const vector = new Map(vv);
-  raise(vector, soon);
-  return vector;
 }

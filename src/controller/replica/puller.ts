@@ -2,16 +2,14 @@ import { pagesOf } from "#crdt/delta.ts";
 import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
 import { encodePage, MalformedPage, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
-import { covers, dominates, raise, toWire, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
+import { covers, dominates, raise, toWire, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
-import { Claim } from "./claim.ts";
-import { askForAnother, checkOffer, isDue, settleOffers } from "./full-exchange.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
 import type { JournalRecord } from "./replica-ports.ts";
-import { settleRepair, type Held } from "./repair.ts";
+import { registersToRepair } from "./repair.ts";
 import { emptyPage } from "./replica-state.ts";
 import type { Writer } from "./writer.ts";
 
@@ -21,8 +19,7 @@ type PageMessage = Extract<PeerMessage, { t: "page" }>;
 /** A pull under way. Its pages are kept aside until the last is here: only then do they promise anything. */
 interface Sync {
   readonly id: number;
-  /** A repair of these. */
-  readonly buckets: ReadonlySet<number> | undefined;
+  readonly isRepair: boolean;
   /** What was told to be known already. */
   readonly seen: VersionVector;
   /** Those that came out of turn. */
@@ -45,8 +42,8 @@ export class Puller {
   readonly #writer: Writer;
   readonly #onSynced: () => void;
   #sync: Sync | undefined;
-  /** This puller's full exchange changes the state. */
-  #isTakingAll = false;
+  /** Pulls started so far. */
+  #started = 0;
   #isAskedAgain = false;
   /** Until then (monotonic) this peer's state is not asked for: it holds stamps that lie too far ahead. */
   #deferredUntil = 0;
@@ -63,19 +60,15 @@ export class Puller {
   /** Starts a pull unless one is under way. `buckets`: a repair of these. */
   pull(buckets?: readonly number[]): void {
     const { state, tuning, options } = this.#core;
-    const { peer } = this.#stream;
-    if (!this.#stream.isOpen || this.#core.isResyncing || !this.#core.isSource(peer)) return;
+    if (!this.#stream.isOpen || this.#core.fullExchange || !this.#core.isSource(this.#stream.peer)) return;
     if (this.#sync) {
       this.#isAskedAgain = true;
       return;
     }
-    // It would send all that it has, again for nothing.
-    const isAwaited = peer.offer && options.clock.mono() - peer.offer.at < tuning.pullEvery;
-    if (isAwaited && peer.offersMoreThan(state.map.vector) && !isDue(this.#core, peer)) return;
     if (options.clock.mono() < this.#deferredUntil && this.#core.guard.tooFarAhead(this.#deferredMs) > 0) return;
     const sync: Sync = {
-      id: ++this.#core.syncs,
-      buckets: buckets && new Set(buckets),
+      id: ++this.#started,
+      isRepair: buckets !== undefined,
       seen: new Map(state.map.vector),
       early: new Map(),
       pages: [],
@@ -113,8 +106,7 @@ export class Puller {
   }
 
   #endTakingAll(): void {
-    if (this.#isTakingAll) this.#core.isResyncing = false;
-    this.#isTakingAll = false;
+    if (this.#core.fullExchange === this) this.#core.fullExchange = undefined;
   }
 
   page(message: PageMessage, bytes: number): void {
@@ -127,8 +119,7 @@ export class Puller {
     for (let page = sync.early.get(sync.next); page; page = sync.early.get(sync.next)) {
       sync.early.delete(sync.next++);
       const registers = this.#core.state.reader.read(page.page);
-      for (const { o, s } of this.#core.state.map.findEquivocations(registers))
-        this.#core.reportEquivocation(o, s, this.#stream.peer.id);
+      for (const twice of this.#core.state.map.findEquivocations(registers)) this.#core.reportEquivocation(twice);
       for (const register of registers) {
         sync.registers.push(register);
         if (!sync.latest || compareStamps(register, sync.latest) > 0) sync.latest = register;
@@ -162,9 +153,10 @@ export class Puller {
     const upto = new Map(end.upto);
     if (sync.registers.some(({ o, s }) => !covers(upto, o, s) || controllerOf(o) === ""))
       throw new MalformedPage("transactions that it does not claim to have");
-    if (end.full && !this.#isOfferTaken(end.full.floor, upto, sync)) return;
+    if (end.full) checkFloor(new Map(end.full.floor), upto, sync.seen);
     checkOrigins(state, end.upto, sync.registers);
-    this.#whenVouched(sync, end, () => this.#take(sync, end, upto));
+    this.#core.generation.check(upto);
+    this.#take(sync, end, upto);
   }
 
   #finishLate(sync: Sync, end: PullEnd): void {
@@ -176,57 +168,26 @@ export class Puller {
     }
   }
 
-  #isOfferTaken(wire: WireVector, upto: VersionVector, sync: Sync): boolean {
-    const floor = new Map(wire);
-    checkOffer(floor, upto, sync.seen);
-    const { peer } = this.#stream;
-    peer.offer = { floor, at: this.#core.options.clock.mono() };
-    if (isDue(this.#core, peer)) return true;
-    this.abandon();
-    // Another one has brought what it takes meanwhile, or may do so.
-    if (peer.offersMoreThan(this.#core.state.map.vector)) askForAnother(this.#core, peer);
-    else this.pull();
-    return false;
-  }
-
-  /** What the peer says that it has of others is taken when those say that they wrote it, as long as they can be asked. */
-  #whenVouched(sync: Sync, end: PullEnd, run: () => void): void {
-    const { peer } = this.#stream;
-    const claim = new Claim(this.#core, peer.id, end.upto);
-    const look = (): void => {
-      if (claim.isVouched()) return run();
-      claim.ask();
-      const lie = claim.lie();
-      if (lie !== undefined) return this.#stream.malformed(lie);
-      sync.cancel = this.#core.after(100, look);
-    };
-    look();
-  }
-
   #take(sync: Sync, end: PullEnd, upto: VersionVector): void {
     const { state } = this.#core;
     // The peer was put back behind what is forgotten here; it takes all from us first.
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) {
       // Only now: a peer that never comes to its end keeps nobody from writing.
-      if (this.#core.isResyncing) return this.abandon();
-      this.#isTakingAll = this.#core.isResyncing = true;
+      if (this.#core.fullExchange) return this.abandon();
+      this.#core.fullExchange = this;
       return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
     }
     const { map } = state;
-    if (sync.buckets) return this.#repair(sync, { buckets: sync.buckets, covered: upto }, end);
+    if (sync.isRepair) return this.#repair(sync, end);
     if (dominates(map.vector, upto)) return this.#done(sync);
-    const firstHand = this.#core.firstHand.start(this.#stream.peer, upto);
     raise(this.#core.accepted, upto);
     const news = end.upto.filter(([origin, seq]) => !covers(map.vector, origin, seq));
     const apply = { upto: news, hlc: end.hlc };
     this.#core.commit(
       recordsOf(sync.pages, apply),
       sync.registers,
-      () => {
-        firstHand();
-        this.#done(sync);
-      },
+      () => this.#done(sync),
       () => this.abandon(),
     );
   }
@@ -235,12 +196,10 @@ export class Puller {
    * Of what is covered already, that which differs. The peer may have moved on since it was asked: what is new there is not among these
    * buckets alone, so nothing of it is taken, nor its version vector.
    */
-  #repair(sync: Sync, held: Omit<Held, "registers">, { hlc }: PullEnd): void {
-    const { taken, gone } = settleRepair(this.#core, this.#stream.peer, { registers: sync.registers, ...held });
-    const dots = gone.map(({ key, o, s }) => [key, o, s] as const);
-    const apply = { upto: [], hlc, repair: true as const, ...(dots.length > 0 ? { gone: dots } : {}) };
+  #repair(sync: Sync, { hlc }: PullEnd): void {
+    const taken = registersToRepair(this.#core, sync.registers);
     this.#core.commit(
-      recordsOf(pagesOf(taken).map(encodePage), apply),
+      recordsOf(pagesOf(taken).map(encodePage), { upto: [], hlc, repair: true }),
       taken,
       () => this.#done(sync),
       () => this.abandon(),
@@ -286,10 +245,9 @@ export class Puller {
   #done(sync: Sync): void {
     for (const origin of this.#stream.peer.deferred) this.undefer(origin);
     this.#endTakingAll();
-    settleOffers(this.#core);
     if (this.#sync !== sync) return;
     this.#sync = undefined;
-    if (!sync.buckets) this.#onSynced();
+    if (!sync.isRepair) this.#onSynced();
     const isMore = this.#isAskedAgain;
     this.#isAskedAgain = false;
     if (isMore && !dominates(this.#core.accepted, this.#stream.peer.acked ?? new Map())) this.pull();
@@ -311,18 +269,28 @@ export class Puller {
   }
 
   #tellAhead(origin: string, ahead: number): void {
-    const { alarms, deferred, tuning } = this.#core;
+    const { alarms, guard, tuning } = this.#core;
     const ms = ahead + tuning.maxReceiveAhead;
     this.#stream.peer.deferred.add(origin);
-    deferred.set(origin, ms);
+    guard.deferred.set(origin, ms);
     alarms.raise("CLOCK_SKEW", origin, `${origin} stamped ${ms} ms ahead of this clock; what it wrote waits`);
   }
 
   undefer(origin: string): void {
     this.#stream.peer.deferred.delete(origin);
-    this.#core.deferred.delete(origin);
+    this.#core.guard.deferred.delete(origin);
     this.#core.alarms.clear("CLOCK_SKEW", origin);
   }
+}
+
+/**
+ * A full exchange lets go of what the peer does not send. It is for a replica that has not seen what the peer has forgotten, and the peer
+ * had seen that itself.
+ * @throws MalformedPage
+ */
+function checkFloor(floor: VersionVector, upto: VersionVector, told: VersionVector): void {
+  if (!dominates(upto, floor)) throw new MalformedPage("that it forgot what it never had");
+  if (dominates(told, floor)) throw new MalformedPage("a full exchange that nothing calls for");
 }
 
 /** The pages as they came, and the record that makes them count. */

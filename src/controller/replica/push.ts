@@ -1,12 +1,10 @@
 import { hasSeen } from "#crdt/conflict.ts";
-import { encodePage, MalformedPage } from "#crdt/page.ts";
-import type { Register } from "#crdt/register.ts";
+import { MalformedPage } from "#crdt/page.ts";
 import { covers, coversContext } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage } from "./messages.ts";
-import { contentsOf } from "./repair.ts";
 import type { Stream } from "./peer.ts";
 import type { Puller } from "./puller.ts";
 
@@ -24,17 +22,14 @@ export function receivePush(
   const { peer } = stream;
   const { origin, from, upto } = push;
   if (controllerOf(origin) !== peer.id) throw new MalformedPage(`transactions of another origin, ${origin}`);
-  peer.confirmed([[origin, upto]]);
-  peer.writesUnder(origin);
-  if (!state.ready || core.isResyncing) return;
+  peer.pushed(origin, upto);
+  if (!state.ready || core.fullExchange) return;
   const registers = state.reader.read(push.page);
   if (registers.some(({ o, s }) => o !== origin || s <= from || s > upto))
     throw new MalformedPage(`transactions of ${origin} that it did not announce`);
   if (covers(accepted, origin, upto)) {
-    const twice = state.map.findEquivocations(registers);
-    for (const { o, s } of twice) core.reportEquivocation(o, s, peer.id);
-    if (core.equivocal.has(origin)) return stream.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
-    if (twice.length > 0) takeItsWord(core, contentsOf(core, twice));
+    for (const twice of state.map.findEquivocations(registers)) core.reportEquivocation(twice);
+    if (core.isEquivocal(origin)) stream.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
     return;
   }
   const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
@@ -47,25 +42,8 @@ export function receivePush(
   const ahead = Math.max(0, ...registers.map(({ ms }) => guard.tooFarAhead(ms)));
   if (ahead > tuning.fenceAt) return puller.defer(origin, ahead);
   if (ahead > 0) return puller.pull();
-  const firstHand = core.firstHand.start(peer, new Map([[origin, upto]]));
   accepted.set(origin, upto);
-  core.commit(
-    [{ t: "apply", page: push.page, upto: [[origin, upto]], from: [[origin, from]] }],
-    fresh,
-    () => {
-      firstHand();
-      puller.undefer(origin);
-    },
-    () => undefined,
-  );
-}
-
-/** What was handed on under these numbers before was not what their owner wrote. */
-function takeItsWord(core: Core, registers: readonly Register[]): void {
-  core.commit(
-    [{ t: "apply", page: encodePage(registers), upto: [], repair: true }],
-    registers,
-    () => undefined,
-    () => undefined,
+  core.commit([{ t: "apply", page: push.page, upto: [[origin, upto]], from: [[origin, from]] }], fresh, () =>
+    puller.undefer(origin),
   );
 }

@@ -43,8 +43,6 @@ export type JournalRecord =
       readonly full?: { readonly floor: WireVector; readonly hlc: string };
       /** A repair of a divergence: registers are merged although covered. */
       readonly repair?: true;
-      /** Registers that the repair shows to be forged: they go before the others are merged. */
-      readonly gone?: readonly (readonly [key: string, origin: string, seq: number])[];
     }
   /** What stands beside the registers; absent fields keep their value. */
   | {

@@ -3,7 +3,7 @@ import { compareStamps, decodeStamp, encodeStamp, witness, zero, type Stamp } fr
 import { LwwMap } from "#crdt/lww-map.ts";
 import { endOf, type MergeKind } from "#crdt/merge-kind.ts";
 import { encodePage, PageReader, type Page } from "#crdt/page.ts";
-import { isSameDot, type Dot, type Register } from "#crdt/register.ts";
+import type { Register } from "#crdt/register.ts";
 import { covers, coversContext, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import { conflictKey, conflictsIn, isOpen, readFormerRecord, type ConflictRecord } from "./conflict-record.ts";
 import { concernsMembers } from "./registered-controllers.ts";
@@ -98,22 +98,12 @@ export class ReplicaState {
   }
 
   /** A part of a record's registers; it counts when `finishSlices` was called. Nothing else may be applied in between. */
-  mergeSlice(registers: readonly Register[], { repair, gone = [] }: Apply): Applied {
-    const forged = gone.flatMap(([key, o, s]) => this.#dropForged(key, { o, s }));
+  mergeSlice(registers: readonly Register[], { repair }: Apply): Applied {
     const { changed, siblings, equivocations } = this.map.merge(registers, [], repair === true);
     for (const register of registers) this.clock = witness(this.clock, register);
     const acknowledged = changed.flatMap((key) => this.#acknowledge(key));
     const touched = [...siblings, ...acknowledged].map((lost) => conflictKey(lossId(lost.key, lost)));
-    const others = [...new Set(touched), ...forged];
-    return { changed: others.length > 0 ? [...changed, ...others] : changed, equivocations };
-  }
-
-  /** What lost to it is with those who know better; and that it lost, is not true. */
-  #dropForged(key: string, dot: Dot): readonly string[] {
-    const register = this.map.get(key);
-    if (!register || !isSameDot(register, dot)) return [];
-    for (const each of [...this.map.siblings.of(key), register]) this.map.drop(each);
-    return [key];
+    return { changed: touched.length > 0 ? [...changed, ...new Set(touched)] : changed, equivocations };
   }
 
   #acknowledge(key: string): readonly Register[] {
@@ -143,7 +133,7 @@ export class ReplicaState {
   }
 
   /** Registers that are not deleted, or whose deletion is never forgotten: those whose first write stands, and memberships. */
-  isLasting(register: Register): boolean {
+  #isLasting(register: Register): boolean {
     const { key, text } = register;
     const isFirst = text !== null && this.#rules.mergeKindOf(key) === "first";
     return concernsMembers([key]) || (isFirst && endOf(register) > this.clock.ms);
@@ -158,7 +148,7 @@ export class ReplicaState {
     const dots = new Set(registers.map(({ key, o, s }) => `${o}:${s} ${key}`));
     const covered = new Map(upto);
     const gone = [...this.map.all()].filter(
-      (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !this.isLasting(register),
+      (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !this.#isLasting(register),
     );
     // Nor does it list what was acknowledged, or is settled otherwise. What lost to something that is gone is gone as well.
     const lost = [...this.map.siblings.all()].filter(

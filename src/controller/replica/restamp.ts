@@ -2,7 +2,7 @@ import { compareStamps, encodeStamp, nextStamp, witness, zero, type Stamp } from
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { seqIn, toWire, type Context } from "#crdt/version-vector.ts";
-import { originOf } from "./incarnation.ts";
+import { originOf } from "./origin-generation.ts";
 import { emptyPage, ReplicaState, type KeyRules } from "./replica-state.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { defaultTuning } from "./tuning.ts";

@@ -1,9 +1,8 @@
 import { endCatchUp } from "./catch-up.ts";
-import { describeCopies } from "./copies.ts";
+import { describeDuplicate } from "./duplicate-identity.ts";
 import type { Core } from "./core.ts";
 import type { Dialler } from "./dialler.ts";
-import type { Incarnation } from "./incarnation.ts";
-import { authKeyOf } from "./registered-controllers.ts";
+import { authKeyOf, concernsMembers } from "./registered-controllers.ts";
 import { protocolsText, speaks, type PeerMessage } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Stream } from "./peer.ts";
@@ -16,7 +15,6 @@ import type { Writer } from "./writer.ts";
 const lookAgain = 3_000;
 
 interface Parts {
-  readonly incarnation: Incarnation;
   readonly outbox: Outbox;
   readonly dialler: Dialler;
   readonly soft: SoftState;
@@ -26,7 +24,6 @@ interface Parts {
 /** The connections of a replica: who may speak, which of two to the same peer counts, and what follows from news. */
 export class Sessions implements SessionHost {
   readonly boot: string;
-  readonly incarnation: Incarnation;
   readonly outbox: Outbox;
   readonly soft: SoftState;
   readonly writer: Writer;
@@ -34,16 +31,15 @@ export class Sessions implements SessionHost {
   readonly #dialler: Dialler;
   readonly #sessions = new Set<Stream>();
 
-  constructor(core: Core, { incarnation, outbox, dialler, soft, writer }: Parts) {
+  constructor(core: Core, { outbox, dialler, soft, writer }: Parts) {
     this.#core = core;
     this.boot = core.randomName();
-    this.incarnation = incarnation;
     this.outbox = outbox;
     this.soft = soft;
     this.writer = writer;
     this.#dialler = dialler;
-    core.onMembers = () => this.#membersChanged();
-    core.watch(() => {
+    core.watch((keys) => {
+      if (concernsMembers(keys)) this.#membersChanged();
       for (const stream of this.open()) stream.hasNews();
     });
     core.every(core.tuning.pullEvery, () => {
@@ -72,7 +68,7 @@ export class Sessions implements SessionHost {
     if (!speaks(proto)) return { code: "PROTOCOL_UNKNOWN", message: protocolsText };
     if (id === options.id) return this.#judgeItself(stream, boot);
     if (id !== peer.id) return { code: "NOT_REGISTERED", message: `${peer.id} calls itself ${id}` };
-    if (this.#core.equivocal.has(origin))
+    if (this.#core.isEquivocal(origin))
       return {
         code: "EQUIVOCATION",
         message: `${origin} wrote two things under one number; kcore controller repair mends it`,
@@ -89,16 +85,16 @@ export class Sessions implements SessionHost {
 
   /** A controller calls at its own address now and then: who answers there is itself, or one too many. */
   #judgeItself({ isDialled, where }: Stream, boot: string): Refusal {
-    const { options, copies } = this.#core;
+    const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
-    copies.answeredAtHome(boot === this.boot || !isDialled);
-    if (boot === this.boot) copies.accepted(id);
+    duplicates.answeredAtHome(boot === this.boot || !isDialled);
+    if (boot === this.boot) duplicates.accepted(id);
     if (boot === this.boot) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
-    const text = describeCopies(id, at, where);
+    const text = describeDuplicate(id, at, where);
     if (isDialled) {
-      copies.refused(id, text);
+      duplicates.refused(id, text);
       this.#core.after(lookAgain, () => this.#dialler.dialItself());
-    } else copies.see(id, text, "itself");
+    } else duplicates.see(id, text, "itself");
     return { code: isDialled ? "SAME_CONTROLLER" : "TWO_COPIES", message: text };
   }
 
@@ -109,8 +105,8 @@ export class Sessions implements SessionHost {
 
   twoCopies(stream: Stream, rival: Stream): void {
     const { id } = stream.peer;
-    const text = describeCopies(id, rival.where, stream.where);
-    this.#core.copies.see(id, text);
+    const text = describeDuplicate(id, rival.where, stream.where);
+    this.#core.duplicates.see(id, text);
     rival.copies = text;
     stream.refuse("TWO_COPIES", text);
   }
@@ -157,22 +153,17 @@ export class Sessions implements SessionHost {
   }
 
   synced({ peer }: Stream): void {
-    this.incarnation.progressed();
+    this.#core.generation.progressed();
     const { state, options, members } = this.#core;
     this.#core.isAsking = false;
     if (state.isBehind && peer.isReady !== undefined && this.#core.isSource(peer))
       endCatchUp(this.#core, () => this.#tellAll());
     if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
     // Joined: all that a controller which knows of us had, our registration included.
-    this.#core.commit(
-      [{ t: "meta", ready: true }],
-      [],
-      () => {
-        options.log?.("info", "this controller has joined", { sponsor: peer.id });
-        this.#tellAll();
-      },
-      () => undefined,
-    );
+    this.#core.commit([{ t: "meta", ready: true }], [], () => {
+      options.log?.("info", "this controller has joined", { sponsor: peer.id });
+      this.#tellAll();
+    });
   }
 
   #tellAll(): void {

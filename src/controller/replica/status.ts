@@ -24,7 +24,7 @@ export function statusOf(
     peers: [...known].toSorted().map((id) => peerStatusOf(core, core.peerOf(id))),
     registers: state.map.size,
     tombstones: state.map.tombstones().size,
-    deferred: Object.fromEntries(core.deferred),
+    deferred: Object.fromEntries(core.guard.deferred),
     quarantined: [...quarantined],
     alarms: alarms.all(),
   };

@@ -5,7 +5,6 @@ import { isSameDot, maxKeyBytes, maxValueBytes, type Register } from "#crdt/regi
 import { contextOf, type Context } from "#crdt/version-vector.ts";
 import { aheadOf, tellClocks } from "./clock-alarms.ts";
 import type { Core } from "./core.ts";
-import type { Incarnation } from "./incarnation.ts";
 import { authKeyOf } from "./registered-controllers.ts";
 import type { Outbox } from "./outbox.ts";
 import { WriteRefused, type Change, type WriteRefusal, type Written } from "./replica.ts";
@@ -16,15 +15,13 @@ const maxTransactionBytes = 512 * 1024;
 /** Local transactions: checked, stamped, journaled, applied, acknowledged, pushed; in this order. */
 export class Writer {
   readonly #core: Core;
-  readonly #incarnation: Incarnation;
   readonly #outbox: Outbox;
   /** Writes that are being journaled: `ifMatch` looks here first. */
   readonly #pending = new Map<string, Register>();
   #context: { readonly of: string; readonly context: Context } | undefined;
 
-  constructor(core: Core, incarnation: Incarnation, outbox: Outbox) {
+  constructor(core: Core, outbox: Outbox) {
     this.#core = core;
-    this.#incarnation = incarnation;
     this.#outbox = outbox;
   }
 
@@ -43,7 +40,7 @@ export class Writer {
       } catch (error) {
         return reject(error as Error);
       }
-      this.#whenBelieved(() => this.#incarnation.whenUsable(() => this.#core.whenSettled(attempt)));
+      this.#whenBelieved(() => this.#core.generation.whenUsable(() => this.#core.whenSettled(attempt)));
     });
   }
 
@@ -55,11 +52,11 @@ export class Writer {
 
   /** Why a write would be refused now. */
   refusal(): WriteRefusal | undefined {
-    const { state, options, isStopped, isResyncing, guard } = this.#core;
+    const { state, options, isStopped, fullExchange, guard, generation } = this.#core;
     if (isStopped) return "STOPPED";
-    if (!state.ready || state.isBehind || isResyncing || this.#incarnation.isRecovering) return "NOT_READY";
+    if (!state.ready || state.isBehind || fullExchange || generation.isRecovering) return "NOT_READY";
     if (state.map.get(authKeyOf(options.id))?.text === null) return "NOT_READY";
-    if (this.#core.copies.isOneTooMany) return "TWO_COPIES";
+    if (this.#core.duplicates.isOneTooMany) return "TWO_COPIES";
     if (guard.isFenced()) return "FENCED";
     if (this.#core.hasCompany && guard.jump({ isAlone: false }) !== 0) return "CLOCK_JUMP";
     return aheadOf(this.#core) > 0 ? "CLOCK_SKEW" : undefined;
@@ -98,10 +95,10 @@ export class Writer {
   /** Writes what stands once more, above all that was seen; also when nothing else may be written (a full exchange). */
   rewrite(standing: readonly Register[], done: () => void, failed: () => void): void {
     const { state } = this.#core;
-    const { origin: o } = this.#incarnation;
+    const { origin: o } = this.#core.generation;
     state.clock = nextStamp(state.clock, this.#core.guard.trusted());
     const { ms, c } = state.clock;
-    const s = this.#incarnation.nextSeq();
+    const s = this.#core.generation.nextSeq();
     const x = this.#contextNow();
     this.#commit(
       standing.map(({ key, text }): Register => ({ key, text, ms, c, o, s, x })),
@@ -134,7 +131,7 @@ export class Writer {
   #stamp(changes: readonly Change[]): readonly Register[] {
     const { state, options } = this.#core;
     const stamp = nextStamp(state.clock, options.clock.wall());
-    const draft = { ms: stamp.ms, c: stamp.c, o: this.#incarnation.origin, s: Number.MAX_SAFE_INTEGER };
+    const draft = { ms: stamp.ms, c: stamp.c, o: this.#core.generation.origin, s: Number.MAX_SAFE_INTEGER };
     const x = this.#contextNow();
     const drafts = changes.map(({ key, value }): Register => ({
       key,
@@ -144,7 +141,7 @@ export class Writer {
     }));
     for (const register of drafts) this.#checkWins(register);
     state.clock = stamp;
-    const s = this.#incarnation.nextSeq();
+    const s = this.#core.generation.nextSeq();
     return drafts.map((register) => ({ ...register, s }));
   }
 
@@ -168,7 +165,7 @@ export class Writer {
 
   /** Writes that saw the same share one context. */
   #contextNow(): Context {
-    const { origin } = this.#incarnation;
+    const { origin } = this.#core.generation;
     const context = contextOf(this.#core.state.map.vector, origin);
     const of = `${context.origins.join()} ${context.seqs.join()}`;
     if (this.#context?.of !== of) this.#context = { of, context };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { createFile } from "#base/file.ts";
 import { ensurePrivateFolder, syncFolder } from "#base/folder.ts";
-import { newIncarnation } from "../replica/incarnation.ts";
+import { newOriginGeneration } from "../replica/origin-generation.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
 import { realDisk } from "./durable-disk.ts";
 import { holdFolder } from "./hold-folder.ts";
@@ -179,7 +179,7 @@ export async function replaceStore(
     const fresh = join(folder, `${stages.restoring}${mark}`);
     const aside = join(folder, `${reason}-${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}`);
     for (const path of [fresh, aside]) await mkdir(path, { mode: 0o700 });
-    if (entries.length > 0) await writeContent(fresh, index, [...entries, newIncarnation(id, randomWord, alone)]);
+    if (entries.length > 0) await writeContent(fresh, index, [...entries, newOriginGeneration(id, randomWord, alone)]);
     for (const [name, content] of Object.entries(told))
       await createFile(join(aside, name), `${JSON.stringify(content, undefined, 2)}\n`);
     for (const path of [fresh, aside]) await syncFolder(path);

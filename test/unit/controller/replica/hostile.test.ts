@@ -163,118 +163,25 @@ describe("a hostile peer", () => {
       expect(a.alarms()).to.include("PEER_MALFORMED b");
     });
 
-  it("H3: a vector that was filled in an earlier version heals when its controller starts", async () => {
-    const { scheduler, a } = await pair();
-    await a.replica.write([{ key: "own", value: 1 }]);
-    const before = a.replica.status().vv;
-    const ghosts = Array.from({ length: 120_000 }, (_, index) => [`ghost${index}#1`, 1] as const);
-    const mine = Array.from({ length: 9_000 }, (_, index) => [`b#${index}`, 1] as const);
-    const poison = { t: "apply", page: nothing, upto: [...ghosts, ...mine] } as const;
-    const floor = { t: "meta", floor: ghosts.slice(0, 9) } as const;
-    const again = new TestReplica(scheduler, "a", { recovered: [...a.records, poison, floor] });
-    expect(again.replica.status().vv).to.deep.equal(before);
-    expect(again.replica.get("own")?.text).to.equal("1");
-    // And an honest peer gets on with it.
-    const c = new TestReplica(scheduler, "c", { start: "join" });
-    const registered = again.register("c");
-    await scheduler.runUntil(scheduler.now + 3_000);
-    await registered;
-    connect(again, c);
-    await scheduler.runUntil(scheduler.now + 3_000);
-    expect([c.replica.get("own")?.text, c.alarms()]).to.deep.equal(["1", []]);
-  });
-
-  it("H2: stops no writes by claims that it has more of another's origin than that one wrote, and is named", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    wire.cut();
-    const events = greet(a, { ...wire.sent[1][0], ready: true });
-    const claim = (): void => {
-      const ours = Object.keys(a.replica.status().vv).filter((origin) => origin.startsWith("a#"));
-      const vv = [...ours, a.replica.status().origin].map((origin) => [origin, 1_000_000]);
-      events.received({ t: "have", ready: true, vv }, 1);
-    };
-    // The origin was on no disk when this process started, so the first claim already shows that the peer lies.
-    let written = 0;
-    for (let round = 0; round < 50; round++) {
-      claim();
-      const write = a.replica.write([{ key: "k", value: round }]).then(() => written++);
-      await scheduler.runUntil(scheduler.now + 100);
-      await write;
-    }
-    expect(written).to.equal(50);
-    expect(a.alarms()).to.include("EQUIVOCATION b");
-    expect(Object.keys(a.replica.status().vv).filter((origin) => origin.startsWith("a#")).length).to.be.lessThan(6);
-    events.closed();
-    b.replica.stop();
-  });
-
-  it("H2: what a relay claims and does not hand on is found and fetched as soon as another has it", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    wire.cut();
-    await a.replica.write([{ key: "kept back", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 1_000);
-    const closed: string[] = [];
-    const events = greet(
-      b,
-      { ...wire.sent[0][0], ready: true },
-      {
-        peer: "a",
-        send: (message) => {
-          if (message.t !== "pull") return;
-          const end = { upto: Object.entries(a.replica.status().vv), hlc: zero };
-          const page = { t: "page", sync: message.sync, index: 0, full: false, page: nothing, end };
-          scheduler.after(1, () => events.received(page, 1));
-        },
-        close: (why) => void closed.push(why),
-      },
-    );
-    await scheduler.runUntil(scheduler.now + 1_000);
-    expect(b.replica.status().vv).to.deep.equal(a.replica.status().vv);
-    expect(b.replica.get("kept back")).to.equal(undefined);
-    events.closed();
-    connect(a, b);
-    await scheduler.runUntil(scheduler.now + 10_000);
-    expect(b.replica.get("kept back")?.text).to.equal("1");
-  });
-
-  it("H2: keeps no controller from writing by claiming that its store was put back, and makes it take no origin a claim", async () => {
+  it("H2: stops no writes by claims to have more of this controller's origin, and makes it take three new origins at most", async () => {
     const { scheduler, a, wire } = await pair();
     await a.replica.write([{ key: "own", value: 1 }]);
     wire.cut();
     const events = greet(a, { ...wire.sent[1][0], ready: true });
-    const before = a.replica.status().origin;
     const origins = new Set<string>();
     for (let index = 0; index < 50; index++) {
-      const vv = [[a.replica.status().origin, 10 ** 9]];
-      events.received({ t: "have", ready: true, vv }, 1);
+      events.received({ t: "have", ready: true, vv: [[a.replica.status().origin, 10 ** 9]] }, 1);
       await a.replica.write([{ key: "own", value: index }]);
       origins.add(a.replica.status().origin);
-      await scheduler.runUntil(scheduler.now + 10);
+      await scheduler.runUntil(scheduler.now + 100);
     }
-    expect([...origins].filter((origin) => origin !== before)).to.have.length(1);
-    expect(a.alarms()).to.include("EQUIVOCATION b");
-  });
-
-  it("H2: makes it take three origins at most, however long it claims", async () => {
-    const { scheduler, a, wire } = await pair();
-    await a.replica.write([{ key: "own", value: 1 }]);
-    wire.cut();
-    const events = greet(a, { ...wire.sent[1][0], ready: true }, { proto: 2 });
-    const origins = new Set<string>();
-    for (let minute = 0; minute < 10; minute++) {
-      events.received({ t: "have", ready: true, vv: [[a.replica.status().origin, 10 ** 9]] }, 1);
-      await a.replica.write([{ key: "own", value: minute }]);
-      origins.add(a.replica.status().origin);
-      for (const end = scheduler.now + 61_000; scheduler.now < end;) {
-        events.received({ t: "have", ready: true, vv: [] }, 1);
-        await scheduler.runUntil(scheduler.now + 1_000);
-      }
-    }
+    expect(a.replica.get("own")?.text).to.equal("49");
     expect(origins).to.have.property("size", 3);
     expect(a.alarms()).to.include("EQUIVOCATION b");
+    events.closed();
   });
 
-  it("H3: has few of its claims kept, however many origins it invents", async () => {
+  it("H3: has its last claim kept, however many origins it invents", async () => {
     const { a, wire } = await pair();
     wire.cut();
     const events = greet(a, { ...wire.sent[1][0], ready: true }, { proto: 2 });
@@ -284,76 +191,38 @@ describe("a hostile peer", () => {
     }
     const peer = a.replica.status().peers.find(({ id }) => id === "b");
     // Transactions that it says to have and that are not here.
-    expect(peer?.ahead).to.be.within(10_000, 20_000);
+    expect(peer?.ahead).to.equal(10_000);
   });
 
-  /** `a` and `c` know each other; then the test answers a pull of `a` by hand, with the certificate of `b`. */
-  async function liedOfThird(answer: (of: { readonly sync: number; readonly origin: string }) => unknown) {
-    const scheduler = new Scheduler();
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const [c] = joining(scheduler, "c");
-    const wire = connect(a, c);
-    await scheduler.runUntil(500);
-    await c.replica.write([{ key: "c's", value: 1 }]);
-    await scheduler.runUntil(1_000);
-    const { origin } = c.replica.status();
-    const closed: string[] = [];
-    const vv = Object.entries(a.replica.status().vv);
-    const hello = { cluster: "test", id: "b", origin: "b#1", boot: "1", proto: [1, 2], ready: true, vv };
-    const events = greet(
-      a,
-      { t: "hello", ...hello },
-      {
-        proto: 2,
-        send: (message) => {
-          if (message.t === "pull" && closed.length === 0)
-            scheduler.after(1, () => events.received(answer({ sync: message.sync, origin }), 1));
-        },
-        close: (why) => void closed.push(why),
-      },
-    );
-    for (let second = 0; second < 12; second++) {
-      events.received({ t: "have", ready: true, vv }, 1);
-      await scheduler.runUntil(scheduler.now + 1_000);
-    }
-    await c.replica.write([{ key: "c's", value: 2 }]);
-    await scheduler.runUntil(scheduler.now + 1_000);
-    return { scheduler, a, c, wire, closed, origin };
-  }
-
-  it("H2: makes no controller drop the writes of a third by claiming to have more of them", async () => {
-    const { a, closed } = await liedOfThird(({ sync, origin }) => ({
-      t: "page",
-      sync,
-      index: 0,
-      full: false,
-      page: nothing,
-      end: { upto: [[origin, 10 ** 9]], hlc: zero },
-    }));
-    expect(a.replica.get("c's")?.text).to.equal("2");
-    expect(closed).to.deep.equal(["MALFORMED"]);
-    expect(a.alarms()).to.include("PEER_MALFORMED b");
-  });
-
-  it("H2: cuts no controller off from a third by other content under its dot", async () => {
-    const { scheduler, a, c, wire, origin } = await liedOfThird(({ sync, origin: of }) => ({
-      t: "page",
-      sync,
-      index: 0,
-      full: false,
-      page: { origins: [of], contexts: [[]], registers: [["c's", "666", 1.7e12, 0, 0, 1, 0]] },
-      end: { upto: [[of, 1]], hlc: zero },
-    }));
-    expect(a.replica.get("c's")?.text).to.equal("2");
-    expect(a.alarms()).to.include(`EQUIVOCATION ${origin}`);
-    // It is let in again.
+  it("keeps no controller from writing by a full exchange that never ends", async () => {
+    const { scheduler, a, wire } = await pair();
     wire.cut();
-    await scheduler.runUntil(scheduler.now + 1_000);
-    await c.replica.write([{ key: "c's", value: 3 }]);
-    connect(a, c);
-    await scheduler.runUntil(scheduler.now + 1_000);
-    expect(a.replica.get("c's")?.text).to.equal("3");
+    let sync = 0;
+    const send = (message: PeerMessage): void => void (message.t === "pull" && ({ sync } = message));
+    const events = greet(a, { ...wire.sent[1][0], ready: true, vv: [["b#9", 9]] }, { send });
+    for (let index = 0; index < 100; index++) {
+      events.received({ t: "page", sync, index, full: true, page: nothing }, 1);
+      await a.replica.write([{ key: "own", value: index }]);
+      await scheduler.runUntil(scheduler.now + 100);
+    }
+    expect(a.replica.get("own")?.text).to.equal("99");
+    events.closed();
+  });
+
+  it("HF4: keeps no controller from writing by stamps just below the limit", async () => {
+    const { scheduler, a, wire } = await pair();
+    wire.cut();
+    const events = greet(a, { ...wire.sent[1][0], ready: true, origin: "b#2" });
+    for (let seq = 1; seq <= 50; seq++) {
+      const ms = 1.7e12 + scheduler.now + 9_990;
+      const page = { origins: ["b#2"], contexts: [[]], registers: [["late", String(seq), ms, 65_535, 0, seq, 0]] };
+      events.received({ t: "push", page, origin: "b#2", from: seq - 1, upto: seq }, 1);
+      await scheduler.runUntil(scheduler.now + 1);
+      await a.replica.write([{ key: "own", value: seq }]);
+      await scheduler.runUntil(scheduler.now + 50);
+    }
+    expect([a.replica.get("late")?.text, a.replica.get("own")?.text]).to.deep.equal(["50", "50"]);
+    events.closed();
   });
 
   it("cannot make a replica throw, lose what it has or stop working, whatever it spoils (S-24)", async () => {

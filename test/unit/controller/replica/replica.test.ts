@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { encodePage } from "#crdt/page.ts";
-import { newIncarnation } from "#controller/replica/incarnation.ts";
+import { newOriginGeneration } from "#controller/replica/origin-generation.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
@@ -129,7 +129,7 @@ describe("C2: a replica that is started again", () => {
     expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard(), "b never ran").to.be
       .false;
     const { scheduler, b, a } = await again();
-    const said = [...b.records, newIncarnation("b", () => "00000001", true)];
+    const said = [...b.records, newOriginGeneration("b", () => "00000001", true)];
     const put = new TestReplica(scheduler, "b", { recovered: said });
     const kept = [...put.replica.snapshot()];
     for (const recovered of [said, kept])
@@ -486,7 +486,7 @@ describe("two replicas", () => {
     const backup = [...a.records];
     const { origin } = await a.replica.write([{ key: "k", value: 1 }]).then(() => a.replica.status());
     a.replica.stop();
-    const recovered = [...backup, newIncarnation("a", () => "0123abcd", true)];
+    const recovered = [...backup, newOriginGeneration("a", () => "0123abcd", true)];
     const old = new TestReplica(scheduler, "a", { recovered });
     const writing = old.replica.write([{ key: "k", value: 2 }]);
     await scheduler.runUntil(scheduler.now + 1_500);
@@ -631,6 +631,30 @@ describe("two replicas", () => {
     expect([a, bad].map(({ replica }) => replica.stands("other"))).to.deep.equal([false, false]);
   });
 
+  it("EQUIVOCATION: find a clone that wrote under the same number, come to one content, and go on under a new origin (F-26)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.cut();
+    const clone = new TestReplica(scheduler, "b", { recovered: [...b.records] });
+    const { origin } = clone.replica.status();
+    const first = connect(a, clone);
+    await scheduler.runUntil(scheduler.now + 500);
+    first.cut();
+    const dots = [await b.replica.write([{ key: "k", value: 1 }]), await clone.replica.write([{ key: "k", value: 2 }])];
+    expect(dots.map(({ o, s }) => [o, s])).to.deep.equal([1, 2].map(() => [origin, dots[0]?.s]));
+    const second = connect(a, b);
+    await scheduler.runUntil(scheduler.now + 500);
+    second.cut();
+    b.replica.stop();
+    connect(a, clone);
+    await scheduler.runUntil(scheduler.now + 10_000);
+    expect([a, clone].map(({ replica }) => replica.get("k")?.text)).to.deep.equal(["2", "2"]);
+    expect(a.alarms()).to.include(`EQUIVOCATION ${origin}`);
+    await clone.replica.write([{ key: "k", value: 3 }]);
+    await scheduler.runUntil(scheduler.now + 500);
+    expect(a.replica.get("k")?.text).to.equal("3");
+    expect(clone.replica.status().origin).not.to.equal(origin);
+  });
+
   it("notice a half-open link within three pings (F-2)", async () => {
     const { scheduler, a, wire } = await pair();
     wire.isHeld = true;
@@ -650,14 +674,14 @@ describe("a controller that was put back, or mended", () => {
     const behind = records
       .slice(at + 1)
       .flatMap((record): JournalRecord[] => (record.t === "meta" ? [] : [{ t: "salvaged", page: record.page }]));
-    return [...records.slice(0, at), ...behind, newIncarnation("b", word)];
+    return [...records.slice(0, at), ...behind, newOriginGeneration("b", word)];
   };
 
   it("serves no request, and takes no writes, before it has caught up with another controller", async () => {
     const { scheduler, a, b, wire } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 10);
-    const backup = [...b.records, newIncarnation("b", word)];
+    const backup = [...b.records, newOriginGeneration("b", word)];
     await a.replica.write([{ key: "k", value: null }]);
     wire.cut();
     b.replica.stop();
@@ -675,11 +699,15 @@ describe("a controller that was put back, or mended", () => {
   it("serves at once when no other controller is registered, or the operator says that none is left", async () => {
     const alone = new TestReplica(new Scheduler(), "a");
     await alone.register("a");
-    const put = new TestReplica(new Scheduler(), "a", { recovered: [...alone.records, newIncarnation("a", word)] });
+    const put = new TestReplica(new Scheduler(), "a", {
+      recovered: [...alone.records, newOriginGeneration("a", word)],
+    });
     await put.scheduler.runUntil(1);
     expect(put.replica.status().ready).to.equal(true);
     const { b } = await pair();
-    const said = new TestReplica(new Scheduler(), "b", { recovered: [...b.records, newIncarnation("b", word, true)] });
+    const said = new TestReplica(new Scheduler(), "b", {
+      recovered: [...b.records, newOriginGeneration("b", word, true)],
+    });
     expect(said.replica.status().ready).to.equal(true);
   });
 
@@ -744,7 +772,7 @@ describe("a controller that was put back, or mended", () => {
     for (const wire of wires) wire.cut();
     const behind = ({ replica, id }: TestReplica, records: readonly JournalRecord[]): TestReplica => {
       replica.stop();
-      return new TestReplica(scheduler, id, { recovered: [...records, newIncarnation(id, () => `0000000${id}`)] });
+      return new TestReplica(scheduler, id, { recovered: [...records, newOriginGeneration(id, () => `0000000${id}`)] });
     };
     const kept = a.records
       .slice(0, lost)

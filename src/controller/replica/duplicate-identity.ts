@@ -18,7 +18,7 @@ const keptFor = 20_000;
  * Two processes with one controller's id and key: a copied folder, a machine that was cloned. Whoever sees both tells; the later one, and
  * the one that does not stand at the registered address, takes no writes, because nobody would let it hand them on.
  */
-export class Copies {
+export class DuplicateIdentity {
   readonly #core: Place;
   /** What is kept for a while: how its timer is cancelled, and what is done at its end. */
   readonly #kept = new Map<string, { readonly cancel: () => void; readonly over: () => void }>();
@@ -86,7 +86,7 @@ export class Copies {
   }
 }
 
-export function describeCopies(id: string, one: string, other: string): string {
+export function describeDuplicate(id: string, one: string, other: string): string {
   return (
     `two processes run as controller ${id} with its key: at ${one} and at ${other}. Stop the one that should not be ` +
     "(systemctl disable --now kcore-controller); what only it has taken is lost unless it is the one that goes on. " +

@@ -12,7 +12,7 @@ interface Candidates {
 }
 
 /** Forgets tombstones that every member has, and siblings that make no conflict, now and then; says when tombstones pile up. */
-export function startCollector(core: Core): void {
+export function startTombstoneGc(core: Core): void {
   let former: Candidates | undefined;
   core.every(core.tuning.collectEvery, () => {
     const candidates = candidatesOf(core);
@@ -32,7 +32,7 @@ function candidatesOf(core: Core): Candidates | undefined {
   const { state, others, peers, options } = core;
   // One that joins knows no members yet: to it, everything would look agreed. One that is out keeps
   // the deletion that says so.
-  if (!state.ready || state.isBehind || core.isResyncing || !core.members.includes(options.id)) return undefined;
+  if (!state.ready || state.isBehind || core.fullExchange || !core.members.includes(options.id)) return undefined;
   const acks = others.map((id) => peers.get(id)?.acked);
   const underway = new Map(core.accepted);
   for (const id of others) raise(underway, peers.get(id)?.soon ?? []);

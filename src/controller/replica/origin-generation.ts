@@ -1,21 +1,23 @@
-import { covers, type VersionVector } from "#crdt/version-vector.ts";
+import { MalformedPage } from "#crdt/page.ts";
+import { covers, raise, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
+import type { PeerMessage } from "./messages.ts";
 import type { JournalRecord } from "./replica-ports.ts";
+
+type Said = Pick<Extract<PeerMessage, { t: "have" }>, "vv" | "soon">;
 
 /**
  * The last record of a store that was put back by `kcore controller restore` or `repair`: nothing is written again under the origin
  * that it had, and it serves when it has caught up with another controller; if it is `alone`, at once. `word` gives 8 hexadecimal
  * digits, others each time.
  */
-export function newIncarnation(id: string, word: () => string, alone = false): JournalRecord {
+export function newOriginGeneration(id: string, word: () => string, alone = false): JournalRecord {
   const states = alone ? { ready: true, behind: false } : { behind: true };
   return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), alone, ...states };
 }
 
-/** ms; so often at most a new origin is taken because one peer claims more of the present one. */
-const renewEvery = 60_000;
-/** So many are taken because of one peer while this process runs: each stands in all version vectors for ever. */
-const mostRenewed = 3;
+/** So many new origins a running controller takes because peers claim more of its own: each stands in all version vectors for ever. */
+const mostDisputes = 3;
 
 export function originOf(id: string, word: string): string {
   return `${id}#${word}`;
@@ -23,16 +25,18 @@ export function originOf(id: string, word: string): string {
 
 /**
  * Under which origin this controller writes. A dot must never be used twice, and a store may have been put back to an earlier
- * state without anybody saying so (a snapshot of a VM, a copied folder). So an origin that was found on the disk is used only
- * when every member confirmed that it knows no later transaction of it; else a new one is taken.
+ * state behind its controller's back (a snapshot of a VM, a copied folder). So an origin that was found on the disk is used only
+ * when every member confirmed that it knows no later transaction of it; else the controller takes a new one.
  */
-export class Incarnation {
+export class OriginGeneration {
   readonly #core: Core;
   /** Seqs up to here were given out. */
   #issued: number;
+  /** This process took the origin itself. */
   #isFresh = false;
-  /** When new origins were taken because of a peer. */
-  readonly #renewedAt = new Map<string, readonly number[]>();
+  /** This process writes under the origin. */
+  #isSettled = false;
+  #disputes = 0;
   readonly #confirmedBy = new Set<string>();
   /** The seq of our own that a peer has and we have lost. */
   #lost: number | undefined;
@@ -48,13 +52,8 @@ export class Incarnation {
   }
 
   nextSeq(): number {
-    this.#settle(this.origin);
+    this.#isSettled = true;
     return ++this.#issued;
-  }
-
-  #settle(origin: string): void {
-    this.#core.settledOrigin = origin;
-    this.#core.ownOrigins.add(origin);
   }
 
   /** Takes a new origin. */
@@ -62,22 +61,24 @@ export class Incarnation {
     const origin = originOf(this.#core.options.id, this.#core.randomName().slice(0, 8));
     this.#core.state.apply({ t: "meta", origin });
     this.#issued = 0;
-    this.#isFresh = true;
-    this.#settle(origin);
+    this.#isFresh = this.#isSettled = true;
     this.#lost = undefined;
     // Should this fail, nothing was written under the origin, or the writes will tell of it.
-    this.#core.commit([{ t: "meta", origin }], [], ignore, ignore);
+    this.#core.commit([{ t: "meta", origin }]);
     this.#flush();
   }
 
-  /** A peer told what it has. */
-  heard(peer: string, vector: VersionVector): void {
-    const claimed = vector.get(this.origin) ?? 0;
+  /** A peer told which transactions it holds, or is journaling. */
+  heard(peer: string, said: Said): void {
+    const claimed = this.#claimedBy(said);
     if (claimed <= this.#issued) {
       this.#confirmedBy.add(peer);
       this.#flush();
-    } else if (this.#core.settledOrigin === this.origin) this.#disputed(peer, claimed);
-    else if (this.#lost === undefined) {
+    } else if (this.#isSettled) {
+      const text = `${peer} claims transaction ${claimed} of ${this.origin}, which wrote ${this.#issued}: there is a clone of this controller`;
+      this.#core.alarms.raise("EQUIVOCATION", peer, text);
+      this.dispute();
+    } else if (this.#lost === undefined) {
       this.#core.options.log?.("warn", "this store was put back to an earlier state; fetching what it lost", {
         claimed,
       });
@@ -88,28 +89,33 @@ export class Incarnation {
     } else this.#lost = Math.max(this.#lost, claimed);
   }
 
-  /**
-   * One that is no member here claims more of our origin than was written: maybe this store was put back to before it was
-   * registered. A new origin harms nobody, so its word is good enough for one, once.
-   */
-  contradicted(vector: VersionVector): void {
-    if (!this.#isFresh && !this.isRecovering && (vector.get(this.origin) ?? 0) > this.#issued) this.renew();
+  #claimedBy({ vv, soon = [] }: Said): number {
+    const vector = new Map(vv);
+    raise(vector, soon);
+    return vector.get(this.origin) ?? 0;
+  }
+
+  /** Another process wrote under the origin: what this one writes goes on under a new one, which no peer covers. */
+  dispute(): void {
+    if (this.#disputes++ < mostDisputes) this.renew();
   }
 
   /**
-   * A peer claims more than was written since this process began to write: there is a clone of this controller, or the peer was lied
-   * to, or lies itself. What is written goes on under a new origin, where nobody covers it; whoever claims again and again gets no more of them.
+   * Our version vector never covers a number that was not given out: a write that takes it would be passed over.
+   * @throws MalformedPage
    */
-  #disputed(peer: string, claimed: number): void {
-    const { alarms, options } = this.#core;
-    const text = `${peer} claims transaction ${claimed} of ${this.origin}, which wrote ${this.#issued}: there is a clone of this controller, or ${peer} was lied to, or lies`;
-    alarms.raise("EQUIVOCATION", peer, text);
-    const now = options.clock.mono();
-    // One that was lied to is as good as expelled until this origin is a former one, so each has a claim of its own.
-    const times = this.#renewedAt.get(peer) ?? [];
-    if (times.length >= mostRenewed || now - (times.at(-1) ?? -Infinity) < renewEvery) return;
-    this.#renewedAt.set(peer, [...times, now]);
-    this.renew();
+  check(upto: VersionVector): void {
+    const claimed = upto.get(this.origin) ?? 0;
+    if (this.#isSettled && claimed > this.#issued)
+      throw new MalformedPage(`transaction ${claimed} of ${this.origin}, which this controller never wrote`);
+  }
+
+  /**
+   * A controller that is no member here claims more of our origin than was written: this store may have been put back to before that
+   * controller was registered. A new origin harms no peer, so its word is good enough for one, once.
+   */
+  contradicted(said: Said): void {
+    if (!this.#isFresh && !this.isRecovering && this.#claimedBy(said) > this.#issued) this.renew();
   }
 
   /** The state moved on: maybe all that was lost is back. */
@@ -143,5 +149,3 @@ export class Incarnation {
     for (const run of waiting) run();
   }
 }
-
-function ignore(): void {}
