@@ -121,6 +121,9 @@ export const methods = {
   /** Entries of this controller's audit trail, from number `{id}` on, as they were written. */
   listAudit: look("/v1/audit/{id}", s.AuditPage, { roles: operators }),
 
+  /** Keys that the controller `{id}`, or one whose id begins so, wrote last: for an operator who removes one in wrong hands. */
+  listWrites: look("/v1/writes/{id}", s.WriteList, { roles: operators, form: "list" }),
+
   listCertificates: look("/v1/certificates", s.CertificateList, { form: "list" }),
   recordCertificate: change("/v1/certificates", s.CertificateRecord),
   revoke: change("/v1/certificates/revoke", s.Revocation, s.Revoked),

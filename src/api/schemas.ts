@@ -232,6 +232,12 @@ export const ConflictList = z.object({
   names: z.array(z.object({ hostname: z.string(), nodes: z.array(z.string()), keptBy: z.string() })).default([]),
 });
 
+/** The keys that one controller wrote last, the oldest write first. Values are not told: they may be secret. */
+export const WriteList = z.object({
+  writes: z.array(z.object({ key: z.string(), at: Time, isDeleted: z.boolean(), dot: z.string() })),
+});
+export type WriteList = z.infer<typeof WriteList>;
+
 /** A node with all its registers. */
 export const NodeDetail = NodeView.extend({
   expected: Expected.optional(),
@@ -359,7 +365,7 @@ export const ReplicationStatus = z.object({
   healthy: z.boolean(),
   /** Why it is not healthy, one line each. */
   problems: z.array(z.string()),
-  /** Origin (controller and incarnation) to the last transaction that is here. */
+  /** Origin (a controller and its random word) to the last transaction that is here. */
   vv: z.record(z.string(), z.number()),
   digest: z.string(),
   registers: z.number(),

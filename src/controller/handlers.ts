@@ -5,6 +5,7 @@ import type { Audit } from "./audit.ts";
 import type { Certificates } from "./cluster/certificates.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import type { Controllers } from "./cluster/controllers.ts";
+import { encodeDot } from "./cluster/dots.ts";
 import type { NodeNames } from "./cluster/node-names.ts";
 import { removed, type Nodes } from "./cluster/nodes.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
@@ -136,6 +137,17 @@ export function handlersFor(parts: HandlerParts): Handlers {
         throw new Refused(400, "API_INVALID", `“${id.slice(0, 80)}” is no number of an entry`);
       return audit.page(Number(id));
     },
+
+    listWrites: ({ id }) => ({
+      writes: [...records.replica.writtenBy(id)]
+        .toSorted((a, b) => a.ms - b.ms || a.c - b.c)
+        .map(({ key, text, ms, o, s }) => ({
+          key,
+          at: new Date(ms).toISOString(),
+          isDeleted: text === null,
+          dot: encodeDot({ o, s }),
+        })),
+    }),
 
     listCertificates: () => ({ certificates: certificates.list() }),
     recordCertificate({ caller, body: { serial, ...record } }) {

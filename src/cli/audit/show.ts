@@ -1,5 +1,7 @@
+import type { WriteList } from "#api/schemas.ts";
 import { parseEntry, type Entry } from "#audit/chain.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { openCluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
@@ -10,6 +12,8 @@ export interface ShowFlags extends TrailFlags {
   /** Milliseconds: how far back. */
   readonly since?: number;
   readonly limit: number;
+  /** A controller's id, or its beginning. */
+  readonly origin?: string;
 }
 
 type Shown = Entry & { readonly trail: string };
@@ -28,9 +32,24 @@ const columns: readonly Column<Shown>[] = [
   { title: "FROM", cell: (entry) => text(entry["from"]), wide: true },
 ];
 
+const written: readonly Column<WriteList["writes"][number]>[] = [
+  { title: "TIME", cell: ({ at }) => at.replace(/\.\d+Z$/, "Z") },
+  { title: "KEY", cell: ({ key }) => key },
+  { title: "WHAT", cell: ({ isDeleted }) => (isDeleted ? "deleted" : "written") },
+  { title: "TRANSACTION", cell: ({ dot }) => dot, wide: true },
+];
+
 /** `kcore audit show`: the newest entries of all trails in the order of time. A trail that cannot be read is told on stderr. */
-export async function showTrails({ output, since, limit, ...flags }: ShowFlags): Promise<void> {
+export async function showTrails({ output, since, limit, origin, ...flags }: ShowFlags): Promise<void> {
   const begin = since === undefined ? 0 : Date.now() - since;
+  if (origin !== undefined) {
+    const { ask } = await openCluster(flags);
+    const { writes } = await ask((client) => client.call("listWrites", {}, { id: origin }));
+    const last = writes.filter(({ at }) => Date.parse(at) >= begin).slice(-limit);
+    const drawn = (wide: boolean): string =>
+      last.length === 0 ? `no key was last written by ${origin}\n` : drawTable(written, last, { wide, now: Date.now() });
+    return void process.stdout.write(formatResult(last, output, drawn));
+  }
   const shown: Shown[] = [];
   for (const trail of await findTrails(flags)) {
     for (const entry of await entriesOf(trail, begin, limit)) shown.push({ ...entry, trail: trail.name });

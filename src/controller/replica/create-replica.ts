@@ -3,7 +3,7 @@ import { endCatchUp } from "./catch-up.ts";
 import { startTombstoneGc } from "./tombstone-gc.ts";
 import { Core } from "./core.ts";
 import { Dialler } from "./dialler.ts";
-import { authKeyOf } from "./registered-controllers.ts";
+import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
 import type { Replica, ReplicaOptions } from "./replica.ts";
 import { startConflictKeeper } from "./conflict-keeper.ts";
@@ -45,6 +45,10 @@ export function createReplica(options: ReplicaOptions): Replica {
     *entries(prefix) {
       for (const register of state.map.withPrefix(prefix))
         if (quarantine.isShown(register)) yield [register.key, register] as const;
+    },
+    *writtenBy(id) {
+      for (const [origin, seq] of state.map.vector)
+        if (controllerOf(origin).startsWith(id)) yield* state.map.since(origin, 0, seq);
     },
     write: (changes) => writer.write(changes),
     watch: (listener) => core.watch(listener),

@@ -123,6 +123,8 @@ export interface Replica {
   readonly unreadable: (prefix: string) => Iterable<string>;
   /** Live registers whose key starts with `prefix`, in the order of keys. Do not write while iterating. */
   readonly entries: (prefix: string) => Iterable<readonly [string, Register]>;
+  /** Registers that the controller with this id, or one whose id begins so, wrote last; deletions and writes in a conflict are among them. */
+  readonly writtenBy: (id: string) => Iterable<Register>;
   /** One transaction, all or nothing. Resolves when it is durable here; then it is pushed. @throws WriteRefused */
   readonly write: (changes: readonly Change[]) => Promise<Written>;
   /** Called after each durable change, local or remote, with the keys. The result ends it. */

@@ -33,6 +33,7 @@ const verdicts: Readonly<Record<MethodName, readonly Role[]>> = {
   ackConflict: ["operator"],
   takeLoser: ["operator"],
   listAudit: ["operator"],
+  listWrites: ["operator"],
   listCertificates: ["controller", "operator"],
   recordCertificate: ["operator"],
   revoke: ["operator"],

@@ -655,6 +655,27 @@ describe("two replicas", () => {
     expect(clone.replica.status().origin).not.to.equal(origin);
   });
 
+  it("tell which keys a controller wrote last, also one that was removed", async () => {
+    const { scheduler, a, b } = await pair();
+    for (const [key, value] of [
+      ["k", 1],
+      ["k", 2],
+      ["gone", null],
+      ["lost", 1],
+    ] as const)
+      await b.replica.write([{ key, value }]);
+    await scheduler.runUntil(scheduler.now + 100);
+    await a.replica.write([
+      { key: "lost", value: 2 },
+      { key: authKeyOf("b"), value: null },
+    ]);
+    const written = Array.from(a.replica.writtenBy("b"), ({ key, text }) => [key, text]);
+    expect(written).to.deep.equal([
+      ["k", "2"],
+      ["gone", null],
+    ]);
+  });
+
   it("notice a half-open link within three pings (F-2)", async () => {
     const { scheduler, a, wire } = await pair();
     wire.isHeld = true;
