@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Watched.
 export type AlarmCode =
   | "CLOCK_SKEW" // an origin's stamps lie ahead of our clock: its stream waits
   | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more

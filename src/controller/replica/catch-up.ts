@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Convergent.
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { raise, toWire, type WireVector } from "#crdt/version-vector.ts";

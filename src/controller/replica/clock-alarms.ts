@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Wrong clocks do not write.
 import { nextStamp } from "#crdt/hlc.ts";
 import type { Core } from "./core.ts";
 import { controllerOf } from "./registered-controllers.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Wrong clocks do not write.
 import type { Clock } from "./replica-ports.ts";
 import type { Tuning } from "./tuning.ts";
 

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Conflicts are listed.
 import type { Core } from "./core.ts";
 import type { Writer } from "./writer.ts";
 

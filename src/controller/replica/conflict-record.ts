@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Conflicts are listed.
 import { areInConflict, conflictId, hasSeen, lossId } from "#crdt/conflict.ts";
 import { encodeStamp } from "#crdt/hlc.ts";
 import type { LwwMap } from "#crdt/lww-map.ts";

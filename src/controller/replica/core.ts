@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Durable.
 import type { Dot, Register } from "#crdt/register.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
 import { Alarms } from "./alarms.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Convergent.
 import { dominates } from "#crdt/version-vector.ts";
 import { endCatchUp } from "./catch-up.ts";
 import { startTombstoneGc } from "./tombstone-gc.ts";

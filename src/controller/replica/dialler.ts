@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Convergent.
 import type { Core } from "./core.ts";
 import type { DialTarget } from "./replica-ports.ts";
 import { BackOff } from "./rtt.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Numbers are used once.
 import type { Alarms } from "./alarms.ts";
 import type { Peer } from "./peer.ts";
 

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Neighbouring versions.
 import { z } from "zod";
 import type { Page } from "#crdt/page.ts";
 

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Numbers are used once.
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, raise, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Members only.
 import { MalformedPage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers } from "#crdt/version-vector.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Convergent.
 import { pageLimits } from "#crdt/delta.ts";
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Convergent.
 import { cutPage, pagesOf, startDelta, type DeltaCursor } from "#crdt/delta.ts";
 import { bucketOf } from "#crdt/digest.ts";
 import { encodeStamp } from "#crdt/hlc.ts";

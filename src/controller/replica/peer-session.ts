@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Convergent.
 import { defined } from "#optional/defined.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";

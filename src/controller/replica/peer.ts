@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: A deletion stays deleted.
 import { raise, type WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";

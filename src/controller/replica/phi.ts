@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Watched.
 import { defaultTuning } from "./tuning.ts";
 
 /** What a busy machine may be late by, ms. */

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Convergent.
 import type { Core } from "./core.ts";
 import type { Peer } from "./peer.ts";
 

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Whole transactions.
 import { pagesOf } from "#crdt/delta.ts";
 import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
 import { encodePage, MalformedPage, type Page } from "#crdt/page.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Conflicts are listed.
 import { hasSeen } from "#crdt/conflict.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, coversContext } from "#crdt/version-vector.ts";

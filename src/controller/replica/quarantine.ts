@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Neighbouring versions.
 import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
 import type { Core } from "./core.ts";
 import type { ReplicaOptions } from "./replica.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Watched.
 import type { AlarmCode, Alarms } from "./alarms.ts";
 import type { Peer } from "./peer.ts";
 

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Members only.
 import type { LwwMap } from "#crdt/lww-map.ts";
 
 const authKey = /^controller\/([^/]+)\/auth$/;

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Convergent.
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { isSameDot, type Register } from "#crdt/register.ts";
 import { covers } from "#crdt/version-vector.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Durable.
 import type { Page } from "#crdt/page.ts";
 import type { WireVector } from "#crdt/version-vector.ts";
 import type { ConflictRecord } from "./conflict-record.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Durable.
 import { areInConflict, lossId } from "#crdt/conflict.ts";
 import { compareStamps, decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { LwwMap } from "#crdt/lww-map.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Durable.
 import type { Dot, Register } from "#crdt/register.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import type { Alarm, Alarms } from "./alarms.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Wrong clocks do not write.
 import { compareStamps, encodeStamp, nextStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";

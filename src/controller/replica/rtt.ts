@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Convergent.
 /**
  * How long to wait for a peer, learned from it: Jacobson and Karels, “Congestion avoidance and control” (1988), as in RFC 6298,
  * with bounds for controllers. Pure: callers measure, this remembers. Karn's rule (no sample from what was repeated) is the

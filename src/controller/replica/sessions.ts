@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Members only.
 import { endCatchUp } from "./catch-up.ts";
 import { describeDuplicate } from "./duplicate-identity.ts";
 import type { Core } from "./core.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Bounded.
 import type { SoftEntry } from "./messages.ts";
 import { isJson } from "./quarantine.ts";
 import type { Json, SoftValue } from "./replica.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Watched.
 import { aheadOf, tellClocks } from "./clock-alarms.ts";
 import type { Core } from "./core.ts";
 import type { Peer } from "./peer.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: A deletion stays deleted.
 import { areInConflict } from "#crdt/conflict.ts";
 import type { Register } from "#crdt/register.ts";
 import { collectable } from "#crdt/tombstones.ts";

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Bounded.
 import { pageLimits, type PageLimits } from "#crdt/delta.ts";
 
 /** Bounds and intervals in ms. */

@@ -1,3 +1,4 @@
+// Promise of docs/replication.md: Last writer wins.
 import { encodeStamp, nextStamp } from "#crdt/hlc.ts";
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { encodePage } from "#crdt/page.ts";
