@@ -2,7 +2,7 @@ import { encodeIssuer } from "#pki/bastion-cas.ts";
 
 /**
  * Shows the CA that issued a client's certificate. A client shows it in the handshake as well, but Node's servers do not hand it out;
- * controllers need it of operators and of each other when the bastion got a new sub-CA (ADR 0511).
+ * controllers need it of operators and of each other when the bastion got a new sub-CA (ADR 0517).
  */
 export const issuerHeader = "x-kcore-issuer";
 

@@ -3,7 +3,7 @@ import { certificatesOf, firstCertificate, isIssuedBy, isOfBastion, refusalOfIss
 
 /**
  * The CAs on the bastion, as far as they are known: the root, and those sub-CAs of its own that were seen. Who has a certificate of
- * theirs has it by the bastion's word and by no controller's (ADR 0511). TLS alone cannot tell: it takes any sub-CA, and Node's servers
+ * theirs has it by the bastion's word and by no controller's (ADR 0517). TLS alone cannot tell: it takes any sub-CA, and Node's servers
  * do not hand out the chain that a client showed.
  */
 export interface BastionCas {

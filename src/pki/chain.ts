@@ -35,7 +35,7 @@ export function isOfBastion(ca: X509Certificate, rootPem: string): boolean {
 }
 
 /**
- * Why the leaf of an operator or a controller is not accepted from its issuer; undefined: it is. Accepted are the bastion (ADR 0511), and a
+ * Why the leaf of an operator or a controller is not accepted from its issuer; undefined: it is. Accepted are the bastion (ADR 0517), and a
  * controller's own sub-CA within the names that the root wrote into that sub-CA (ADR 0516).
  */
 export function refusalOfIssuer(

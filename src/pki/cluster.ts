@@ -281,7 +281,7 @@ export async function reissueOperator(folder: string, authority: Authority, now:
 }
 
 /**
- * Gives the operator a new key, certified by the root itself, which every controller accepts without a record of it (ADR 0511); says what
+ * Gives the operator a new key, certified by the root itself, which every controller accepts without a record of it (ADR 0517); says what
  * the certificate is and the former key's fingerprint. Interrupted between the two files, it is mended by doing it again.
  */
 export async function replaceOperatorKey(

@@ -53,7 +53,7 @@ export function checkAccess({
   const approval = (id: string): string =>
     approvalOf({ approval: records.get("approval", keys.node(id).approval), rejects: rejects.of(id) });
   const ofOperator = ({ id, key, isOfRoot }: Asking): Refused | undefined => {
-    // The root's own word needs no record: whatever a controller wrote or revoked, the bastion has a way back (ADR 0511).
+    // The root's own word needs no record: whatever a controller wrote or revoked, the bastion has a way back (ADR 0517).
     if (isOfRoot === true) return undefined;
     // A cluster whose first operator nobody named trusts its CA's word; the warning stands in /readyz.
     if (certificates.isOperator(id, key) || !certificates.hasOperators()) return undefined;

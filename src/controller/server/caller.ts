@@ -61,7 +61,7 @@ export function callerOf(
   return caller;
 }
 
-/** Whoever has a say in a cluster has it from the bastion, not from a controller (ADR 0511). @throws Refused 403 */
+/** Whoever has a say in a cluster has it from the bastion, not from a controller (ADR 0517). @throws Refused 403 */
 function checkIssuer({ identity, certificate }: KnownCaller, bastion: BastionCas, issuer: string | undefined): void {
   if (identity.role === "node") return;
   const refusal = bastion.refusalOf(certificate, decodeIssuer(issuer));
