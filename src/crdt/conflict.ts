@@ -8,7 +8,7 @@ export function hasSeen(later: Register, earlier: Dot): boolean {
   return later.o === earlier.o ? later.s >= earlier.s : seqIn(later.x, earlier.o) >= earlier.s;
 }
 
-/** Neither writer had seen the other's write, and they do not say the same: one of them loses something unknowingly. */
+/** Neither writer had seen the other's write, and the values differ: one value would be lost silently. */
 export function areInConflict(a: Register, b: Register): boolean {
   return a.text !== b.text && !isSameDot(a, b) && !hasSeen(a, b) && !hasSeen(b, a);
 }
@@ -18,7 +18,7 @@ export function conflictId(key: string, writes: readonly Dot[]): string {
   return hex64(hash64([key, ...writes.map(({ o, s }) => `${o}:${s}`).toSorted()].join("\n")));
 }
 
-/** What an acknowledgement names: one write of a key that lost, whatever it lost to. */
+/** The name of one lost write of a key, for its acknowledgement. */
 export function lossId(key: string, lost: Dot): string {
   return conflictId(key, [lost]);
 }

@@ -12,7 +12,7 @@ export const pageLimits: PageLimits = { registers: 1000, bytes: 1024 * 1024 };
 
 /**
  * Where a delta of several pages goes on. One pass sends what lies between `base` and `target`, by (origin, seq);
- * what was written during it is the next pass, so that the last page can promise all that the sender has at that moment.
+ * writes during the pass make the next one, so that the last page can promise all that the sender holds at that moment.
  */
 export interface DeltaCursor {
   readonly base: VersionVector;
@@ -32,7 +32,7 @@ export function startDelta(map: LwwMap, seen: VersionVector): DeltaCursor {
 
 /**
  * One page: whole transactions, sorted by (origin, seq), at most `limits` unless one transaction alone is larger. Pages
- * before the last promise nothing: a register that was superseded is not sent, and what superseded it may come later.
+ * before the last promise nothing: superseded registers are not sent, and the superseding ones may come later.
  */
 export function cutPage(map: LwwMap, cursor: DeltaCursor, limits = pageLimits): Delta {
   const registers: Register[] = [];
@@ -89,7 +89,7 @@ export function pagesOf(registers: readonly Register[], limits = pageLimits): re
   return pages;
 }
 
-/** About what it takes on the wire. */
+/** About the bytes on the wire. */
 function sizeOf({ key, text }: Register): number {
   return key.length + (text?.length ?? 4) + 48;
 }

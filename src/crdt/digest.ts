@@ -33,7 +33,7 @@ export class Digest {
     this.#hi[bucket] = (this.#hi[bucket] ?? 0) + sign * hi + carry;
   }
 
-  /** Origins are few, and long. */
+  /** Hashes of origins, which are few and long. */
   #hashOf(origin: string): number {
     let hash = this.#origins.get(origin);
     if (hash === undefined) this.#origins.set(origin, (hash = hash64(origin).hi));
@@ -45,7 +45,7 @@ export class Digest {
     return Array.from(this.#lo, (lo, bucket) => hex(this.#hi[bucket] ?? 0) + hex(lo));
   }
 
-  /** One word for all of it. */
+  /** One word for all buckets. */
   total(): string {
     let hi = 0;
     let lo = 0;

@@ -1,6 +1,6 @@
 /**
  * Hybrid logical clock (Kulkarni, Demirbas et al., “Logical Physical Clocks”, OPODIS 2014): follows the wall clock, never
- * runs backwards, and is above everything its holder has seen, so its order agrees with happened-before.
+ * runs backwards, and is above every stamp that its holder has seen, so its order agrees with happened-before.
  * `ms` has 48 bits, `c` 16.
  */
 export interface Stamp {
@@ -21,7 +21,7 @@ export function nextStamp(last: Stamp, wall: number): Stamp {
   return last.c < maxCounter ? { ms: last.ms, c: last.c + 1 } : { ms: last.ms + 1, c: 0 };
 }
 
-/** The clock after a stamp was seen: what is issued next is above both. */
+/** The clock after a stamp was seen: the next issued stamp is above both. */
 export function witness(last: Stamp, seen: Stamp): Stamp {
   return compareStamps(seen, last) > 0 ? { ms: seen.ms, c: seen.c } : last;
 }
@@ -39,7 +39,7 @@ export function encodeStamp({ ms, c }: Stamp): string {
   return ms.toString(16).padStart(12, "0") + c.toString(16).padStart(4, "0");
 }
 
-/** @throws RangeError when the text is not what {@link encodeStamp} writes. */
+/** @throws RangeError when the text is no output of {@link encodeStamp}. */
 export function decodeStamp(text: string): Stamp {
   if (!/^[0-9a-f]{16}$/.test(text)) throw new RangeError(`not a stamp: ${JSON.stringify(text)}`);
   return { ms: Number.parseInt(text.slice(0, 12), 16), c: Number.parseInt(text.slice(12), 16) };

@@ -3,7 +3,7 @@ function batchFor(size: number): number {
   return Math.min(Math.max(8192, size >> 2), 32_768);
 }
 
-/** Keys in order, for walks by prefix. New keys are sorted in by batches, or when somebody walks. */
+/** Keys in order, for walks by prefix. New keys are sorted in by batches, or at the next walk. */
 export class KeyIndex {
   #sorted: string[] = [];
   #added: string[] = [];
@@ -14,7 +14,7 @@ export class KeyIndex {
     if (this.#added.length >= batchFor(this.#sorted.length)) this.#settle();
   }
 
-  /** Says that one key is gone; `isPresent` tells which are there. */
+  /** One key is gone; `isPresent` tells which are there. */
   remove(isPresent: (key: string) => boolean): void {
     this.#removed++;
     if (this.#removed < 64 || this.#removed * 2 < this.#sorted.length) return;

@@ -10,21 +10,21 @@ import { Siblings } from "./siblings.ts";
 import { covers, raise } from "./version-vector.ts";
 import type { VersionVector } from "./version-vector.ts";
 
-/** What a merge did. */
+/** The effect of a merge. */
 export interface Merged {
   /** Keys whose register is another now. */
   readonly changed: readonly string[];
   /** Siblings that came or went. */
   readonly siblings: readonly Register[];
-  /** Registers whose dot is known with other content: somebody wrote twice under one name. */
+  /** Registers whose dot is known with other content: two processes wrote under one origin. */
   readonly equivocations: readonly Register[];
 }
 
-/** What makes a conflict. */
+/** The rules of conflicts. */
 export interface ConflictRules {
   /** Whether two writes of the key that did not know of each other are one. */
   readonly isContested: (key: string) => boolean;
-  /** Whether somebody said of the loss with this id that it may be (conflict.ts). */
+  /** Whether the loss with this id was acknowledged (conflict.ts). */
   readonly isAcknowledged: (id: string) => boolean;
 }
 
@@ -85,8 +85,8 @@ export class LwwMap {
 
   /**
    * Merges whole transactions, and raises the version vector to `upto`: the promise that all up to there is among
-   * `registers`, or was known, or is dominated. What is covered already is left out, whether it is still here or not:
-   * a late copy of what a collected tombstone deleted must not come back. `again` merges covered registers too, and puts
+   * `registers`, or was known, or is dominated. Covered registers are left out, whether they are still here or not:
+   * a late copy of a register that a collected tombstone deleted must not come back. `again` merges covered registers too, and puts
    * them in the place of others of the same dot (a repair).
    */
   merge(registers: Iterable<Register>, upto: Iterable<readonly [string, number]>, again = false): Merged {
@@ -102,7 +102,7 @@ export class LwwMap {
         if (again) changed.push(...this.#replace(same, register));
       } else if (again || !covers(this.#vector, register.o, register.s)) {
         const wins = !current || compareRegisters(this.#kindOf(register.key), register, current) > 0;
-        // First, so that what is superseded and yet lives keeps its place in the log.
+        // First, so that a superseded register that lives on as a sibling keeps its place in the log.
         if (current) siblings.push(...(wins ? this.#weigh(register, current) : this.#weigh(current, register)));
         if (wins) {
           this.#put(register, current);
@@ -114,7 +114,7 @@ export class LwwMap {
     return { changed, siblings, equivocations };
   }
 
-  /** Both say to be one write. Gives the key if what stands is another now. */
+  /** Replaces a register by another of the same dot. Gives the key if the standing register changed. */
   #replace(present: Register, register: Register): readonly string[] {
     if (this.#registers.get(register.key) !== present) return [];
     this.#put(register, present);
@@ -125,7 +125,7 @@ export class LwwMap {
     return current && isSameDot(current, register) ? current : this.siblings.find(register.key, register);
   }
 
-  /** One stands and the other lost: it is kept beside it if the winner's writer did not know of it. Gives those that came and went. */
+  /** Keeps the loser beside the winner if the winner's writer did not know of it. Gives the siblings that came and went. */
   #weigh(standing: Register, lost: Register): readonly Register[] {
     const { key } = standing;
     if ((this.siblings.of(key).length === 0 && hasSeen(standing, lost)) || !this.#isContested(key)) return [];
@@ -134,7 +134,7 @@ export class LwwMap {
     return moved;
   }
 
-  /** Those whose dot is here with other content. */
+  /** The registers whose dot is here with other content. */
   findEquivocations(registers: Iterable<Register>): readonly Register[] {
     return [...registers].filter((register) => {
       const same = this.#sameDot(register);
@@ -142,7 +142,7 @@ export class LwwMap {
     });
   }
 
-  /** Forgets a register: a tombstone or sibling that may go (tombstones.ts), or what a full exchange shows to be deleted. */
+  /** Forgets a register: a tombstone or sibling that may go (tombstones.ts), or one that a full exchange shows to be deleted. */
   drop(register: Register): void {
     if (this.siblings.has(register)) {
       this.siblings.drop(register);
@@ -156,7 +156,7 @@ export class LwwMap {
     this.#keys.remove((key) => this.#registers.has(key));
   }
 
-  /** Somebody said of a loss that it may be. Gives it, the first time. */
+  /** An operator acknowledged a loss. Gives the lost register, the first time. */
   acknowledge(id: string): Register | undefined {
     return this.siblings.acknowledge(id);
   }

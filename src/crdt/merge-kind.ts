@@ -4,7 +4,7 @@ import type { Register } from "./register.ts";
 /**
  * How two registers of one key are merged. Each kind is a total order whose maximum wins, so merging is commutative,
  * associative and idempotent whatever the kind: a join semilattice (Shapiro et al., “A comprehensive study of
- * convergent and commutative replicated data types”, INRIA RR-7506, 2011). What the value says, where a kind looks at
+ * convergent and commutative replicated data types”, INRIA RR-7506, 2011). The value, where a kind looks at
  * it, comes first; the stamp decides between equals; no two registers are equal in stamp and origin.
  */
 export type MergeKind =
@@ -69,7 +69,7 @@ function compareEnds(a: Register, b: Register): number {
   return x === y ? Number(a.text !== null) - Number(b.text !== null) : x - y;
 }
 
-/** The epoch or generation that a value names; what names none loses to all that do. */
+/** The epoch or generation that a value names; a value without one loses to all that name one. */
 function countOf(text: string | null, field: "epoch" | "generation"): number {
   const count = fieldOf(text, field);
   return typeof count === "number" && Number.isSafeInteger(count) && count >= 0 ? count : -1;

@@ -2,7 +2,7 @@ import type { Register } from "./register.ts";
 
 /**
  * The registers of one origin by seq: the index that a delta is cut from. Only the last write of a key matters, so this is no
- * log of operations: what was superseded is forgotten as the list is tidied.
+ * log of operations: superseded registers go when the list is tidied.
  */
 export class OriginLog {
   #list: Register[] = [];
@@ -15,7 +15,7 @@ export class OriginLog {
     else this.#list.splice(this.#firstAbove(register.s), 0, register);
   }
 
-  /** Says that one register is no longer the last of its key; `isLive` tells which are. */
+  /** One register is no longer the last of its key; `isLive` tells which are. */
   retire(isLive: (register: Register) => boolean): void {
     this.#dead++;
     if (this.#dead < 64 || this.#dead * 2 < this.#list.length) return;
@@ -23,7 +23,7 @@ export class OriginLog {
     this.#dead = 0;
   }
 
-  /** Those with a seq above `from`, up to and with `to`, in order. Superseded ones may be among them. */
+  /** Registers with a seq above `from`, up to and with `to`, in order. Superseded ones may be among them. */
   *between(from: number, to: number): Iterable<Register> {
     for (let index = this.#firstAbove(from); index < this.#list.length; index++) {
       const register = this.#list[index];

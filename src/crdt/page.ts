@@ -13,7 +13,7 @@ export interface Page {
   readonly registers: readonly WireRegister[];
 }
 
-/** A page that does not have the shape of one: the sender is broken or speaks something else. */
+/** A page without the form of one: the sender is broken, or speaks another protocol. */
 export class MalformedPage extends Error {
   override readonly name = "MalformedPage";
 }
@@ -51,7 +51,7 @@ class Table<T> {
 }
 
 /**
- * Reads pages, from JSON of whatever origin. Equal names and contexts become one object over all pages that one reader
+ * Reads pages from untrusted JSON. Equal names and contexts become one object over all pages that one reader
  * reads, so 100,000 registers hold a handful of them.
  */
 export class PageReader {
@@ -122,7 +122,7 @@ function registerOf(row: unknown, names: readonly string[], contexts: readonly C
   return { key, text, ms: ms as number, c: c as number, o, s: s as number, x };
 }
 
-/** Only what a number points at: “length” and “__proto__” are no places. */
+/** The item at a number: “length” and “__proto__” are no places. */
 function itemAt<T>(list: readonly T[], place: unknown): T | undefined {
   return typeof place === "number" ? list[place] : undefined;
 }

@@ -2,8 +2,8 @@ import type { Context } from "./version-vector.ts";
 import type { Stamp } from "./hlc.ts";
 
 /**
- * Who wrote, and as the how-manieth transaction: the name of one transaction, the same for all its registers
- * (“dot” as in Almeida et al., Dotted Version Vectors, 2012). An origin is one incarnation of a controller, `ID#INCARNATION`;
+ * An origin and the number of its transaction: the name of one transaction, the same for all its registers
+ * (“dot” as in Almeida et al., Dotted Version Vectors, 2012). An origin is one generation of a controller, `ID#WORD`;
  * its seqs start at 1 and are never used twice.
  */
 export interface Dot {
@@ -18,11 +18,11 @@ export interface Dot {
 export interface Register extends Stamp, Dot {
   readonly key: string;
   readonly text: string | null;
-  /** What the writer had seen: its version vector, its own transactions left out (it has seen all below `s`). */
+  /** The version vector of the writer, without its own transactions (it has seen all below `s`). */
   readonly x: Context;
 }
 
-/** The size a sane writer keeps to, in UTF-8 bytes; what is larger is kept and relayed, but not shown. */
+/** The size that a writer keeps to, in UTF-8 bytes; larger values are kept and relayed, but not shown. */
 export const maxKeyBytes = 256;
 export const maxValueBytes = 64 * 1024;
 

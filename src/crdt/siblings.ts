@@ -2,7 +2,7 @@ import { conflictId, hasSeen, lossId } from "./conflict.ts";
 import { isSameDot } from "./register.ts";
 import type { Dot, Register } from "./register.ts";
 
-/** What is kept at most; it takes a member that lies, or days apart, to get there. */
+/** Bounds; controllers reach them after days apart. */
 export interface SiblingLimits {
   readonly count: number;
   readonly bytes: number;
@@ -15,22 +15,22 @@ export const siblingLimits: SiblingLimits = { count: 10_000, bytes: 16 * 1024 * 
 const none: readonly Register[] = [];
 
 /**
- * Per key the writes that nobody has seen who wrote that key, without the one that stands: the other siblings, in the words of Dynamo
+ * Per key the writes that no later writer of the key had seen, without the one that stands: the other siblings, in the words of Dynamo
  * (DeCandia et al., SOSP 2007) and of dotted version vectors (Almeida et al., 2012). Which these are follows from the set of
  * writes alone, not from the order in which they arrive; so replicas that agree list the same conflicts.
  */
 export class Siblings {
   readonly #lost = new Map<string, readonly Register[]>();
-  /** By what an acknowledgement may call them, and the other way round. */
+  /** By the names that an acknowledgement may use, and the other way round. */
   readonly #byName = new Map<string, Register>();
   readonly #names = new Map<Register, readonly string[]>();
-  /** Those that an operator has seen to. They stay, for what they had seen themselves is still superseded by them, here and elsewhere. */
+  /** Acknowledged siblings. They stay, since they still supersede the writes that they had seen, here and elsewhere. */
   readonly #settled = new Set<Register>();
   readonly #isAcknowledged: (id: string) => boolean;
   readonly #limits: SiblingLimits;
   #count = 0;
   #bytes = 0;
-  /** So many could not be kept. */
+  /** The number of writes that could not be kept. */
   turnedAway = 0;
 
   constructor(isAcknowledged: (id: string) => boolean, limits: SiblingLimits = siblingLimits) {
@@ -62,17 +62,17 @@ export class Siblings {
     return this.#names.has(register);
   }
 
-  /** The one with this dot. */
+  /** The sibling with this dot. */
   find(key: string, dot: Dot): Register | undefined {
     for (const each of this.of(key)) if (isSameDot(each, dot)) return each;
     return undefined;
   }
 
-  /** One of two writes stands, and `other` does not. Gives those that came and went. */
+  /** Of two writes `standing` stands, and `other` does not. Gives the siblings that came and went. */
   weigh(standing: Register, other: Register): readonly Register[] {
     const { key } = standing;
     const known = this.of(key);
-    // After days apart there are very many.
+    // Controllers that were apart for days bring very many.
     if (known.length === 0 && this.isFull) {
       if (!hasSeen(standing, other)) this.turnedAway++;
       return none;
@@ -94,7 +94,7 @@ export class Siblings {
     return [...known.filter((each) => !kept.includes(each)), ...kept.filter((each) => !known.includes(each))];
   }
 
-  /** An acknowledgement: which write it is that needs no mention from now on. */
+  /** Applies an acknowledgement. Gives the acknowledged write, the first time. */
   acknowledge(id: string): Register | undefined {
     const lost = this.#byName.get(id);
     if (!lost || this.#settled.has(lost)) return undefined;
@@ -115,12 +115,12 @@ export class Siblings {
       );
   }
 
-  /** Who came first stays: a flood must not push out what an operator still has to see. */
+  /** The first siblings stay: a flood must not push out conflicts that an operator has not seen. */
   #withinLimits(known: readonly Register[], living: readonly Register[]): readonly Register[] {
     const kept = living.filter((each) => known.includes(each));
     for (const each of living) {
       if (kept.includes(each)) continue;
-      // In place of one that it superseded, there is room.
+      // A sibling may take the place of one that it superseded.
       const isRoom = kept.length < known.length || (!this.isFull && kept.length < this.#limits.ofOne);
       if (!isRoom) this.turnedAway++;
       else kept.push(each);
@@ -149,7 +149,7 @@ export class Siblings {
   }
 }
 
-/** Of the loss itself; and of the pair, as controllers that know no siblings call it. */
+/** The names of the loss itself, and of the pair, as earlier versions call it. */
 function namesOf(standing: Register, lost: Register): readonly string[] {
   return [lossId(lost.key, lost), conflictId(lost.key, [standing, lost])];
 }

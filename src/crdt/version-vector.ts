@@ -5,8 +5,8 @@ export type VersionVector = ReadonlyMap<string, number>;
 export type WireVector = readonly (readonly [origin: string, seq: number])[];
 
 /**
- * A version vector that never changes, packed: thousands of registers share one. Few origins (controllers and their
- * incarnations), so a linear look is the fastest.
+ * A version vector that never changes, packed: thousands of registers share one. Few origins (some for each
+ * controller), so a linear look is the fastest.
  */
 export interface Context {
   readonly origins: readonly string[];

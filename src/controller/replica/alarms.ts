@@ -28,7 +28,7 @@ export interface Alarm {
   readonly since: number;
 }
 
-/** What an operator should know of, until it is over. */
+/** The conditions that an operator should know of, as long as they last. */
 export class Alarms {
   readonly #alarms = new Map<string, Alarm>();
   readonly #wall: () => number;

@@ -6,9 +6,9 @@ import type { Core } from "./core.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
 /**
- * Ends the catching up of a controller that was put back or mended: it has all that another one had, or knows of no other one. What was
- * found behind a damage is merged now; what it lost is either here again by this, or with nobody that could be asked, so the
- * version vector may pass over it. Should another one come back with it later, their digests differ, and they exchange it.
+ * Ends the catching up of a restored or repaired controller: it has the state of another controller, or knows of none. Transactions behind a
+ * damage are merged now. The version vector may pass over the lost ones: no controller in reach has them. If a controller brings one later,
+ * the digests differ, and both exchange the values.
  */
 export function endCatchUp(core: Core, onDone: () => void): void {
   const { salvaged } = core.state;

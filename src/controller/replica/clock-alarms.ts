@@ -3,7 +3,7 @@ import { nextStamp } from "#crdt/hlc.ts";
 import type { Core } from "./core.ts";
 import { controllerOf } from "./registered-controllers.ts";
 
-/** How long nothing can be stamped because what was stamped or seen lies too far ahead of the wall clock, ms; 0: it can. */
+/** How long a new stamp would lie too far ahead of the wall clock, because of stamps that were issued or seen, ms; 0: it does not. */
 export function aheadOf({ state, options, tuning }: Core): number {
   const wall = options.clock.wall();
   return Math.max(0, nextStamp(state.clock, wall).ms - wall - tuning.maxIssueAhead);

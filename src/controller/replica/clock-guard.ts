@@ -2,7 +2,7 @@
 import type { Clock } from "./replica-ports.ts";
 import type { Tuning } from "./tuning.ts";
 
-/** Samples that took longer say too little about the clock. */
+/** Samples with a longer round trip say too little about the clock, ms. */
 const longestRoundTrip = 2_000;
 const keptFor = 60_000;
 /** A wall clock that is set right slowly gains or loses at most so much of the time (adjtimex(2): 500 ppm). */
@@ -33,8 +33,8 @@ export class ClockGuard {
   }
 
   /**
-   * How far the wall clock jumped against the monotonic one since it was believed last, ms; 0: it is believed. A peer whose
-   * clock agrees makes it believed again, and so does its going back. `isAlone`: there is no peer who could, and after a while it is.
+   * How far the wall clock jumped against the monotonic one since it was believed last, ms; 0: it is believed. It is believed
+   * again when a peer's clock agrees, or when it goes back; `isAlone`, without such a peer: after a while.
    */
   jump({ isAlone }: { readonly isAlone: boolean }): number {
     const present = this.#present();
@@ -98,7 +98,7 @@ export class ClockGuard {
     return Math.min(Math.abs(upper), Math.abs(lower)) > this.#tuning.fenceAt;
   }
 
-  /** The time to stamp by: where the wall clock has jumped, as it went before. */
+  /** The time to stamp by: after a jump of the wall clock, its time before the jump, carried on. */
   trusted(): number {
     const present = this.#present();
     const moved = present.difference - this.#believed.difference;

@@ -5,8 +5,8 @@ import type { Writer } from "./writer.ts";
 const batch = 50;
 
 /**
- * Says when there are more conflicts than are kept, and deletes records that versions wrote which knew no siblings, once they
- * say nothing that somebody must see.
+ * Raises an alarm when there are more conflicts than are kept, and deletes records of earlier versions (which knew no siblings) once
+ * they name no open conflict.
  */
 export function startConflictKeeper(core: Core, writer: Writer): void {
   const { state, alarms, tuning } = core;

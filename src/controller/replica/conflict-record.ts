@@ -15,13 +15,13 @@ export interface ConflictRecord {
   /** Names exactly these writes: with one more, or one less, it is another. */
   readonly id: string;
   readonly key: string;
-  /** What stands. */
+  /** The write that stands. */
   readonly winner: ConflictSide;
-  /** The newest that lost. */
+  /** The newest write that lost. */
   readonly loser: ConflictSide;
   /** Older ones that lost as well, the newest first; absent when there are none. */
   readonly others?: readonly ConflictSide[];
-  /** Registers in which versions told of it that knew no siblings; absent when there are none. */
+  /** Keys of the records that earlier versions (which knew no siblings) wrote of it; absent when there are none. */
   readonly former?: readonly string[];
 }
 
@@ -34,13 +34,13 @@ export function conflictKey(id: string): string {
 export function closingKeys({ key, winner, loser, others = [], former = [] }: ConflictRecord): readonly string[] {
   const names = [loser, ...others].flatMap((lost) => [
     conflictKey(lossId(key, lost)),
-    // As controllers that know no siblings call it.
+    // The name that earlier versions give it.
     conflictKey(conflictId(key, [winner, lost])),
   ]);
   return [...new Set([...names, ...former])];
 }
 
-/** Records as controllers wrote them that knew no siblings: of each pair that they found, under `conflict/ID`. */
+/** The records of earlier versions: one for each pair of writes in conflict, under `conflict/ID`. */
 export function readFormerRecord(text: string | null): ConflictRecord | undefined {
   try {
     const { id, key, winner, loser } = JSON.parse(text ?? "null") as ConflictRecord;
@@ -57,9 +57,9 @@ function isSide(side: unknown): side is ConflictSide {
   return typeof o === "string" && Number.isSafeInteger(s) && isText && /^[0-9a-f]{16}$/.test(String(hlc));
 }
 
-/** Whether a former record still says what no one has seen to: its loser was not overwritten by somebody who knew of it. */
+/** Whether a former record names an open conflict: no write that knew of its loser has come since. */
 export function isOpen(map: LwwMap, { key, loser }: ConflictRecord): boolean {
-  // To delete what tells of a living sibling is to acknowledge it.
+  // Deleting the record of a living sibling acknowledges the conflict.
   const sibling = map.siblings.find(key, loser);
   if (sibling) return !map.siblings.isSettled(sibling);
   const standing = map.get(key);
@@ -73,7 +73,7 @@ interface Gathered {
   readonly former: string[];
 }
 
-/** The conflicts of a state: one for each key, whatever it is made of. `former`: records that are open, by the key of their register. */
+/** The conflicts of a state, one for each key. `former`: open records of earlier versions, by the key of their register. */
 export function conflictsIn(
   map: LwwMap,
   former: ReadonlyMap<string, ConflictRecord>,

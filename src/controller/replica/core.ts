@@ -14,7 +14,7 @@ import { concernsMembers, controllerOf, membersOf } from "./registered-controlle
 import { ReplicaState, type Applied } from "./replica-state.ts";
 import { defaultTuning, type Tuning } from "./tuning.ts";
 
-/** What the parts of a replica share: its state, its peers, and the one way to change either durably. */
+/** The shared centre of a replica: its state, its peers, and the one way to change the state durably. */
 export class Core {
   readonly options: ReplicaOptions;
   readonly tuning: Tuning;
@@ -30,13 +30,13 @@ export class Core {
   /** The puller that is taking a full exchange: nothing else may change the state. */
   fullExchange: object | undefined;
   isStopped = false;
-  /** It has just started, and asks the others for what it missed; what it shows may be old. */
+  /** This controller has just started, and asks the others for missed changes; its state may be old. */
   isAsking = false;
   /** A member has let this controller in since the start, no other member ever wrote, or an operator said that none is left. */
   hasHeard: boolean;
   /** Origins that wrote two things under one number. */
   readonly #equivocal = new Set<string>();
-  /** What is being journaled, or waits for its turn to be applied. */
+  /** Records that are being journaled, or wait for their turn to be applied. */
   readonly #journaling = new Set<readonly JournalRecord[]>();
   #isMerging = false;
   #finishMerge: () => void = () => undefined;
@@ -45,7 +45,7 @@ export class Core {
   readonly #listeners = new Set<(keys: readonly string[]) => void>();
 
   constructor(options: ReplicaOptions) {
-    // Stamps are whole milliseconds, whatever the clock gives.
+    // Stamps are whole milliseconds; the clock may give fractions.
     this.options = { ...options, clock: { ...options.clock, wall: () => Math.floor(options.clock.wall()) } };
     this.tuning = { ...defaultTuning, ...options.tuning };
     const { mergeKindOf, isSecret = () => false, isContested = () => true } = options;
@@ -72,7 +72,7 @@ export class Core {
     return this.#members.filter((id) => id !== this.options.id);
   }
 
-  /** Whether another member ever wrote, as each does when it first runs. A member that is only registered can let no controller in. */
+  /** Whether another member ever wrote, as each does when it first runs. A member that never ran can let no controller in. */
   get hasCompany(): boolean {
     const writers = new Set(Array.from(this.state.map.vector.keys(), controllerOf));
     return this.others.some((id) => writers.has(id));
@@ -112,7 +112,7 @@ export class Core {
       (error: unknown) => {
         this.#journaling.delete(records);
         this.alarms.raise("STORAGE_FULL", "journal", "the journal cannot be written; this controller is read-only");
-        // What was going to stand on this must be asked for again.
+        // Transactions that were to stand on this one must be pulled again.
         this.accepted.clear();
         raise(this.accepted, this.state.map.vector);
         for (const others of this.#journaling) this.#accept(others);
@@ -145,8 +145,8 @@ export class Core {
   }
 
   /**
-   * What became durable is applied in order; a large merge takes several turns of the event loop, and others wait for it. So does what
-   * comes as they are let go one by one: a write must not overtake what is durable already.
+   * Durable records are applied in order. A large merge takes several turns of the event loop; records and writes that come meanwhile wait
+   * behind it, since no write may overtake a durable record.
    */
   #inTurn(run: () => void): void {
     if (this.#isMerging || this.#turns.length > 0) this.#turns.push(run);
@@ -179,7 +179,7 @@ export class Core {
     this.#isMerging = true;
     let done = 0;
     const mergeFrom = (at: number): void => {
-      // A snapshot came in between, and had the rest merged at once.
+      // A snapshot came in between, and merged the rest at once.
       if (at < done) return;
       done = at + slice;
       this.#notify(this.state.mergeSlice(registers.slice(at, at + slice), last));
@@ -205,8 +205,8 @@ export class Core {
   }
 
   /**
-   * Whether what a peer has may be taken for all that there was. One that is joining, or was put back and has not caught up, has not heard of
-   * deletions that others forgot; unless all were put back: then there is nobody left who had.
+   * Whether the state of a peer may be taken for complete. A peer that is joining, or was put back and has not caught up, has missed
+   * deletions that others forgot. When all members were put back, none has heard of them: then any peer will do.
    */
   isSource({ isReady }: Peer): boolean {
     if (isReady !== false) return true;
@@ -214,7 +214,7 @@ export class Core {
     return this.state.isBehind && said.length === this.others.length && said.every((peer) => peer?.isReady === false);
   }
 
-  /** A number with two contents shows that two processes wrote under one origin: it is refused until its controller takes another one. */
+  /** A number with two contents shows two processes that write under one origin: peers refuse that origin for good. */
   reportEquivocation({ o, s }: Dot): void {
     this.#equivocal.add(o);
     const why = "a clone, or a backup that was restored";

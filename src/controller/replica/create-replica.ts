@@ -27,7 +27,7 @@ export function createReplica(options: ReplicaOptions): Replica {
   const dialler = new Dialler(core, (id) => sessions.isConnected(id));
   const writer = new Writer(core, outbox);
   const sessions: Sessions = new Sessions(core, { outbox, dialler, soft, writer });
-  // Nobody else is registered who could be asked. One that has lost even that joins again.
+  // No other controller is registered that it could ask.
   if (state.ready && state.isBehind && core.others.length === 0) endCatchUp(core, () => undefined);
   askOthers(core, sessions);
   dialler.start();
@@ -84,8 +84,8 @@ export function createReplica(options: ReplicaOptions): Replica {
 }
 
 /**
- * A store that was put back behind its controller's back is found out by asking. Who cannot be reached is not waited for, nor whose stamps
- * lie so far ahead that nothing of it is taken yet.
+ * A store may have been put back behind its controller's back, so the controller asks the others before it is ready. It waits for no
+ * member that is out of reach, or whose stamps lie too far ahead to be taken.
  */
 function askOthers(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;
@@ -115,7 +115,7 @@ function untilConfirmed(core: Core): Promise<void> {
       const { others, state } = core;
       const isHeld = others.some((id) => {
         const { acked, refusal } = core.peerOf(id);
-        // Who knows that this controller is gone refuses it.
+        // A member that knows of the removal refuses this controller.
         return dominates(acked ?? new Map(), state.map.vector) || refusal?.code === "NOT_REGISTERED";
       });
       if (isHeld || others.length === 0) resolve();

@@ -3,7 +3,7 @@ import type { Core } from "./core.ts";
 import type { DialTarget } from "./replica-ports.ts";
 import { BackOff } from "./rtt.ts";
 
-/** Keeps connections to all registered controllers, and to the addresses it was told until it knows who answers there. */
+/** Keeps connections to all registered controllers, and to the given addresses until it knows which controllers answer there. */
 export class Dialler {
   readonly #core: Core;
   readonly #isConnected: (id: string) => boolean;
@@ -21,12 +21,12 @@ export class Dialler {
       this.#scheduleAddress(address);
     }
     for (const id of this.#core.others) this.wanted(id);
-    // Soon after the start, then now and then: does another process stand at our own address?
+    // Soon after the start, then now and then: another process may stand at our own address.
     this.#core.after(1_000, () => this.dialItself());
     this.#core.every(this.#core.tuning.dialItselfEvery, () => this.dialItself());
   }
 
-  /** Dials a peer in a while, unless it is connected by then or no member. */
+  /** Dials a peer after its back-off, unless it is connected or no member by then. */
   wanted(id: string): void {
     if (this.#scheduled.has(id)) return;
     this.#scheduled.add(id);

@@ -2,7 +2,7 @@
 import type { Alarms } from "./alarms.ts";
 import type { Peer } from "./peer.ts";
 
-/** What is known of the replica here. */
+/** The parts of the replica that are needed here. */
 interface Place {
   readonly alarms: Alarms;
   readonly options: { readonly id: string; readonly clock: { readonly mono: () => number } };
@@ -12,18 +12,18 @@ interface Place {
   readonly after: (ms: number, run: () => void) => () => void;
 }
 
-/** Two processes that run as one controller meet the others every few seconds; an alarm about what is over goes. */
+/** Duplicates meet the other controllers every few seconds; without a meeting for so long (ms) the alarm goes. */
 const keptFor = 20_000;
 
 /**
- * Two processes with one controller's id and key: a copied folder, a machine that was cloned. Whoever sees both tells; the later one, and
- * the one that does not stand at the registered address, takes no writes, because nobody would let it hand them on.
+ * Two processes with one controller's id and key: a copied folder, a cloned machine. A peer that sees both raises the alarm. The later
+ * process, which does not stand at the registered address, takes no writes: no peer would let it hand them on.
  */
 export class DuplicateIdentity {
   readonly #core: Place;
-  /** What is kept for a while: how its timer is cancelled, and what is done at its end. */
+  /** Sightings and refusals that expire: how to cancel the timer, and the action at the end. */
   readonly #kept = new Map<string, { readonly cancel: () => void; readonly over: () => void }>();
-  /** Who has refused this process because of another one. */
+  /** Peers that refuse this process because of the other one. */
   readonly #refusedBy = new Set<string>();
   /** When this process was last answered by itself at the controller's registered address. */
   #atHomeSince = -Infinity;
@@ -33,8 +33,8 @@ export class DuplicateIdentity {
   }
 
   /**
-   * Whether this process is the one that is not let in. One that stands at the registered address and is let in by anybody goes on: who
-   * refuses it speaks to a copy, or lies.
+   * Whether this process must not write. A process that stands at the registered address and is let in by a peer goes on: a peer that
+   * refuses it speaks to the copy.
    */
   get isOneTooMany(): boolean {
     if (this.#refusedBy.size === 0) return false;
@@ -44,12 +44,12 @@ export class DuplicateIdentity {
     return !(isAtHome && isLetIn);
   }
 
-  /** Who answers at the registered address is this process, or another one. */
+  /** The process that answers at the registered address is this one, or another. */
   answeredAtHome(isThis: boolean): void {
     this.#atHomeSince = isThis ? this.#core.options.clock.mono() : -Infinity;
   }
 
-  /** Both are seen from here, or were told of by `teller`, who sees both. */
+  /** This controller sees both processes, or its peer `teller` does. */
   see(id: string, text: string, teller = ""): void {
     this.#core.alarms.raise("TWO_COPIES", id, text);
     this.#keep(`seen ${id} ${teller}`, () => {

@@ -40,31 +40,31 @@ const Sum = z.string().regex(/^[0-9a-f]{16}$/);
 const Protocols = z.tuple([Seq, Seq]);
 /** When the greeting or the ping came, and when this left, by the sender's wall clock. */
 const Walls = z.tuple([z.number(), z.number()]);
-/** Its shape is checked where it is read. */
+/** PageReader checks the shape. */
 const AnyPage = z.custom<Page>((value) => typeof value === "object" && value !== null);
 /**
- * What goes with a version vector that its receiver may take as an acknowledgement: what the sender is journaling, own writes
- * above all. These were made without having seen the newest of the vector; nothing may be forgotten before they have arrived.
+ * Goes with a version vector that its receiver may take as an acknowledgement: the transactions that the sender is journaling. They were made
+ * without having seen the newest of the vector, so no deletion may be forgotten before they have arrived.
  */
 const Soon = z.object({ soon: Vector.optional() });
-/** What the sender has, and whether it has joined. */
+/** The transactions that the sender holds, and whether its state is complete. */
 const Held = Soon.extend({ ready: z.boolean(), vv: Vector });
 
-/** What is said at the end of a pull. */
+/** The end of a pull. */
 const PullEnd = Soon.extend({
   upto: Vector,
   /** Above every stamp the sender has seen. */
   hlc: Stamp,
-  /** A full exchange: what `upto` covers and was not sent is deleted. */
+  /** A full exchange: registers that `upto` covers and that were not sent are deleted. */
   full: z.object({ floor: Vector, hlc: Stamp }).optional(),
 });
 
-/** Soft state (liveness of nodes): `key` ends with the id of who says it; never journaled (soft-state.ts). */
+/** Soft state (liveness of nodes): `key` ends with the sender's id; never journaled (soft-state.ts). */
 const SoftEntry = z.object({ key: z.string().min(1).max(256), boot: Seq, seq: Seq, text: z.string().max(65_536) });
 
 /**
- * All that controllers say to each other about replication (docs/adr/0501-replication-core.md). Plain JSON. Keys that are not named here are let pass
- * and forgotten: a newer peer may say more.
+ * All messages between controllers about replication (docs/adr/0501-replication-core.md). Plain JSON. Unknown keys are ignored: a newer
+ * peer may send them.
  */
 const Message = z.discriminatedUnion("t", [
   /** `boot`: random per process. */
@@ -93,7 +93,7 @@ const Message = z.discriminatedUnion("t", [
     buckets: z.array(z.int().min(0).max(255)).max(256).optional(),
   }),
   z.object({ t: z.literal("credit"), sync: Seq }),
-  /** `full`: the puller has not seen what was forgotten here; it must take all, and let go of the rest. */
+  /** `full`: the puller has not seen deletions that were forgotten here; it takes all, and drops the rest. */
   z.object({
     t: z.literal("page"),
     sync: Seq,
@@ -102,7 +102,7 @@ const Message = z.discriminatedUnion("t", [
     page: AnyPage,
     end: PullEnd.optional(),
   }),
-  /** `copies`: another process runs as the receiver, in words. */
+  /** `copies`: for people, that another process runs as the receiver. */
   Held.extend({ t: z.literal("ping"), n: Seq, digest: Sum.optional(), copies: z.string().max(1024).optional() }),
   z.object({ t: z.literal("pong"), n: Seq, walls: Walls }),
   z.object({ t: z.literal("digest"), vv: Vector, sums: z.array(Sum).length(256) }),
@@ -117,13 +117,13 @@ export type SoftEntry = Plain<z.infer<typeof SoftEntry>>;
 
 const ForeignHello = z.object({ t: z.literal("hello"), proto: Protocols });
 
-/** Whether this is how a controller greets that speaks none of our protocols, whatever else its greeting is made of. */
+/** Whether this is the greeting of a controller that speaks none of our protocols; its other fields may have any form. */
 export function isForeignHello(value: unknown): boolean {
   const { success, data } = ForeignHello.safeParse(value);
   return success && !speaks(data.proto);
 }
 
-/** A message from the network, checked; undefined when it is none. */
+/** A message from the network, checked; undefined when it is malformed. */
 export function parseMessage(value: unknown): PeerMessage | undefined {
   return Message.safeParse(value).data;
 }

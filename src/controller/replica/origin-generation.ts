@@ -8,16 +8,15 @@ import type { JournalRecord } from "./replica-ports.ts";
 type Said = Pick<Extract<PeerMessage, { t: "have" }>, "vv" | "soon">;
 
 /**
- * The last record of a store that was put back by `kcore controller restore` or `repair`: nothing is written again under the origin
- * that it had, and it serves when it has caught up with another controller; if it is `alone`, at once. `word` gives 8 hexadecimal
- * digits, others each time.
+ * The last record of a store that `kcore controller restore` or `repair` put back: the controller never writes again under the former
+ * origin, and serves when it has caught up with another controller; if it is `alone`, at once. `word` gives 8 random hexadecimal digits.
  */
 export function newOriginGeneration(id: string, word: () => string, alone = false): JournalRecord {
   const states = alone ? { ready: true, behind: false } : { behind: true };
   return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), alone, ...states };
 }
 
-/** So many new origins a running controller takes because peers claim more of its own: each stands in all version vectors for ever. */
+/** A running controller takes at most so many new origins because of peers: each origin stands in all version vectors for ever. */
 const mostDisputes = 3;
 
 export function originOf(id: string, word: string): string {
@@ -31,7 +30,7 @@ export function originOf(id: string, word: string): string {
  */
 export class OriginGeneration {
   readonly #core: Core;
-  /** Seqs up to here were given out. */
+  /** The last seq that was given out. */
   #issued: number;
   /** This process took the origin itself. */
   #isFresh = false;
@@ -39,7 +38,7 @@ export class OriginGeneration {
   #isSettled = false;
   #disputes = 0;
   readonly #confirmedBy = new Set<string>();
-  /** The seq of our own that a peer has and we have lost. */
+  /** The last lost seq of our own that a peer holds. */
   #lost: number | undefined;
   #waiting: (() => void)[] = [];
 
@@ -64,7 +63,7 @@ export class OriginGeneration {
     this.#issued = 0;
     this.#isFresh = this.#isSettled = true;
     this.#lost = undefined;
-    // Should this fail, nothing was written under the origin, or the writes will tell of it.
+    // If the journal refuses this, it refuses the writes under the new origin, too.
     this.#core.commit([{ t: "meta", origin }]);
     this.#flush();
   }
@@ -96,7 +95,7 @@ export class OriginGeneration {
     return vector.get(this.origin) ?? 0;
   }
 
-  /** Another process wrote under the origin: what this one writes goes on under a new one, which no peer covers. */
+  /** Another process wrote under the origin: this one goes on under a new one, which no peer covers. */
   dispute(): void {
     if (this.#disputes++ < mostDisputes) this.renew();
   }
@@ -119,7 +118,7 @@ export class OriginGeneration {
     if (!this.#isFresh && !this.isRecovering && this.#claimedBy(said) > this.#issued) this.renew();
   }
 
-  /** The state moved on: maybe all that was lost is back. */
+  /** To be called when the state moved on: the lost transactions may be back. */
   progressed(): void {
     if (this.#lost !== undefined && covers(this.#core.state.map.vector, this.origin, this.#lost)) this.renew();
   }

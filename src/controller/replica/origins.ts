@@ -11,16 +11,16 @@ const maxForeign = 256;
 const maxGenerations = 4096;
 
 /**
- * Whoever wrote something is registered, or was (the deletion of a member is never forgotten). One that joins knows nobody yet and
- * takes what its sponsor has.
- * @throws MalformedPage when news come from anybody else, or would fill the version vector
+ * Each writer is or was a registered controller (the deletion of a membership is never forgotten). A controller that joins knows no member
+ * yet, and takes the state of its sponsor.
+ * @throws MalformedPage when new transactions have another origin, or there are too many origins
  */
 export function checkOrigins(
   { map, ready }: ReplicaState,
   upto: Iterable<readonly [origin: string, seq: number]>,
   registers: readonly Register[],
 ): void {
-  // Many registers have few origins.
+  // Many registers share few origins: each is looked up once.
   const foreign = new Map<string, boolean>();
   const isForeign = (origin: string): boolean => {
     let is = foreign.get(origin);

@@ -25,13 +25,13 @@ export class PageSender {
 
   pull(pull: Pull): void {
     const { state } = this.#core;
-    // Numbers of pulls only grow: one that comes again or late must not mix its pages with those of another.
+    // Numbers of pulls only grow: a repeated or late pull must not mix its pages with those of another.
     if (pull.sync <= this.#last) return;
     this.#last = pull.sync;
     if (!state.ready || this.#core.fullExchange) return;
     if (pull.buckets) return this.#core.whenSettled(() => this.#serveBuckets(pull, new Set(pull.buckets)));
     const seen = new Map(pull.vv);
-    // Who has not seen what is forgotten here cannot be told of it; it takes all, and lets go of the rest.
+    // A peer that has not seen a forgotten deletion cannot be told of it: it takes all, and drops the rest.
     const isFull = !dominates(seen, state.floor);
     const cursor = startDelta(state.map, isFull ? new Map() : seen);
     this.#serving = { pull, isFull, cursor, index: 0, credit: pull.window };
@@ -54,7 +54,7 @@ export class PageSender {
     const { map, floor } = this.#core.state;
     while (serving.credit > 0) {
       const { registers, next } = cutPage(map, serving.cursor, this.#core.tuning.page);
-      // Tombstones were collected meanwhile that the peer was to get: it will ask again, and get all.
+      // Tombstones that the peer needs were collected meanwhile: it will ask again, and get all.
       if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor)) return this.stop();
       this.#stream.send({
         t: "page",

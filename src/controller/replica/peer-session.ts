@@ -25,7 +25,7 @@ import type { Writer } from "./writer.ts";
 
 type Of<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
 
-/** The replica that a session is part of: what is shared by all its connections, and who judges between them. */
+/** The part of a replica that its sessions share, and that chooses between them. */
 export interface SessionHost {
   /** Random per process. */
   readonly boot: string;
@@ -37,11 +37,11 @@ export interface SessionHost {
   /** Both sides accepted. False: another connection to this peer counts, and this one goes. */
   readonly opened: (stream: Stream) => boolean;
   readonly lost: (stream: Stream) => void;
-  /** The connection that another process has which calls itself as this one does. */
+  /** The open connection of another process with the same id. */
   readonly rivalOf: (stream: Stream) => Stream | undefined;
-  /** That process is alive. */
+  /** Both processes are alive. */
   readonly twoCopies: (stream: Stream, rival: Stream) => void;
-  /** A connection says nothing. */
+  /** The peer of a connection is silent. */
   readonly silent: (stream: Stream) => void;
   /** A pull came to its end. */
   readonly synced: (stream: Stream) => void;
@@ -69,7 +69,7 @@ export class Session implements LinkEvents, Stream {
   copies: string | undefined;
   readonly #probes = new Set<{ readonly n: number; readonly told: (isAlive: boolean) => void }>();
   #isWelcome = false;
-  /** What the peer greeted with, once it is accepted. */
+  /** The peer's greeting, once it is accepted. */
   #greeting: Of<"hello"> | undefined;
   #isClosed = false;
   #helloAt: number;
@@ -103,7 +103,7 @@ export class Session implements LinkEvents, Stream {
     });
   }
 
-  /** Welcomed by the peer, and the peer by us. */
+  /** Both sides have welcomed each other. */
   get isOpen(): boolean {
     return this.#isWelcome && this.#greeting !== undefined && !this.#isClosed;
   }
@@ -234,13 +234,13 @@ export class Session implements LinkEvents, Stream {
     this.#core.refusals.settled(this.peer.id);
     this.#core.heard();
     this.#core.duplicates.accepted(this.peer.id);
-    // Only from who lets us in: it may know another process that writes as this controller.
+    // Only a peer that lets us in confirms our origin: a peer that does not may know another process with our id.
     if (this.#greeting) this.#core.generation.heard(this.peer.id, this.#greeting);
     this.openedAt = this.#core.options.clock.mono();
     if (!this.#host.opened(this)) return;
-    // The first was planned before anything was known of the round trip.
+    // The first ping was planned before the round trip was known.
     this.#pinger.restart();
-    // Both pull: with TLS 1.3 either may miss what the other said first.
+    // Both pull: with TLS 1.3 either side may miss the first words of the other.
     this.#puller.pull();
     const { state } = this.#core;
     this.pushed = { origin: state.origin, seq: this.peer.acked?.get(state.origin) ?? 0 };
@@ -276,7 +276,7 @@ export class Session implements LinkEvents, Stream {
     this.send({ t: "have", ready, vv: toWire(map.vector), ...this.#core.underway() });
   }
 
-  /** Equal version vectors mean equal states. If not, something is broken, and both exchange what differs. */
+  /** Equal version vectors mean equal states. If they differ, a disk or a program is broken, and both exchange the differing registers. */
   #compare({ vv, digest }: Of<"ping">): void {
     const { map } = this.#core.state;
     const own = this.#core.digest().digest;

@@ -16,7 +16,7 @@ export interface Stream {
   readonly openedAt: number;
   /** Where the peer's process is, in words. */
   readonly where: string;
-  /** Tells it in the next pings that another process runs as it. */
+  /** The next ping tells the peer, in these words, that another process runs as it. */
   copies: string | undefined;
   /** Whether the process at its other end is alive. */
   readonly probe: (told: (isAlive: boolean) => void) => void;
@@ -24,30 +24,30 @@ export interface Stream {
   pushed: { readonly origin: string; readonly seq: number };
   readonly send: (message: PeerMessage) => void;
   readonly tellHave: () => void;
-  /** Something became durable here. */
+  /** New records became durable here. */
   readonly hasNews: () => void;
   readonly pull: () => void;
   readonly refuse: (code: RefusalCode, message: string) => void;
-  /** It sent what no kcore sends: an alarm, and the end of the connection. */
+  /** The peer sent a message that no kcore sends: raises an alarm, and ends the connection. */
   readonly malformed: (what: string) => void;
   readonly close: (reason: string) => void;
 }
 
-/** What this controller knows of another one; outlives its connections. */
+/** The knowledge that this controller has of another one; outlives its connections. */
 export class Peer {
   readonly id: string;
   readonly rtt = new RttEstimator(1000);
   readonly phi = new PhiDetector();
   readonly backOff: BackOff;
-  /** The version vector that it last said it holds durably; undefined until it spoke. */
+  /** The version vector that the peer last acknowledged as durable; undefined until it spoke. */
   acked: Map<string, number> | undefined;
-  /** What it was journaling as it said so. */
+  /** The transactions that the peer was journaling at that time. */
   soon: ReadonlyMap<string, number> = new Map();
   isReady: boolean | undefined;
   /** The one connection that counts. */
   stream: Stream | undefined;
   isDialling = false;
-  /** Origins whose stamps it holds and that wait for our clock. */
+  /** Origins whose stamps, held by the peer, wait for our clock. */
   readonly deferred = new Set<string>();
   refusal: { readonly code: string; readonly message: string } | undefined;
 
@@ -56,13 +56,13 @@ export class Peer {
     this.backOff = new BackOff(backOffCap);
   }
 
-  /** The last word counts, also one that comes late: it was true, and nothing durable goes back. */
+  /** The last acknowledgement counts, also a late one: it was true, and stays true. */
   confirmed(vector: WireVector, soon: WireVector = []): void {
     this.acked = new Map(vector);
     this.soon = new Map(soon);
   }
 
-  /** It wrote so much under this origin. */
+  /** The peer wrote transactions up to `upto` under this origin. */
   pushed(origin: string, upto: number): void {
     this.acked ??= new Map();
     raise(this.acked, [[origin, upto]]);

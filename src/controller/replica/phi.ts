@@ -1,12 +1,12 @@
 // Promise of docs/replication.md: Watched.
 import { defaultTuning } from "./tuning.ts";
 
-/** What a busy machine may be late by, ms. */
+/** A busy machine may be late by so much, ms. */
 const leastDeviation = 200;
 
 /**
  * φ-accrual (Hayashibara et al., “The φ accrual failure detector”, 2004): how surprising the present silence is, as −log10 of its
- * probability. For eyes and alerts; nothing is decided by it.
+ * probability. For people and alerts; no decision depends on it.
  */
 export class PhiDetector {
   readonly #expected: number;
@@ -21,7 +21,7 @@ export class PhiDetector {
     this.#expected = expected;
   }
 
-  /** Something was heard, at a monotonic time in ms. */
+  /** A message came, at a monotonic time in ms. */
   heard(now: number): void {
     if (this.#last !== undefined) {
       this.#intervals.push(Math.max(now - this.#last, this.#expected));

@@ -3,20 +3,20 @@ import type { Core } from "./core.ts";
 import type { Peer } from "./peer.ts";
 
 const maxMisses = 3;
-/** So many pings without any answer, and another connection is tried beside this one: TCP itself may wait long after a cut has healed. */
+/** After so many pings without an answer another connection is tried beside this one: TCP itself may wait long after a cut has healed. */
 const silentMisses = 2;
 
 export interface PingerPorts {
   /** Sends a ping with this number, where the connection is open. */
   readonly send: (n: number) => void;
-  /** A connection says nothing. */
+  /** The peer is silent. */
   readonly onSilent: () => void;
   readonly onDead: () => void;
 }
 
 /**
- * Asks the peer of one connection whether it is there: a half-open TCP connection says nothing, and three pings without any
- * answer end it. An idle link is asked seldom; one that does not answer, or has news to tell, sooner.
+ * Pings the peer of one connection: a half-open TCP connection is silent, and three pings without an answer end it. An idle link is pinged
+ * seldom; a silent one, or one with news, sooner.
  */
 export class Pinger {
   readonly #core: Core;
@@ -35,7 +35,7 @@ export class Pinger {
     this.restart();
   }
 
-  /** What was planned before was planned without knowing the round trip. */
+  /** Plans the next ping anew, once the round trip is known. */
   restart(): void {
     this.#plan(this.#peer.rtt.pingAgain);
   }
@@ -44,12 +44,12 @@ export class Pinger {
     this.#cancel();
   }
 
-  /** The peer said something. */
+  /** The peer sent a message. */
   heard(): void {
     this.#misses = 0;
   }
 
-  /** The peer pinged, so it is awake anyway: of two that ping each other in step, each is woken for it half as often. */
+  /** The peer pinged, so it is awake anyway: two peers that ping each other in step wake half as often. */
   pinged(): void {
     const { options, tuning } = this.#core;
     if (options.clock.mono() - this.#sentAt >= tuning.pingEvery / 2) this.#send();
@@ -61,14 +61,14 @@ export class Pinger {
     return this.#n;
   }
 
-  /** When the ping that is answered here was sent, by the monotonic clock; undefined: it is none of the present. */
+  /** When the answered ping was sent, by the monotonic clock; undefined: it is not the last one. */
   answered(n: number): number | undefined {
     if (n !== this.#n) return undefined;
     this.#plan(this.#isHurried ? this.#peer.rtt.pingAgain / 2 : this.#core.tuning.pingEvery);
     return this.#sentAt;
   }
 
-  /** Something became durable here, and the peer may be able to have it from us alone: the next ping tells it. */
+  /** New records became durable here, which perhaps only this controller has: the next ping tells the peer. */
   hurry(): void {
     if (this.#isHurried) return;
     this.#isHurried = true;

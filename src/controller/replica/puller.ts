@@ -17,17 +17,17 @@ import type { Writer } from "./writer.ts";
 type Told = Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">;
 type PageMessage = Extract<PeerMessage, { t: "page" }>;
 
-/** A pull under way. Its pages are kept aside until the last is here: only then do they promise anything. */
+/** A pull under way. Its pages are kept aside until the last one is here, since only that one promises a version vector. */
 interface Sync {
   readonly id: number;
   readonly isRepair: boolean;
-  /** What was told to be known already. */
+  /** The version vector that the pull named. */
   readonly seen: VersionVector;
-  /** Those that came out of turn. */
+  /** Pages that came out of turn. */
   readonly early: Map<number, PageMessage>;
   readonly pages: Page[];
   readonly registers: Register[];
-  /** The one with the highest stamp. */
+  /** The register with the highest stamp. */
   latest: Register | undefined;
   next: number;
   askedAt: number;
@@ -36,7 +36,7 @@ interface Sync {
 
 const pageBytes = 1024 * 1024;
 
-/** Fetches from one peer what it has and we have not. */
+/** Fetches from one peer the transactions that are missing here. */
 export class Puller {
   readonly #core: Core;
   readonly #stream: Stream;
@@ -48,7 +48,7 @@ export class Puller {
   #isAskedAgain = false;
   /** Until then (monotonic) this peer's state is not asked for: it holds stamps that lie too far ahead. */
   #deferredUntil = 0;
-  /** The latest of these; our clock may have been set right before. */
+  /** The latest of these stamps; our clock may be set right before. */
   #deferredMs = 0;
 
   constructor(core: Core, stream: Stream, writer: Writer, onSynced: () => void) {
@@ -58,7 +58,7 @@ export class Puller {
     this.#onSynced = onSynced;
   }
 
-  /** Starts a pull unless one is under way. `buckets`: a repair of these. */
+  /** Starts a pull unless one is under way. `buckets`: a repair of these buckets of the digest. */
   pull(buckets?: readonly number[]): void {
     const { state, tuning, options } = this.#core;
     if (!this.#stream.isOpen || this.#core.fullExchange || !this.#core.isSource(this.#stream.peer)) return;
@@ -145,7 +145,7 @@ export class Puller {
     const origin = latest < ms ? peer.id : o;
     if (ahead > tuning.fenceAt) return this.defer(origin, ahead);
     if (ahead > 0) {
-      // Taken as soon as it may be. To ask again then could go on for ever: what is written meanwhile lies as far ahead.
+      // Wait, and take these pages. A new pull then could go on for ever: newer writes lie as far ahead.
       this.#tellAhead(origin, ahead);
       sync.cancel = this.#core.after(ahead, () => this.#finishLate(sync, end));
       return;
@@ -171,10 +171,10 @@ export class Puller {
 
   #take(sync: Sync, end: PullEnd, upto: VersionVector): void {
     const { state } = this.#core;
-    // The peer was put back behind what is forgotten here; it takes all from us first.
+    // The peer was put back to before a deletion that is forgotten here: it takes all from us first.
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) {
-      // Only now: a peer that never comes to its end keeps nobody from writing.
+      // Only now: a peer that never ends its exchange must not keep this controller from writing.
       if (this.#core.fullExchange) return this.abandon();
       this.#core.fullExchange = this;
       return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
@@ -194,8 +194,8 @@ export class Puller {
   }
 
   /**
-   * Of what is covered already, that which differs. The peer may have moved on since it was asked: what is new there is not among these
-   * buckets alone, so nothing of it is taken, nor its version vector.
+   * Takes the differing registers that are covered already. The peer may have moved on since it was asked: newer registers stand in other
+   * buckets too, so neither they nor the peer's version vector are taken.
    */
   #repair(sync: Sync, { hlc }: PullEnd): void {
     const taken = registersToRepair(this.#core, sync.registers);
@@ -227,8 +227,8 @@ export class Puller {
   }
 
   /**
-   * What we hold and the peer has not seen, stamped below what it has forgotten, may be older than a deletion that nobody
-   * can tell us of any more. It is written anew, above it: better a value too many than an acknowledged one lost.
+   * Our registers that the peer has not seen, stamped below its forgotten deletions, may be older than one of these. They are written
+   * anew, above it: better a value too many than an acknowledged one lost.
    */
   #rewrite(upto: ReadonlyMap<string, number>, sync: Sync): void {
     const { state } = this.#core;
@@ -255,9 +255,8 @@ export class Puller {
   }
 
   /**
-   * The peer holds stamps that lie too far ahead of our clock. Nothing of its state is taken until they do not: what they superseded
-   * there is not in its pages, and a version vector that skips them would claim what is not here. Its own
-   * pushes, and other peers, go on.
+   * The peer holds stamps that lie too far ahead of our clock. No page of its state is taken until they do not: its pages lack the registers
+   * that these superseded, so a version vector without them would claim missing registers. Pushes and other peers go on.
    */
   defer(origin: string, ahead: number): void {
     this.abandon();
@@ -285,8 +284,8 @@ export class Puller {
 }
 
 /**
- * A full exchange lets go of what the peer does not send. It is for a replica that has not seen what the peer has forgotten, and the peer
- * had seen that itself.
+ * A full exchange drops registers that the peer does not send. It is for a replica that has not seen deletions that the peer has forgotten,
+ * after seeing them.
  * @throws MalformedPage
  */
 function checkFloor(floor: VersionVector, upto: VersionVector, told: VersionVector): void {

@@ -10,9 +10,8 @@ import type { Stream } from "./peer.ts";
 import type { Puller } from "./puller.ts";
 
 /**
- * Takes a peer's own transactions, if they stand on what is known: all its earlier ones, and all that it had seen when it
- * wrote them (causal delivery: Birman, Schiper, Stephenson, 1991). So version vectors stay causally closed, and conflicts
- * exact. What does not fit is pulled instead.
+ * Takes a peer's own transactions, if all its earlier ones are here, and all that the peer had seen when it wrote them (causal delivery:
+ * Birman, Schiper, Stephenson, 1991). So version vectors stay causally closed, and conflicts exact. Others are pulled instead.
  */
 export function receivePush(
   core: Core,
@@ -35,8 +34,8 @@ export function receivePush(
   }
   const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
   checkOrigins(state, [[origin, upto]], fresh);
-  // One that was put back may have written before it learned of a deletion that is forgotten here (state.ts, floor). Its state, which
-  // is pulled, has been put right by now; what it pushes comes as it was written.
+  // A peer that was put back may have written before it learned of a deletion that is forgotten here (replica-state.ts, floor). Its state,
+  // which is pulled, is right by now; a push comes as it was written.
   const isBehind = fresh.some((register) => [...state.floor].some(([o, s]) => !hasSeen(register, { o, s })));
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));
   if (isBehind || !isFounded) return puller.pull();

@@ -4,8 +4,8 @@ import type { Core } from "./core.ts";
 import type { ReplicaOptions } from "./replica.ts";
 
 /**
- * Registers that this version cannot read: they are kept and passed on, and not shown. Each is judged when it comes, as reading is
- * asked for with every request; those that were on the disk by and by, so that a start need not wait for it, and until then as they are read.
+ * Registers that this version cannot read: they are kept and passed on, and not shown. Each is judged once, when it comes. Registers from
+ * the disk are judged in slices after the start, and until then at each read.
  */
 export class Quarantine {
   readonly #core: Core;

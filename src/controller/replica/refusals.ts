@@ -2,14 +2,14 @@
 import type { AlarmCode, Alarms } from "./alarms.ts";
 import type { Peer } from "./peer.ts";
 
-/** That two controllers do not speak to each other, and which of them does not want to. */
+/** A refusal between two controllers, and which of them refuses. */
 export interface PeerRefusal {
   readonly by: "us" | "peer";
   readonly code: string;
   readonly message: string;
 }
 
-/** What is known of the replica here. */
+/** The parts of the replica that are needed here. */
 interface Place {
   readonly alarms: Alarms;
   readonly options: { readonly id: string };
@@ -20,19 +20,19 @@ interface Place {
   readonly after: (ms: number, run: () => void) => () => void;
 }
 
-/** Who is refused tries again every few seconds; an alarm about one that has given up goes. */
+/** A refused controller tries again every few seconds; without a try for so long (ms) the alarm goes. */
 const keptFor = 60_000;
-/** Whoever has a certificate of a controller can be refused; so many are named. */
+/** At most so many refused controllers are named. */
 const maxNamed = 64;
-/** These pass by themselves: the peer has only just been started. */
+/** Refusals that pass by themselves: the peer has only just been started. */
 const passing: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);
 
 const wayBackIn =
   "To let it in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
 
 /**
- * With these codes a member says that it does not know this controller or its key. A member restored from an older backup does so, too, and
- * newer writes may exist here alone: so only a revoked key, as the removal of a controller leaves it, turns this controller out.
+ * With these codes a member says that it does not know this controller or its key. So does a member restored from an older backup, and
+ * newer writes may exist here alone: only a revoked key, as a removal leaves it, turns this controller out.
  */
 const unknown: ReadonlySet<string> = new Set(["KEY_UNREGISTERED", "CONTROLLER_UNKNOWN", "NOT_REGISTERED"]);
 
@@ -52,12 +52,12 @@ export class Refusals {
     return isLetIn ? undefined : this.#turnedOut;
   }
 
-  /** `about`: the peer's id, or the address at which somebody answered. */
+  /** `about`: the peer's id, or the address that was dialled. */
   note(about: string, refusal: PeerRefusal): void {
     const { alarms, peers, options } = this.#core;
     const { by, code, message } = refusal;
     const peer = peers.get(about);
-    // Both dial: what one call is told counts for nothing once the other one stands.
+    // Both sides dial: the refusal of one call does not count while the other connection stands.
     if (by === "peer" && peer?.stream?.isOpen === true && passing.has(code)) return;
     if (peer && by === "peer") peer.refusal = { code, message };
     if (passing.has(code) || about === options.id) return;

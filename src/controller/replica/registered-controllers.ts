@@ -21,7 +21,7 @@ export function concernsMembers(keys: readonly string[]): boolean {
   return keys.some((key) => authKey.test(key));
 }
 
-/** The controller of an origin `ID#INCARNATION`. */
+/** The controller of an origin `ID#WORD`. */
 export function controllerOf(origin: string): string {
   return origin.slice(0, Math.max(0, origin.lastIndexOf("#")));
 }

@@ -5,8 +5,8 @@ import { covers } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 
 /**
- * Which registers of a peer's are merged when two controllers hold different values under one version vector (one lost some, or a clone
- * wrote): both keep all, and of two contents under one number the greater, so that all who exchange come to the same.
+ * The registers of a peer that are merged when two controllers hold different values under one version vector (one lost some, or a clone
+ * wrote). Both keep all registers, and of two contents under one number the greater, so that all controllers come to the same.
  */
 export function registersToRepair({ state, options }: Core, registers: readonly Register[]): readonly Register[] {
   const { map } = state;

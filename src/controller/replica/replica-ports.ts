@@ -5,7 +5,7 @@ import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerMessage } from "./messages.ts";
 
 /**
- * All that the replication core asks of the world. It has no clock, randomness, timer, disk or socket of its own, so
+ * The world, as the replication core needs it. The core has no clock, randomness, timer, disk or socket of its own, so
  * that one seed of the simulator (test/sim) decides everything that happens to it.
  */
 
@@ -22,7 +22,7 @@ export type Rng = () => number;
 export interface Timers {
   /** Calls `run` once after `ms`; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
-  /** Calls `run` once when what is under way has finished (setImmediate). */
+  /** Calls `run` once, behind the present events (setImmediate). */
   readonly soon: (run: () => void) => void;
 }
 
@@ -36,16 +36,16 @@ export type JournalRecord =
       readonly page: Page;
       /** The version vector's new entries. */
       readonly upto: WireVector;
-      /** What it stands on: where this is not covered, the record has no effect. */
+      /** The transactions that it stands on: without them the record has no effect. */
       readonly from?: WireVector;
-      /** A stamp that the sender had seen, maybe of something superseded. */
+      /** A stamp that the sender had seen, perhaps of a superseded register. */
       readonly hlc?: string;
-      /** A full exchange: what is covered by `upto` and absent is deleted (ADR 0501). */
+      /** A full exchange: registers that `upto` covers and that are absent are deleted (ADR 0501). */
       readonly full?: { readonly floor: WireVector; readonly hlc: string };
       /** A repair of a divergence: registers are merged although covered. */
       readonly repair?: true;
     }
-  /** What stands beside the registers; absent fields keep their value. */
+  /** The state beside the registers; absent fields keep their value. */
   | {
       readonly t: "meta";
       readonly format?: 1;
@@ -58,14 +58,14 @@ export type JournalRecord =
       readonly floorHlc?: string;
       /** Conflicts that an earlier version found, and had not yet written as registers. */
       readonly conflicts?: readonly ConflictRecord[];
-      /** It was put back to an earlier state, or mended, and has not caught up with another controller since. */
+      /** The store was put back to an earlier state, or repaired, and has not caught up with another controller since. */
       readonly behind?: boolean;
       /** An operator said that no other member is left; false once a member lets this controller in. */
       readonly alone?: boolean;
     }
   /**
-   * Registers that stood in the journal behind what could not be read. They are kept aside until this controller has caught
-   * up with another one, and are merged then: what it lost may be there, and decides.
+   * Registers from the journal behind a damage. They are kept aside until this controller has caught up with another one, and are merged
+   * then: the lost registers, which decide, may come from there.
    */
   | { readonly t: "salvaged"; readonly page: Page };
 
@@ -73,12 +73,12 @@ export type JournalRecord =
  * Where the core's state is made durable. The store's contract:
  * - `append` settles in the order of the calls, and fulfils only when the records are on the disk;
  * - the records of one call stand together: in one segment, and after a crash all of them are found or none;
- * - a rejection means that nothing of this call will ever be found again (ENOSPC: truncated; it may heal). A disk that
- *   cannot tell (EIO) must end the process instead;
+ * - after a rejection no record of this call is ever found again (ENOSPC: truncated; it may heal). A disk that cannot tell (EIO) must
+ *   end the process instead;
  * - after a crash the replica gets, as `recovered`, the newest snapshot's records, then those of the journal since, in order. Records that
  *   the snapshot already contains do no harm.
  * A snapshot: `replica.snapshot()` gives records that stand for all appends that were fulfilled before this turn of the event
- * loop (the core applies in the very callback of `then`). When they are on the disk, what they stand for may go.
+ * loop (the core applies in the very callback of `then`). When they are on the disk, the store may drop those appends.
  */
 export interface Journal {
   readonly append: (records: readonly JournalRecord[]) => PromiseLike<void>;
@@ -97,7 +97,7 @@ export interface PeerLink {
   readonly close: (reason: string) => void;
 }
 
-/** What the transport tells the core about a link. */
+/** The transport's side of a link. */
 export interface LinkEvents {
   /** A message as parsed from JSON; the core checks its shape. `bytes`: its size on the wire. */
   readonly received: (message: unknown, bytes: number) => void;

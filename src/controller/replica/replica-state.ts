@@ -13,14 +13,14 @@ import type { JournalRecord } from "./replica-ports.ts";
 type Apply = Extract<JournalRecord, { t: "apply" }>;
 type Meta = Extract<JournalRecord, { t: "meta" }>;
 
-/** What applying a record did. */
+/** The effect of a record. */
 export interface Applied {
-  /** Keys whose register is another now; for a conflict that is, or is no more, the key of what would acknowledge it. */
+  /** Keys whose register is another now; for a conflict that came or went, the key of its acknowledgement. */
   readonly changed: readonly string[];
   readonly equivocations: readonly Register[];
 }
 
-/** What the state has to know of keys. */
+/** The rules of keys. */
 export interface KeyRules {
   readonly mergeKindOf: (key: string) => MergeKind;
   readonly isSecret: (key: string) => boolean;
@@ -32,7 +32,7 @@ const nothing: Applied = { changed: [], equivocations: [] };
 const snapshotPage = 1000;
 
 /**
- * All that a replica must not forget. It changes by `apply` alone, one journal record at a time, and only when the record is
+ * The durable state of a replica. It changes by `apply` alone, one journal record at a time, and only when the record is
  * durable; so recovery is the same code over the same records.
  */
 export class ReplicaState {
@@ -42,16 +42,16 @@ export class ReplicaState {
   storeId = "";
   origin = "";
   ready = false;
-  /** Put back to an earlier state, or mended, and not caught up with another controller since. */
+  /** The store was put back to an earlier state, or repaired, and has not caught up with another controller since. */
   isBehind = false;
   /** An operator said that no other member is left, and no member has let this controller in since. */
   isAlone = false;
-  /** Found behind what a repair could not read; merged when this controller has caught up. */
+  /** Registers behind a damage of the journal; merged when this controller has caught up. */
   salvaged: Register[] = [];
-  /** Per origin the highest tombstone forgotten here; who has not seen these gets a full exchange. */
+  /** Per origin the highest tombstone forgotten here; a peer that has not seen these gets a full exchange. */
   readonly floor = new Map<string, number>();
   floorStamp: Stamp = zero;
-  /** By the key of the register that was to be; found here by a version that wrote them as registers, which it had not done yet. */
+  /** Conflicts that an earlier version found and had not yet written as registers, by the key of the register. */
   readonly formerConflicts = new Map<string, ConflictRecord>();
   readonly reader = new PageReader();
   readonly #rules: KeyRules;
@@ -64,12 +64,12 @@ export class ReplicaState {
     this.map = new LwwMap(rules.mergeKindOf, { isContested, isAcknowledged });
   }
 
-  /** Whether others may take all that is here for all that there was: one that was put back may have forgotten deletions. */
+  /** Whether others may take this state for complete: a store that was put back may lack deletions. */
   get isWhole(): boolean {
     return this.ready && !this.isBehind;
   }
 
-  /** `registers`: those of the record's page, if the caller has them decoded already. */
+  /** `registers`: the record's page, if the caller has decoded it already. */
   apply(record: JournalRecord, registers?: readonly Register[]): Applied {
     switch (record.t) {
       case "part":
@@ -122,8 +122,8 @@ export class ReplicaState {
   }
 
   /**
-   * A push stands on earlier transactions. If one of those could not be journaled, neither may this be applied, now or after a
-   * restart: the version vector would claim what is not here.
+   * A push stands on earlier transactions. If one of them could not be journaled, the push must not be applied, now or after a restart:
+   * the version vector would claim missing registers.
    */
   #isFounded({ from }: Apply, registers: readonly Register[]): boolean {
     if (from === undefined) return true;
@@ -133,7 +133,7 @@ export class ReplicaState {
     );
   }
 
-  /** Registers that are not deleted, or whose deletion is never forgotten: those whose first write stands, and memberships. */
+  /** Whether a register is never deleted (its first write stands), or its deletion never forgotten (a membership). */
   #isLasting(register: Register): boolean {
     const { key, text } = register;
     const isFirst = text !== null && this.#rules.mergeKindOf(key) === "first";
@@ -141,8 +141,8 @@ export class ReplicaState {
   }
 
   /**
-   * After a full exchange: what the sender covers and did not send, it knows to be deleted. What is never deleted, or whose deletion is
-   * never forgotten, stays whatever anybody sends: revocations and the other grow-only registers, and who is a member.
+   * After a full exchange: registers that the sender covers and did not send are deleted there. Revocations, other grow-only registers and
+   * memberships stay, whatever the sender sends.
    */
   #dropAbsent({ full, upto }: Apply, registers: readonly Register[]): readonly string[] {
     const sent = new Set(registers.map(({ key }) => key));
@@ -151,7 +151,7 @@ export class ReplicaState {
     const gone = [...this.map.all()].filter(
       (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !this.#isLasting(register),
     );
-    // Nor does it list what was acknowledged, or is settled otherwise. What lost to something that is gone is gone as well.
+    // Siblings that the sender covers and did not send are settled there. Siblings of a dropped register go with it.
     const lost = [...this.map.siblings.all()].filter(
       ({ key, o, s }) => covers(covered, o, s) && !dots.has(`${o}:${s} ${key}`),
     );
@@ -163,17 +163,17 @@ export class ReplicaState {
   }
 
   /**
-   * Forgets tombstones, and siblings that make no conflict, which every member has. Not journaled: one that comes back after a restart is as
-   * true as before, and so is the floor.
+   * Forgets tombstones, and siblings that make no conflict, which every member has. Not journaled: a tombstone that comes back after a restart
+   * is as true as before, and so is the floor.
    */
   collect(registers: readonly Register[]): void {
     for (const register of registers) {
       const isSibling = this.map.siblings.has(register);
-      // It stood when it was found needless, and has lost since to somebody who did not know of it.
+      // Since it was found needless, a write that did not know of it may have won: then it is a conflict.
       const standing = this.map.get(register.key);
       if (isSibling && standing && areInConflict(standing, register) && !this.map.siblings.isSettled(register))
         continue;
-      // What lost unknowingly to a deletion must not outlive it: it would stand again wherever the deletion is forgotten.
+      // A sibling that lost to a deletion must not outlive it: it would stand again where the deletion is forgotten.
       if (!isSibling && this.map.siblings.of(register.key).length > 0) continue;
       this.map.drop(register);
       if (isSibling) continue;
@@ -187,13 +187,13 @@ export class ReplicaState {
     this.clock = witness(this.clock, stamp);
   }
 
-  /** What is in conflict. */
+  /** The open conflicts. */
   conflicts(): readonly ConflictRecord[] {
     const { isSecret } = this.#rules;
     return conflictsIn(this.map, this.formerRecords().open, isSecret);
   }
 
-  /** What versions wrote that knew no siblings, by key of register; some of it is settled, or was never worth a word. */
+  /** Records of conflicts by earlier versions (which knew no siblings), by key of register; settled ones, too. */
   formerRecords(): { readonly open: ReadonlyMap<string, ConflictRecord>; readonly settled: readonly string[] } {
     const open = new Map<string, ConflictRecord>();
     const settled: string[] = [];
@@ -223,7 +223,7 @@ export class ReplicaState {
     for (const record of meta.conflicts ?? []) this.formerConflicts.set(conflictKey(record.id), record);
   }
 
-  /** The state as records: registers first, then what makes them count. Read while writes go on; registers never change. */
+  /** The state as records: registers first, then the `apply` that makes them count. Read while writes go on; registers never change. */
   snapshot(): Iterable<JournalRecord> {
     const registers = [...this.map.all(), ...this.map.siblings.all()];
     const meta = this.meta();
@@ -238,7 +238,7 @@ export class ReplicaState {
     })();
   }
 
-  /** What stands beside the registers. */
+  /** The state beside the registers. */
   meta(): Meta {
     return {
       t: "meta",

@@ -23,7 +23,7 @@ export interface Change {
   readonly key: string;
   /** null deletes. */
   readonly value: Json;
-  /** The dot this change was made from; null: the key must be absent. Left out: whatever stands. */
+  /** The dot this change was made from; null: the key must be absent. Left out: any. */
   readonly ifMatch?: Dot | null;
 }
 
@@ -66,15 +66,15 @@ const statusOf: Readonly<Record<WriteRefusal, number>> = {
 export interface PeerStatus {
   readonly id: string;
   readonly state: "connected" | "connecting" | "disconnected" | "refused";
-  /** By φ-accrual; for eyes and alerts only. */
+  /** By φ-accrual; for people and alerts only. */
   readonly health: "up" | "suspect" | "down";
   readonly phi: number;
   readonly rttMs: number | undefined;
   /** Its clock minus ours. */
   readonly offsetMs: number | undefined;
-  /** Transactions of ours and others that it has not confirmed. */
+  /** Transactions that the peer has not confirmed. */
   readonly behind: number;
-  /** Transactions that it has and we have not. */
+  /** Transactions of the peer that are missing here. */
   readonly ahead: number;
   readonly ready: boolean | undefined;
   readonly refusal?: { readonly code: string; readonly message: string };
@@ -83,16 +83,16 @@ export interface PeerStatus {
 export interface ReplicationStatus {
   readonly id: string;
   readonly origin: string;
-  /** It has what its cluster had when it joined, or was put back: it serves. */
+  /** The controller has caught up since it joined, or was put back: it serves. */
   readonly ready: boolean;
   /**
-   * It may show what is long gone: it was put back to an earlier state, or mended, and has not caught up with another controller since;
-   * or it has just started, and an answer of one that can be reached is on its way.
+   * Its state may be old: the store was put back or repaired, and has not caught up with another controller since; or the controller has
+   * just started, and the answer of a peer is on its way.
    */
   readonly catchingUp: boolean;
   /** Why writes are refused at the moment, if they are. */
   readonly readOnly: WriteRefusal | undefined;
-  /** When that ends by itself, if that is known: ms from now. */
+  /** The time until writes are taken again, if that is known, ms. */
   readonly readOnlyFor: number | undefined;
   readonly vv: Readonly<Record<string, number>>;
   /** One word for all live registers: equal wherever the vectors are. */
@@ -107,7 +107,7 @@ export interface ReplicationStatus {
   readonly alarms: readonly Alarm[];
 }
 
-/** What `sender`, a controller, says to be true for a while. */
+/** A value that the controller `sender` says to be true for a while. */
 export interface SoftValue {
   readonly sender: string;
   readonly value: Json;
@@ -142,17 +142,17 @@ export interface Replica {
   readonly snapshot: () => Iterable<JournalRecord>;
 
   readonly connected: (link: PeerLink) => LinkEvents;
-  /** `refusal`: one of the two did not want the other; else it could not be reached. */
+  /** `refusal`: one of the two controllers refused the other; else the target was out of reach. */
   readonly dialFailed: (target: DialTarget, refusal?: PeerRefusal) => void;
   /** A controller called and was refused before it came to a link. */
   readonly turnedAway: (peer: string, refusal: Omit<PeerRefusal, "by">) => void;
-  /** Sets or clears an alarm about what is outside of the replica. */
+  /** Sets or clears an alarm about the world outside of the replica. */
   readonly alarm: Alarms["set"];
   /** Registers a soft value of this controller's and spreads it: at once to connected peers. */
   readonly shareSoft: (key: string, boot: number, seq: number, value: Json) => void;
-  /** What somebody said something of, maybe more than once. */
+  /** The keys of all soft values; some more than once. */
   readonly softKeys: () => Iterable<string>;
-  /** What each controller said of it, this one among them. */
+  /** The value of each controller, this one among them. */
   readonly softValues: (key: string) => Iterable<SoftValue>;
 
   /** Pushes until one peer has everything, then takes this controller's registration away. @throws WriteRefused */
@@ -169,7 +169,7 @@ export interface ReplicaOptions {
   readonly timers: Timers;
   readonly net: Net;
   readonly journal: Journal;
-  /** What the store found (`snapshot records`, then `journal records`); empty at the first start. */
+  /** The records that the store found (snapshot, then journal); empty at the first start. */
   readonly recovered: Iterable<JournalRecord>;
   /** At the first start only: `found` a cluster, or `join` one (not ready until synced from a controller that knows us). */
   readonly start: "found" | "join";
@@ -178,7 +178,7 @@ export interface ReplicaOptions {
   /** Where this process listens, for people. */
   readonly at?: string;
   readonly mergeKindOf: (key: string) => MergeKind;
-  /** Whether this version can read the value; what it cannot is kept and relayed, not shown. */
+  /** Whether this version can read the value; unreadable values are kept and relayed, not shown. */
   readonly isKnown?: (key: string, text: string) => boolean;
   /** Whether a conflict record must not hold this key's values. */
   readonly isSecret?: (key: string) => boolean;

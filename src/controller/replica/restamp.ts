@@ -8,7 +8,7 @@ import { emptyPage, ReplicaState, type KeyRules } from "./replica-state.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { defaultTuning } from "./tuning.ts";
 
-/** A write that was stamped too far ahead, and what it became. Times are ms since 1970. */
+/** A write that was stamped too far ahead, and its new stamp. Times are ms since 1970. */
 export interface RestampedWrite {
   readonly key: string;
   readonly deleted: boolean;
@@ -20,7 +20,7 @@ export interface RestampedWrite {
 }
 
 export interface Restamped {
-  /** The state as records, as the store keeps them; those that were given when nothing had to be restamped. */
+  /** The state as records, as the store keeps them; the given ones when no write had to be restamped. */
   readonly records: readonly JournalRecord[];
   readonly writes: readonly RestampedWrite[];
 }
@@ -36,13 +36,13 @@ export interface RestampOptions {
 }
 
 const pageSize = 1000;
-/** What lies less far ahead another controller may have taken already; it is over in seconds. */
+/** Another controller may have taken stamps that lie less far ahead, ms; they are past in seconds. */
 const tolerated = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
 
 /**
- * A clock that was ahead stamped what others will not take before that time comes. Each such write is written anew, by now's time, in the
- * order in which they were made, under an origin of this controller's: whoever has the former one after all keeps the same value. So are those
- * of other controllers, whose clocks were wrong in the same way: what stays ahead wins over all that is written meanwhile.
+ * Stamps anew the writes of a clock that was ahead, which other controllers would not take before that time comes: by the present time, in their
+ * order, under a new origin of this controller. A controller that has a former write keeps the same value. Writes of other controllers with
+ * the same fault are stamped anew, too: a stamp left ahead wins over all writes until its time comes.
  */
 export function restamp(records: readonly JournalRecord[], { id, now, word, rules }: RestampOptions): Restamped {
   const state = new ReplicaState(rules);
@@ -51,7 +51,7 @@ export function restamp(records: readonly JournalRecord[], { id, now, word, rule
   const aheadOf = (registers: readonly Register[]): Register[] =>
     registers.filter(isAhead).toSorted((a, b) => compareStamps(a, b) || a.s - b.s);
   const all = [...state.map.all(), ...state.map.siblings.all()];
-  // What was salvaged comes last: it is merged later, and the version vector must not claim it before.
+  // Salvaged registers come last: they are merged later, and the version vector must not claim them before.
   const [ahead, aheadSalvaged] = [aheadOf(all), aheadOf(state.salvaged)];
   if (ahead.length + aheadSalvaged.length === 0) return { records, writes: [] };
   const kept = all.filter((register) => !isAhead(register));
@@ -61,7 +61,7 @@ export function restamp(records: readonly JournalRecord[], { id, now, word, rule
   let last: Register | undefined;
   const renew = (register: Register): Register => {
     const { o, s } = register;
-    // One transaction stays one.
+    // A transaction stays whole.
     if (last?.o !== o || last.s !== s) {
       clock = nextStamp(clock, now);
       seq++;
@@ -99,7 +99,7 @@ export function restamp(records: readonly JournalRecord[], { id, now, word, rule
   return { records: [...parts, { t: "apply", page: emptyPage, upto }, meta, ...behind], writes };
 }
 
-/** What a write had seen, and itself as it was. */
+/** The context of a write, and its former self. */
 function having({ x, o, s }: Register): Context {
   if (seqIn(x, o) >= s) return x;
   const others = x.origins.flatMap((name, index) => (name === o ? [] : [[name, x.seqs[index] ?? 0] as const]));

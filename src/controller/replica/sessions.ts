@@ -22,7 +22,7 @@ interface Parts {
   readonly writer: Writer;
 }
 
-/** The connections of a replica: who may speak, which of two to the same peer counts, and what follows from news. */
+/** The connections of a replica: refuses peers, chooses between two connections to one peer, and passes news on. */
 export class Sessions implements SessionHost {
   readonly boot: string;
   readonly outbox: Outbox;
@@ -74,7 +74,7 @@ export class Sessions implements SessionHost {
         code: "EQUIVOCATION",
         message: `${origin} wrote two things under one number; kcore controller repair mends it`,
       };
-    // A controller that joins knows nobody yet; it trusts whom its transport lets in.
+    // A controller that joins knows no member yet; it trusts the peers that its transport lets in.
     const isJoining = !state.ready && state.map.get(authKeyOf(options.id)) === undefined;
     if (!isJoining && !members.includes(id))
       return {
@@ -84,7 +84,7 @@ export class Sessions implements SessionHost {
     return undefined;
   }
 
-  /** A controller calls at its own address now and then: who answers there is itself, or one too many. */
+  /** A controller calls at its own address now and then: the process that answers there is itself, or a duplicate. */
   #judgeItself({ isDialled, where }: Stream, boot: string): Refusal {
     const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
@@ -117,7 +117,7 @@ export class Sessions implements SessionHost {
     const { peer } = stream;
     const other = peer.stream;
     if (other && other !== stream && other.isOpen) {
-      // Dialled at the same moment? A peer that dials later, or was started again, has given the old one up.
+      // Of two connections dialled at one moment the preferred one stays. A peer that dials later, or was started again, has given the old one up.
       const isTwin = other.boot === stream.boot && stream.openedAt - other.openedAt < 2000;
       if (isTwin && this.#isPreferred(other) && !this.#isPreferred(stream)) {
         stream.close("another connection stands");
@@ -144,7 +144,7 @@ export class Sessions implements SessionHost {
     if (!this.#core.isStopped) this.#dialler.wanted(peer.id);
   }
 
-  /** A connection says nothing; a new one takes its place if it can be had. */
+  /** The peer of a connection is silent; a new connection takes its place if there is one. */
   silent({ peer }: Stream): void {
     this.#dialler.dial(peer.id);
   }
@@ -160,7 +160,7 @@ export class Sessions implements SessionHost {
     if (state.isBehind && peer.isReady !== undefined && this.#core.isSource(peer))
       endCatchUp(this.#core, () => this.#tellAll());
     if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
-    // Joined: all that a controller which knows of us had, our registration included.
+    // Joined: the state of a controller that knows of us is here, our registration included.
     this.#core.commit([{ t: "meta", ready: true }], [], () => {
       options.log?.("info", "this controller has joined", { sponsor: peer.id });
       this.#tellAll();
@@ -181,7 +181,7 @@ export class Sessions implements SessionHost {
     if (state.ready) this.soft.keepOnly(members);
     for (const stream of this.#sessions) {
       if (!stream.isOpen || isOut || others.includes(stream.peer.id)) continue;
-      // One that leaves waits to hear that its leaving has arrived.
+      // A controller that leaves waits to hear that its leaving has arrived.
       stream.tellHave();
       stream.close("removed");
     }

@@ -3,14 +3,14 @@ import type { SoftEntry } from "./messages.ts";
 import { isJson } from "./quarantine.ts";
 import type { Json, SoftValue } from "./replica.ts";
 
-/** What is kept of one sender; a controller that hears 10,000 nodes needs a quarter of it. */
+/** Bounds of one sender; a controller that hears 10,000 nodes needs a quarter of them. */
 export interface SoftLimits {
   readonly entries: number;
   /** Of all its values and keys, in UTF-16 units. */
   readonly size: number;
   /** Of one value. */
   readonly value: number;
-  /** How long what is not told again is kept, ms. */
+  /** A value that is not told again is kept so long, ms. */
   readonly lifetime: number;
 }
 
@@ -22,18 +22,18 @@ interface Held extends SoftEntry {
   read?: { readonly value: Json | undefined };
 }
 
-/** What one controller said. */
+/** The values of one controller. */
 interface Told {
   readonly held: Map<string, Held>;
   size: number;
-  /** When it was last looked through for what has expired. */
+  /** When expired values were last removed. */
   sweptMono: number;
 }
 
 /**
- * Soft state: what is true only for a while (when a node was last heard). Each controller speaks for itself alone: its id ends the key,
- * and only over its own link is that taken; nobody passes on what others said. It is never journaled, and gone after a restart until it
- * is told again. Of what one says in one process (boot) the newest seq counts, and a new process has the last word.
+ * Soft state: facts that are true for a while (when a node was last heard). Each controller speaks for itself alone: its id ends the key,
+ * and such keys are taken over its own link only. Soft state is never journaled, and gone after a restart until it is told again. Of one
+ * process (boot) the newest seq counts; a new process has the last word.
  */
 export class SoftState {
   readonly #own: string;
@@ -59,19 +59,19 @@ export class SoftState {
     if (this.#take(this.#own, entry)) this.#spread([entry]);
   }
 
-  /** From a peer. What it says in another's name is passed over: earlier versions pass on what they hear. */
+  /** From a peer. Its words in another name are ignored: earlier versions pass on the words of others. */
   received(sender: string, entries: readonly SoftEntry[]): void {
     for (const entry of entries) if (entry.key.endsWith(`/${sender}`)) this.#take(sender, entry);
   }
 
-  /** All that this controller said, for a peer that has just been met. */
+  /** All values of this controller, for a peer that has just connected. */
   *pages(): Iterable<readonly SoftEntry[]> {
     const own = this.#told.get(this.#own)?.held.values() ?? [];
     const all = Array.from(own, ({ key, boot, seq, text }) => ({ key, boot, seq, text }));
     for (let at = 0; at < all.length; at += 500) yield all.slice(at, at + 500);
   }
 
-  /** What all others said is forgotten. */
+  /** Forgets the values of all other senders. */
   keepOnly(senders: readonly string[]): void {
     for (const sender of this.#told.keys())
       if (sender !== this.#own && !senders.includes(sender)) this.#told.delete(sender);
@@ -91,7 +91,7 @@ export class SoftState {
     return true;
   }
 
-  /** Now and then: whoever fills it must not have it looked through each time. */
+  /** Removes expired values now and then: a sender that fills its bound must not cost a walk each time. */
   #expire(told: Told): void {
     const now = this.#mono();
     const bound = now - this.#limits.lifetime;
@@ -115,7 +115,7 @@ export class SoftState {
     }
   }
 
-  /** The keys that somebody says something of; some more than once. */
+  /** The keys of all values; some more than once. */
   *keys(): Iterable<string> {
     for (const [sender, told] of this.#told) {
       this.#expire(told);

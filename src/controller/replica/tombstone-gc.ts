@@ -6,7 +6,7 @@ import { dominates, raise, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import { concernsMembers } from "./registered-controllers.ts";
 
-/** What every member acknowledged and nobody needs, and what was being journaled anywhere as they did. */
+/** Registers that every member acknowledged and no member needs, and the transactions that were being journaled at that time. */
 interface Candidates {
   readonly registers: readonly Register[];
   readonly underway: VersionVector;
@@ -17,7 +17,7 @@ export function startTombstoneGc(core: Core): void {
   let former: Candidates | undefined;
   core.every(core.tuning.collectEvery, () => {
     const candidates = candidatesOf(core);
-    // While writes never cease there is always one under way; by the next time it has arrived.
+    // Under constant writes one is always under way; by the next round it has arrived.
     for (const { registers, underway } of [former, candidates].filter((each) => each !== undefined))
       if (dominates(core.state.map.vector, underway)) core.state.collect(registers);
     former = candidates;
@@ -26,13 +26,12 @@ export function startTombstoneGc(core: Core): void {
 }
 
 /**
- * A write that is being journaled, here or at a member, was made without having seen what is acknowledged meanwhile. A tombstone that
- * wins over it must stay until it has arrived, or it would undo the deletion.
+ * A write that is being journaled, here or at a member, has not seen a deletion that is acknowledged meanwhile. The tombstone must stay until
+ * the write has arrived, or the write would undo the deletion.
  */
 function candidatesOf(core: Core): Candidates | undefined {
   const { state, others, peers, options } = core;
-  // One that joins knows no members yet: to it, everything would look agreed. One that is out keeps
-  // the deletion that says so.
+  // A controller that joins knows no members yet: all would look acknowledged. A removed one keeps the deletion of its membership.
   if (!state.ready || state.isBehind || core.fullExchange || !core.members.includes(options.id)) return undefined;
   const acks = others.map((id) => peers.get(id)?.acked);
   const underway = new Map(core.accepted);
@@ -40,13 +39,13 @@ function candidatesOf(core: Core): Candidates | undefined {
   return { registers: collectable(needless(core), state.map.vector, acks), underway };
 }
 
-/** All but those of members, since who wrote here once has to stay on record, and those that stand in a conflict. */
+/** All tombstones except those of memberships, which stay on record, and those in a conflict. */
 function deletions({ state }: Core): readonly Register[] {
   const { map } = state;
   return [...map.tombstones().values()].filter(({ key }) => !concernsMembers([key]) && !map.siblings.of(key).length);
 }
 
-/** A sibling that says what stands anyway would make a conflict only with a write that does not know of it. */
+/** A sibling with the value that stands makes no conflict, once no write without knowledge of it can come. */
 function needless(core: Core): readonly Register[] {
   const { map } = core.state;
   const mute = [...map.siblings.all()].filter((lost) => {

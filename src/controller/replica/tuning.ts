@@ -4,25 +4,25 @@ import { pageLimits, type PageLimits } from "#crdt/delta.ts";
 /** Bounds and intervals in ms. */
 export interface Tuning {
   /**
-   * A write is refused when its stamp would lie further ahead of the wall. More than what is received may lie ahead: else who stamps so stops
-   * all others from writing.
+   * A write is refused when its stamp would lie further ahead of the wall. It is more than is taken from peers: else a peer with such stamps
+   * stops all others from writing.
    */
   readonly maxIssueAhead: number;
-  /** What is stamped further ahead waits. */
+  /** A received stamp further ahead waits. */
   readonly maxReceiveAhead: number;
   /** Further from the median of its peers, a controller fences itself. */
   readonly fenceAt: number;
   /** A controller without peers believes a jump of its wall clock after so long; its agents wait for an answer a little longer. */
   readonly believeJumpAfter: number;
   readonly driftWarning: number;
-  /** How long a link may be idle while its peer answers; where it does not, it is asked again sooner (rtt.ts). */
+  /** How long a link may be idle while its peer answers; a silent peer is pinged again sooner (rtt.ts). */
   readonly pingEvery: number;
   readonly pullEvery: number;
   readonly collectEvery: number;
   readonly conflictsEvery: number;
   /** A write at boot waits so long for the members to confirm its origin; then it takes a new one. */
   readonly confirmWithin: number;
-  /** How long a write waits for own operations that a peer has and we lost. */
+  /** How long a write waits for own lost transactions that a peer has. */
   readonly recoverWithin: number;
   /** How often a controller calls at its own address, where a copy of it may answer. */
   readonly dialItselfEvery: number;

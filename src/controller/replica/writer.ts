@@ -45,7 +45,7 @@ export class Writer {
     });
   }
 
-  /** With no other controller that could tell which clock is right, a write waits until a jump of our own has lasted. */
+  /** Without another controller to compare clocks with, a write waits until a jump of the own clock has lasted. */
   #whenBelieved(run: () => void): void {
     if (this.#core.hasCompany || this.#core.guard.jump({ isAlone: true }) === 0) return run();
     this.#core.after(100, () => this.#whenBelieved(run));
@@ -66,7 +66,7 @@ export class Writer {
   #checkWritable(): void {
     const refusal = this.refusal();
     if (refusal === undefined) return;
-    // Whoever looks at the alarms has them anew; a refused write is no reason to count all that waits.
+    // A status request raises the alarms anew; a refused write must not count all waiting values each time.
     if (!this.#core.alarms.has("CLOCK_AHEAD", this.#core.options.id)) tellClocks(this.#core);
     throw new WriteRefused(refusal, reasons[refusal]);
   }
@@ -93,7 +93,7 @@ export class Writer {
     );
   }
 
-  /** Writes what stands once more, above all that was seen; also when nothing else may be written (a full exchange). */
+  /** Writes standing registers once more, above all seen stamps; also during a full exchange, when no other write is taken. */
   rewrite(standing: readonly Register[], done: () => void, failed: () => void): void {
     const { state } = this.#core;
     const { origin: o } = this.#core.generation;
@@ -108,7 +108,7 @@ export class Writer {
     );
   }
 
-  /** Every transaction of our own goes this way: what the outbox has not seen, a push would claim and not hold. */
+  /** Every own transaction goes this way: a push claims all of the outbox, so the outbox must hold all. */
   #commit(registers: readonly Register[], done: (written: Written) => void, failed: (cause: unknown) => void): void {
     const { o, s, ms, c } = registers[0] as Register;
     this.#core.commit(
@@ -146,7 +146,7 @@ export class Writer {
     return drafts.map((register) => ({ ...register, s }));
   }
 
-  /** What a write meets: of what is being journaled and what is there by now, the one that will stand. */
+  /** The register that a write meets: of the journaled and the present one, the one that will stand. */
   #standing(key: string): Register | undefined {
     const pending = this.#pending.get(key);
     const present = this.#core.state.map.get(key);
@@ -154,7 +154,7 @@ export class Writer {
     return compareRegisters(this.#core.options.mergeKindOf(key), pending, present) > 0 ? pending : present;
   }
 
-  /** Kinds that look at the value (an approval inside its epoch, what is grow-only) may refuse what the stamp alone would let in. */
+  /** Merge kinds that look at the value (an approval inside its epoch, grow-only kinds) may refuse a write despite its stamp. */
   #checkWins(register: Register): void {
     const { key } = register;
     const kind = this.#core.options.mergeKindOf(key);
