@@ -16,8 +16,6 @@ export interface Merged {
   readonly changed: readonly string[];
   /** Siblings that came or went. */
   readonly siblings: readonly Register[];
-  /** Registers whose dot is known with other content: two processes wrote under one origin. */
-  readonly equivocations: readonly Register[];
 }
 
 /** The rules of conflicts. */
@@ -92,14 +90,11 @@ export class LwwMap {
   merge(registers: Iterable<Register>, upto: Iterable<readonly [string, number]>, again = false): Merged {
     const changed: string[] = [];
     const siblings: Register[] = [];
-    const equivocations: Register[] = [];
     for (const register of registers) {
       const current = this.#registers.get(register.key);
       const same = this.#sameDot(register, current);
       if (same) {
-        if (!isOtherContent(same, register)) continue;
-        equivocations.push(register);
-        if (again) changed.push(...this.#replace(same, register));
+        if (again && isOtherContent(same, register)) changed.push(...this.#replace(same, register));
       } else if (again || !covers(this.#vector, register.o, register.s)) {
         const wins = !current || compareRegisters(this.#kindOf(register.key), register, current) > 0;
         // First, so that a superseded register that lives on as a sibling keeps its place in the log.
@@ -111,7 +106,7 @@ export class LwwMap {
       }
     }
     raise(this.#vector, upto);
-    return { changed, siblings, equivocations };
+    return { changed, siblings };
   }
 
   /** Replaces a register by another of the same dot. Gives the key if the standing register changed. */
@@ -134,7 +129,7 @@ export class LwwMap {
     return moved;
   }
 
-  /** The registers whose dot is here with other content. */
+  /** The registers whose dot is here with other content: two processes wrote under one origin. */
   findEquivocations(registers: Iterable<Register>): readonly Register[] {
     return [...registers].filter((register) => {
       const same = this.#sameDot(register);

@@ -11,7 +11,7 @@ import type { JournalRecord } from "./replica-ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
 import { Refusals } from "./refusals.ts";
 import { concernsMembers, controllerOf, membersOf } from "./registered-controllers.ts";
-import { ReplicaState, type Applied } from "./replica-state.ts";
+import { ReplicaState } from "./replica-state.ts";
 import { defaultTuning, type Tuning } from "./tuning.ts";
 
 /** The shared centre of a replica: its state, its peers, and the one way to change the state durably. */
@@ -197,7 +197,7 @@ export class Core {
     mergeFrom(0);
   }
 
-  #notify({ changed }: Applied): void {
+  #notify(changed: readonly string[]): void {
     raise(this.accepted, this.state.map.vector);
     if (changed.length === 0) return;
     if (concernsMembers(changed)) this.#members = membersOf(this.state.map);

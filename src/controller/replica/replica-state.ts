@@ -5,20 +5,13 @@ import { LwwMap } from "#crdt/lww-map.ts";
 import { endOf, type MergeKind } from "#crdt/merge-kind.ts";
 import { encodePage, PageReader, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
-import { covers, coversContext, dominates, raise, toWire } from "#crdt/version-vector.ts";
+import { covers, coversContext, raise, toWire } from "#crdt/version-vector.ts";
 import { conflictKey, conflictsIn, isOpen, readFormerRecord, type ConflictRecord } from "./conflict-record.ts";
 import { concernsMembers } from "./registered-controllers.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
 type Apply = Extract<JournalRecord, { t: "apply" }>;
 type Meta = Extract<JournalRecord, { t: "meta" }>;
-
-/** The effect of a record. */
-export interface Applied {
-  /** Keys whose register is another now; for a conflict that came or went, the key of its acknowledgement. */
-  readonly changed: readonly string[];
-  readonly equivocations: readonly Register[];
-}
 
 /** The rules of keys. */
 export interface KeyRules {
@@ -28,7 +21,6 @@ export interface KeyRules {
   readonly isContested: (key: string) => boolean;
 }
 
-const nothing: Applied = { changed: [], equivocations: [] };
 const snapshotPage = 1000;
 
 /**
@@ -69,12 +61,15 @@ export class ReplicaState {
     return this.ready && !this.isBehind;
   }
 
-  /** `registers`: the record's page, if the caller has decoded it already. */
-  apply(record: JournalRecord, registers?: readonly Register[]): Applied {
+  /**
+   * Gives the keys whose register is another now, and for each conflict that came or went the key of its acknowledgement. `registers`: the
+   * record's page, if the caller has decoded it already.
+   */
+  apply(record: JournalRecord, registers?: readonly Register[]): readonly string[] {
     switch (record.t) {
       case "part":
         for (const register of this.reader.read(record.page)) this.#parts.push(register);
-        return nothing;
+        return [];
       case "apply": {
         const own = registers ?? this.reader.read(record.page);
         const all = registers || this.#parts.length === 0 ? own : this.#parts.concat(own);
@@ -84,27 +79,25 @@ export class ReplicaState {
       case "meta":
         this.#parts = [];
         this.#remember(record);
-        return nothing;
+        return [];
       case "salvaged":
         for (const register of this.reader.read(record.page)) this.salvaged.push(register);
-        return nothing;
+        return [];
     }
   }
 
-  #merge(record: Apply, registers: readonly Register[]): Applied {
-    if (!this.#isFounded(record, registers)) return nothing;
-    const merged = this.mergeSlice(registers, record);
-    const { changed } = this.finishSlices(record, registers);
-    return changed.length > 0 ? { ...merged, changed: [...merged.changed, ...changed] } : merged;
+  #merge(record: Apply, registers: readonly Register[]): readonly string[] {
+    if (!this.#isFounded(record, registers)) return [];
+    return [...this.mergeSlice(registers, record), ...this.finishSlices(record, registers)];
   }
 
   /** A part of a record's registers; it counts when `finishSlices` was called. Nothing else may be applied in between. */
-  mergeSlice(registers: readonly Register[], { repair }: Apply): Applied {
-    const { changed, siblings, equivocations } = this.map.merge(registers, [], repair === true);
+  mergeSlice(registers: readonly Register[], { repair }: Apply): readonly string[] {
+    const { changed, siblings } = this.map.merge(registers, [], repair === true);
     for (const register of registers) this.clock = witness(this.clock, register);
     const acknowledged = changed.flatMap((key) => this.#acknowledge(key));
     const touched = [...siblings, ...acknowledged].map((lost) => conflictKey(lossId(lost.key, lost)));
-    return { changed: touched.length > 0 ? [...changed, ...new Set(touched)] : changed, equivocations };
+    return touched.length > 0 ? [...changed, ...new Set(touched)] : changed;
   }
 
   #acknowledge(key: string): readonly Register[] {
@@ -115,10 +108,10 @@ export class ReplicaState {
   }
 
   /** `registers`: all of the record's. */
-  finishSlices(record: Apply, registers: readonly Register[]): Applied {
+  finishSlices(record: Apply, registers: readonly Register[]): readonly string[] {
     if (record.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(record.hlc));
     this.map.merge([], record.upto);
-    return record.full ? { changed: this.#dropAbsent(record, registers), equivocations: [] } : nothing;
+    return record.full ? this.#dropAbsent(record, registers) : [];
   }
 
   /**
@@ -253,10 +246,6 @@ export class ReplicaState {
       behind: this.isBehind,
       ...(this.isAlone ? { alone: true } : {}),
     };
-  }
-
-  covers(upto: Iterable<readonly [string, number]>): boolean {
-    return dominates(this.map.vector, new Map(upto));
   }
 }
 
