@@ -34,8 +34,8 @@ export class OriginGeneration {
   #issued: number;
   /** This process took the origin itself. */
   #isFresh = false;
-  /** This process writes under the origin. */
-  #isSettled = false;
+  /** The origins that this process wrote under: it knows all of their transactions. */
+  readonly #own = new Set<string>();
   #disputes = 0;
   readonly #confirmedBy = new Set<string>();
   /** The last lost seq of our own that a peer holds. */
@@ -51,8 +51,12 @@ export class OriginGeneration {
     return this.#core.state.origin;
   }
 
+  wrote(origin: string): boolean {
+    return this.#own.has(origin);
+  }
+
   nextSeq(): number {
-    this.#isSettled = true;
+    this.#own.add(this.origin);
     return ++this.#issued;
   }
 
@@ -61,7 +65,8 @@ export class OriginGeneration {
     const origin = originOf(this.#core.options.id, this.#core.randomName().slice(0, 8));
     this.#core.state.apply({ t: "meta", origin });
     this.#issued = 0;
-    this.#isFresh = this.#isSettled = true;
+    this.#isFresh = true;
+    this.#own.add(origin);
     this.#lost = undefined;
     // If the journal refuses this, it refuses the writes under the new origin, too.
     this.#core.commit([{ t: "meta", origin }]);
@@ -74,7 +79,7 @@ export class OriginGeneration {
     if (claimed <= this.#issued) {
       this.#confirmedBy.add(peer);
       this.#flush();
-    } else if (this.#isSettled) {
+    } else if (this.wrote(this.origin)) {
       const text = `${peer} claims transaction ${claimed} of ${this.origin}, which wrote ${this.#issued}: there is a clone of this controller`;
       this.#core.alarms.raise("EQUIVOCATION", peer, text);
       this.dispute();
@@ -106,7 +111,7 @@ export class OriginGeneration {
    */
   check(upto: VersionVector): void {
     const claimed = upto.get(this.origin) ?? 0;
-    if (this.#isSettled && claimed > this.#issued)
+    if (this.wrote(this.origin) && claimed > this.#issued)
       throw new MalformedPage(`transaction ${claimed} of ${this.origin}, which this controller never wrote`);
   }
 

@@ -10,7 +10,7 @@ import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
 import type { JournalRecord } from "./replica-ports.ts";
-import { registersToRepair } from "./repair.ts";
+import { deleteAgain, registersToRepair } from "./repair.ts";
 import { emptyPage } from "./replica-state.ts";
 import type { Writer } from "./writer.ts";
 
@@ -199,6 +199,7 @@ export class Puller {
    */
   #repair(sync: Sync, { hlc }: PullEnd): void {
     const taken = registersToRepair(this.#core, sync.registers);
+    deleteAgain(this.#core, this.#writer, sync.registers);
     this.#core.commit(
       recordsOf(pagesOf(taken).map(encodePage), { upto: [], hlc, repair: true }),
       taken,

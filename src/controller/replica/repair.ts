@@ -3,19 +3,38 @@ import { compareRegisters } from "#crdt/merge-kind.ts";
 import { isSameDot, type Register } from "#crdt/register.ts";
 import { covers } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
+import type { Writer } from "./writer.ts";
 
 /**
  * The registers of a peer that are merged when two controllers hold different values under one version vector (one lost some, or a clone
  * wrote). Both keep all registers, and of two contents under one number the greater, so that all controllers come to the same.
  */
-export function registersToRepair({ state, options }: Core, registers: readonly Register[]): readonly Register[] {
+export function registersToRepair(
+  { state, options, generation }: Core,
+  registers: readonly Register[],
+): readonly Register[] {
   const { map } = state;
   return registers.filter((register) => {
     const { key, o, s, text } = register;
     if (!covers(map.vector, o, s)) return false;
     const present = map.get(key);
-    if (!present || !isSameDot(present, register)) return true;
+    if (!present) return !generation.wrote(o);
+    if (!isSameDot(present, register)) return true;
     const order = compareRegisters(options.mergeKindOf(key), register, present);
     return order > 0 || (order === 0 && JSON.stringify(text) > JSON.stringify(present.text));
   });
+}
+
+/**
+ * A peer that lost a deletion, which all others have forgotten, still shows the value. The process that wrote the value knows that it is
+ * gone, and deletes it once more.
+ */
+export function deleteAgain({ state, generation }: Core, writer: Writer, registers: readonly Register[]): void {
+  const back = registers.filter(({ key, text, o }) => text !== null && generation.wrote(o) && !state.map.get(key));
+  if (back.length === 0 || writer.refusal() !== undefined) return;
+  writer.rewrite(
+    back.map((each) => ({ ...each, text: null })),
+    () => undefined,
+    () => undefined,
+  );
 }

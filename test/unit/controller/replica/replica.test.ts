@@ -676,6 +676,31 @@ describe("two replicas", () => {
     ]);
   });
 
+  it("delete once more what a peer still shows that lost the deletion, when all others have forgotten it", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    for (const value of [1, null]) {
+      await a.replica.write([{ key: "k", value }]);
+      await scheduler.runUntil(scheduler.now + 100);
+    }
+    await scheduler.runUntil(scheduler.now + 80_000);
+    expect(a.replica.status().tombstones).to.equal(0);
+    wire.cut();
+    b.replica.stop();
+    const isDeletion = (record: JournalRecord): boolean =>
+      record.t === "apply" && record.page.registers.some(([key, text]) => key === "k" && text === null);
+    const deletion = b.records.filter(isDeletion);
+    const bad = new TestReplica(scheduler, "b", {
+      recovered: b.records.map((record) =>
+        deletion.includes(record) ? (without("k", [record])[0] ?? record) : record,
+      ),
+    });
+    expect(bad.replica.get("k")?.text).to.equal("1");
+    connect(a, bad);
+    await scheduler.runUntil(scheduler.now + 10_000);
+    expect([a, bad].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
+    expect(a.replica.status().digest).to.equal(bad.replica.status().digest);
+  });
+
   it("notice a half-open link within three pings (F-2)", async () => {
     const { scheduler, a, wire } = await pair();
     wire.isHeld = true;
