@@ -1,16 +1,5 @@
 // Promise of docs/replication.md: Numbers are used once.
-import type { Alarms } from "./alarms.ts";
-import type { Peer } from "./peer.ts";
-
-/** The parts of the replica that are needed here. */
-interface Place {
-  readonly alarms: Alarms;
-  readonly options: { readonly id: string; readonly clock: { readonly mono: () => number } };
-  readonly tuning: { readonly dialItselfEvery: number };
-  readonly peers: ReadonlyMap<string, Peer>;
-  /** A timer that dies with the replica; the result cancels it. */
-  readonly after: (ms: number, run: () => void) => () => void;
-}
+import type { ReplicaContext } from "./context.ts";
 
 /** Duplicates meet the other controllers every few seconds; without a meeting for so long (ms) the alarm goes. */
 const keptFor = 20_000;
@@ -20,7 +9,7 @@ const keptFor = 20_000;
  * process, which does not stand at the registered address, takes no writes: no peer would let it hand them on.
  */
 export class DuplicateIdentity {
-  readonly #core: Place;
+  readonly #core: ReplicaContext;
   /** Sightings and refusals that expire: how to cancel the timer, and the action at the end. */
   readonly #kept = new Map<string, { readonly cancel: () => void; readonly over: () => void }>();
   /** Peers that refuse this process because of the other one. */
@@ -28,7 +17,7 @@ export class DuplicateIdentity {
   /** When this process was last answered by itself at the controller's registered address. */
   #atHomeSince = -Infinity;
 
-  constructor(core: Place) {
+  constructor(core: ReplicaContext) {
     this.#core = core;
   }
 

@@ -1,7 +1,7 @@
 // Promise of docs/replication.md: Numbers are used once.
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, raise, type VersionVector } from "#crdt/version-vector.ts";
-import type { Core } from "./core.ts";
+import type { ReplicaContext } from "./context.ts";
 import type { PeerMessage } from "./messages.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
@@ -29,7 +29,7 @@ export function originOf(id: string, word: string): string {
  * when every member confirmed that it knows no later transaction of it; else the controller takes a new one.
  */
 export class OriginGeneration {
-  readonly #core: Core;
+  readonly #core: ReplicaContext;
   /** The last seq that was given out. */
   #issued: number;
   /** This process took the origin itself. */
@@ -42,7 +42,7 @@ export class OriginGeneration {
   #lost: number | undefined;
   #waiting: (() => void)[] = [];
 
-  constructor(core: Core) {
+  constructor(core: ReplicaContext) {
     this.#core = core;
     this.#issued = core.state.map.vector.get(core.state.origin) ?? 0;
   }

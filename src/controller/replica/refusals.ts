@@ -1,23 +1,12 @@
 // Promise of docs/replication.md: Watched.
-import type { AlarmCode, Alarms } from "./alarms.ts";
-import type { Peer } from "./peer.ts";
+import type { AlarmCode } from "./alarms.ts";
+import type { ReplicaContext } from "./context.ts";
 
 /** A refusal between two controllers, and which of them refuses. */
 export interface PeerRefusal {
   readonly by: "us" | "peer";
   readonly code: string;
   readonly message: string;
-}
-
-/** The parts of the replica that are needed here. */
-interface Place {
-  readonly alarms: Alarms;
-  readonly options: { readonly id: string };
-  /** The other members, as far as this controller knows. */
-  readonly others: readonly string[];
-  readonly peers: ReadonlyMap<string, Peer>;
-  /** A timer that dies with the replica; the result cancels it. */
-  readonly after: (ms: number, run: () => void) => () => void;
 }
 
 /** A refused controller tries again every few seconds; without a try for so long (ms) the alarm goes. */
@@ -38,11 +27,11 @@ const unknown: ReadonlySet<string> = new Set(["KEY_UNREGISTERED", "CONTROLLER_UN
 
 /** Refusals between controllers: an alarm on the one that is refused, and on the one that refuses. */
 export class Refusals {
-  readonly #core: Place;
+  readonly #core: ReplicaContext;
   readonly #named = new Map<string, () => void>();
   #turnedOut: string | undefined;
 
-  constructor(core: Place) {
+  constructor(core: ReplicaContext) {
     this.#core = core;
   }
 

@@ -16,6 +16,12 @@ export interface Clock {
   readonly mono: () => number;
 }
 
+export type Log = (
+  level: "info" | "warn" | "error",
+  message: string,
+  fields: Readonly<Record<string, unknown>>,
+) => void;
+
 /** Uniform in [0, 1). */
 export type Rng = () => number;
 

@@ -11,6 +11,7 @@ import type {
   Journal,
   JournalRecord,
   LinkEvents,
+  Log,
   Net,
   PeerLink,
   Rng,
@@ -185,5 +186,5 @@ export interface ReplicaOptions {
   /** Whether two writes of the key that did not know of each other are a conflict; they are unless told otherwise. */
   readonly isContested?: (key: string) => boolean;
   readonly tuning?: Partial<Tuning>;
-  readonly log?: (level: "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly log?: Log;
 }

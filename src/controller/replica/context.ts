@@ -1,0 +1,21 @@
+// Promise of docs/replication.md: Durable.
+import type { Alarms } from "./alarms.ts";
+import type { Peer } from "./peer.ts";
+import type { Clock, JournalRecord, Log } from "./replica-ports.ts";
+import type { ReplicaState } from "./replica-state.ts";
+import type { Tuning } from "./tuning.ts";
+
+/** The core (core.ts), as the parts that it is made of see it. */
+export interface ReplicaContext {
+  readonly options: { readonly id: string; readonly clock: Clock; readonly log?: Log };
+  readonly tuning: Tuning;
+  readonly state: ReplicaState;
+  readonly alarms: Alarms;
+  /** The other members, as far as this controller knows. */
+  readonly others: readonly string[];
+  readonly peers: ReadonlyMap<string, Peer>;
+  readonly commit: (records: readonly JournalRecord[]) => void;
+  readonly randomName: () => string;
+  /** A timer that dies with the replica; the result cancels it. */
+  readonly after: (ms: number, run: () => void) => () => void;
+}
