@@ -17,7 +17,7 @@ import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
 export interface Replacement {
   /** The folder of the controller's state; its controller must not run. */
   readonly folder: string;
-  /** The controller's id. It writes as a new incarnation: what it wrote before and has lost is never written anew. */
+  /** The controller's id. It writes under a new origin, so no number of a lost transaction is used again. */
   readonly id: string;
   /** Milliseconds since the epoch, for the name of the folder that keeps what was there. */
   readonly now: number;

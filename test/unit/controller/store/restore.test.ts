@@ -51,7 +51,7 @@ describe("a controller's backup, restore and repair", () => {
   });
   afterEach(() => dir.remove());
 
-  it("restores a backup as a new incarnation, and keeps what was there (F-26)", async () => {
+  it("restores a backup under a new origin, and keeps what was there (F-26)", async () => {
     const file = await backUp("a", "b");
     const { aside, records } = await restoreStore({ file, ...where() });
     expect(records).to.equal(2);
