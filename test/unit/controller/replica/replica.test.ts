@@ -655,6 +655,19 @@ describe("two replicas", () => {
     expect(clone.replica.status().origin).not.to.equal(origin);
   });
 
+  it("take no write of a controller after its removal, and do not let it in", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.isHeld = true;
+    await a.replica.write([{ key: authKeyOf("b"), value: null }]);
+    await b.replica.write([{ key: "late", value: 1 }]);
+    wire.isHeld = false;
+    await scheduler.runUntil(scheduler.now + 100);
+    const { sent } = connect(b, a);
+    await scheduler.runUntil(scheduler.now + 10_000);
+    expect(sent[1].at(-1)).to.include({ t: "refuse", code: "NOT_REGISTERED" });
+    expect(a.replica.get("late")).to.equal(undefined);
+  });
+
   it("tell which keys a controller wrote last, also one that was removed", async () => {
     const { scheduler, a, b } = await pair();
     for (const [key, value] of [
