@@ -1,6 +1,6 @@
 // Promise of docs/replication.md: Numbers are used once.
 import { MalformedPage } from "#crdt/page.ts";
-import { covers, raise, type VersionVector } from "#crdt/version-vector.ts";
+import { covers, raise } from "#crdt/version-vector.ts";
 import type { ReplicaContext } from "./context.ts";
 import type { PeerMessage } from "./messages.ts";
 import type { JournalRecord } from "./replica-ports.ts";
@@ -106,12 +106,13 @@ export class OriginGeneration {
   }
 
   /**
-   * Our version vector never covers a number that was not given out: a write that takes it would be passed over.
+   * A peer answers a pull with this. Our version vector never covers a number that is given out later: that write would be passed over.
    * @throws MalformedPage
    */
-  check(upto: VersionVector): void {
-    const claimed = upto.get(this.origin) ?? 0;
-    if (this.wrote(this.origin) && claimed > this.#issued)
+  check(peer: string, said: Said): void {
+    const claimed = this.#claimedBy(said);
+    if (!this.wrote(this.origin)) this.heard(peer, said);
+    else if (claimed > this.#issued)
       throw new MalformedPage(`transaction ${claimed} of ${this.origin}, which this controller never wrote`);
   }
 

@@ -156,7 +156,7 @@ export class Puller {
       throw new MalformedPage("transactions that it does not claim to have");
     if (end.full) checkFloor(new Map(end.full.floor), upto, sync.seen);
     checkOrigins(state, end.upto, sync.registers);
-    this.#core.generation.check(upto);
+    this.#core.generation.check(peer.id, { vv: end.upto, ...end });
     this.#take(sync, end, upto);
   }
 

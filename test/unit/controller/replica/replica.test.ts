@@ -481,6 +481,25 @@ describe("two replicas", () => {
     expect(old.replica.status().origin).not.to.equal(origin);
   });
 
+  it("take a new origin when a pull brings more of their transactions than the greeting told (F-26)", async () => {
+    const { scheduler, a, wire } = await pair();
+    wire.cut();
+    a.replica.stop();
+    const old = new TestReplica(scheduler, "a", { recovered: a.records });
+    const { origin, vv } = old.replica.status();
+    const end = endOf(Object.entries({ ...vv, [origin]: (vv[origin] ?? 0) + 2 }));
+    const page = { origins: [], contexts: [], registers: [] };
+    const send = (message: PeerMessage): void => {
+      if (message.t !== "pull") return;
+      const answer = { t: "page", sync: message.sync, index: 0, full: false, page, end };
+      scheduler.after(1, () => events.received(answer, 1));
+    };
+    const events = greet(old, { ...wire.sent[1][0], ready: true, vv: Object.entries(vv) }, { send });
+    await scheduler.runUntil(scheduler.now + 100);
+    const { o } = await old.replica.write([{ key: "k", value: 1 }]);
+    expect([o === origin, old.replica.get("k")?.text]).to.deep.equal([false, "1"]);
+  });
+
   it("write under the origin that a restore began, whoever joined after the backup (F-26)", async () => {
     const { scheduler, a } = await pair();
     const backup = [...a.records];
