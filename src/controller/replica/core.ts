@@ -159,7 +159,7 @@ export class Core {
   }
 
   /** A snapshot must hold all of a merge or nothing. */
-  settle(): void {
+  finishMerges(): void {
     while (this.#isMerging) this.#finishMerge();
   }
 

@@ -7,7 +7,7 @@ import { Dialler } from "./dialler.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
 import type { Replica, ReplicaOptions } from "./replica.ts";
-import { startConflictKeeper } from "./conflict-keeper.ts";
+import { startConflictCleanup } from "./conflict-cleanup.ts";
 import { Quarantine } from "./quarantine.ts";
 import { Sessions } from "./sessions.ts";
 import { SoftState } from "./soft-state.ts";
@@ -32,7 +32,7 @@ export function createReplica(options: ReplicaOptions): Replica {
   askOthers(core, sessions);
   dialler.start();
   startTombstoneGc(core);
-  startConflictKeeper(core, writer);
+  startConflictCleanup(core, writer);
 
   const quarantine = new Quarantine(core);
 
@@ -58,7 +58,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     turnedOut: () => core.refusals.turnedOut,
     isUnheard: () => !core.hasHeard,
     snapshot() {
-      core.settle();
+      core.finishMerges();
       return state.snapshot();
     },
     connected: (link) => sessions.connected(link),

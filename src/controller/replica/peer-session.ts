@@ -33,14 +33,14 @@ export interface SessionHost {
   readonly soft: SoftState;
   readonly writer: Writer;
   /** Whether a greeting is refused, and why. */
-  readonly judge: (stream: Stream, hello: Of<"hello">) => Refusal | undefined;
+  readonly refusalFor: (stream: Stream, hello: Of<"hello">) => Refusal | undefined;
   /** Both sides accepted. False: another connection to this peer counts, and this one goes. */
   readonly opened: (stream: Stream) => boolean;
   readonly lost: (stream: Stream) => void;
   /** The open connection of another process with the same id. */
-  readonly rivalOf: (stream: Stream) => Stream | undefined;
+  readonly duplicateOf: (stream: Stream) => Stream | undefined;
   /** Both processes are alive. */
-  readonly twoCopies: (stream: Stream, rival: Stream) => void;
+  readonly refuseDuplicate: (stream: Stream, rival: Stream) => void;
   /** The peer of a connection is silent. */
   readonly silent: (stream: Stream) => void;
   /** A pull came to its end. */
@@ -197,16 +197,16 @@ export class Session implements LinkEvents, Stream {
       hello.at ?? "an address that it does not tell",
       ...(remote === undefined ? [] : [`(from ${remote})`]),
     ].join(" ");
-    const refusal = this.#host.judge(this, hello);
+    const refusal = this.#host.refusalFor(this, hello);
     if (refusal) {
       if (refusal.code === "NOT_REGISTERED") this.#core.generation.contradicted(hello);
       return this.refuse(refusal.code, refusal.message);
     }
-    const rival = this.#host.rivalOf(this);
+    const rival = this.#host.duplicateOf(this);
     if (!rival) return this.#accept(hello);
     rival.probe((isAlive) => {
       if (this.#isClosed) return;
-      if (isAlive) this.#host.twoCopies(this, rival);
+      if (isAlive) this.#host.refuseDuplicate(this, rival);
       else this.#accept(hello);
     });
   }

@@ -14,7 +14,7 @@ import { deleteAgain, registersToRepair } from "./repair.ts";
 import { emptyPage } from "./replica-state.ts";
 import type { Writer } from "./writer.ts";
 
-type Told = Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">;
+type ApplyFields = Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">;
 type PageMessage = Extract<PeerMessage, { t: "page" }>;
 
 /** A pull under way. Its pages are kept aside until the last one is here, since only that one promises a version vector. */
@@ -295,7 +295,7 @@ function checkFloor(floor: VersionVector, upto: VersionVector, told: VersionVect
 }
 
 /** The pages as they came, and the record that makes them count. */
-function recordsOf(pages: readonly Page[], apply: Told): readonly JournalRecord[] {
+function recordsOf(pages: readonly Page[], apply: ApplyFields): readonly JournalRecord[] {
   const parts = pages.slice(0, -1).map((page): JournalRecord => ({ t: "part", page }));
   return [...parts, { t: "apply", page: pages.at(-1) ?? emptyPage, ...apply }];
 }

@@ -59,7 +59,7 @@ export class Sessions implements SessionHost {
     for (const stream of this.#sessions) stream.close("stopping");
   }
 
-  judge(
+  refusalFor(
     stream: Stream,
     { cluster, id, origin, boot, proto }: Extract<PeerMessage, { t: "hello" }>,
   ): Refusal | undefined {
@@ -67,7 +67,7 @@ export class Sessions implements SessionHost {
     const { peer } = stream;
     if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };
     if (!speaks(proto)) return { code: "PROTOCOL_UNKNOWN", message: protocolsText };
-    if (id === options.id) return this.#judgeItself(stream, boot);
+    if (id === options.id) return this.#refuseItself(stream, boot);
     if (id !== peer.id) return { code: "NOT_REGISTERED", message: `${peer.id} calls itself ${id}` };
     if (this.#core.isEquivocal(origin))
       return {
@@ -85,7 +85,7 @@ export class Sessions implements SessionHost {
   }
 
   /** A controller calls at its own address now and then: the process that answers there is itself, or a duplicate. */
-  #judgeItself({ isDialled, where }: Stream, boot: string): Refusal {
+  #refuseItself({ isDialled, where }: Stream, boot: string): Refusal {
     const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
     duplicates.answeredAtHome(boot === this.boot || !isDialled);
@@ -99,12 +99,12 @@ export class Sessions implements SessionHost {
     return { code: isDialled ? "SAME_CONTROLLER" : "TWO_COPIES", message: text };
   }
 
-  rivalOf(stream: Stream): Stream | undefined {
+  duplicateOf(stream: Stream): Stream | undefined {
     const other = stream.peer.stream;
     return other && other !== stream && other.isOpen && other.boot !== stream.boot ? other : undefined;
   }
 
-  twoCopies(stream: Stream, rival: Stream): void {
+  refuseDuplicate(stream: Stream, rival: Stream): void {
     const { id } = stream.peer;
     const text = describeDuplicate(id, rival.where, stream.where);
     this.#core.duplicates.see(id, text);

@@ -23,7 +23,7 @@ interface Held extends SoftEntry {
 }
 
 /** The values of one controller. */
-interface Told {
+interface SenderValues {
   readonly held: Map<string, Held>;
   size: number;
   /** When expired values were last removed. */
@@ -40,7 +40,7 @@ export class SoftState {
   readonly #mono: () => number;
   readonly #spread: (entries: readonly SoftEntry[]) => void;
   readonly #limits: SoftLimits;
-  readonly #told = new Map<string, Told>();
+  readonly #told = new Map<string, SenderValues>();
 
   constructor(
     own: string,
@@ -92,7 +92,7 @@ export class SoftState {
   }
 
   /** Removes expired values now and then: a sender that fills its bound must not cost a walk each time. */
-  #expire(told: Told): void {
+  #expire(told: SenderValues): void {
     const now = this.#mono();
     const bound = now - this.#limits.lifetime;
     if (now - told.sweptMono < this.#limits.lifetime / 24) return;

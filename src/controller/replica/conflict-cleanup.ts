@@ -8,7 +8,7 @@ const batch = 50;
  * Raises an alarm when there are more conflicts than are kept, and deletes records of earlier versions (which knew no siblings) once
  * they name no open conflict.
  */
-export function startConflictKeeper(core: Core, writer: Writer): void {
+export function startConflictCleanup(core: Core, writer: Writer): void {
   const { state, alarms, tuning } = core;
   const { siblings } = state.map;
   let isWriting = false;
