@@ -53,7 +53,8 @@ export class Outbox {
     const from = stream.pushed.origin === this.#origin ? stream.pushed.seq : this.#before;
     if (from >= this.#last) return;
     stream.pushed = { origin: this.#origin, seq: this.#last };
-    if (from < this.#before) return stream.tellHave();
+    // Transactions of a former origin are pulled: peers may refuse that origin.
+    if (from < this.#before || this.#origin !== this.#core.generation.origin) return stream.tellHave();
     const registers = this.#transactions.filter(([first]) => (first as Register).s > from).flat();
     if (registers.reduce((sum, { text }) => sum + (text?.length ?? 0), 0) > pageLimits.bytes) return stream.tellHave();
     stream.send({ t: "push", page: encodePage(registers), origin: this.#origin, from, upto: this.#last });

@@ -252,6 +252,7 @@ export class Session implements LinkEvents, Stream {
     this.peer.refusal = { code, message };
     if (code === "TWO_COPIES") this.#core.duplicates.refused(this.peer.id, message);
     else this.#core.refusals.note(this.peer.id, { by: "peer", code, message });
+    if (code === "EQUIVOCATION") this.#core.generation.dispute();
     this.close(code);
   }
 

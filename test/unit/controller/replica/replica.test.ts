@@ -663,8 +663,7 @@ describe("two replicas", () => {
     const second = connect(a, b);
     await scheduler.runUntil(scheduler.now + 500);
     second.cut();
-    b.replica.stop();
-    connect(a, clone);
+    const third = connect(a, clone);
     await scheduler.runUntil(scheduler.now + 10_000);
     expect([a, clone].map(({ replica }) => replica.get("k")?.text)).to.deep.equal(["2", "2"]);
     expect(a.alarms()).to.include(`EQUIVOCATION ${origin}`);
@@ -672,6 +671,16 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 500);
     expect(a.replica.get("k")?.text).to.equal("3");
     expect(clone.replica.status().origin).not.to.equal(origin);
+    // The original is refused by its origin, takes another one, and is let in.
+    third.cut();
+    clone.replica.stop();
+    for (let attempt = 0; attempt < 2; attempt++) {
+      connect(a, b);
+      await scheduler.runUntil(scheduler.now + 3_000);
+    }
+    await b.replica.write([{ key: "k", value: 4 }]);
+    await scheduler.runUntil(scheduler.now + 500);
+    expect([a, b].map(({ replica }) => replica.get("k")?.text)).to.deep.equal(["4", "4"]);
   });
 
   it("take no write of a controller after its removal, and do not let it in", async () => {
