@@ -19,7 +19,7 @@ export interface CampaignOptions {
   /** Ends with the first failing seed. */
   readonly untilFirst?: boolean;
   readonly processes?: number;
-  /** What is simulated: replicas, rollouts, or rollouts whose owner is killed at each of its writes. */
+  /** The simulated world: replicas, rollouts, or rollouts whose owner is killed at each of its writes. */
   readonly what?: "replicas" | "rollouts" | "kills";
 }
 

@@ -3,17 +3,17 @@ import { Violation } from "./violation.ts";
 
 type State = "approved" | "rejected";
 
-/** What an operator was shown, and what he decided; `by` is his alone. */
+/** The state that an operator was shown, and the decision; `by` is unique to the operator. */
 interface Decision {
   readonly node: string;
   readonly state: State;
-  /** The keys of the rejects that stood where he decided. */
+  /** The keys of the rejects that stood at the controller at that moment. */
   readonly read: readonly string[];
 }
 
 /**
- * (11) A node is rejected exactly while some reject is left that no approve has read. Who read what is known from what stood there as they
- * decided; neither epochs, stamps nor contexts are looked at.
+ * (11) A node is rejected exactly while a reject is left that no approve has read. An approve has read the rejects that stood at its controller at that
+ * moment; epochs, stamps and contexts do not matter here.
  */
 export class Decisions {
   readonly #made = new Map<string, Decision>();
@@ -41,7 +41,7 @@ export class Decisions {
     const due = new Map<string, State>();
     for (const { node, state } of this.#decisionsIn(written)) if (state === "approved") due.set(node, "approved");
     const rejects = this.#rejectsIn(isExact ? written : acked);
-    // An approve that only a lost disk held may have been read by somebody, and its deletions have arrived.
+    // An operator may have read an approve that only a lost disk held, and its deletions have arrived.
     const approves = isExact ? this.#decisionsIn(written) : [...this.#made.values()];
     const overruled = new Set(approves.flatMap(({ state, read }) => (state === "approved" ? read : [])));
     for (const [key, node] of rejects) if (!overruled.has(key)) due.set(node, "rejected");

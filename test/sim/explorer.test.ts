@@ -86,7 +86,7 @@ function* histories(): Iterable<readonly (readonly [Step, Ending])[]> {
   }
 }
 
-/** What the three writes are: by a, by b, by a again. */
+/** The three writes: by a, by b, by a again. */
 const scripts: readonly (readonly (readonly [string, string | null])[])[] = [
   [
     ["k", "1"],

@@ -22,7 +22,7 @@ interface Acked {
   isExcused: boolean;
 }
 
-/** What an outside observer knows: every transaction that was written, and every one that was acknowledged. */
+/** The knowledge of an outside observer: every transaction that was written, and every one that was acknowledged. */
 export class History {
   readonly #reader = new PageReader();
   /** Transactions by dot, once durable anywhere. */
@@ -32,7 +32,7 @@ export class History {
   readonly #acked: Acked[] = [];
   readonly #seen = new Map<SimNode, Stamp>();
   readonly decisions = new Decisions();
-  /** What operators let go of: the names of losses. */
+  /** The names of losses that operators acknowledged. */
   readonly #closed = new Set<string>();
   #conflicts = 0;
 
@@ -144,7 +144,7 @@ export class History {
         entry.isExcused = true;
   }
 
-  /** A disk was put back: what only it had was never written, as far as anybody can tell. */
+  /** A disk was put back: transactions that only it had count as never written. */
   forget(survivors: readonly SimNode[]): void {
     for (const [name, [first]] of this.#written)
       if (first && !survivors.some(({ durableVector }) => covers(durableVector, first.o, first.s)))
@@ -172,8 +172,8 @@ export class History {
   }
 
   /**
-   * (5) What one replica lists is what is due, once for each key: the writes that nobody had seen who wrote that key, besides the one that stands,
-   * unless they say the same as it, or somebody let them go. `isExact`: no disk was lost or put back.
+   * (5) A replica lists exactly the due conflicts, once for each key: the writes that no later writer of that key had seen, besides the one
+   * that stands, unless their values are equal or an operator acknowledged them. `isExact`: no disk was lost or put back.
    */
   checkConflicts(id: string, found: readonly ConflictRecord[], isExact: boolean): void {
     const listed = new Map<string, string>();

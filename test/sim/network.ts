@@ -4,7 +4,7 @@ import type { Random } from "./random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 
-/** What the network knows of a process. */
+/** A process, as the network sees it. */
 export interface Endpoint {
   readonly id: string;
   /** Undefined while it is down. */

@@ -13,7 +13,7 @@ export const cluster = "sim";
 /** Virtual time starts here, on every wall clock that is right. */
 export const epoch = 1_700_000_000_000;
 
-/** What a node lives in. */
+/** The surroundings of a node. */
 export interface Surroundings {
   readonly scheduler: Scheduler;
   readonly network: SimNetwork;
@@ -43,7 +43,7 @@ export class SimNode implements Endpoint {
   lineage = 0;
   #held: (() => void)[] = [];
   #bootedAt = 0;
-  /** What its disk covered when it was last looked at. */
+  /** The version vector of its disk at the last look. */
   durableVector: VersionVector = new Map();
   backup:
     | {

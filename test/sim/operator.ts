@@ -10,7 +10,7 @@ import type { Decisions } from "./decisions.ts";
 import type { Random } from "./random.ts";
 import { Violation } from "./violation.ts";
 
-/** Who sits at one controller, and does by the product's own code what takes more than a write. */
+/** An operator at one controller, who uses the product's own code for all that takes more than a write. */
 export class Operator {
   readonly #replica: Replica;
   readonly #random: Random;

@@ -160,7 +160,7 @@ export class World {
 
   #jump(node: SimNode): void {
     this.figures.jumps++;
-    // The small ones go unnoticed: nobody fences itself for them.
+    // Small jumps go unnoticed: no controller fences itself for them.
     const most = this.#random.pick([0, 4_000, 30_000]);
     node.offset = this.#random.between(-most, most);
   }
@@ -208,7 +208,7 @@ export class World {
     this.scheduler.after(this.#random.between(10, 2_000), () => node.boot());
   }
 
-  /** What a repair leaves of these records when one to three of them, at or behind the end of `before`, cannot be read. */
+  /** The records that a repair keeps when one to three of them, at or behind the end of `before`, cannot be read. */
   #damaged(records: readonly JournalRecord[], before: readonly JournalRecord[]): JournalRecord[] {
     const isSame = before.every((record, place) => records[place] === record);
     if (!isSame || records.length === before.length) return [...before];
@@ -218,7 +218,7 @@ export class World {
     return [...records.slice(0, first), ...rest.flatMap((record) => behindLoss(record) ?? [])];
   }
 
-  /** For a while it meets nobody, and its clock goes on from where it was put back to. */
+  /** For a while the node meets no other, and its clock goes on from where it was put back to. */
   #isolate(node: SimNode, offset: number): void {
     node.offset = offset;
     const pairs = this.nodes.flatMap(({ id }) => [`${node.id}>${id}`, `${id}>${node.id}`]);
@@ -354,7 +354,7 @@ export class World {
     return outcome === true;
   }
 
-  /** Ends all faults. What is lost for good is taken out by the operator. */
+  /** Ends all faults. The operator takes out controllers that are lost for good. */
   async heal(): Promise<void> {
     this.#isHealed = true;
     this.network.heal();
@@ -368,7 +368,7 @@ export class World {
     if (this.figures.losses > 0 || this.figures.restores > 0) await this.#tidyUp();
   }
 
-  /** What an operator does when a controller is gone for good: takes it out, and registers anew whom only it knew. */
+  /** The operator's work when a controller is gone for good: takes it out, and registers anew those that only it knew. */
   async #tidyUp(): Promise<void> {
     await this.#run(this.scheduler.now + 6_000);
     for (const node of this.living) if (node.replica?.status().catchingUp) this.#repair(node);
@@ -418,7 +418,7 @@ export class World {
     const [first, ...rest] = this.living.map((node) => ({ id: node.id, ...viewOf(node.replica as Replica) }));
     for (const view of [first, ...rest]) {
       if (!view?.isReady) return `${view?.id} is not ready`;
-      // What a mended one has lost, a third may bring back later: it shows by the digests, and is exchanged.
+      // A third controller may bring back later the transactions that a mended one has lost: digests differ, and both exchange them.
       if (view.isDiverged && this.figures.mends === 0)
         throw new Violation(`(2) ${view.id} found that its peer holds another state`);
       if (view.vector !== first?.vector) return `${first?.id} has seen ${first?.vector}, ${view.id} ${view.vector}`;
@@ -426,7 +426,7 @@ export class World {
     for (const view of rest)
       for (const what of ["live", "conflicts"] as const) {
         if (view[what] === first?.[what]) continue;
-        // What lost its conflict's other side with a damage may list it no more (docs/replication.md, Damaged).
+        // A controller that lost one side of a conflict with a damage may list it no more (docs/replication.md, Damaged).
         if (this.figures.mends > 0 && what === "conflicts") continue;
         if (this.figures.mends > 0)
           return `${first?.id} and ${view.id} are exchanging:\n${difference(first, view, what)}`;

@@ -84,7 +84,7 @@ export async function acknowledge({ replica }: TestReplica): Promise<void> {
 }
 
 export interface Wire {
-  /** What the first and the second sent. */
+  /** The messages of the first and of the second. */
   readonly sent: readonly [PeerMessage[], PeerMessage[]];
   readonly cut: () => void;
   /** Messages wait while it is held. */
@@ -115,7 +115,7 @@ export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
       });
     },
     close: () => {
-      // What was sent before still arrives.
+      // Earlier messages still arrive.
       scheduler.after(delay, () => {
         isCut = true;
         events[1 - own]?.closed();

@@ -3,7 +3,7 @@ export type AlarmCode =
   | "CLOCK_SKEW" // an origin's stamps lie ahead of our clock: its stream waits
   | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more
   | "FENCED" // our own clock is off: read-only
-  | "CLOCK_JUMP" // our own wall clock jumped, and nobody confirms it yet: read-only
+  | "CLOCK_JUMP" // our own wall clock jumped, and no peer confirms it yet: read-only
   | "CLOCK_AHEAD" // what we stamped or saw lies ahead of our own clock: read-only until then
   | "TWO_COPIES" // two processes run as one controller
   | "EQUIVOCATION" // one dot, two contents: a clone or a restored backup
@@ -17,7 +17,7 @@ export type AlarmCode =
   | "REFUSING" // we refuse a peer
   | "CERTIFICATE_ENDS" // a certificate of this controller ends within 30 days
   | "TURNED_OUT" // a member says that this controller is not a member, and no other member lets it in
-  | "EMPTY_STATE"; // a founder without state, and nobody to get it from
+  | "EMPTY_STATE"; // a founder without state, and no peer to get it from
 
 export interface Alarm {
   readonly code: AlarmCode;

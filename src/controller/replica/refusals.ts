@@ -71,7 +71,7 @@ export class Refusals {
     this.#turnedOut = `${member} answers that this controller is no member of its cluster: ${message} (${code})`;
     if (this.turnedOut === undefined) return;
     const { alarms, options } = this.#core;
-    alarms.raise("TURNED_OUT", options.id, `${this.turnedOut}; it serves nobody. ${wayBackIn}`);
+    alarms.raise("TURNED_OUT", options.id, `${this.turnedOut}; it serves no request. ${wayBackIn}`);
   }
 
   /** The two speak to each other. */

@@ -48,7 +48,7 @@ describe("a controller whose own clock jumps", () => {
     expect(await put(b, "k")).to.equal("CLOCK_JUMP");
     connect(a, b);
     await scheduler.runUntil(scheduler.now + 1_000);
-    // What was stamped before the jump lies ahead; the clock itself is believed.
+    // Earlier stamps lie ahead; the clock itself is believed.
     expect(b.replica.status().readOnly).to.equal("CLOCK_SKEW");
     const alone = new TestReplica(new Scheduler(), "a");
     await alone.register("a", "b, which never ran");

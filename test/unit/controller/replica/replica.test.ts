@@ -401,7 +401,7 @@ describe("two replicas", () => {
 
   it("compare a write with what will stand, be it there already or still being journaled", async () => {
     const { scheduler, a, b } = await pair();
-    // What a wrote is in the journal of b when b writes, and not yet on its disk; it is stamped above.
+    // The write of a is in the journal of b when b writes, and not yet on its disk; it is stamped above.
     a.offset = 400;
     b.hold();
     await a.replica.write([{ key: "k", value: "a" }]);

@@ -21,7 +21,7 @@ describe("soft state", () => {
     expect(held()).to.have.length(19);
     say("c4", "live/large", 101);
     expect(held()).to.have.length(19);
-    // What is known is renewed, but for more than there is room for.
+    // Known values are renewed, as far as there is room.
     now = 58_000;
     say("c2", "live/0", 10);
     say("c3", "live/0", 100);
