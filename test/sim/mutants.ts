@@ -249,7 +249,7 @@ ${commitOfPull}`,
   },
   nofloor: {
     why: "who was put back to an earlier state is not told what was forgotten since",
-    seed: 41,
+    seed: 10,
     edits: [
       {
         file: "controller/replica/page-sender.ts",
@@ -267,10 +267,11 @@ ${commitOfPull}`,
         to: "",
       },
     ],
+    swarm: { restores: true, partitions: true, losses: false },
   },
   noconfirm: {
     why: "an origin found on the disk is written under without asking whether its next seq was used",
-    seed: 6,
+    seed: 9,
     edits: [
       {
         file: "controller/replica/origin-generation.ts",
@@ -281,7 +282,7 @@ ${commitOfPull}`,
   },
   pushgap: {
     why: "what was written anew after a full exchange is in no push, and the next push claims it",
-    seed: 6,
+    seed: 131,
     edits: [
       {
         file: "controller/replica/writer.ts",
@@ -308,17 +309,6 @@ ${commitOfPull}`,
       },
     ],
     swarm: { ...busy, restores: false },
-  },
-  salvageuntold: {
-    why: "deletions are forgotten while a write that missed them waits, behind a damage of a journal, to be merged",
-    seed: 281_544_853,
-    edits: [
-      {
-        file: "controller/replica/core.ts",
-        from: "this.state.salvaged.map(({ o, s }) => [o, s] as const),",
-        to: "[],",
-      },
-    ],
   },
   deafconfirm: {
     why: "a peer confirms an origin without counting what it is journaling",

@@ -33,11 +33,6 @@ describe("the simulator", () => {
     for (const [name, least] of Object.entries(met)) expect(figures[name], name).to.be.greaterThan(least);
   });
 
-  it("V5: does not bring back a deleted value by a write that stood behind a damage", async () => {
-    const { failures } = await runCampaign({ from: 281_544_853, seeds: 1, processes: 1 });
-    expect(failures).to.deep.equal([]);
-  });
-
   it("does the same twice for one seed", async () => {
     for (const seed of [0, 1, 2].map((place) => sliceBase() + place))
       expect((await runSeed(seed)).trace, `seed ${seed}`).to.equal((await runSeed(seed)).trace);

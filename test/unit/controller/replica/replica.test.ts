@@ -914,6 +914,16 @@ describe("a controller that was put back, or mended", () => {
     ]);
   });
 
+  it("V5: tells of the writes behind a damage as of writes under way, so that no deletion they missed is forgotten before", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.cut();
+    for (const key of ["lost", "behind"]) await b.replica.write([{ key, value: 1 }]);
+    b.replica.stop();
+    const { origin, vv } = b.replica.status();
+    const { sent } = connect(new TestReplica(scheduler, "b", { recovered: mended(b.records, "lost") }), a);
+    expect(sent[0][0]).to.deep.include({ t: "hello", soon: [[origin, vv[origin]]] });
+  });
+
   it("V5: keeps what stood behind a loss that nobody else has, through restarts and snapshots, serves it, and goes on from there", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
