@@ -51,7 +51,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
   },
   forgottenconflicts: {
     why: "a snapshot holds what stands, and not what lost to it",
-    seed: 13,
+    seed: 24,
     edits: [
       {
         file: "controller/replica/replica-state.ts",

@@ -134,7 +134,7 @@ ${commitOfPull}`,
   },
   hlcnotpersist: {
     why: "the clock starts at the wall after a restart",
-    seed: 24,
+    seed: 55,
     edits: [
       {
         file: "controller/replica/core.ts",
@@ -166,7 +166,7 @@ ${commitOfPull}`,
   },
   gcnoown: {
     why: "tombstones go without having what their members wrote before they knew of them",
-    seed: 25,
+    seed: 27,
     edits: [
       {
         file: "crdt/tombstones.ts",
@@ -212,6 +212,7 @@ ${commitOfPull}`,
   },
   gcjoining: {
     why: "tombstones go without waiting for a controller that joins, and without the full exchange that would make up for it",
+    seed: 7,
     edits: [
       {
         file: "controller/replica/tombstone-gc.ts",
