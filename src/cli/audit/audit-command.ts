@@ -22,7 +22,13 @@ Examples:
       .option("--runs", "the runs of this project only")
       .option("--controllers", "the cluster's controllers only")
       .addHelpText("after", `\nExamples:\n${examples.map((example) => `  kcore audit ${example}`).join("\n")}`);
-  add("show", "Show who did what, the newest last", "show --since 36h", "show --runs --limit 5 -o json", "show --origin 3f9a1c2e")
+  add(
+    "show",
+    "Show who did what, the newest last",
+    "show --since 36h",
+    "show --runs --limit 5 -o json",
+    "show --origin 3f9a1c2e",
+  )
     .addOption(new Option("--since <age>", "only entries newer than this: 90m, 36h, 30d, 8w").argParser(ageOf))
     .addOption(new Option("--limit <n>", "at most so many").argParser(countOf).default(50))
     .option("--origin <id>", "instead of trails: the keys that this controller wrote last, also one that was removed")

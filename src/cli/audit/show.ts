@@ -47,7 +47,9 @@ export async function showTrails({ output, since, limit, origin, ...flags }: Sho
     const { writes } = await ask((client) => client.call("listWrites", {}, { id: origin }));
     const last = writes.filter(({ at }) => Date.parse(at) >= begin).slice(-limit);
     const drawn = (wide: boolean): string =>
-      last.length === 0 ? `no key was last written by ${origin}\n` : drawTable(written, last, { wide, now: Date.now() });
+      last.length === 0
+        ? `no key was last written by ${origin}\n`
+        : drawTable(written, last, { wide, now: Date.now() });
     return void process.stdout.write(formatResult(last, output, drawn));
   }
   const shown: Shown[] = [];

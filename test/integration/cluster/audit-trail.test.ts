@@ -181,7 +181,10 @@ describe("the audit trails from the command line (S-27)", () => {
     await at(0).operator.call("putObject", { value: { size: 7 } }, { id: "Volume/written" });
     const { stdout, stderr } = await kcore("audit", "show", "--origin", at(0).id, "-o", "json");
     const writes = JSON.parse(stdout) as { readonly key: string; readonly isDeleted: boolean }[];
-    expect(writes.find(({ key }) => key === "object/Volume/written"), stderr).to.include({ isDeleted: false });
+    expect(
+      writes.find(({ key }) => key === "object/Volume/written"),
+      stderr,
+    ).to.include({ isDeleted: false });
     expect(stdout).not.to.contain("size");
     expect((await kcore("audit", "show", "--origin", randomUUID())).stdout).to.match(/^no key was last written by/);
   });
