@@ -3,23 +3,27 @@ import { defineAction } from "#engine/orchestrate/action.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
-import { Statement } from "#rollout/spec.ts";
+import { Ownership, Statement } from "#rollout/spec.ts";
 import { checkClock, placeOf } from "./cluster-place.ts";
 import { onceARun } from "./once-a-run.ts";
 
+const unsigned = { statement: "", signature: "", signer: "" } as const;
+
 /**
- * Signs what an update says with the bastion's sub-CA: nodes carry out nothing else. Gives `statement`, `signature` and `signer` for
- * runtime.updated. A dry run signs nothing, and asks for no passphrase.
+ * Signs an update, and the run as its owner, with the bastion's sub-CA: nodes carry out nothing else, for no other owner. Gives `statement`,
+ * `signature`, `signer` and `ownership` for runtime.updated. The run's epoch is its time in ms, above the counted epochs of controllers and of
+ * runs before it. A dry run signs nothing, and asks for no passphrase.
  * ```yaml
- * - { id: sign, run: update.sign, update: release-1, spec: "{{params.spec}}", bundle: "{{params.bundle}}", at: "{{run.time}}" }
+ * - { id: sign, run: update.sign, update: release-1, owner: me, spec: "{{params.spec}}", bundle: "{{params.bundle}}", at: "{{run.time}}" }
  * ```
  */
 export const updateSign = defineAction({
   name: "update.sign",
-  summary: "Signs what an update says with the bastion's CA.",
-  outputs: ["signature", "signer", "statement"],
+  summary: "Signs an update and its owner with the bastion's CA.",
+  outputs: ["ownership", "signature", "signer", "statement"],
   args: z.strictObject({
     update: z.string().describe("The update's name."),
+    owner: z.string().describe("The owner, from which nodes take orders then."),
     spec: z.record(z.string(), z.unknown()).describe("What it says: the spec of a ClusterUpdate."),
     bundle: z
       .record(z.string(), z.unknown())
@@ -27,15 +31,18 @@ export const updateSign = defineAction({
       .describe("The bundle of kcore's runtime that it brings; none for NixOS systems."),
     at: z.string().describe("When it is signed, ISO 8601 in UTC; a resumed run says the same again."),
   }),
-  async run({ update: name, spec, bundle, at }, context) {
+  async run({ update: name, owner, spec, bundle, at }, context) {
     const { name: cluster } = await findContext(placeOf(context), context.context);
     const folder = contextFolder(context.home, cluster);
     const authority = await onceARun(`authority ${folder}`, context, async () => {
       await checkClock(context);
       return openIssuer(folder, await context.passphrase());
     });
-    const said = { kind: "ClusterUpdate", cluster: authority.cluster, name, spec, bundle, signedAt: at };
-    return { changed: false, outputs: { ...signStatement(JSON.stringify(Statement.parse(said)), authority) } };
+    const common = { cluster: authority.cluster, name, signedAt: at };
+    const sign = (said: Statement | Ownership) => ({ ...signStatement(JSON.stringify(said), authority) });
+    const ownership = sign(Ownership.parse({ kind: "ClusterUpdateOwner", owner, epoch: Date.parse(at), ...common }));
+    const signed = sign(Statement.parse({ kind: "ClusterUpdate", spec, bundle, ...common }));
+    return { changed: false, outputs: { ...signed, ownership } };
   },
-  plan: () => Promise.resolve({ changed: false, outputs: { statement: "", signature: "", signer: "" } }),
+  plan: () => Promise.resolve({ changed: false, outputs: { ...unsigned, ownership: unsigned } }),
 });

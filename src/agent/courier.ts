@@ -7,7 +7,7 @@ import { fetchBundle } from "#api/bundle-transfer.ts";
 import { describeError, type Log } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Order } from "#rollout/order.ts";
-import { unpackedSize, type Bundle, type SignedStatement, type Statement } from "#rollout/spec.ts";
+import { Statement, unpackedSize, type Bundle, type SignedStatement } from "#rollout/spec.ts";
 import { bundleFile, bundlesFolder, writeOrder } from "#updater/files.ts";
 import { carryOrders, type Courier } from "./carry-orders.ts";
 
@@ -15,8 +15,8 @@ export interface CourierParts {
   /** The folder of updates. */
   readonly folder: string;
   readonly controllers: Pick<Controllers, "ask">;
-  /** What a statement says, if it is the word of this cluster's bastion. @throws KcoreError */
-  readonly verify: (signed: SignedStatement) => Promise<Statement>;
+  /** Gives what a statement says once this cluster's bastion has signed it. @throws KcoreError */
+  readonly verify: (signed: SignedStatement) => Promise<unknown>;
   readonly signal: AbortSignal;
   readonly log: Log;
   /** Gives the free bytes and the device of the file system that holds a path; undefined if there is no such path. */
@@ -53,8 +53,7 @@ async function bundleOf(
   { signed }: Order,
   verify: CourierParts["verify"],
 ): Promise<(Bundle & { readonly seconds: number }) | undefined> {
-  const statement = await verify(signed).catch(() => undefined);
-  const { bundle, spec } = statement ?? {};
+  const { bundle, spec } = Statement.safeParse(await verify(signed).catch(() => undefined)).data ?? {};
   return bundle && spec && { ...bundle, seconds: spec.timeouts.prepareSeconds };
 }
 

@@ -147,13 +147,13 @@ export const methods = {
   listUpdates: look("/v1/updates", u.UpdateList, { form: "list" }),
   getUpdate: look("/v1/updates/{id}", u.UpdateView),
   planUpdate: { ...change("/v1/update-plan", u.UpdateAsked, u.UpdatePlan), audit: false },
-  /** Asked of its owner; of any controller when it is new, which owns it from then on. */
+  /** Asked of its owner; of any controller when it is new. */
   applyUpdate: change("/v1/updates/{id}", u.UpdateApply, u.UpdateApplied),
   approveUpdate: change("/v1/updates/{id}/approve", u.UpdateApproval),
   cancelUpdate: change("/v1/updates/{id}/cancel", u.UpdateWish),
   rollbackUpdate: change("/v1/updates/{id}/rollback", u.UpdateWish),
   promoteUpdate: change("/v1/updates/{id}/promote", u.UpdateWish),
-  /** Asked of the controller that shall own it. */
+  /** Asked of any controller: the bastion has signed who owns it. */
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
   /** Asked of its owner. */
   removeUpdate: change("/v1/updates/{id}/remove", s.Nothing),

@@ -73,6 +73,8 @@ export const UpdatePlan = z.object({
   /** What apply would make of it. */
   result: z.enum(["created", "updated", "unchanged"]),
   generation: z.int(),
+  /** The owner that the bastion signs the update for; of a new one, the controller that answers. */
+  owner: z.object({ id: Text, epoch: z.int() }),
   /** What an approval is bound to, besides the generation. */
   hash: Text,
   viable: z.boolean(),
@@ -154,23 +156,23 @@ export const UpdateView = UpdateSummary.extend({
   bundle: Bundle.optional(),
   /** What the bastion said itself: who carries out a part of it goes by this, not by a controller's word. */
   signed: SignedStatement,
+  /** The controller that answers, and the epoch in which it would own the update after a takeover. */
+  takeover: z.object({ id: Text, epoch: z.int() }),
   waves: z.array(z.array(Text)),
   nodeStatus: z.array(NodeUpdateView),
 });
 export type UpdateView = z.infer<typeof UpdateView>;
 
-export const UpdateApply = z.object({ signed: SignedStatement, again: z.boolean().optional() });
+/** `ownership`: the owner of a new update; of one that stands, the present owner's word, signed anew. */
+export const UpdateApply = z.object({
+  signed: SignedStatement,
+  ownership: SignedStatement,
+  again: z.boolean().optional(),
+});
 export const UpdateApproval = z.object({ generation: z.int().min(1), hash: z.string().max(128) });
 export const UpdateWish = z.object({ now: z.boolean().optional() });
-export const UpdateTakeover = z.object({ force: z.boolean().optional() });
-export const UpdateTaken = z.object({
-  epoch: z.int(),
-  /** Who owns it now. */
-  owner: Text,
-  /** Controllers that granted it, of all that are registered. */
-  grants: z.array(Text),
-  controllers: z.int(),
-});
+export const UpdateTakeover = z.object({ ownership: SignedStatement });
+export const UpdateTaken = z.object({ epoch: z.int(), owner: Text });
 export const UpdateHookAnswer = z.object({
   node: Text,
   generation: z.int().min(1),

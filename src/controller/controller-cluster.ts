@@ -18,7 +18,6 @@ import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { keyFolderOf } from "./controller-config.ts";
 import { monotonic, timers, type ControllerState } from "./controller-state.ts";
-import { watchMajority } from "./updates/majority.ts";
 import { indexUpdates } from "./updates/update-records.ts";
 import { isBundleNeeded } from "./updates/needed-bundles.ts";
 import { manageUpdates, type Updates } from "./updates/updates.ts";
@@ -123,7 +122,6 @@ export function openCluster(
     liveness,
     controllers,
     names,
-    majority: watchMajority(controllers, monotonic),
     members: controllers.ids,
     endpointOf: controllers.addressOf,
     isHeard: (id) => controllers.peers().some((peer) => peer.controllerId === id && peer.state === "connected"),

@@ -1,16 +1,18 @@
 import { z } from "zod";
 import { Fence, type NodePhase, type Row } from "./records.ts";
-import { SignedStatement } from "./spec.ts";
+import { Ownership, SignedStatement, Statement } from "./spec.ts";
 
 /** What a node shall do: nothing but know its owner, fetch or build, bring into use, go back. */
 export const orderSteps = ["fence", "prepare", "activate", "roll_back"] as const;
 export type OrderStep = (typeof orderSteps)[number];
 
-/** An order as it reaches the node: the owner's step, and what the bastion signed. */
+/** An order as it reaches the node: the owner's step, and the bastion's word for the manifest and for the owner. */
 export const Order = z.object({
   fence: Fence,
   step: z.enum(orderSteps),
   signed: SignedStatement,
+  /** An {@link Ownership}: the fence's owner and epoch are the bastion's choice, not a controller's. */
+  ownership: SignedStatement,
   /**
    * Who has to hear from the node until the activation's deadline: its agent a controller, unless given; or whoever ordered it
    * from the bastion, over a new connection.
@@ -30,4 +32,19 @@ export function stepOf(phase: NodePhase): OrderStep {
 
 export function fenceOf(name: string, { epoch, owner, generation, seq }: Row): Fence {
   return { name, epoch, owner, generation, seq };
+}
+
+/** What an order carries out, once the bastion has signed its manifest and its owner. @throws Error that names the difference */
+export async function verifyOrder(
+  { fence, signed, ownership }: Pick<Order, "fence" | "signed" | "ownership">,
+  verify: (signed: SignedStatement) => Promise<unknown>,
+): Promise<Statement> {
+  const statement = Statement.parse(await verify(signed));
+  if (statement.name !== fence.name) throw new Error(`it is of the update “${statement.name}”, not of “${fence.name}”`);
+  const { name, owner, epoch } = Ownership.parse(await verify(ownership));
+  if (name !== fence.name || owner !== fence.owner || epoch !== fence.epoch)
+    throw new Error(
+      `the bastion signed ${owner} as the owner of “${name}” in epoch ${epoch}, not ${fence.owner} in epoch ${fence.epoch}`,
+    );
+  return statement;
 }

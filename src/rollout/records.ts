@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { SignedStatement } from "./spec.ts";
 
 /**
  * What a rollout keeps: the owner's word for the whole and for each node, and each node's own. All of them are registers that merge by
@@ -70,8 +71,8 @@ const Epoch = z.int().min(1);
 const Ms = z.number();
 const Text = z.string();
 
-/** Who carries a rollout out. */
-export const Owner = z.looseObject({ epoch: Epoch, owner: Text });
+/** The controller that carries a rollout out, and the {@link Ownership} that the bastion signed; earlier versions wrote none. */
+export const Owner = z.looseObject({ epoch: Epoch, owner: Text, signed: SignedStatement.optional() });
 export type Owner = z.infer<typeof Owner>;
 
 /** Which step of which owner: nodes keep the last one, durably, and refuse what is older or another owner's. */

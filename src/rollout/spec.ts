@@ -181,6 +181,21 @@ export const Statement = z.strictObject({
 });
 export type Statement = z.output<typeof Statement>;
 
+/**
+ * The bastion's word that one controller, or one run over SSH, owns an update in an epoch. Of two owners that are signed for one epoch at
+ * once, each node keeps to the first that it hears of.
+ */
+export const Ownership = z.strictObject({
+  kind: z.literal("ClusterUpdateOwner"),
+  cluster: Text,
+  name: UpdateName,
+  owner: z.string().min(1).max(253),
+  epoch: z.int().min(1),
+  /** ISO 8601 in UTC. */
+  signedAt: z.iso.datetime(),
+});
+export type Ownership = z.output<typeof Ownership>;
+
 /** A statement as it travels: the very text that was signed. */
 export const SignedStatement = z.strictObject({
   statement: z.string().max(262_144),

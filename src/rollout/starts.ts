@@ -3,12 +3,8 @@ import { isActive, isWished, nameOf, otherOwnerOf, reportOf, type RolloutView } 
 import { illnessOf } from "./well.ts";
 import { isInWindow } from "./window.ts";
 
-const noMajority =
-  "a majority of the controllers, which this one does not reach (gone for good: kcore controller remove ID)";
-
 /** Why no node at all may be started now; undefined: they may. */
-export function whyNotStartAny({ hasMajority, spec, now }: RolloutView): string | undefined {
-  if (!hasMajority) return noMajority;
+export function whyNotStartAny({ spec, now }: RolloutView): string | undefined {
   return isInWindow(spec.window, now) ? undefined : `the maintenance window, from ${spec.window?.from} UTC`;
 }
 

@@ -42,8 +42,6 @@ export interface RolloutView {
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */
   readonly now: number;
-  /** Whether a majority of the controllers was reached within the last 30 s. */
-  readonly hasMajority: boolean;
   /** Another update that is not over, and has nodes of this one: it is waited for before this one begins. */
   readonly other?: string;
 }
@@ -89,7 +87,7 @@ export function reportOf({ name, owner, generation, reports }: RolloutView, id: 
   return isOurs && fence.generation === generation ? report : undefined;
 }
 
-/** Who else owns this epoch, or a later one, by what the node says: a takeover by force can come to that. */
+/** Another owner of this epoch, or of a later one, that the node obeys: two takeovers at once, or a run over SSH, come to that. */
 export function otherOwnerOf({ name, owner, reports }: RolloutView, id: string): string | undefined {
   const fence = reports.get(id)?.fence;
   if (fence?.name !== name || fence.owner === owner.owner || fence.epoch < owner.epoch) return undefined;

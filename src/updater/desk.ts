@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
-import { Order } from "#rollout/order.ts";
+import { Order, verifyOrder } from "#rollout/order.ts";
 import { defined } from "#optional/defined.ts";
 import { Report, type Fence } from "#rollout/records.ts";
 import { bringsOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
@@ -15,8 +15,8 @@ export interface DeskParts {
   readonly folder: string;
   readonly ports: Ports;
   readonly log: Log;
-  /** What a statement says, if it is the word of this cluster's bastion. @throws KcoreError */
-  readonly verify: (signed: SignedStatement) => Promise<Statement>;
+  /** Gives what a statement says once this cluster's bastion has signed it. @throws KcoreError */
+  readonly verify: (signed: SignedStatement) => Promise<unknown>;
   /** What the node runs of that, whatever it is to run. */
   readonly present: (brings: Brings) => Promise<Standing>;
 }
@@ -111,7 +111,7 @@ export class Desk {
 
   async #judge(order: Order): Promise<void> {
     const { log, verify } = this.#parts;
-    const { fence, step, signed, problem, contact } = order;
+    const { fence, step, problem, contact } = order;
     const { doing, next } = this.journal;
     const isBusy = (doing ?? next) !== undefined;
     const verdict = judgeOrder(this.#remembered(isBusy), fence);
@@ -121,9 +121,7 @@ export class Desk {
     }
     let statement: Statement;
     try {
-      statement = await verify(signed);
-      if (statement.name !== fence.name)
-        throw new Error(`it is of the update “${statement.name}”, not of “${fence.name}”`);
+      statement = await verifyOrder(order, verify);
     } catch (error) {
       const why = messageOf(error);
       log.warn("refused an order", { why, order: fence });

@@ -23,7 +23,6 @@ export class KnownUpdates {
       controllerId,
       liveness: { of: () => ({ isReady: true, lastSeenAt: now }) },
       controllers: { peers: () => [], isMember: () => false },
-      majority: { isHeld: () => true },
       audit: { record: () => undefined },
       log: silent,
       clock: () => now,
@@ -65,7 +64,7 @@ export class KnownUpdates {
     const head = { generation, hash: hashOf(statement), signed, createdAt: at, updatedAt: at, by: "operator ann" };
     await this.parts.records.write([
       { key: of.head, value: head },
-      { key: of.owner, value: owner },
+      { key: of.owner, value: { ...owner, signed } },
       ...(progress ? [{ key: of.progress, value: progress }] : []),
       ...[...rows].map(([id, value]) => ({ key: of.row(id), value })),
       ...[...reports].map(([id, value]) => ({ key: of.report(id), value })),

@@ -18,7 +18,7 @@ export interface UpdaterNode {
   readonly folder: string;
   readonly signal: AbortSignal;
   readonly self: () => Promise<Self>;
-  readonly verify: (signed: SignedStatement) => Promise<Statement>;
+  readonly verify: (signed: SignedStatement) => Promise<unknown>;
   readonly present: () => Present;
   /** Brings the node to another target. */
   readonly move: (to: Present) => Promise<void>;

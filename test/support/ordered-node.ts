@@ -8,7 +8,7 @@ import type { Order, OrderStep } from "#rollout/order.ts";
 import { Report } from "#rollout/records.ts";
 import type { Bundle, UpdateSpec } from "#rollout/spec.ts";
 import { on, type Bastion } from "./deploy.ts";
-import { signUpdate } from "./signed-update.ts";
+import { signOwner, signUpdate } from "./signed-update.ts";
 
 /** Where a real node has its updates. */
 export const updates = "/var/lib/kcore/updates";
@@ -36,6 +36,7 @@ export class OrderedNode {
       fence: { name, epoch: 1, owner: "c1", generation: 1, seq: ++this.#seq },
       step,
       signed: signUpdate({ authority }, name, update),
+      ownership: signOwner({ authority }, name),
     };
     const aside = `${updates}/${randomUUID()}`;
     const command = `cat >${aside} && mv ${aside} ${updates}/inbox.json`;

@@ -1,5 +1,5 @@
 import { signStatement } from "#pki/statement.ts";
-import { UpdateSpec, type Bundle, type SignedStatement, type Statement } from "#rollout/spec.ts";
+import { UpdateSpec, type Bundle, type Ownership, type SignedStatement, type Statement } from "#rollout/spec.ts";
 import type { z } from "zod";
 import type { TestCluster } from "./cluster.ts";
 
@@ -18,4 +18,21 @@ export function signUpdate(
     signedAt: new Date().toISOString(),
   };
   return signStatement(JSON.stringify(statement), authority);
+}
+
+/** The owner that the bastion would sign for an update of that name. */
+export function signOwner(
+  { authority }: Pick<TestCluster, "authority">,
+  name: string,
+  { owner = "c1", epoch = 1 }: { readonly owner?: string; readonly epoch?: number } = {},
+): SignedStatement {
+  const said: Ownership = {
+    kind: "ClusterUpdateOwner",
+    cluster: authority.cluster,
+    name,
+    owner,
+    epoch,
+    signedAt: new Date().toISOString(),
+  };
+  return signStatement(JSON.stringify(said), authority);
 }

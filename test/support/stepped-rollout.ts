@@ -55,7 +55,6 @@ export class SteppedRollout {
       wishes: {},
       nodes: new Map(all.map((node) => [node.id, node])),
       now: 1_000_000,
-      hasMajority: true,
     };
   }
 

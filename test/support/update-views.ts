@@ -51,6 +51,7 @@ export function rolloutView(nodeStatus: readonly NodeUpdateView[], changes: Part
     approvedBy: "operator ann",
     spec: UpdateSpec.parse({ target: { version: "0.4.0" }, selector: { allNodes: true } }),
     signed: { statement: "{}", signature: "", signer: "" },
+    takeover: { id: "c1", epoch: 2 },
     waves: [],
     nodeStatus: [...nodeStatus],
     ...changes,

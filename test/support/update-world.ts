@@ -11,7 +11,7 @@ import { presentRuntime, runtimeWay } from "#updater/runtime-way.ts";
 import { NodeFiles } from "#support/node-files.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
 import { Report, type Fence } from "#rollout/records.ts";
-import { bringsOf, Statement, UpdateSpec, type Bundle } from "#rollout/spec.ts";
+import { bringsOf, Statement, UpdateSpec, type Bundle, type Ownership, type SignedStatement } from "#rollout/spec.ts";
 
 /** What a version does on the node. */
 export interface Behaviour {
@@ -53,6 +53,19 @@ export function statementOf(version: string, spec: object = {}, fields: object =
     signedAt: "2026-01-01T00:00:00.000Z",
     ...fields,
   });
+}
+
+/** The owner that an order names, as the bastion would sign it for the fake node. */
+export function signedOwner({ name, owner, epoch }: Pick<Ownership, "name" | "owner" | "epoch">): SignedStatement {
+  const said: Ownership = {
+    kind: "ClusterUpdateOwner",
+    cluster: "test",
+    name,
+    owner,
+    epoch,
+    signedAt: "2026-01-01T00:00:00.000Z",
+  };
+  return { statement: JSON.stringify(said), signature: "c2lnbmVk", signer: "" };
 }
 
 interface FakeUnit {
@@ -113,11 +126,19 @@ export class UpdateWorld {
     this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, unpacked: 3_000, holds: pathOf(version) });
   }
 
-  order(step: OrderStep, statement: Statement, fence: Partial<Fence> = {}, signature = "c2lnbmVk"): void {
+  /** Gives an order. The bastion signed the manifest and the owner, unless told otherwise. */
+  order(
+    step: OrderStep,
+    statement: Statement,
+    fence: Partial<Fence> = {},
+    { signature = "c2lnbmVk", owner = {} }: { readonly signature?: string; readonly owner?: Partial<Ownership> } = {},
+  ): void {
+    const given = { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: 1, ...fence };
     const order: Order = {
-      fence: { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: 1, ...fence },
+      fence: given,
       step,
       signed: { statement: JSON.stringify(statement), signature, signer: "" },
+      ownership: signedOwner({ ...given, ...owner }),
       ...(this.contact && { contact: this.contact }),
     };
     this.files.set(join(folder, names.inbox), JSON.stringify(order));
@@ -139,7 +160,7 @@ export class UpdateWorld {
       log,
       verify: ({ statement, signature }) => {
         if (signature !== "c2lnbmVk") throw new Error("it is not the bastion's word");
-        return Promise.resolve(Statement.parse(JSON.parse(statement)));
+        return Promise.resolve(JSON.parse(statement));
       },
       present: (brings) => (brings === "system" ? presentSystem(ports, folder) : presentRuntime(ports)),
     });

@@ -106,7 +106,7 @@ export async function promoteUpdate(given: string | undefined, flags: ChangeFlag
   await followIfAsked(view, flags, {});
 }
 
-/** `kcore update cluster remove`. @throws KcoreError UPDATE_BLOCKED, UPDATE_OWNED, UPDATE_NO_MAJORITY, CONFIRM_DENIED */
+/** `kcore update cluster remove`. @throws KcoreError UPDATE_BLOCKED, UPDATE_OWNED, CONFIRM_DENIED */
 export async function removeUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
   const { cluster, view } = await open(given, flags);
   const { name, owner } = view;

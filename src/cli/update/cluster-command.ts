@@ -12,7 +12,6 @@ import type { ChangeFlags } from "./change-commands.ts";
 import type { AttendFlags } from "./follow-command.ts";
 import type { LookFlags } from "./look-commands.ts";
 import type { PlanFlags } from "./plan-command.ts";
-import type { TakeoverFlags } from "./takeover-command.ts";
 
 type Part = "name" | "file" | "bundle" | "again" | "passphrase" | "watch" | "output" | "yes";
 
@@ -150,22 +149,17 @@ Controllers remove by themselves what is over beyond the newest 20, or for a yea
 }
 
 function addOwnership(cluster: Command): void {
-  command(cluster, "takeover", ["name", "file", "yes", "watch", "passphrase", "output"])
+  command(cluster, "takeover", ["name", "file", "watch", "passphrase", "output"])
     .description("Hand an update to another controller when its owner is gone")
-    .option("--force", "without the word of a majority of the controllers; needs --old-owner-is-dead")
-    .option("--old-owner-is-dead", "you have seen to it that the old owner does not come back as it was")
     .addHelpText(
       "after",
       examples(
-        [
-          "takeover release-0-4-0",
-          "takeover release-0-4-0 -s 192.0.2.12",
-          "takeover release-0-4-0 --force --old-owner-is-dead",
-        ],
-        "The controller that is asked becomes the owner: the first of the context that answers, or -s HOST.",
+        ["takeover release-0-4-0", "takeover release-0-4-0 -s 192.0.2.12"],
+        `The controller that is asked becomes the owner: the first of the context that answers, or -s HOST. The bastion signs that, with the
+passphrase of the CA's keys.`,
       ),
     )
-    .action(async (name: string | undefined, flags: TakeoverFlags) =>
+    .action(async (name: string | undefined, flags: ChangeFlags) =>
       (await import("./takeover-command.ts")).takeOverUpdate(name, flags),
     );
   command(cluster, "attend", ["name", "file", "passphrase", "output"])

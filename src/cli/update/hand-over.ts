@@ -12,13 +12,13 @@ import { requireViable, type PreparedUpdate } from "./prepare-update.ts";
 export type AppliedUpdate = ReplyOf<"applyUpdate"> & Pick<UpdateSummary, "name" | "phase">;
 
 /**
- * Has an update signed and hands it over, with its bundle; one that stands already needs none of it. Gives what was signed.
+ * Has an update and its owner signed and hands both over, with its bundle; one that stands already needs none of it. Gives the signed manifest.
  * @throws KcoreError UPDATE_BLOCKED, as `sign` does, and what controllers refuse
  */
 export async function signAndHandOver(
   cluster: Pick<Cluster, "ask" | "endpoints" | "current">,
   prepared: PreparedUpdate,
-  { again, sign }: { readonly again?: boolean; readonly sign: () => Promise<SignedStatement> },
+  { again, sign }: { readonly again?: boolean; readonly sign: () => Promise<Omit<BodyOf<"applyUpdate">, "again">> },
 ): Promise<{ readonly applied: AppliedUpdate; readonly signed?: SignedStatement }> {
   const { plan, present, draft } = prepared;
   if (plan.result === "unchanged" && present) {
@@ -26,16 +26,12 @@ export async function signAndHandOver(
     return { applied: { name, result: plan.result, generation, hash, approvalStatus, phase } };
   }
   requireViable(plan);
-  const signed = await sign();
-  const asked = { signed, ...defined({ again }) };
+  const asked = { ...(await sign()), ...defined({ again }) };
   const applied = await handOver(cluster, prepared, asked, present?.owner.endpoint ?? cluster.current());
-  return { applied: { name: draft.name, ...applied, phase: "pending" }, signed };
+  return { applied: { name: draft.name, ...applied, phase: "pending" }, signed: asked.signed };
 }
 
-/**
- * To one controller only: a second one that is asked because the first was slow would own it as well. It is the update's owner, which a
- * controller that refuses it names.
- */
+/** To the update's owner, which a controller that refuses it names; of a new one, to the controller that the bastion signs as its owner. */
 async function handOver(
   cluster: Pick<Cluster, "ask" | "endpoints">,
   prepared: Pick<PreparedUpdate, "draft" | "bundle" | "present">,

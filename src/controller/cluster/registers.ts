@@ -60,8 +60,6 @@ export const keys = {
       report: (node: string) => `update/${name}/report/${node}`,
       hook: (node: string, hook: string) => `update/${name}/hook/${node}/${encodeURIComponent(hook)}`,
       attendance: `update/${name}/attendance`,
-      claim: (epoch: number, controller: string) => `update/${name}/claim/${epoch}/${controller}`,
-      grant: (epoch: number, controller: string) => `update/${name}/grant/${epoch}/${controller}`,
     }) as const,
 } as const;
 
@@ -129,9 +127,6 @@ export const UpdateHead = z.looseObject({
   updatedAt: text,
   by,
 });
-/** Who shall own an update in an epoch, by a controller's durable word; each gives one for each epoch. */
-const Grant = z.looseObject({ owner: text });
-
 /**
  * The kinds of registers: what a value must look like to be shown, and how two are merged. One that is added names, as `since`, the
  * replication protocol that it came with (replica/messages.ts): it is not written while a controller speaks an older one.
@@ -163,7 +158,7 @@ export const kinds = {
   config: { schema: z.record(text, z.unknown()), merge: "lww" },
   updateRemoved: { schema: UpdateRemoved, merge: "first", since: 4 },
   updateHead: { schema: UpdateHead, merge: "generation", since: 3 },
-  updateOwner: { schema: Owner, merge: "epoch", since: 3 },
+  updateOwner: { schema: Owner, merge: "epoch", since: 6 },
   updateApproved: { schema: Approved, merge: "lww", since: 3 },
   updateWish: { schema: Wish, merge: "lww", since: 3 },
   updateProgress: { schema: Progress, merge: "epoch", since: 3 },
@@ -171,8 +166,9 @@ export const kinds = {
   updateReport: { schema: Report, merge: "epoch", since: 3 },
   updateHook: { schema: HookAnswer, merge: "lww", since: 3 },
   updateAttendance: { schema: Attendance, merge: "lww", since: 5 },
-  updateClaim: { schema: Grant, merge: "first", since: 3 },
-  updateGrant: { schema: Grant, merge: "first", since: 3 },
+  /** Protocols 3 to 5 decided a takeover by these two; they are merged still, and written no more. */
+  updateClaim: { schema: z.unknown(), merge: "first", since: 3 },
+  updateGrant: { schema: z.unknown(), merge: "first", since: 3 },
 } as const satisfies Readonly<
   Record<string, { readonly schema: z.ZodType; readonly merge: MergeKind; readonly since?: number }>
 >;

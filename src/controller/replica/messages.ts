@@ -10,8 +10,9 @@ import type { Page } from "#crdt/page.ts";
  * 3: cluster updates (docs/adr/0515-cluster-updates.md).
  * 4: updates are removed (updates/removal.ts), as are records of certificates that ended (cluster/certificates.ts).
  * 5: updates tell which operator's process attends to them (updates/attend-update.ts); their manifests merge by generation.
+ * 6: an update's owner is signed by the bastion (updates/takeover.ts).
  */
-export const protocols = [1, 5] as const;
+export const protocols = [1, 6] as const;
 
 type Range = readonly [oldest: number, newest: number];
 

@@ -36,7 +36,6 @@ const details: Details = {
   applyUpdate: ({ again }) => ({ again }),
   approveUpdate: ({ generation, hash }) => ({ generation, hash }),
   rollbackUpdate: ({ now }) => ({ now }),
-  takeOverUpdate: ({ force }) => ({ force }),
   attendUpdate: ({ host, ended }) => ({ host, ended }),
   answerHook: ({ node, hook, generation, ok }) => ({ node, hook, generation, ok }),
 };

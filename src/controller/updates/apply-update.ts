@@ -1,42 +1,40 @@
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
-import { Statement, type SignedStatement } from "#rollout/spec.ts";
+import type { Owner } from "#rollout/records.ts";
+import { Statement } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { BundleStore } from "./bundles.ts";
 import { planUpdate, standsAs } from "./plan-update.ts";
+import { readSigned, type SignedParts } from "./read-signed.ts";
+import { readOwnership } from "./takeover.ts";
 import { hashOf, type UpdateRecords } from "./update-records.ts";
 import { viewUpdate, type ViewParts } from "./update-views.ts";
 
-export interface ApplyParts extends ViewParts {
-  readonly verify: Verify;
+export interface ApplyParts extends ViewParts, SignedParts {
   readonly bundles: Pick<BundleStore, "list">;
 }
 
-/** What a statement says, if it is the word of this cluster's bastion at that time, ms since 1970. @throws KcoreError UPDATE_UNSIGNED */
-export type Verify = (signed: SignedStatement, now: number) => unknown;
-
-/** So far the bastion's clock may be ahead of a controller's. */
-const mostAheadMs = 300_000;
-
 /**
- * Takes a manifest that the bastion signed: as a new update, which this controller owns from then on, or as the next generation of one that it
- * owns. @throws Refused UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_NO_MAJORITY, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN, MATCH_FAILED
+ * Takes a manifest that the bastion signed: as a new update of the owner that it signed, so that the same request at another controller makes
+ * no second owner; or as the next generation of an update that this controller owns.
+ * @throws Refused UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN, MATCH_FAILED
  */
 export async function applyUpdate(
   parts: ApplyParts,
   name: string,
-  { signed, again = false }: AcceptedBodyOf<"applyUpdate">,
+  { signed, ownership, again = false }: AcceptedBodyOf<"applyUpdate">,
   { by, at }: { readonly by: string; readonly at: string },
 ): Promise<AnswerOf<"applyUpdate">> {
-  const { records, index, controllerId } = parts;
-  const statement = readStatement(parts, name, signed);
+  const { records, index } = parts;
+  const statement = readSigned(parts, { name, signed, schema: Statement });
+  const owner = readOwnership(parts, name, ownership);
   // Nothing is waited for between what is known of the update and what is made of it.
   const held = await parts.bundles.list();
   const hash = hashOf(statement);
   const update = index.read(name);
   const { blockers, nodes, ...planned } = planUpdate(parts, { ...statement, again });
   const isUnchanged = standsAs(update, hash, again);
-  if (!isUnchanged) refuseChange(parts, update, "apply");
+  if (!isUnchanged) refuseOthers(parts, update, "apply");
   const why = [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
   if (!isUnchanged && why.length > 0)
     throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
@@ -49,7 +47,8 @@ export async function applyUpdate(
     await records.write(
       [
         { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
-        ...(update ? [] : [{ key: of.owner, value: { epoch: 1, owner: controllerId }, isFree: true }]),
+        // A signature outlives no sub-CA: that of a present owner is renewed with each generation.
+        ...(!update || isSameOwner(owner, update.owner) ? [{ key: of.owner, value: owner, isFree: true }] : []),
       ],
       update?.head.dot ?? "absent",
     );
@@ -64,9 +63,13 @@ export async function applyUpdate(
   };
 }
 
-/** Refuses what is the owner's to change, and all without a majority. @throws Refused UPDATE_OWNED, UPDATE_NO_MAJORITY */
-export function refuseChange(
-  { controllerId, endpointOf, majority }: Pick<ViewParts, "controllerId" | "endpointOf" | "majority">,
+function isSameOwner(one: Owner, other: Owner): boolean {
+  return one.epoch === other.epoch && one.owner === other.owner;
+}
+
+/** Refuses what is the owner's to change. @throws Refused UPDATE_OWNED */
+export function refuseOthers(
+  { controllerId, endpointOf }: Pick<ViewParts, "controllerId" | "endpointOf">,
   update: Pick<UpdateRecords, "name" | "owner"> | undefined,
   verb: string,
 ): void {
@@ -79,14 +82,6 @@ export function refuseChange(
       `kcore -s ${endpointOf(owner.owner) ?? "HOST"} update cluster ${verb}; if it is gone: kcore update cluster takeover ${name}`,
     );
   }
-  // Two owners of one epoch, or two manifests of one generation, can be made on two sides of a cut alone.
-  if (!majority.isHeld())
-    throw new Refused(
-      409,
-      "UPDATE_NO_MAJORITY",
-      "this controller does not reach a majority of the controllers, and no update is taken or removed without one",
-      "kcore health tells which are missing; without them: kcore orchestrate update -f FILE",
-    );
 }
 
 /** What is to be rolled out must be here: nodes and the other controllers get it from here. */
@@ -97,28 +92,5 @@ function checkBundle(held: Awaited<ReturnType<BundleStore["list"]>>, { bundle }:
     "UPDATE_BUNDLE_UNKNOWN",
     `the bundle ${bundle.sha256} is not on this controller`,
     "kcore update cluster apply brings it",
-  );
-}
-
-function readStatement({ verify, clock }: ApplyParts, name: string, signed: SignedStatement): Statement {
-  const said = Statement.safeParse(verify(signed, clock()));
-  if (!said.success) {
-    const [issue] = said.error.issues;
-    throw new Refused(400, "API_INVALID", `the statement: ${issue?.path.join(".")}: ${issue?.message}`);
-  }
-  if (said.data.name !== name)
-    throw new Refused(400, "API_INVALID", `the statement is of “${said.data.name}”, not of “${name.slice(0, 80)}”`);
-  refuseAhead(said.data, clock());
-  return said.data;
-}
-
-/** A node takes nothing that was signed before what it took last: by a clock that runs ahead it would take no other update until then. */
-function refuseAhead({ signedAt }: Statement, now: number): void {
-  if (Date.parse(signedAt) - now <= mostAheadMs) return;
-  throw new Refused(
-    400,
-    "UPDATE_UNSIGNED",
-    `it was signed at ${signedAt}, and here it is ${new Date(now).toISOString()}`,
-    "set the bastion's clock right, or this controller's, and apply it again",
   );
 }

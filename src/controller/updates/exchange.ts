@@ -90,9 +90,9 @@ function orderFor(index: UpdateIndex, node: string): Order | undefined {
   for (const update of index.all()) {
     const row = update.rows.get(node);
     if (!row || !isOfOwner(update, row)) continue;
-    if (isUnderWay(update)) return orderOf(update, row);
     const order = orderOf(update, row);
-    if (!isKnown(order.fence, update.reports.get(node)?.fence)) last = order;
+    if (isUnderWay(update)) return order;
+    if (order && !isKnown(order.fence, update.reports.get(node)?.fence)) last = order;
   }
   return last;
 }
@@ -111,8 +111,15 @@ function isOfOwner({ owner, head }: UpdateRecords, row: Row): boolean {
   return row.generation === head.value.generation && row.epoch === owner.epoch && row.owner === owner.owner;
 }
 
-function orderOf({ name, head }: UpdateRecords, row: Row): Order {
-  return { fence: fenceOf(name, row), step: stepOf(row.phase), signed: head.value.signed };
+/** Undefined: an earlier version made the owner, without the bastion's word; a takeover brings that. */
+function orderOf({ name, head, owner }: UpdateRecords, row: Row): Order | undefined {
+  if (!owner.signed) return undefined;
+  return {
+    fence: fenceOf(name, row),
+    step: stepOf(row.phase),
+    signed: head.value.signed,
+    ownership: owner.signed,
+  };
 }
 
 function isKnown(fence: Fence, known: Fence | undefined): boolean {

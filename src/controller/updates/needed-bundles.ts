@@ -1,5 +1,5 @@
 import type { Bundle } from "#rollout/spec.ts";
-import type { Verify } from "./apply-update.ts";
+import type { Verify } from "./read-signed.ts";
 import { isSettled } from "./owner-loop.ts";
 import type { UpdateIndex } from "./update-records.ts";
 

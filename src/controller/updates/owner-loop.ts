@@ -9,14 +9,12 @@ import type { Audit } from "../audit.ts";
 import type { Wish } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
 import type { Timers } from "../replica/replica-ports.ts";
-import type { Majority } from "./majority.ts";
 import { knowNodes, type KnownNode, type NodeSources } from "./rollout-nodes.ts";
 import { planHashOf, targetOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
 export interface OwnerLoopParts extends NodeSources {
   readonly index: UpdateIndex;
   readonly controllerId: string;
-  readonly majority: Majority;
   readonly audit: Pick<Audit, "record">;
   readonly log: Log;
   readonly clock: () => number;
@@ -109,7 +107,7 @@ async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
 export function viewOf(
   update: UpdateRecords,
   nodes: ReadonlyMap<string, KnownNode>,
-  { controllerId, majority, index }: Pick<OwnerLoopParts, "controllerId" | "majority" | "index">,
+  { controllerId, index }: Pick<OwnerLoopParts, "controllerId" | "index">,
   now: number,
 ): RolloutView {
   const { name, head, statement, owner, progress, rows, reports, answers, attendance, wishes } = update;
@@ -128,7 +126,6 @@ export function viewOf(
     wishes,
     nodes,
     now,
-    hasMajority: majority.isHeld(),
     ...defined({ attendance, other: otherWith(update, nodes, index) }),
   };
 }

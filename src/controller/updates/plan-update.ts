@@ -27,7 +27,7 @@ export function planUpdate(
   const isSame = standsAs(present, hash, again);
   const generation = present ? (isSame ? present.head.value.generation : latestGeneration(present) + 1) : 1;
   const selected = selectNodes(nodes.values(), spec.selector) as readonly KnownNode[];
-  const owner = present?.owner.owner ?? parts.controllerId;
+  const { owner, epoch } = present?.owner ?? { owner: parts.controllerId, epoch: 1 };
   const { waves } = wavesOf(selected, spec, owner);
   const preparedBy = (id: string): Report | undefined => (present && isSame ? preparedOf(present, id) : undefined);
   const planned = selected.map((node) => planNode(draft, node, { waves, prepared: preparedBy(node.id) }));
@@ -39,6 +39,7 @@ export function planUpdate(
     name,
     result: present ? (isSame ? "unchanged" : "updated") : "created",
     generation,
+    owner: { id: owner, epoch },
     hash: planHashOf(
       hash,
       generation,
@@ -134,14 +135,13 @@ function sharedWith(
   return selected.filter(({ id }) => update.rows.has(id)).map(({ hostname }) => hostname);
 }
 
-function warningsOf({ clock, majority }: ViewParts, { spec }: UpdateDraft, selected: readonly KnownNode[]): string[] {
+function warningsOf({ clock }: ViewParts, { spec }: UpdateDraft, selected: readonly KnownNode[]): string[] {
   const warnings: string[] = [];
   const down = selected.filter(({ isReady }) => !isReady);
   if (down.length > 0 && down.length >= spec.strategy.maxUnavailable)
     warnings.push(
       `${down.map(({ hostname }) => hostname).join(", ")} not ready: no node is started while ${spec.strategy.maxUnavailable} or more are down`,
     );
-  if (!majority.isHeld()) warnings.push("no majority of the controllers is reached: no node would be started now");
   if (!isInWindow(spec.window, clock())) warnings.push(`outside of the window: it begins at ${spec.window?.from} UTC`);
   const { drain } = spec;
   if (drain.enabled && !isHook(drain))

@@ -5,7 +5,7 @@ import { isAtRest, isBack } from "#rollout/view.ts";
 import { commonProtocol } from "../cluster/common-protocol.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys, kindOf, kinds, type Kind } from "../cluster/registers.ts";
-import { refuseChange } from "./apply-update.ts";
+import { refuseOthers } from "./apply-update.ts";
 import { isSettled, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
 import { knowNodes } from "./rollout-nodes.ts";
 import type { UpdateRecords } from "./update-records.ts";
@@ -22,7 +22,7 @@ const usual: Kept = { updates: 20, ms: 365 * 86_400_000 };
 /** Deletions in one transaction; a replica takes 500 changes (replica/writer.ts). */
 const atOnce = 400;
 
-/** Registers that a removed update keeps: the mark and the takeovers, so that its name and epochs are never used again; and kinds of newer versions. */
+/** Registers that a removed update keeps: the mark, by which its name is never used again, and what no deletion removes or this version cannot read. */
 const lasting: ReadonlySet<Kind | undefined> = new Set([
   "updateRemoved",
   "updateClaim",
@@ -30,13 +30,13 @@ const lasting: ReadonlySet<Kind | undefined> = new Set([
   undefined,
 ] as const);
 
-/** Removes an update that is over, for an operator. @throws Refused UPDATE_OWNED, UPDATE_NO_MAJORITY, UPDATE_BLOCKED, MATCH_FAILED */
+/** Removes an update that is over, for an operator. @throws Refused UPDATE_OWNED, UPDATE_BLOCKED, MATCH_FAILED */
 export async function removeUpdate(
   parts: ViewParts,
   update: UpdateRecords,
   by: string,
 ): Promise<AnswerOf<"removeUpdate">> {
-  refuseChange(parts, update, `remove ${update.name}`);
+  refuseOthers(parts, update, `remove ${update.name}`);
   const why = whyKept(parts, update);
   if (why !== undefined)
     throw new Refused(
@@ -48,10 +48,17 @@ export async function removeUpdate(
   return { result: "deleted", dot: await remove(parts, update, by) };
 }
 
-/** Removes those of this controller's updates that are over and too many or too old, and what is left of removed ones. */
-export async function removeOld(parts: ViewParts, kept = usual): Promise<void> {
+/**
+ * Removes those of this controller's updates that are over and too many or too old, and what is left of removed ones. Not while a controller
+ * is out of reach: another owner may be taking one of them back there.
+ */
+export async function removeOld(
+  parts: ViewParts & { readonly members: () => readonly string[] },
+  kept = usual,
+): Promise<void> {
   const { index, records, clock, audit, controllerId, log } = parts;
-  if (!parts.majority.isHeld() || commonProtocol(records.replica) < kinds.updateRemoved.since) return;
+  const isAlone = parts.members().some((id) => id !== controllerId && !parts.isHeard(id));
+  if (isAlone || commonProtocol(records.replica) < kinds.updateRemoved.since) return;
   for (const name of index.names()) {
     const removed = records.value("updateRemoved", keys.update(name).removed);
     if (removed && isOurs(parts, removed.owner)) await deleteRest(parts, name);

@@ -140,6 +140,12 @@ export function preparedOf({ head, reports }: UpdateRecords, id: string): Report
   return report?.fence.generation === head.value.generation ? report : undefined;
 }
 
+/** The epoch of the next owner: above every epoch that this controller or one of the nodes knows. */
+export function nextEpoch({ name, owner, reports }: Pick<UpdateRecords, "name" | "owner" | "reports">): number {
+  const told = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.epoch] : []));
+  return 1 + Math.max(owner.epoch, ...told);
+}
+
 /** What a node that is done runs. */
 export function targetOf(statement: Pick<Statement, "spec" | "bundle">): RolloutView["target"] {
   return { id: targetIdOf(statement), version: statement.bundle?.version ?? "" };

@@ -8,7 +8,7 @@ import { selectNodes, wavesOf } from "#rollout/select.ts";
 import { isLeftOut, type RolloutView } from "#rollout/view.ts";
 import { presentHash, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
-import { preparedOf, type UpdateRecords } from "./update-records.ts";
+import { nextEpoch, preparedOf, type UpdateRecords } from "./update-records.ts";
 
 export interface ViewParts extends OwnerLoopParts {
   /** Whether another controller is connected. */
@@ -30,6 +30,7 @@ export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"g
     spec: statement.spec,
     ...defined({ bundle: statement.bundle }),
     signed: update.head.value.signed,
+    takeover: { id: parts.controllerId, epoch: nextEpoch(update) },
     waves: waves.map((wave) => [...wave]),
     nodeStatus,
   };

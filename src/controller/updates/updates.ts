@@ -17,7 +17,7 @@ import { presentHash, startOwnerLoop } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
 import { knowNodes } from "./rollout-nodes.ts";
 import { removeOld, removeUpdate, type Kept } from "./removal.ts";
-import { grantClaims, takeOver, unknownUpdate } from "./takeover.ts";
+import { takeOver } from "./takeover.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate } from "./update-views.ts";
 import { wishFor } from "./wishes.ts";
@@ -82,33 +82,30 @@ export function manageUpdates(parts: UpdatesParts): Updates {
     log,
   });
   let working = Promise.resolve();
-  const inTurn = (work: () => Promise<void>, failure: string): void => {
-    working = working.then(work).catch((error: unknown) => log.warn(failure, describeError(error)));
+  const tidy = (): void => {
+    working = working
+      .then(() => removeOld(parts, parts.kept))
+      .catch((error: unknown) => log.warn("old updates could not be removed", describeError(error)));
   };
-  const grant = (): void =>
-    inTurn(() => grantClaims({ records, index, controllerId }), "a claim to an update could not be answered");
-  const tidy = (): void => inTurn(() => removeOld(parts, parts.kept), "old updates could not be removed");
   let stopTidying = (): void => undefined;
-  // A controller that starts reaches no majority yet, and a node's report may come late.
+  // A controller that starts reaches no other one yet, and a node's report may come late.
   const keepTidy = (): void => {
     tidy();
     stopTidying = parts.timers.after(tidyMs, keepTidy);
   };
   fetcher.look();
-  grant();
   keepTidy();
   const unwatch = records.replica.watch((changed) => {
     const touched = changed.filter((key) => key.startsWith("update/"));
     if (touched.length === 0) return;
     loop.nudge(new Set(touched.map((key) => key.split("/")[1] ?? "")));
     if (touched.some((key) => key.endsWith("/head"))) fetcher.look();
-    if (touched.some((key) => key.includes("/claim/"))) grant();
     if (touched.some((key) => key.endsWith("/progress"))) tidy();
   });
   const known = (name: string): UpdateRecords => {
     const update = index.read(name);
     if (update) return update;
-    throw unknownUpdate(name);
+    throw new Refused(404, "UPDATE_UNKNOWN", `there is no update “${name.slice(0, 80)}”`, "kcore update cluster list");
   };
   const now = (): string => new Date(parts.clock()).toISOString();
   return {
@@ -133,7 +130,7 @@ export function manageUpdates(parts: UpdatesParts): Updates {
       return records.put([{ key: keys.update(name).approved, value: { generation, hash, by, at: now() } }]);
     },
     wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
-    takeOver: (name, { force }, by) => takeOver(parts, name, { by, ...defined({ force }) }),
+    takeOver: (name, body, by) => takeOver(parts, known(name), body, by),
     remove: (name, by) => removeUpdate(parts, known(name), by),
     attend: (name, body, by) => attendUpdate(parts, known(name), body, by),
     answerHook: (name, answer) => answerHook(parts, known(name), { ...answer, node: parts.names.find(answer.node) }),

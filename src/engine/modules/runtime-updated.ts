@@ -9,6 +9,13 @@ const Word = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/, "must be letters, digits, “.”, “_”, “:”, “@” and “-”");
 
+const signed = {
+  statement: z.string().describe("The statement, JSON, as it was signed."),
+  signature: z.string().describe("The bastion's signature."),
+  signer: z.string().describe("The certificate of who signed."),
+};
+const example = { statement: '{"kind":"ClusterUpdate"}', signature: "MEUCIQ==", signer: "-----BEGIN…" };
+
 const args = z.strictObject({
   to: z
     .enum(["reached", "fenced", "prepared", "activated", "booted", "held", "rolled_back"])
@@ -16,7 +23,7 @@ const args = z.strictObject({
       "How far: the updater is there; knows whose it is; has it ready; has it in use; has booted if it wants to; keeps it; went back.",
     ),
   update: Word.describe("The update's name."),
-  owner: Word.describe("Who orders; another one begins with a higher epoch, and this one is refused from then on."),
+  owner: Word.describe("The owner that gives the orders; the node refuses the owners of lower epochs."),
   target: z
     .string()
     .max(1_000)
@@ -26,14 +33,10 @@ const args = z.strictObject({
     )
     .describe("What the update brings: the store path of the runtime, or the flake of the NixOS system at its commit."),
   signed: z
-    .strictObject({
-      statement: z.string().describe("The statement, JSON, as it was signed."),
-      signature: z.string().describe("The bastion's signature."),
-      signer: z.string().describe("The certificate of who signed."),
-    })
-    .meta({ examples: [{ statement: '{"kind":"ClusterUpdate"}', signature: "MEUCIQ==", signer: "-----BEGIN…" }] })
+    .strictObject({ ...signed, ownership: z.strictObject(signed).describe("The owner and its epoch, signed likewise.") })
+    .meta({ examples: [{ ...example, ownership: { ...example, statement: '{"kind":"ClusterUpdateOwner"}' } }] })
     .optional()
-    .describe("The update as the bastion signed it, of update.sign; the node carries out nothing else."),
+    .describe("The update and its owner as the bastion signed them, of update.sign; the node carries out nothing else."),
   bundle: z
     .strictObject({
       file: AbsolutePath.describe("The bundle's bytes on the bastion."),
@@ -79,6 +82,7 @@ export const runtimeUpdated = defineModule({
     const { profile, system } = given;
     const updates: Updates = {
       ...given,
+      epoch: epochOf(given),
       folder: `${stateDir}/updates`,
       runs: isSystem(given) ? { system } : { profile },
     };
@@ -90,6 +94,17 @@ export const runtimeUpdated = defineModule({
     };
   },
 });
+
+/** The fields of an order that the bastion signed. */
+function signedFields({ signed: given }: Args): string {
+  const { ownership, ...update } = given ?? {};
+  return JSON.stringify({ signed: update, ownership }).slice(1, -1);
+}
+
+/** The epoch that the bastion signed the owner for; 0 in a dry run, which signs nothing. */
+function epochOf({ signed: given }: Args): number {
+  return Number(/"epoch":(\d+)/.exec(given?.ownership.statement ?? "")?.[1] ?? 0);
+}
 
 function isSystem({ target }: Args): boolean {
   return !target.startsWith("/nix/store/");
@@ -116,7 +131,7 @@ ${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}`
 fact runtime "$runtime"
 ${more}`;
   const act = (more: Sh): Sh => sh`${readUpdates(updates)}
-${giveOrders(updates, blobOf(JSON.stringify(given.signed ?? {})))}
+${giveOrders(updates, blobOf(signedFields(given)))}
 ${more}`;
   switch (to) {
     case "reached":

@@ -15,6 +15,7 @@ import type { TestController } from "#support/controllers.ts";
 
 /** Stands wherever a value is written; no line may hold it. */
 const canary = "canary-5f1d";
+const unsigned = { statement: canary, signature: "", signer: "" };
 
 describe("a controller's audit", () => {
   let cluster: TestCluster;
@@ -61,10 +62,11 @@ describe("a controller's audit", () => {
   type Wish = "cancelUpdate" | "rollbackUpdate" | "promoteUpdate" | "takeOverUpdate" | "removeUpdate";
   const onNoUpdate = (
     name: Wish,
-    body: Readonly<Record<string, boolean>> = {},
+    body: Readonly<Record<string, unknown>> = {},
+    told = body,
   ): readonly [() => Promise<unknown>, Readonly<Record<string, unknown>>] => [
-    () => operator().call(name, body, { id: "spring" }),
-    { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, ...body },
+    () => operator().call(name, body as never, { id: "spring" }),
+    { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, ...told },
   ];
 
   /** One call of each method that changes something, and what its line must tell; the last ones end things. */
@@ -115,7 +117,7 @@ describe("a controller's audit", () => {
     putConfig: [() => operator().call("putConfig", secret, { id: "group" }), { target: "group", outcome: "created" }],
     applyUpdate: [
       () =>
-        operator().call("applyUpdate", { signed: { statement: canary, signature: "", signer: "" } }, { id: "spring" }),
+        operator().call("applyUpdate", { signed: unsigned, ownership: unsigned }, { id: "spring" }),
       { target: "spring", outcome: "UPDATE_UNSIGNED", status: 400 },
     ],
     approveUpdate: [
@@ -125,7 +127,7 @@ describe("a controller's audit", () => {
     cancelUpdate: onNoUpdate("cancelUpdate"),
     rollbackUpdate: onNoUpdate("rollbackUpdate", { now: true }),
     promoteUpdate: onNoUpdate("promoteUpdate"),
-    takeOverUpdate: onNoUpdate("takeOverUpdate", { force: true }),
+    takeOverUpdate: onNoUpdate("takeOverUpdate", { ownership: unsigned }, {}),
     removeUpdate: onNoUpdate("removeUpdate"),
     attendUpdate: [
       () => operator().call("attendUpdate", { host: "bastion-1" }, { id: "spring" }),

@@ -265,11 +265,11 @@ steps:
     expect(names.stdout).to.equal("at-terminal\t\n");
   });
 
-  it("takeover by force only with a word", async () => {
-    const refused = await kcore("takeover", "again", "--force");
-    expect(refused.code).to.equal(2);
-    expect(refused.stderr).to.contain("They may block one another, until the next takeover");
-    const forced = await json<object>("takeover", "again", "--force", "--old-owner-is-dead", "-s", at(2).endpoint);
-    expect(forced).to.include({ name: "again", owner: at(2).id, controllers: 3 });
+  it("a takeover takes the passphrase of the CA's keys", async () => {
+    const refused = await kcore("takeover", "again", "-s", at(2).endpoint);
+    expect(refused.stderr).to.contain("[QUESTION_UNANSWERED]");
+    const words = ["again", "-s", at(2).endpoint, "--passphrase-file", site.passphraseFile] as const;
+    const { epoch } = await json<{ readonly epoch: number }>("takeover", ...words);
+    expect(await json<object>("takeover", ...words)).to.deep.equal({ name: "again", epoch: epoch + 1, owner: at(2).id });
   });
 });

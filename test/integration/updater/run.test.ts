@@ -8,6 +8,7 @@ import { readReport, updatesFolder, writeOrder } from "#updater/files.ts";
 import { lockFolder } from "#base/lock-folder.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import { createTestCluster, issueTo, startDaemon, writeCredentials, type TestCluster } from "#support/cluster.ts";
+import { signOwner } from "#support/signed-update.ts";
 import { statementOf } from "#support/update-world.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
@@ -38,6 +39,7 @@ describe("kcore updater run", () => {
     fence: { name: "u1", epoch: 1, owner: "c1", generation: 1, seq: 1 },
     step: "fence",
     signed: signStatement(JSON.stringify(statementOf("0.2.0", {}, { cluster: "lab", ...fields })), by.authority),
+    ownership: signOwner(cluster, "u1"),
   });
 
   it("takes an order of this cluster's bastion, says so, and ends", async () => {
@@ -60,6 +62,22 @@ describe("kcore updater run", () => {
     const other = order({ cluster: "other" });
     const { report } = await run({ ...other, fence: { ...other.fence, seq: 2 } });
     expect(report?.failure?.message).to.contain("it is for the cluster");
+  });
+
+  it("refuses an owner or an epoch that this cluster's bastion did not sign", async () => {
+    const given = order({});
+    const { report } = await run({ ...given, fence: { ...given.fence, epoch: 2 } });
+    expect(report?.failure).to.deep.include({
+      kind: "refused",
+      message: "the bastion signed c1 as the owner of “u1” in epoch 1, not c1 in epoch 2",
+    });
+    const stranger = await createTestCluster();
+    try {
+      const forged = await run({ ...given, ownership: signOwner(stranger, "u1") });
+      expect(forged.report?.failure?.message).to.match(/^the update is not the bastion's word/);
+    } finally {
+      await stranger.remove();
+    }
   });
 
   it("leaves a folder that another one works in alone", async () => {

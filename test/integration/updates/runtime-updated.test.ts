@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { runtimeUpdated } from "#engine/modules/runtime-updated.ts";
 import type { Order } from "#rollout/order.ts";
-import { Statement } from "#rollout/spec.ts";
+import { Ownership, Statement } from "#rollout/spec.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { shellsOf } from "#support/shells.ts";
@@ -36,7 +36,25 @@ const statementOf = (name: string): string =>
     }),
   );
 
-const signedOf = (name = "u1") => ({ statement: statementOf(name), signature: "", signer: "" });
+const signed = (statement: string) => ({ statement, signature: "", signer: "" });
+/** What update.sign gives; the epochs of owners go by the last number of their names. */
+const signedOf = (name = "u1", owner = "bastion-1") => ({
+  ...signed(statementOf(name)),
+  ownership: signed(ownershipOf(name, owner, epochOf(owner))),
+});
+const epochOf = (owner: string): number => 10 * Number(/\d+$/.exec(owner)?.[0] ?? 0);
+const ofOwner = ({ update, owner }: { readonly update?: string; readonly owner?: string }) => [update, owner] as const;
+const ownershipOf = (name: string, owner: string, epoch: number): string =>
+  JSON.stringify(
+    Ownership.parse({
+      kind: "ClusterUpdateOwner",
+      cluster: "test",
+      name,
+      owner,
+      epoch,
+      signedAt: "2026-01-01T00:00:00.000Z",
+    }),
+  );
 
 describe("runtime.updated with a stand-in of the updater", () => {
   for (const shell of shellsOf(import.meta.filename))
@@ -69,7 +87,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           update: "u1",
           owner: "bastion-1",
           target: storePath("0.2.0"),
-          signed: signedOf((fields as { update?: string }).update),
+          signed: signedOf(...ofOwner(fields)),
           bundle: { file: bundle, sha256, size: bytes.length },
           profile: join(temp.path, "kcore"),
           limit: 20,
@@ -186,22 +204,27 @@ describe("runtime.updated with a stand-in of the updater", () => {
         expect((await run("activated", {}, { dryRun: true })).have["runtime"]).to.equal(storePath("0.1.0"));
       });
 
-      it("begins above the epoch of whoever owned the node, and is refused by a later owner", async () => {
+      it("takes the node over by the epoch that was signed for it, and goes on behind the last order of the update", async () => {
         await start();
         const fence = { name: "u1", epoch: 4, owner: "c1", generation: 3, seq: 9 };
-        const order: Order = { fence, step: "fence", signed: signedOf() };
+        const order: Order = {
+          fence,
+          step: "fence",
+          signed: signed(statementOf("u1")),
+          ownership: signed(ownershipOf("u1", "c1", 4)),
+        };
         // The updater must not read the half of it.
         writeFileSync(join(folder(), "inbox.new"), JSON.stringify(order));
         renameSync(join(folder(), "inbox.new"), join(folder(), "inbox.json"));
         while (!existsSync(join(folder(), "report.json"))) await sleep(20);
         await changed("fenced");
         const report = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
-        expect(report.fence).to.deep.equal({ name: "u1", epoch: 5, owner: "bastion-1", generation: 3, seq: 10 });
+        expect(report.fence).to.deep.equal({ name: "u1", epoch: 10, owner: "bastion-1", generation: 3, seq: 10 });
         // Of an update that was here before another one, the node knows the last order.
         await changed("fenced", { update: "u2" });
         await changed("fenced", { owner: "bastion-2" });
         const later = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
-        expect(later.fence).to.deep.equal({ name: "u1", epoch: 6, owner: "bastion-2", generation: 3, seq: 11 });
+        expect(later.fence).to.deep.equal({ name: "u1", epoch: 20, owner: "bastion-2", generation: 3, seq: 11 });
       });
     });
 });

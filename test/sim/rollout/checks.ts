@@ -1,5 +1,5 @@
 import { fenceOf, stepOf, type Order, type OrderStep } from "#rollout/order.ts";
-import { hasEnded, type Fence, type HookAnswer, type Progress, type Row } from "#rollout/records.ts";
+import { hasEnded, type Fence, type HookAnswer, type Owner, type Progress, type Row } from "#rollout/records.ts";
 import { names, staleAfter, type Changes, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
@@ -17,7 +17,8 @@ export class Checks {
   readonly #durable = new Set<string>();
   /** What a node ever prepared, by node, update and generation. */
   readonly #prepared = new Set<string>();
-  readonly #owners = new Map<string, string>();
+  /** The owners that the bastion signed, by update and epoch. */
+  readonly #signed = new Set<string>();
   /** By controller and key. */
   readonly #epochs = new Map<string, number>();
   /** Updates whose rollback may take more nodes down. */
@@ -30,6 +31,7 @@ export class Checks {
 
   /** (a) A node takes no order of an older epoch, or of another owner in the same one, and none of another manifest while it is busy. */
   accepted(machine: Machine, { fence, step }: Order, before: Fence | undefined): void {
+    this.#owned(machine.id, fence.name, fence);
     if (!this.#durable.has(orderOf(machine.id, step, fence)))
       this.#world.violate(`(f) ${machine.id} took ${told(fence)} to ${step}, which its owner had not written yet`);
     const isSame = before?.name === fence.name && before.generation === fence.generation;
@@ -49,7 +51,8 @@ export class Checks {
 
   /** (g) What a busy node refused is asked for again, once it has something new to say. */
   asked(machine: Machine, known: Fence | undefined): void {
-    if (known && machine.wouldTake(known))
+    // The report about an order that was not signed names that order.
+    if (known && this.#isSigned(known.name, known) && machine.wouldTake(known))
       this.#world.violate(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
 
@@ -119,12 +122,8 @@ export class Checks {
     for (const [key, value] of changes) {
       const [, name = "", what = "", id = "", hook = ""] = key.split("/");
       if (what === "removed") this.#removed(controller, name);
-      if (value === null) {
-        if (what === "claim" || what === "grant")
-          this.#world.violate(`(s) ${controller.id} forgets who owned ${name}: its epochs could be used again`);
-        continue;
-      }
-      if (what === "owner") this.#owned(name, value as { epoch: number; owner: string; forced?: boolean });
+      if (value === null) continue;
+      if (what === "owner") this.#owned(controller.id, name, value as Owner);
       if (what === "head") this.#applied(controller, name);
       if (what === "hook") {
         const hookName = decodeURIComponent(hook);
@@ -165,14 +164,18 @@ export class Checks {
     this.#world.figures.removed++;
   }
 
-  /** (a) An epoch that nobody forced has one owner. */
-  #owned(name: string, { epoch, owner, forced = false }: { epoch: number; owner: string; forced?: boolean }): void {
-    const key = `${name} ${epoch}`;
-    const other = this.#owners.get(key);
-    if (forced) this.#owners.set(key, "forced");
-    else if (other === undefined) this.#owners.set(key, owner);
-    else if (other !== "forced" && other !== owner)
-      this.#world.violate(`(a) epoch ${epoch} of ${name} belongs to ${other} and to ${owner}`);
+  signed(name: string, { epoch, owner }: Owner): void {
+    this.#signed.add(`${name} ${epoch} ${owner}`);
+  }
+
+  #isSigned(name: string, { epoch, owner }: Owner): boolean {
+    return this.#signed.has(`${name} ${epoch} ${owner}`);
+  }
+
+  /** (q) The bastion alone makes owners: no controller writes one that it did not sign, and no node obeys one. */
+  #owned(who: string, name: string, { epoch, owner }: Owner): void {
+    if (!this.#isSigned(name, { epoch, owner }))
+      this.#world.violate(`(q) ${who} takes ${owner} for the owner of ${name} in epoch ${epoch}: that was not signed`);
   }
 
   #ordered(controller: SimController, name: string, id: string, row: Row): void {
@@ -220,7 +223,7 @@ export class Checks {
   #lockstep(controller: SimController, name: string, id: string, { epoch, owner }: Row): void {
     const { progress, rows } = controller.of(name);
     const at = progress?.waves.findIndex((wave) => wave.includes(id)) ?? -1;
-    // What another owner of the epoch, by force, wrote over it in the same moment is not its own word.
+    // What another owner of the epoch wrote over it in the same moment is not its own word.
     const isOpen = (row: Row | undefined): boolean =>
       row?.phase !== "succeeded" && !(row?.epoch === epoch && row.owner !== owner);
     const open =

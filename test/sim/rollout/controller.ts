@@ -11,13 +11,14 @@ import { WriteRefused, type Replica } from "#controller/replica/replica.ts";
 import { controllerOf } from "#controller/replica/registered-controllers.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { BundleStore } from "#controller/updates/bundles.ts";
-import { watchMajority } from "#controller/updates/majority.ts";
 import { presentHash, viewOf } from "#controller/updates/owner-loop.ts";
 import { knowNodes } from "#controller/updates/rollout-nodes.ts";
-import { indexUpdates, targetOf, type UpdateIndex, type UpdateRecords } from "#controller/updates/update-records.ts";
+import { indexUpdates, nextEpoch, targetOf, type UpdateIndex, type UpdateRecords } from "#controller/updates/update-records.ts";
 import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
+import { fenceOf, type Order } from "#rollout/order.ts";
 import type { HookAnswer, Owner, Progress, Report, Row, WishAction } from "#rollout/records.ts";
+import type { SignedStatement } from "#rollout/spec.ts";
 import type { RolloutView } from "#rollout/view.ts";
 import type { Endpoint } from "../network.ts";
 import { endpointOf } from "./client.ts";
@@ -213,7 +214,6 @@ export class SimController implements Endpoint {
       clock,
       lastContact: () => 0,
     });
-    const majority = watchMajority(controllers, mono);
     const index = indexUpdates(records);
     const parts: UpdatesParts = {
       verify: ({ statement }) => JSON.parse(statement) as unknown,
@@ -231,10 +231,9 @@ export class SimController implements Endpoint {
       liveness,
       controllers,
       names: { find: (id) => id },
-      majority,
       members: controllers.ids,
       endpointOf,
-      isHeard: () => true,
+      isHeard: (id) => controllers.peers().some((peer) => peer.controllerId === id && peer.state === "connected"),
       audit: { record: () => undefined },
       log: { info: () => undefined, warn: this.#warn, error: this.#warn },
       clock,
@@ -315,8 +314,22 @@ export class SimController implements Endpoint {
     });
   }
 
-  takeOver(name: string, isForced: boolean): void {
-    this.#do(({ updates }) => updates.takeOver(name, { force: isForced }, "operator"));
+  /** The epoch that the bastion would sign, by what is known here; undefined: there is no such update. */
+  nextEpoch(name: string): number | undefined {
+    const update = this.#process?.index.read(name);
+    return update && nextEpoch(update);
+  }
+
+  /** An order of the update as this controller would give it. */
+  forgeable(name: string, node: string): Order | undefined {
+    const { head, owner, rows } = this.#process?.index.read(name) ?? {};
+    const row = rows?.get(node);
+    if (!head || !owner?.signed || !row) return undefined;
+    return { fence: fenceOf(name, row), step: "fence", signed: head.value.signed, ownership: owner.signed };
+  }
+
+  takeOver(name: string, ownership: SignedStatement): void {
+    this.#do(({ updates }) => updates.takeOver(name, { ownership }, "operator"));
   }
 
   approve(name: string): void {

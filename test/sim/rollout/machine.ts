@@ -221,7 +221,7 @@ export class Machine {
       folder,
       ports: own,
       log,
-      verify: (signed) => Promise.resolve(statementOf(signed)),
+      verify: ({ statement }) => Promise.resolve(JSON.parse(statement)),
       present: () => Promise.resolve(this.system.standing),
     });
     const self = () => Promise.resolve({ id, hostname: id, dc });

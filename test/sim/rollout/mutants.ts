@@ -18,6 +18,22 @@ const planted: Readonly<Record<string, Planted>> = {
     from: "if (epoch === last.epoch && owner !== last.owner)",
     to: "if (epoch < last.epoch && owner !== last.owner)",
   },
+  unsignedowner: {
+    why: "a node obeys an owner, or an epoch, that the bastion did not sign",
+    seed: 1,
+    swarm: { forges: true, approval: "auto" },
+    file: "rollout/order.ts",
+    from: "if (name !== fence.name || owner !== fence.owner || epoch !== fence.epoch)",
+    to: "if (name !== fence.name)",
+  },
+  othersepoch: {
+    why: "a controller owns what was signed for another one",
+    seed: 1,
+    swarm: { takeovers: 6 },
+    file: "controller/updates/takeover.ts",
+    from: "const { signed, ...said } = readOwnership(parts, name, ownership);",
+    to: "const { signed, ...said } = { ...readOwnership(parts, name, ownership), owner: parts.controllerId };",
+  },
   oldepoch: {
     why: "a node takes orders of the epoch before",
     seed: 15,
@@ -147,36 +163,6 @@ const planted: Readonly<Record<string, Planted>> = {
     from: "return node?.isController === true ?",
     to: "return node?.isController === true && isForced(view, around) ?",
   },
-  grantstwice: {
-    why: "a controller grants an epoch to everybody who claims it",
-    seed: 6,
-    swarm: { partitions: false, takeovers: 6 },
-    edits: [
-      {
-        file: "rollout/takeover.ts",
-        from: "if (grant.controller === self && grant.epoch >= epoch) return false;",
-        to: "if (grant.controller === self && grant.epoch > epoch) return false;",
-      },
-      {
-        file: "controller/updates/takeover.ts",
-        from: 'await records.write([{ key: of.grant(epoch, controllerId), value: { owner: claimant } }], "absent");',
-        to: "await records.put([{ key: of.grant(epoch, `${controllerId}+${claimant}`), value: { owner: claimant } }]);",
-      },
-      {
-        file: "controller/updates/takeover.ts",
-        from: "yield { epoch: Number(epoch), controller, claimant: value.owner };",
-        to: 'yield { epoch: Number(epoch), controller: controller.split("+")[0] ?? "", claimant: value.owner };',
-      },
-    ],
-  },
-  minority: {
-    why: "the grants of a minority are enough",
-    seed: 10,
-    swarm: { controllers: 5, partitions: true, takeovers: 6 },
-    file: "rollout/takeover.ts",
-    from: "givers.size * 2 > controllers.size",
-    to: "givers.size * 3 > controllers.size",
-  },
   forgetsactive: {
     why: "a new owner takes all that it finds for nodes that were never begun",
     seed: 64,
@@ -206,14 +192,6 @@ const planted: Readonly<Record<string, Planted>> = {
     file: "controller/updates/exchange.ts",
     from: "known.seq === fence.seq",
     to: "known.seq <= fence.seq",
-  },
-  hastyclaim: {
-    why: "a takeover waits for nobody's grant",
-    seed: 1,
-    swarm: { takeovers: 6 },
-    file: "controller/updates/takeover.ts",
-    from: "if (force) return take();",
-    to: "if (force || epoch > 1) return take();",
   },
   stale: {
     why: "what was read of an update once is never read again",
@@ -545,14 +523,6 @@ const planted: Readonly<Record<string, Planted>> = {
     file: "controller/updates/removal.ts",
     from: "return owner === controllerId || !controllers.isMember(owner);",
     to: "return owner === controllerId || controllers.isMember(owner);",
-  },
-  forgetsepochs: {
-    why: "with an update its takeovers are forgotten",
-    seed: 100,
-    swarm: { removes: true, second: true, rollbacks: true, takeovers: 6, approval: "auto" },
-    file: "controller/updates/removal.ts",
-    from: '  "updateClaim",\n  "updateGrant",\n',
-    to: "",
   },
   leavesrest: {
     why: "what is left of a removed update stays where its owner was killed meanwhile",

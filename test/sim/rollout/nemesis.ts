@@ -24,6 +24,7 @@ export class Nemesis {
       );
     this.#repeat(30_000, until, () => this.#world.killAgent(this.#world.random.pick(this.#world.machines).id));
     if (swarm.jumps) this.#repeat(50_000, until, () => this.#jump());
+    if (swarm.forges) this.#repeat(20_000, until, () => this.#forge());
   }
 
   #repeat(mean: number, until: number, run: () => void): void {
@@ -72,7 +73,7 @@ export class Nemesis {
    * does meanwhile, and is asked to stop. Mostly it is the owner, with a node that is about to be activated.
    */
   #strand(): void {
-    const { random, machines, controllers, swarm, scheduler, figures } = this.#world;
+    const { random, machines, controllers, swarm, scheduler } = this.#world;
     const owner = this.#world.ownerOf("u");
     const alone = owner && random.chance(0.6) ? owner : random.pick(controllers);
     const soon = machines.filter(({ state }) => state === "preparing" || state === "prepared");
@@ -91,9 +92,7 @@ export class Nemesis {
     if (swarm.takeovers === 0 || random.chance(0.7)) return;
     scheduler.after(ms * random.between(0.3, 1), () => {
       if (this.#world.isHealed) return;
-      figures.takeovers++;
-      figures.forced++;
-      alone.takeOver("u", true);
+      this.#world.operator.takeOver("u", alone);
     });
   }
 
@@ -143,6 +142,17 @@ export class Nemesis {
     if (machine.isDead) return;
     this.#world.figures.nodeCrashes++;
     machine.crash(ms);
+  }
+
+  /** A controller in wrong hands gives a node an order of an epoch that the bastion did not sign. */
+  #forge(): void {
+    const { random, machines, controllers, figures } = this.#world;
+    const { id } = random.pick(controllers);
+    const machine = random.pick(machines);
+    const order = random.pick(controllers).forgeable("u", machine.id);
+    if (!order || !machine.isUp || machine.hasOrder) return;
+    figures.forged++;
+    void machine.give({ ...order, fence: { ...order.fence, epoch: order.fence.epoch + 1, owner: id } });
   }
 
   #jump(): void {

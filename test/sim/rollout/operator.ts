@@ -2,11 +2,12 @@ import type { Controllers } from "#api/ask.ts";
 import type { UpdateDraft } from "#api/update-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { hasEnded, type WishAction } from "#rollout/records.ts";
+import type { SignedStatement } from "#rollout/spec.ts";
 import { signAndHandOver } from "../../../src/cli/update/hand-over.ts";
 import { planUpdate } from "../../../src/cli/update/prepare-update.ts";
 import { askControllers, endpointOf } from "./client.ts";
 import { names, type SimController } from "./controller.ts";
-import { bundleOf, parseSpec, sign } from "./targets.ts";
+import { bundleOf, parseSpec, sign, signOwner } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
 const asker = { from: "b", role: "operator", id: "ann", isPatient: true, timeoutMs: 5_000 } as const;
@@ -82,10 +83,7 @@ export class Operator {
     void this.#apply("u", random.chance(0.8)).then((owner) => {
       if (this.#world.isHealed) return;
       if (owner === undefined) return void scheduler.after(2_000, () => this.#applyNext());
-      if (isAlone) {
-        figures.takeovers++;
-        random.pick(this.#world.controllers.filter(({ id }) => id !== owner)).takeOver("u", random.chance(0.3));
-      }
+      if (isAlone) this.takeOver("u", random.pick(this.#world.controllers.filter(({ id }) => id !== owner)));
       // Also before anybody approved it.
       if (random.chance(0.3)) {
         figures.rollbacks++;
@@ -109,8 +107,9 @@ export class Operator {
       const prepared = { draft, bundle: undefined, ...(await planUpdate(cluster, draft, again)) };
       // A controller that has not heard of it would own it as well.
       if (cluster === this.cluster && !prepared.present) return undefined;
-      const signed = sign(draft, scheduler.now);
-      const options = { again, sign: () => Promise.resolve(signed) };
+      const { id, epoch } = prepared.plan.owner;
+      const asked = { signed: sign(draft, scheduler.now), ownership: this.#signOwner(name, id, epoch) };
+      const options = { again, sign: () => Promise.resolve(asked) };
       const { applied } = await signAndHandOver(cluster, prepared, options);
       if (applied.result !== "unchanged") return this.#world.ownerOf(name)?.id;
     } catch (error) {
@@ -202,8 +201,7 @@ export class Operator {
 
   takeOverAndCancel(name: string, controller: SimController): void {
     const { scheduler, random, figures } = this.#world;
-    figures.takeovers++;
-    controller.takeOver(name, false);
+    this.takeOver(name, controller);
     scheduler.after(random.between(1_000, 20_000), () => {
       if (this.#world.isHealed) return;
       figures.cancels++;
@@ -211,31 +209,38 @@ export class Operator {
     });
   }
 
-  /** Half of the time two at once, and some of them by force. */
+  #signOwner(name: string, id: string, epoch: number): SignedStatement {
+    this.#world.checks.signed(name, { epoch, owner: id });
+    return signOwner(name, { id, epoch }, this.#world.scheduler.now);
+  }
+
+  /** As `kcore update cluster takeover` does it: the controller that was asked is signed as the owner, and at times another one takes it. */
+  takeOver(name: string, owner: SimController): void {
+    const epoch = owner.nextEpoch(name);
+    if (!owner.isUp || epoch === undefined) return;
+    this.#world.figures.takeovers++;
+    const taker = this.#world.random.chance(0.2) ? this.#any() : owner;
+    taker.takeOver(name, this.#signOwner(name, owner.id, epoch));
+  }
+
+  /** Half of the time two at once. */
   #takeOver(): void {
-    const { random, figures } = this.#world;
+    const { random } = this.#world;
     const name = random.chance(0.85) ? "u" : "v";
     const count = random.chance(0.5) ? 2 : 1;
-    for (let index = 0; index < count; index++) {
-      const isForced = random.chance(0.3);
-      figures.takeovers++;
-      if (isForced) figures.forced++;
-      this.#any().takeOver(name, isForced);
-    }
+    for (let index = 0; index < count; index++) this.takeOver(name, this.#any());
   }
 
   takeOverAny(name: string): void {
     if (this.#world.isHealed) return;
-    this.#world.figures.takeovers++;
-    this.#any().takeOver(name, false);
+    this.takeOver(name, this.#any());
   }
 
   /** Somebody sees that the owner is gone. */
   takeOverSoon(name: string, from: string): void {
-    const { scheduler, random, controllers, figures } = this.#world;
+    const { scheduler, random, controllers } = this.#world;
     scheduler.after(random.between(1_000, 100_000), () => {
-      figures.takeovers++;
-      random.pick(controllers.filter(({ id }) => id !== from)).takeOver(name, false);
+      this.takeOver(name, random.pick(controllers.filter(({ id }) => id !== from)));
     });
   }
 
@@ -255,7 +260,7 @@ export class Operator {
       // Each of two updates may have nodes that the other waits for.
       if (look === 40 && begun.size > 1) this.#wish(name, "cancel");
       if (look === 60 && begun.size > 1 && progress?.phase === "rolling_back") this.#rollBackNow(name);
-      if (look % 25 === 0) this.#any().takeOver(name, false);
+      if (look % 25 === 0) this.takeOver(name, this.#any());
     }
   }
 }

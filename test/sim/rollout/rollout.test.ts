@@ -28,7 +28,7 @@ describe("the simulator of rollouts", () => {
       "partitions",
       "jumps",
       "takeovers",
-      "forced",
+      "forged",
       "rollbacks",
       "cancels",
       "hooks",

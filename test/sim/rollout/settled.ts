@@ -18,7 +18,7 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   const text = first.text();
   for (const other of rest) if (other.text() !== text) return `(h) ${first.id} and ${other.id} hold different records`;
   for (const [name, by] of world.removed) {
-    const left = first.keysOf(name).find((key) => !/^update\/[^/]+\/(?:removed|claim|grant)/.test(key));
+    const left = first.keysOf(name).find((key) => !/^update\/[^/]+\/removed/.test(key));
     if (left !== undefined && !world.machine(by).isDead) return `(s) ${name} was removed, and ${left} is there`;
   }
   for (const machine of world.machines) {

@@ -47,6 +47,8 @@ export interface RolloutSwarm {
   readonly second: boolean;
   /** Owners keep no update that is over, and operators remove some. */
   readonly removes: boolean;
+  /** A controller invents epochs. */
+  readonly forges: boolean;
 }
 
 /** Nothing but bundles goes wrong by itself, and one update has the nodes: what is killed is the owner. */
@@ -67,6 +69,7 @@ export const undisturbed: Partial<RolloutSwarm> = {
   takeovers: 0,
   manifests: false,
   second: false,
+  forges: false,
 };
 
 /** Nothing keeps a rollout from going on but a node that is switched off, beside which no other one may be down. */
@@ -85,6 +88,7 @@ export const missing: Partial<RolloutSwarm> = {
   rollbacks: false,
   manifests: false,
   second: false,
+  forges: false,
 };
 
 export function drawRolloutSwarm(random: Random): RolloutSwarm {
@@ -122,6 +126,7 @@ export function drawRolloutSwarm(random: Random): RolloutSwarm {
     rollbacks: sometimes(0.4),
     manifests: sometimes(0.3),
     second: sometimes(0.15),
+    forges: sometimes(0.1),
   };
   const lateAnswers = drawn.hooks && drawn.twoBastions;
   return { ...drawn, lateAnswers, removes: drawn.second, ...(sometimes(0.07) ? missing : {}) };

@@ -1,6 +1,6 @@
 import type { UpdateDraft } from "#api/update-schemas.ts";
 import type { Bundle, SignedStatement, UpdateSpec } from "#rollout/spec.ts";
-import { Statement, UpdateSpec as Spec } from "#rollout/spec.ts";
+import { Ownership, Statement, UpdateSpec as Spec } from "#rollout/spec.ts";
 
 export const cluster = "sim";
 /** The simulated time begins then, ms since 1970. */
@@ -29,6 +29,17 @@ export function bundleOf(version: string): Bundle {
 export function sign(draft: UpdateDraft, now: number): SignedStatement {
   const signedAt = new Date(epochMs + now).toISOString();
   const said = Statement.parse({ kind: "ClusterUpdate", cluster, ...draft, signedAt });
+  return { statement: JSON.stringify(said), signature: "", signer: "" };
+}
+
+/** The owner of an update as the bastion signs it, likewise. */
+export function signOwner(
+  name: string,
+  { id, epoch }: { readonly id: string; readonly epoch: number },
+  now: number,
+): SignedStatement {
+  const signedAt = new Date(epochMs + now).toISOString();
+  const said: Ownership = { kind: "ClusterUpdateOwner", cluster, name, owner: id, epoch, signedAt };
   return { statement: JSON.stringify(said), signature: "", signer: "" };
 }
 

@@ -48,7 +48,7 @@ export class RolloutWorld {
     partitions: 0,
     jumps: 0,
     takeovers: 0,
-    forced: 0,
+    forged: 0,
     activations: 0,
     failures: 0,
     deaths: 0,

@@ -11,11 +11,8 @@ import { updatesFolder } from "#updater/files.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const fenceOf = (generation: number, seq: number): Fence => ({ name: "u", epoch: 1, owner: "c1", generation, seq });
-const orderOf = (fence: Fence): Order => ({
-  fence,
-  step: "fence",
-  signed: { statement: "{}", signature: "AA==", signer: "" },
-});
+const signed = { statement: "{}", signature: "AA==", signer: "" };
+const orderOf = (fence: Fence): Order => ({ fence, step: "fence", signed, ownership: signed });
 const reportOf = (epoch: number, fence: Fence, state: Report["state"]): Report => ({
   epoch,
   fence,

@@ -513,7 +513,7 @@ describe("the updater", () => {
     it("is not fenced by what nobody signed, and answers it only at rest", async () => {
       const world = prepared();
       const statement = statementOf(young, quick);
-      const forge = () => world.order("fence", statement, { epoch: 9, owner: "c9", seq: 1 }, "Zm9yZ2Vk");
+      const forge = () => world.order("fence", statement, { epoch: 9, owner: "c9", seq: 1 }, { signature: "Zm9yZ2Vk" });
       await world.give(statement, "prepare");
       onceAt(world, "systemctl restart", forge);
       await world.give(statement, "activate");
@@ -533,7 +533,7 @@ describe("the updater", () => {
       const world = prepared();
       const statement = statementOf(young, quick);
       await world.give(statement, "prepare");
-      await carryOut(world, "activate", statement, { epoch: 9, owner: "c9", seq: 1 }, "Zm9yZ2Vk");
+      await carryOut(world, "activate", statement, { epoch: 9, owner: "c9", seq: 1 }, { signature: "Zm9yZ2Vk" });
       const aside = world.report();
       expect(aside?.fence.owner).to.equal("c9");
       // The clock may be put back, too.
@@ -559,10 +559,22 @@ describe("the updater", () => {
 
     it("carries out nothing that the bastion did not sign", async () => {
       const world = prepared();
-      await carryOut(world, "activate", statementOf(young), {}, "Zm9yZ2Vk");
+      await carryOut(world, "activate", statementOf(young), {}, { signature: "Zm9yZ2Vk" });
       expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
       expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
     });
+
+    for (const [what, owner] of [
+      ["another owner", { owner: "c2" }],
+      ["an earlier epoch", { epoch: 1 }],
+      ["another update", { name: "u2" }],
+    ] as const)
+      it(`obeys no owner that the bastion signed for ${what}`, async () => {
+        const world = prepared();
+        await carryOut(world, "activate", statementOf(young), { epoch: 2 }, { owner });
+        expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
+        expect([world.version(), world.journal().fence]).to.deep.equal([old, undefined]);
+      });
 
     it("carries out no other update than the one that the order names", async () => {
       const world = prepared();

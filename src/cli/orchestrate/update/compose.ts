@@ -79,7 +79,7 @@ export function composeUpdate(run: UpdateRun): Composed {
 }
 
 const types = { target: "string", version: "string", spec: "map", bundle: "map", file: "map", hooks: "map" } as const;
-/** Each run is an owner of its own: it begins above the epoch of whoever had the node, and goes on with its own when it is resumed. */
+/** Each run is an owner of its own, and stays the same one when it is resumed. */
 const owner = "bastion-{{run.id}}";
 
 /** What tells that a node is where it shall be: whether no boot has to keep it; of NixOS, with no boot to come, what the next one begins with. */
@@ -108,7 +108,7 @@ type Everybody = { readonly on: readonly string[] };
 function beginning({ spec, order }: Ground, { on }: Everybody): readonly Stage[] {
   const { update, owner: who, target, tried, system } = order;
   const bundle = bringsOf(spec) === "runtime" && { bundle: "{{params.bundle}}" };
-  const sign = { update, spec: "{{params.spec}}", ...bundle, at: "{{run.time}}" };
+  const sign = { update, owner: who, spec: "{{params.spec}}", ...bundle, at: "{{run.time}}" };
   return [
     { id: "sign", title: "Sign", run: "update.sign", with: sign },
     {

@@ -9,6 +9,8 @@ export interface Updates {
   readonly runs: { readonly profile: string } | { readonly system: string };
   readonly update: string;
   readonly owner: string;
+  /** The epoch that the bastion signed this owner for. */
+  readonly epoch: number;
   /** What the update brings, as `runtime` says it. */
   readonly target: string;
   /** Whether the target counts where no boot would keep it. */
@@ -107,10 +109,10 @@ const tellFailure = (folder: string): Sh => sh`tell_failure() {
 }`;
 
 /**
- * The functions `order STEP`, which gives the updater an order, with an epoch above that of any other owner, and `await STATE SECONDS`, which waits for
+ * The functions `order STEP`, which gives the updater an order with the fields that the bastion signed, and `await STATE SECONDS`, which waits for
  * the report about it, or until the updater is about to boot the node; they refuse what the updater reports as failed.
  */
-export function giveOrders({ folder, update, owner }: Updates, signed: Blob): Sh {
+export function giveOrders({ folder, update, owner, epoch }: Updates, signed: Blob): Sh {
   return sh`${tellFailure(folder)}
 order() {
   read_updates
@@ -118,17 +120,17 @@ order() {
   if [ -n "$ours" ] && [ "$r_state" = failed ] && [ "$ordered" = "$1" ] && [ "$r_seq" -ge "$last" ]; then tell_failure; fi
   if [ "$f_name" != ${update} ]; then
     # Another update was here since: of this one the node keeps the last order, if there was one.
-    f_name=${update} f_epoch=1 f_owner=${owner} f_generation=1 f_seq=0
+    f_generation=1 f_seq=0
     f=\${journal#*'"past":['} && f=\${f%%]*}
-    case $f in *'{"name":"'${update}'",'*) f=\${f#*'{"name":"'${update}'",'} && f=\${f%%\}*} && pick epoch "$f" && take_fence ;; esac
+    case $f in *'{"name":"'${update}'",'*) f=\${f#*'{"name":"'${update}'",'} && f=\${f%%\}*} && take_fence ;; esac
   fi
-  [ "$f_owner" = ${owner} ] || f_epoch=$((f_epoch + 1))
+  f_name=${update} f_owner=${owner} f_epoch=${epoch}
   seq=$((f_seq + 1))
   umask 077
   mkdir -p ${folder} && printf '%s\n' ${owner}" $1 $seq" >${folder}/ordered &&
     {
       printf '%s' '{"fence":{"name":"'${update}'","epoch":'"$f_epoch"',"owner":"'${owner}'","generation":'"$f_generation"',"seq":'"$seq"'},'
-      printf '%s' '"step":"'"$1"'","contact":"bastion","signed":'
+      printf '%s' '"step":"'"$1"'","contact":"bastion",'
       cat ${signed} && echo '}'
     } >${folder}/inbox.new && mv -f ${folder}/inbox.new ${folder}/inbox.json
 }

@@ -1,10 +1,11 @@
 import { expect } from "chai";
-import { applyUpdate, type ApplyParts, type Verify } from "#controller/updates/apply-update.ts";
+import { applyUpdate, type ApplyParts } from "#controller/updates/apply-update.ts";
+import type { Verify } from "#controller/updates/read-signed.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { bundleOf } from "#support/update-world.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { createTestCluster, type TestCluster } from "#support/cluster.ts";
-import { signUpdate } from "#support/signed-update.ts";
+import { signOwner, signUpdate } from "#support/signed-update.ts";
 
 describe("an update that is applied", () => {
   let cluster: TestCluster;
@@ -27,7 +28,8 @@ describe("an update that is applied", () => {
         },
       },
     };
-    return applyUpdate(parts as unknown as ApplyParts, "spring", { signed }, { by: "ann", at: "" }).catch(
+    const asked = { signed, ownership: signOwner(cluster, "spring") };
+    return applyUpdate(parts as unknown as ApplyParts, "spring", asked, { by: "ann", at: "" }).catch(
       (error: unknown) => error,
     );
   };
@@ -50,12 +52,13 @@ describe("an update that is applied", () => {
       readonly signed?: Parameters<typeof signUpdate>[2];
       readonly parts?: Partial<ApplyParts>;
       readonly name?: string;
+      readonly owner?: Parameters<typeof signOwner>[2];
     }
     const systemOf = (rev: string) => ({
       target: { flakeRef: "github:acme/systems", flakeRev: rev.repeat(40) },
       selector: { allNodes: true },
     });
-    const applyAs = (rev: string, { signed, parts, name = "spring" }: Applied = {}): Promise<unknown> => {
+    const applyAs = (rev: string, { signed, parts, owner, name = "spring" }: Applied = {}): Promise<unknown> => {
       const own: ApplyParts = {
         ...known.parts,
         verify,
@@ -64,7 +67,8 @@ describe("an update that is applied", () => {
         ...parts,
       };
       const statement = signUpdate(cluster, "spring", signed ?? { spec: systemOf(rev) });
-      return applyUpdate(own, name, { signed: statement }, { by: "ann", at: "" }).catch((error: unknown) => error);
+      const asked = { signed: statement, ownership: signOwner(cluster, "spring", owner) };
+      return applyUpdate(own, name, asked, { by: "ann", at: "" }).catch((error: unknown) => error);
     };
 
     it("is one manifest for each generation, also when two come at once", async () => {
@@ -76,11 +80,23 @@ describe("an update that is applied", () => {
       expect(next[1]).to.deep.include({ status: 409, code: "MATCH_FAILED" });
     });
 
+    it("has the owner that was signed, whichever controller takes it, and that owner's signature is renewed", async () => {
+      const present = () => known.parts.index.read("spring")?.owner;
+      await applyAs("a", { owner: { owner: "c2", epoch: 3 } });
+      expect(present()).to.include({ owner: "c2", epoch: 3 });
+      const before = present()?.signed;
+      const parts = { controllerId: "c2" };
+      await applyAs("b", { parts, owner: { owner: "c1", epoch: 9 } });
+      expect(present()?.signed, "no takeover").to.equal(before);
+      await applyAs("c", { parts, owner: { owner: "c2", epoch: 3 } });
+      expect(present()).to.include({ owner: "c2", epoch: 3 });
+      expect(present()?.signed).not.to.deep.equal(before);
+    });
+
     const runtime = { target: { version: "2.0" }, selector: { allNodes: true } };
     const refused: Readonly<Record<string, Applied & { readonly code: string }>> = {
       "under another name than it was signed for": { name: "winter", code: "API_INVALID" },
       "at another controller than its owner": { parts: { controllerId: "c2" }, code: "UPDATE_OWNED" },
-      "without a majority": { parts: { majority: { isHeld: () => false } }, code: "UPDATE_NO_MAJORITY" },
       "when its plan names what keeps it from going": {
         signed: { spec: { ...systemOf("b"), selector: { nodeIds: ["n9"] } } },
         code: "UPDATE_BLOCKED",

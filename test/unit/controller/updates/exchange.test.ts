@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { Busy } from "#controller/cluster/refused.ts";
+import { keys } from "#controller/cluster/registers.ts";
 import { openExchange, type Exchange } from "#controller/updates/exchange.ts";
 import { fenceOf } from "#rollout/order.ts";
 import { KnownUpdates } from "#support/known-update.ts";
@@ -31,6 +32,12 @@ describe("what a controller and a node say of an update", () => {
     await known.update(rollout);
     expect([await given("n1"), await given("n2")]).to.deep.equal([["prepare", "u"], false]);
     expect([exchange.concerns("n1"), exchange.concerns("n2")]).to.deep.equal([true, false]);
+  });
+
+  it("is none of an owner that the bastion did not sign, as an earlier version made it", async () => {
+    const { name, owner } = await known.update(begun());
+    await known.parts.records.write([{ key: keys.update(name).owner, value: { ...owner, signed: undefined } }]);
+    expect(await given("n1")).to.equal(false);
   });
 
   it("waits for the next order when the node knows the present one", async () => {
