@@ -12,7 +12,7 @@ const at = new Date(now).toISOString();
 
 /** What a controller knows of a cluster and its updates, in memory; it carries nothing out. */
 export class KnownUpdates {
-  readonly parts: ViewParts;
+  readonly parts: ViewParts & { readonly members: () => readonly string[] };
 
   constructor(controllerId = "c1", replica = memoryReplica(() => now, controllerId)) {
     const records = readRecords(replica);
@@ -29,6 +29,7 @@ export class KnownUpdates {
       monotonic: () => 0,
       timers: { after: () => () => undefined },
       isHeard: () => true,
+      members: () => ["c1", "c2"],
       endpointOf: () => undefined,
     };
   }

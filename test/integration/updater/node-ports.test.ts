@@ -119,7 +119,7 @@ describe("what the updater does to its node", () => {
     const updates = at("updates");
     const signed = { statement: JSON.stringify(statementOf("0.2.0")), signature: "c2lnbmVk", signer: "" };
     const fence = { name: "u1", epoch: 1, owner: "c1", generation: 1, seq: 1 };
-    await writeOrder(updates, { fence, step: "prepare", signed });
+    await writeOrder(updates, { fence, step: "prepare", signed, ownership: signed });
     expect(Order.parse(JSON.parse(readFileSync(join(updates, names.inbox), "utf8"))).fence).to.deep.equal(fence);
     expect(statSync(updates).mode & 0o777).to.equal(0o700);
     expect(await readReport(updates)).to.equal(undefined);

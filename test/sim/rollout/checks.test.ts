@@ -3,7 +3,7 @@ import { fenceOf, stepOf } from "#rollout/order.ts";
 import type { Fence, NodePhase, Row } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
 import { undisturbed } from "./swarm.ts";
-import { bundleOf, parseSpec, sign } from "./targets.ts";
+import { bundleOf, parseSpec, sign, signOwner } from "./targets.ts";
 import { RolloutWorld } from "./world.ts";
 
 const ordered = { epoch: 1, owner: "c1", generation: 1, seq: 4 };
@@ -16,10 +16,12 @@ const orderOf = (name: string, row: Row) => ({
     { name, spec: parseSpec({ target: {}, selector: { allNodes: true } }), bundle: bundleOf(`${name}1`) },
     0,
   ),
+  ownership: signOwner(name, { id: row.owner, epoch: row.epoch }, 0),
 });
 
-/** w2 takes what was written for it. */
+/** w2 takes what was written for it, by an owner that was signed. */
 async function give(world: RolloutWorld, name: string, row: Row): Promise<void> {
+  world.checks.signed(name, row);
   world.checks.committing(world.controller(row.owner), [[`update/${name}/node/w2`, row]]);
   const node = world.machine("w2");
   await node.give(orderOf(name, row));
@@ -32,6 +34,7 @@ async function takeDown(from: NodePhase, to: NodePhase, taken: Omit<Fence, "name
   const controller = world.controller("c1");
   const progress = { ...ordered, phase: "rolling_out", since: 0, waves: [["w2"]], started: ["w2"], canaries: 0 };
   await world.found();
+  world.checks.signed("u", ordered);
   const signed = sign({ name: "u", spec: parseSpec({ target: {}, selector: {} }), bundle: bundleOf("u1") }, 0);
   const head = { generation: 1, signed, hash: "", createdAt: "", updatedAt: "", by: "operator" };
   controller.write([
@@ -112,12 +115,24 @@ describe("the check of orders", () => {
 
   it("finds an order that its owner has not written", async () => {
     const world = quiet();
+    world.checks.signed("u", ordered);
     await world.machine("w2").give(orderOf("u", row("preparing", 1)));
     expect(await found(world.run(10_000))).to.include("(f) w2 took order 1 of c1");
   });
 });
 
 describe("the checks of what a controller writes", () => {
+  it("find an owner, and an order of one, that the bastion did not sign for that epoch", async () => {
+    const world = new RolloutWorld(1, undisturbed);
+    world.checks.signed("u", { epoch: 1, owner: "c1" });
+    const write = (epoch: number) => () =>
+      world.checks.committing(world.controller("c1"), [["update/u/owner", { epoch, owner: "c1" }]]);
+    expect(write(1)).not.to.throw();
+    expect(write(2)).to.throw(Violation, "(t) c1 takes c1 for the owner of u in epoch 2: that was not signed");
+    const order = orderOf("u", { ...rowIn("pending"), epoch: 2 });
+    expect(() => world.checks.accepted(world.machine("w2"), order, undefined)).to.throw(Violation, "(t) w2 takes c1");
+  });
+
   const answer = { generation: 1, seq: 4, epoch: 1, owner: "c1" };
   /** The bastion's drain for an order of this epoch was done; a controller notes it so, or as failed, for that of epoch 1. */
   const noted =
@@ -137,6 +152,7 @@ describe("the checks of what a controller writes", () => {
   it("find a manifest that another controller than the owner takes", async () => {
     const world = new RolloutWorld(1, undisturbed);
     await world.found();
+    world.checks.signed("u", { epoch: 1, owner: "c2" });
     const signed = sign({ name: "u", spec: parseSpec({ target: {}, selector: {} }), bundle: bundleOf("u1") }, 0);
     const head = { generation: 1, signed, hash: "", createdAt: "", updatedAt: "", by: "operator" };
     world.controller("c1").write([

@@ -172,10 +172,10 @@ export class Checks {
     return this.#signed.has(`${name} ${epoch} ${owner}`);
   }
 
-  /** (q) The bastion alone makes owners: no controller writes one that it did not sign, and no node obeys one. */
+  /** (t) The bastion alone makes owners: no controller writes one that it did not sign, and no node obeys one. */
   #owned(who: string, name: string, { epoch, owner }: Owner): void {
     if (!this.#isSigned(name, { epoch, owner }))
-      this.#world.violate(`(q) ${who} takes ${owner} for the owner of ${name} in epoch ${epoch}: that was not signed`);
+      this.#world.violate(`(t) ${who} takes ${owner} for the owner of ${name} in epoch ${epoch}: that was not signed`);
   }
 
   #ordered(controller: SimController, name: string, id: string, row: Row): void {

@@ -1,6 +1,6 @@
 import type { UpdateDraft } from "#api/update-schemas.ts";
-import type { Bundle, SignedStatement, UpdateSpec } from "#rollout/spec.ts";
-import { Ownership, Statement, UpdateSpec as Spec } from "#rollout/spec.ts";
+import type { Bundle, Ownership, SignedStatement, UpdateSpec } from "#rollout/spec.ts";
+import { Statement, UpdateSpec as Spec } from "#rollout/spec.ts";
 
 export const cluster = "sim";
 /** The simulated time begins then, ms since 1970. */

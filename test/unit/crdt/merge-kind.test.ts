@@ -84,8 +84,8 @@ describe("how two writes of a key merge", () => {
     update.removed,
     keys.revoked(spki),
     keys.certificate("0a"),
-    update.claim(1, "c"),
-    update.grant(1, "c"),
+    `${update.all}claim/1/c`,
+    `${update.all}grant/1/c`,
   ])
     it(`${key}: what was written first stands, and is never deleted`, () => {
       expect(standing(write(key, { at: 1 }, 1), write(key, { at: 2 }, 2))).to.have.property("at", 1);

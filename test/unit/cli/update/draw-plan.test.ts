@@ -24,6 +24,7 @@ const plan: UpdatePlan = {
   name: "u1",
   result: "unchanged",
   generation: 1,
+  owner: { id: "c1", epoch: 1 },
   hash: "3f9a1c2e77d0".padEnd(64, "0"),
   viable: false,
   target: "kcore 0.4.0",
