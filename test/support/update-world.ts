@@ -56,7 +56,12 @@ export function statementOf(version: string, spec: object = {}, fields: object =
 }
 
 /** The owner that an order names, as the bastion would sign it for the fake node. */
-export function signedOwner({ name, owner, epoch }: Pick<Ownership, "name" | "owner" | "epoch">): SignedStatement {
+function signedOwner({
+  name,
+  owner,
+  epoch,
+  signature = "c2lnbmVk",
+}: Pick<Ownership, "name" | "owner" | "epoch"> & { readonly signature?: string }): SignedStatement {
   const said: Ownership = {
     kind: "ClusterUpdateOwner",
     cluster: "test",
@@ -65,7 +70,7 @@ export function signedOwner({ name, owner, epoch }: Pick<Ownership, "name" | "ow
     epoch,
     signedAt: "2026-01-01T00:00:00.000Z",
   };
-  return { statement: JSON.stringify(said), signature: "c2lnbmVk", signer: "" };
+  return { statement: JSON.stringify(said), signature, signer: "" };
 }
 
 interface FakeUnit {
@@ -131,7 +136,10 @@ export class UpdateWorld {
     step: OrderStep,
     statement: Statement,
     fence: Partial<Fence> = {},
-    { signature = "c2lnbmVk", owner = {} }: { readonly signature?: string; readonly owner?: Partial<Ownership> } = {},
+    {
+      signature = "c2lnbmVk",
+      owner = {},
+    }: { readonly signature?: string; readonly owner?: Partial<Ownership> & { readonly signature?: string } } = {},
   ): void {
     const given = { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: 1, ...fence };
     const order: Order = {

@@ -16,7 +16,11 @@ const mostAheadMs = 300_000;
 /** Reads a statement about an update as an operator hands it over. @throws Refused API_INVALID, UPDATE_UNSIGNED, KcoreError UPDATE_UNSIGNED */
 export function readSigned<Said extends { readonly name: string; readonly signedAt: string }>(
   { verify, clock }: SignedParts,
-  { name, signed, schema }: { readonly name: string; readonly signed: SignedStatement; readonly schema: z.ZodType<Said> },
+  {
+    name,
+    signed,
+    schema,
+  }: { readonly name: string; readonly signed: SignedStatement; readonly schema: z.ZodType<Said> },
 ): Said {
   const { success, data, error } = schema.safeParse(verify(signed, clock()));
   if (!success) {

@@ -33,10 +33,15 @@ const args = z.strictObject({
     )
     .describe("What the update brings: the store path of the runtime, or the flake of the NixOS system at its commit."),
   signed: z
-    .strictObject({ ...signed, ownership: z.strictObject(signed).describe("The owner and its epoch, signed likewise.") })
+    .strictObject({
+      ...signed,
+      ownership: z.strictObject(signed).describe("The owner and its epoch, signed likewise."),
+    })
     .meta({ examples: [{ ...example, ownership: { ...example, statement: '{"kind":"ClusterUpdateOwner"}' } }] })
     .optional()
-    .describe("The update and its owner as the bastion signed them, of update.sign; the node carries out nothing else."),
+    .describe(
+      "The update and its owner as the bastion signed them, of update.sign; the node carries out nothing else.",
+    ),
   bundle: z
     .strictObject({
       file: AbsolutePath.describe("The bundle's bytes on the bastion."),

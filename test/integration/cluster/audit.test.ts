@@ -116,8 +116,7 @@ describe("a controller's audit", () => {
     removeObject: [() => operator().call("removeObject", {}, { id: "Secret/x" }), { outcome: "deleted" }],
     putConfig: [() => operator().call("putConfig", secret, { id: "group" }), { target: "group", outcome: "created" }],
     applyUpdate: [
-      () =>
-        operator().call("applyUpdate", { signed: unsigned, ownership: unsigned }, { id: "spring" }),
+      () => operator().call("applyUpdate", { signed: unsigned, ownership: unsigned }, { id: "spring" }),
       { target: "spring", outcome: "UPDATE_UNSIGNED", status: 400 },
     ],
     approveUpdate: [

@@ -270,6 +270,10 @@ steps:
     expect(refused.stderr).to.contain("[QUESTION_UNANSWERED]");
     const words = ["again", "-s", at(2).endpoint, "--passphrase-file", site.passphraseFile] as const;
     const { epoch } = await json<{ readonly epoch: number }>("takeover", ...words);
-    expect(await json<object>("takeover", ...words)).to.deep.equal({ name: "again", epoch: epoch + 1, owner: at(2).id });
+    expect(await json<object>("takeover", ...words)).to.deep.equal({
+      name: "again",
+      epoch: epoch + 1,
+      owner: at(2).id,
+    });
   });
 });

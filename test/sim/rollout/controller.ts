@@ -13,7 +13,13 @@ import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { BundleStore } from "#controller/updates/bundles.ts";
 import { presentHash, viewOf } from "#controller/updates/owner-loop.ts";
 import { knowNodes } from "#controller/updates/rollout-nodes.ts";
-import { indexUpdates, nextEpoch, targetOf, type UpdateIndex, type UpdateRecords } from "#controller/updates/update-records.ts";
+import {
+  indexUpdates,
+  nextEpoch,
+  targetOf,
+  type UpdateIndex,
+  type UpdateRecords,
+} from "#controller/updates/update-records.ts";
 import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
 import { fenceOf, type Order } from "#rollout/order.ts";

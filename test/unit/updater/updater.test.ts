@@ -565,15 +565,19 @@ describe("the updater", () => {
     });
 
     for (const [what, owner] of [
-      ["another owner", { owner: "c2" }],
-      ["an earlier epoch", { epoch: 1 }],
-      ["another update", { name: "u2" }],
+      ["was signed for another owner", { owner: "c2" }],
+      ["was signed for an earlier epoch", { epoch: 1 }],
+      ["was signed for another update", { name: "u2" }],
+      ["the bastion did not sign", { signature: "Zm9yZ2Vk" }],
     ] as const)
-      it(`obeys no owner that the bastion signed for ${what}`, async () => {
+      it(`obeys no owner whose word ${what}`, async () => {
         const world = prepared();
         await carryOut(world, "activate", statementOf(young), { epoch: 2 }, { owner });
         expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
-        expect([world.version(), world.journal().fence]).to.deep.equal([old, undefined]);
+        expect(world.version()).to.equal(old);
+        // The refused order fences no other owner out.
+        await carryOut(world, "fence", statementOf(young));
+        expect(world.report()).to.deep.include({ state: "fenced" });
       });
 
     it("carries out no other update than the one that the order names", async () => {
