@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createTestCluster } from "#support/cluster.ts";
 import { startControllers, type TestController } from "#support/controllers.ts";
 import { startRolloutNodes } from "#support/rollout-nodes.ts";
-import { signUpdate } from "#support/signed-update.ts";
+import { signOwner, signUpdate } from "#support/signed-update.ts";
 import { uploadBundle } from "#api/bundle-transfer.ts";
 import { writeRuntime } from "#support/bundles.ts";
 
@@ -49,7 +49,8 @@ try {
   });
   const began = performance.now();
   const busy = await shareOf(async () => {
-    await owner.operator.call("applyUpdate", { signed }, { id: "bench" });
+    const ownership = signOwner(cluster, "bench", { owner: owner.id });
+    await owner.operator.call("applyUpdate", { signed, ownership }, { id: "bench" });
     const isDone = async (): Promise<boolean> =>
       (await owner.operator.call("getUpdate", {}, { id: "bench" })).phase === "succeeded";
     while (!(await isDone())) await sleep(1_000);

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { fenceOf, stepOf } from "#rollout/order.ts";
 import type { Fence, NodePhase, Row } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
+import type { Machine } from "./machine.ts";
 import { undisturbed } from "./swarm.ts";
 import { bundleOf, parseSpec, sign, signOwner } from "./targets.ts";
 import { RolloutWorld } from "./world.ts";
@@ -122,7 +123,7 @@ describe("the check of orders", () => {
 });
 
 describe("the checks of what a controller writes", () => {
-  it("find an owner, and an order of one, that the bastion did not sign for that epoch", async () => {
+  it("find an owner, and an order of one, that the bastion did not sign for that epoch", () => {
     const world = new RolloutWorld(1, undisturbed);
     world.checks.signed("u", { epoch: 1, owner: "c1" });
     const write = (epoch: number) => () =>
@@ -130,7 +131,8 @@ describe("the checks of what a controller writes", () => {
     expect(write(1)).not.to.throw();
     expect(write(2)).to.throw(Violation, "(t) c1 takes c1 for the owner of u in epoch 2: that was not signed");
     const order = orderOf("u", { ...rowIn("pending"), epoch: 2 });
-    expect(() => world.checks.accepted(world.machine("w2"), order, undefined)).to.throw(Violation, "(t) w2 takes c1");
+    const { checks, machines } = new RolloutWorld(1, undisturbed);
+    expect(() => checks.accepted(machines[0] as Machine, order, undefined)).to.throw(Violation, "(t) c1 takes c1");
   });
 
   const answer = { generation: 1, seq: 4, epoch: 1, owner: "c1" };
