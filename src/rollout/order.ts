@@ -34,17 +34,26 @@ export function fenceOf(name: string, { epoch, owner, generation, seq }: Row): F
   return { name, epoch, owner, generation, seq };
 }
 
-/** What an order carries out, once the bastion has signed its manifest and its owner. @throws Error that names the difference */
-export async function verifyOrder(
-  { fence, signed, ownership }: Pick<Order, "fence" | "signed" | "ownership">,
-  verify: (signed: SignedStatement) => Promise<unknown>,
-): Promise<Statement> {
-  const statement = Statement.parse(await verify(signed));
-  if (statement.name !== fence.name) throw new Error(`it is of the update “${statement.name}”, not of “${fence.name}”`);
+type Verify = (signed: SignedStatement) => Promise<unknown>;
+
+/** Refuses an order whose owner and epoch the bastion did not sign. @throws Error that names the difference */
+export async function verifyOwner(
+  { fence, ownership }: Pick<Order, "fence" | "ownership">,
+  verify: Verify,
+): Promise<void> {
   const { name, owner, epoch } = Ownership.parse(await verify(ownership));
   if (name !== fence.name || owner !== fence.owner || epoch !== fence.epoch)
     throw new Error(
       `the bastion signed ${owner} as the owner of “${name}” in epoch ${epoch}, not ${fence.owner} in epoch ${fence.epoch}`,
     );
+}
+
+/** Gives what an order carries out, once the bastion has signed it. @throws Error that names the difference */
+export async function verifyManifest(
+  { fence, signed }: Pick<Order, "fence" | "signed">,
+  verify: Verify,
+): Promise<Statement> {
+  const statement = Statement.parse(await verify(signed));
+  if (statement.name !== fence.name) throw new Error(`it is of the update “${statement.name}”, not of “${fence.name}”`);
   return statement;
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
-import { Order, verifyOrder } from "#rollout/order.ts";
+import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
 import { defined } from "#optional/defined.ts";
 import { Report, type Fence } from "#rollout/records.ts";
 import { bringsOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
@@ -119,9 +119,16 @@ export class Desk {
       if (verdict.why === "refused") log.warn("refused an order", { why: verdict.message, order: fence });
       return;
     }
+    try {
+      await verifyOwner(order, verify);
+    } catch (error) {
+      // Not answered: a report that names an owner confirms it.
+      log.warn("refused an order", { why: messageOf(error), order: fence });
+      return;
+    }
     let statement: Statement;
     try {
-      statement = await verifyOrder(order, verify);
+      statement = await verifyManifest(order, verify);
     } catch (error) {
       const why = messageOf(error);
       log.warn("refused an order", { why, order: fence });

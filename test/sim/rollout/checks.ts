@@ -51,8 +51,7 @@ export class Checks {
 
   /** (g) What a busy node refused is asked for again, once it has something new to say. */
   asked(machine: Machine, known: Fence | undefined): void {
-    // The report about an order that was not signed names that order.
-    if (known && this.#isSigned(known.name, known) && machine.wouldTake(known))
+    if (known && machine.wouldTake(known))
       this.#world.violate(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
 
