@@ -326,12 +326,13 @@ export class SimController implements Endpoint {
     return update && nextEpoch(update);
   }
 
-  /** An order of the update as this controller would give it. */
-  forgeable(name: string, node: string): Order | undefined {
+  /** An order as this controller could give it, in its own name and for an epoch that was not signed. */
+  forge(name: string, node: string): Order | undefined {
     const { head, owner, rows } = this.#process?.index.read(name) ?? {};
     const row = rows?.get(node);
     if (!head || !owner?.signed || !row) return undefined;
-    return { fence: fenceOf(name, row), step: "fence", signed: head.value.signed, ownership: owner.signed };
+    const fence = { ...fenceOf(name, row), epoch: owner.epoch + 1, owner: this.id };
+    return { fence, step: "fence", signed: head.value.signed, ownership: owner.signed };
   }
 
   takeOver(name: string, ownership: SignedStatement): void {

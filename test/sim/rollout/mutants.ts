@@ -67,7 +67,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   lwwhead: {
     why: "of two manifests the later written one stands, whatever its generation",
-    seed: 2_062_069_464,
+    seed: 2_062_069_574,
     file: "controller/cluster/registers.ts",
     from: 'updateHead: { schema: UpdateHead, merge: "generation"',
     to: 'updateHead: { schema: UpdateHead, merge: "lww"',

@@ -147,12 +147,11 @@ export class Nemesis {
   /** A controller in wrong hands gives a node an order of an epoch that the bastion did not sign. */
   #forge(): void {
     const { random, machines, controllers, figures } = this.#world;
-    const { id } = random.pick(controllers);
     const machine = random.pick(machines);
-    const order = random.pick(controllers).forgeable("u", machine.id);
+    const order = random.pick(controllers).forge("u", machine.id);
     if (!order || !machine.isUp || machine.hasOrder) return;
     figures.forged++;
-    void machine.give({ ...order, fence: { ...order.fence, epoch: order.fence.epoch + 1, owner: id } });
+    void machine.give(order);
   }
 
   #jump(): void {
