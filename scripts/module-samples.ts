@@ -8,7 +8,7 @@ export const SAMPLE = "sample\n";
 const sha256 = blobOf(SAMPLE).sha256;
 
 const bundle = { file: "/a.gz", sha256, size: 1 };
-const signed = { statement: "{}", signature: "MEUCIQ==", signer: "-----BEGIN" };
+const signed = { order: '"signed":{},"ownership":{}', epoch: 1 };
 const order = { update: "release-1", owner: "bastion-1", signed, own: true };
 
 /** Arguments of modules that, with their examples and cases, reach every text of sh in them and in the fragments. */

@@ -7,12 +7,10 @@ import { Ownership, Statement } from "#rollout/spec.ts";
 import { checkClock, placeOf } from "./cluster-place.ts";
 import { onceARun } from "./once-a-run.ts";
 
-const unsigned = { statement: "", signature: "", signer: "" } as const;
-
 /**
- * Signs an update, and the run as its owner, with the bastion's sub-CA: nodes carry out nothing else, for no other owner. Gives `statement`,
- * `signature`, `signer` and `ownership` for runtime.updated. The run's epoch is its time in ms, above the counted epochs of controllers and of
- * runs before it. A dry run signs nothing, and asks for no passphrase.
+ * Signs an update, and the run as its owner, with the bastion's sub-CA: nodes carry out nothing else, for no other owner. Gives `order` and
+ * `epoch` for runtime.updated. The run's epoch is its time in ms, above the counted epochs of controllers and of runs before it. A dry run
+ * signs nothing, and asks for no passphrase.
  * ```yaml
  * - { id: sign, run: update.sign, update: release-1, owner: me, spec: "{{params.spec}}", bundle: "{{params.bundle}}", at: "{{run.time}}" }
  * ```
@@ -20,7 +18,7 @@ const unsigned = { statement: "", signature: "", signer: "" } as const;
 export const updateSign = defineAction({
   name: "update.sign",
   summary: "Signs an update and its owner with the bastion's CA.",
-  outputs: ["ownership", "signature", "signer", "statement"],
+  outputs: ["epoch", "order"],
   args: z.strictObject({
     update: z.string().describe("The update's name."),
     owner: z.string().describe("The owner, from which nodes take orders then."),
@@ -38,11 +36,12 @@ export const updateSign = defineAction({
       await checkClock(context);
       return openIssuer(folder, await context.passphrase());
     });
+    const epoch = Date.parse(at);
     const common = { cluster: authority.cluster, name, signedAt: at };
-    const sign = (said: Statement | Ownership) => ({ ...signStatement(JSON.stringify(said), authority) });
-    const ownership = sign(Ownership.parse({ kind: "ClusterUpdateOwner", owner, epoch: Date.parse(at), ...common }));
+    const sign = (said: Statement | Ownership) => signStatement(JSON.stringify(said), authority);
     const signed = sign(Statement.parse({ kind: "ClusterUpdate", spec, bundle, ...common }));
-    return { changed: false, outputs: { ...signed, ownership } };
+    const ownership = sign(Ownership.parse({ kind: "ClusterUpdateOwner", owner, epoch, ...common }));
+    return { changed: false, outputs: { order: JSON.stringify({ signed, ownership }).slice(1, -1), epoch } };
   },
-  plan: () => Promise.resolve({ changed: false, outputs: { ...unsigned, ownership: unsigned } }),
+  plan: () => Promise.resolve({ changed: false, outputs: { order: "", epoch: 0 } }),
 });

@@ -1,7 +1,8 @@
 import { signStatement } from "#pki/statement.ts";
-import { UpdateSpec, type Bundle, type Ownership, type SignedStatement, type Statement } from "#rollout/spec.ts";
+import { UpdateSpec, type Bundle, type SignedStatement, type Statement } from "#rollout/spec.ts";
 import type { z } from "zod";
 import type { TestCluster } from "./cluster.ts";
+import { ownershipOf } from "./ownership.ts";
 
 /** What the bastion would sign for an update of that name. */
 export function signUpdate(
@@ -26,13 +27,6 @@ export function signOwner(
   name: string,
   { owner = "c1", epoch = 1 }: { readonly owner?: string; readonly epoch?: number } = {},
 ): SignedStatement {
-  const said: Ownership = {
-    kind: "ClusterUpdateOwner",
-    cluster: authority.cluster,
-    name,
-    owner,
-    epoch,
-    signedAt: new Date().toISOString(),
-  };
+  const said = ownershipOf({ cluster: authority.cluster, name, owner, epoch, signedAt: new Date().toISOString() });
   return signStatement(JSON.stringify(said), authority);
 }

@@ -9,9 +9,10 @@ import { Journal } from "#updater/journal.ts";
 import type { BundleFile, Ended, Ports } from "#updater/ports.ts";
 import { presentRuntime, runtimeWay } from "#updater/runtime-way.ts";
 import { NodeFiles } from "#support/node-files.ts";
+import { ownershipOf } from "#support/ownership.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
 import { Report, type Fence } from "#rollout/records.ts";
-import { bringsOf, Statement, UpdateSpec, type Bundle, type Ownership, type SignedStatement } from "#rollout/spec.ts";
+import { bringsOf, Statement, UpdateSpec, type Bundle, type Ownership } from "#rollout/spec.ts";
 
 /** What a version does on the node. */
 export interface Behaviour {
@@ -53,24 +54,6 @@ export function statementOf(version: string, spec: object = {}, fields: object =
     signedAt: "2026-01-01T00:00:00.000Z",
     ...fields,
   });
-}
-
-/** The owner that an order names, as the bastion would sign it for the fake node. */
-function signedOwner({
-  name,
-  owner,
-  epoch,
-  signature = "c2lnbmVk",
-}: Pick<Ownership, "name" | "owner" | "epoch"> & { readonly signature?: string }): SignedStatement {
-  const said: Ownership = {
-    kind: "ClusterUpdateOwner",
-    cluster: "test",
-    name,
-    owner,
-    epoch,
-    signedAt: "2026-01-01T00:00:00.000Z",
-  };
-  return { statement: JSON.stringify(said), signature, signer: "" };
 }
 
 interface FakeUnit {
@@ -146,7 +129,11 @@ export class UpdateWorld {
       fence: given,
       step,
       signed: { statement: JSON.stringify(statement), signature, signer: "" },
-      ownership: signedOwner({ ...given, ...owner }),
+      ownership: {
+        statement: JSON.stringify(ownershipOf({ ...given, ...owner })),
+        signature: owner.signature ?? "c2lnbmVk",
+        signer: "",
+      },
       ...(this.contact && { contact: this.contact }),
     };
     this.files.set(join(folder, names.inbox), JSON.stringify(order));

@@ -9,13 +9,6 @@ const Word = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/, "must be letters, digits, “.”, “_”, “:”, “@” and “-”");
 
-const signed = {
-  statement: z.string().describe("The statement, JSON, as it was signed."),
-  signature: z.string().describe("The bastion's signature."),
-  signer: z.string().describe("The certificate of who signed."),
-};
-const example = { statement: '{"kind":"ClusterUpdate"}', signature: "MEUCIQ==", signer: "-----BEGIN…" };
-
 const args = z.strictObject({
   to: z
     .enum(["reached", "fenced", "prepared", "activated", "booted", "held", "rolled_back"])
@@ -34,14 +27,12 @@ const args = z.strictObject({
     .describe("What the update brings: the store path of the runtime, or the flake of the NixOS system at its commit."),
   signed: z
     .strictObject({
-      ...signed,
-      ownership: z.strictObject(signed).describe("The owner and its epoch, signed likewise."),
+      order: z.string().describe("The fields of an order that the bastion signed, as JSON."),
+      epoch: z.int().min(0).describe("The epoch that it signed the owner for."),
     })
-    .meta({ examples: [{ ...example, ownership: { ...example, statement: '{"kind":"ClusterUpdateOwner"}' } }] })
+    .meta({ examples: [{ order: '"signed":{},"ownership":{}', epoch: 1764450000000 }] })
     .optional()
-    .describe(
-      "The update and its owner as the bastion signed them, of update.sign; the node carries out nothing else.",
-    ),
+    .describe("The update and its owner, of update.sign; the node carries out nothing else."),
   bundle: z
     .strictObject({
       file: AbsolutePath.describe("The bundle's bytes on the bastion."),
@@ -87,7 +78,7 @@ export const runtimeUpdated = defineModule({
     const { profile, system } = given;
     const updates: Updates = {
       ...given,
-      epoch: epochOf(given),
+      epoch: given.signed?.epoch ?? 0,
       folder: `${stateDir}/updates`,
       runs: isSystem(given) ? { system } : { profile },
     };
@@ -99,17 +90,6 @@ export const runtimeUpdated = defineModule({
     };
   },
 });
-
-/** The fields of an order that the bastion signed. */
-function signedFields({ signed: given }: Args): string {
-  const { ownership, ...update } = given ?? {};
-  return JSON.stringify({ signed: update, ownership }).slice(1, -1);
-}
-
-/** The epoch that the bastion signed the owner for; 0 in a dry run, which signs nothing. */
-function epochOf({ signed: given }: Args): number {
-  return Number(/"epoch":(\d+)/.exec(given?.ownership.statement ?? "")?.[1] ?? 0);
-}
 
 function isSystem({ target }: Args): boolean {
   return !target.startsWith("/nix/store/");
@@ -136,7 +116,7 @@ ${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}`
 fact runtime "$runtime"
 ${more}`;
   const act = (more: Sh): Sh => sh`${readUpdates(updates)}
-${giveOrders(updates, blobOf(signedFields(given)))}
+${giveOrders(updates, blobOf(given.signed?.order ?? ""))}
 ${more}`;
   switch (to) {
     case "reached":

@@ -7,9 +7,10 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { runtimeUpdated } from "#engine/modules/runtime-updated.ts";
 import type { Order } from "#rollout/order.ts";
-import { Ownership, Statement } from "#rollout/spec.ts";
+import { Statement } from "#rollout/spec.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { ownershipOf } from "#support/ownership.ts";
 import { shellsOf } from "#support/shells.ts";
 import { contextOf, runStepOn, stepOf, type StepRun } from "#support/steps.ts";
 import type { UpdaterBehaviour } from "#support/updater-process.ts";
@@ -36,25 +37,14 @@ const statementOf = (name: string): string =>
     }),
   );
 
-const signed = (statement: string) => ({ statement, signature: "", signer: "" });
 /** What update.sign gives; the epochs of owners go by the last number of their names. */
-const signedOf = (name = "u1", owner = "bastion-1") => ({
-  ...signed(statementOf(name)),
-  ownership: signed(ownershipOf(name, owner, epochOf(owner))),
-});
-const epochOf = (owner: string): number => 10 * Number(/\d+$/.exec(owner)?.[0] ?? 0);
-const ofOwner = ({ update, owner }: { readonly update?: string; readonly owner?: string }) => [update, owner] as const;
-const ownershipOf = (name: string, owner: string, epoch: number): string =>
-  JSON.stringify(
-    Ownership.parse({
-      kind: "ClusterUpdateOwner",
-      cluster: "test",
-      name,
-      owner,
-      epoch,
-      signedAt: "2026-01-01T00:00:00.000Z",
-    }),
-  );
+function signedOf({ update = "u1", owner = "bastion-1" }: { readonly update?: string; readonly owner?: string } = {}) {
+  const epoch = 10 * Number(/\d+$/.exec(owner)?.[0]);
+  const sign = (said: object) => ({ statement: JSON.stringify(said), signature: "", signer: "" });
+  const ownership = sign(ownershipOf({ name: update, owner, epoch }));
+  const signed = { statement: statementOf(update), signature: "", signer: "" };
+  return { epoch, order: JSON.stringify({ signed, ownership }).slice(1, -1) };
+}
 
 describe("runtime.updated with a stand-in of the updater", () => {
   for (const shell of shellsOf(import.meta.filename))
@@ -87,7 +77,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           update: "u1",
           owner: "bastion-1",
           target: storePath("0.2.0"),
-          signed: signedOf(...ofOwner(fields)),
+          signed: signedOf(fields),
           bundle: { file: bundle, sha256, size: bytes.length },
           profile: join(temp.path, "kcore"),
           limit: 20,
@@ -206,25 +196,20 @@ describe("runtime.updated with a stand-in of the updater", () => {
 
       it("takes the node over by the epoch that was signed for it, and goes on behind the last order of the update", async () => {
         await start();
-        const fence = { name: "u1", epoch: 4, owner: "c1", generation: 3, seq: 9 };
-        const order: Order = {
-          fence,
-          step: "fence",
-          signed: signed(statementOf("u1")),
-          ownership: signed(ownershipOf("u1", "c1", 4)),
-        };
+        const fence = '"fence":{"name":"u1","epoch":10,"owner":"c1","generation":3,"seq":9}';
+        const { order } = signedOf({ owner: "c1" });
         // The updater must not read the half of it.
-        writeFileSync(join(folder(), "inbox.new"), JSON.stringify(order));
+        writeFileSync(join(folder(), "inbox.new"), `{${fence},"step":"fence",${order}}`);
         renameSync(join(folder(), "inbox.new"), join(folder(), "inbox.json"));
         while (!existsSync(join(folder(), "report.json"))) await sleep(20);
-        await changed("fenced");
+        await changed("fenced", { owner: "bastion-2" });
         const report = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
-        expect(report.fence).to.deep.equal({ name: "u1", epoch: 10, owner: "bastion-1", generation: 3, seq: 10 });
+        expect(report.fence).to.deep.equal({ name: "u1", epoch: 20, owner: "bastion-2", generation: 3, seq: 10 });
         // Of an update that was here before another one, the node knows the last order.
         await changed("fenced", { update: "u2" });
-        await changed("fenced", { owner: "bastion-2" });
+        await changed("fenced", { owner: "bastion-3" });
         const later = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
-        expect(later.fence).to.deep.equal({ name: "u1", epoch: 20, owner: "bastion-2", generation: 3, seq: 11 });
+        expect(later.fence).to.deep.equal({ name: "u1", epoch: 30, owner: "bastion-3", generation: 3, seq: 11 });
       });
     });
 });

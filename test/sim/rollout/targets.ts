@@ -1,6 +1,7 @@
 import type { UpdateDraft } from "#api/update-schemas.ts";
-import type { Bundle, Ownership, SignedStatement, UpdateSpec } from "#rollout/spec.ts";
+import type { Bundle, SignedStatement, UpdateSpec } from "#rollout/spec.ts";
 import { Statement, UpdateSpec as Spec } from "#rollout/spec.ts";
+import { ownershipOf } from "#support/ownership.ts";
 
 export const cluster = "sim";
 /** The simulated time begins then, ms since 1970. */
@@ -38,8 +39,7 @@ export function signOwner(
   { id, epoch }: { readonly id: string; readonly epoch: number },
   now: number,
 ): SignedStatement {
-  const signedAt = new Date(epochMs + now).toISOString();
-  const said: Ownership = { kind: "ClusterUpdateOwner", cluster, name, owner: id, epoch, signedAt };
+  const said = ownershipOf({ cluster, name, owner: id, epoch, signedAt: new Date(epochMs + now).toISOString() });
   return { statement: JSON.stringify(said), signature: "", signer: "" };
 }
 

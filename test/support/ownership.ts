@@ -1,0 +1,12 @@
+import type { Ownership } from "#rollout/spec.ts";
+
+/** An owner as the bastion would sign it. */
+export function ownershipOf({
+  cluster = "test",
+  name,
+  owner,
+  epoch,
+  signedAt = "2026-01-01T00:00:00.000Z",
+}: Pick<Ownership, "name" | "owner" | "epoch"> & Partial<Ownership>): Ownership {
+  return { kind: "ClusterUpdateOwner", cluster, name, owner, epoch, signedAt };
+}
