@@ -12,7 +12,7 @@ type Planted = Omit<RolloutMutant, "edits"> & (Mutant["edits"][number] | Pick<Mu
 const planted: Readonly<Record<string, Planted>> = {
   anyowner: {
     why: "a node takes orders of two owners of one epoch",
-    seed: 34,
+    seed: 36,
     swarm: { takeovers: 6, slow: 0.2, partitions: true },
     file: "rollout/node-fence.ts",
     from: "if (epoch === last.epoch && owner !== last.owner)",
@@ -59,7 +59,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   lwwprogress: {
     why: "of two words for the whole the later written one stands, whatever its epoch",
-    seed: 20,
+    seed: 37,
     swarm: { takeovers: 6, partitions: true, jumps: true },
     file: "controller/cluster/registers.ts",
     from: 'updateProgress: { schema: Progress, merge: "epoch"',
@@ -74,7 +74,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   lwwreport: {
     why: "of two words of a node the one that was heard later stands",
-    seed: 112,
+    seed: 141,
     swarm: { cutNodes: true, partitions: true, slow: 0.2, jumps: true },
     file: "controller/cluster/registers.ts",
     from: 'updateReport: { schema: Report, merge: "epoch"',
@@ -89,7 +89,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   oldmanifest: {
     why: "a node takes an older manifest from a later owner",
-    seed: 42,
+    seed: 66,
     swarm: { manifests: true, takeovers: 6, slow: 0.2 },
     file: "rollout/node-fence.ts",
     from: "if (generation < last.generation)",
@@ -105,7 +105,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   busytaken: {
     why: "a busy node takes another manifest",
-    seed: 15,
+    seed: 50,
     file: "rollout/node-fence.ts",
     from: "if (isBusy && !isSame)",
     to: "if (isBusy && isSame && generation < 0)",
@@ -266,7 +266,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   lostorder: {
     why: "an order that could not be given to the updater is not asked for again",
-    seed: 10,
+    seed: 66,
     swarm: { drop: 0.5, duration: 150000, takeovers: 0, approval: "auto" },
     file: "agent/carry-orders.ts",
     from: "if (!either.aborted) onLost();",
@@ -417,7 +417,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   countsback: {
     why: "a node counts its words by its clock alone",
-    seed: 5,
+    seed: 28,
     swarm: { jumps: true, nodeCrashes: true, approval: "auto" },
     file: "updater/desk.ts",
     from: "this.#count = Math.max(this.#count + 1, (report?.epoch ?? 0) + 1, ports.clock());",
@@ -456,7 +456,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   lostback: {
     why: "a way back that is owed is forgotten when the updater is ended",
-    seed: 36,
+    seed: 107,
     swarm: { bad: 0.3, nodeCrashes: true, approval: "auto" },
     file: "updater/desk.ts",
     from: "    this.journal = journal;\n",
