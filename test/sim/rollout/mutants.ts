@@ -526,7 +526,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   leavesrest: {
     why: "what is left of a removed update stays where its owner was killed meanwhile",
-    seed: 3,
+    seed: 129,
     swarm: { removes: true, rollbacks: true, approval: "auto" },
     file: "controller/updates/updates.ts",
     from: "parts.timers.after(tidyMs, keepTidy)",
