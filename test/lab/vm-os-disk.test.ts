@@ -105,7 +105,7 @@ describe("a machine without an operating system", function () {
     expect(code, stdout + stderr).to.equal(0);
     plan = await bastion.events();
     const notes = plan.flatMap((event) => (event.type === "step.note" ? [event.text] : []));
-    expect(notes.join("\n")).to.match(/^\/dev\/vdb {2}4 GiB {2}.*serial v1-disk0.*: blank$/m);
+    expect(notes.join("\n")).to.match(/^\/dev\/vdb {2}4096 MiB {2}.*serial v1-disk0.*: blank$/m);
     expect(stepsThat("would-change", plan)).to.include("v1 partitions");
     expect(stepsThat("failed", plan)).to.deep.equal([]);
     expect(await written()).to.deep.equal([0, 0]);
