@@ -1,0 +1,112 @@
+import ts from "typescript";
+
+/** A comment or a paragraph: its text as one line, and where each character of it stands in the file. */
+export interface Prose {
+  readonly text: string;
+  readonly offsets: readonly number[];
+  readonly isComment: boolean;
+}
+
+/** The comments of a program, or the paragraphs of a page, without code in them. */
+export function proseOf(file: string, text: string): readonly Prose[] {
+  if (file.endsWith(".md")) return paragraphsOf(text);
+  if (/\.tsx?$/.test(file)) return commentsOf(file, text);
+  return joined(text, /^[ \t]*#(?!!)[ \t]?(.*)$/gm);
+}
+
+/** Doc comments as one each; lines of `//` below one another as one. */
+function commentsOf(file: string, text: string): readonly Prose[] {
+  const found = new Map<number, ts.CommentRange>();
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  const visit = (node: ts.Node): void => {
+    const { pos, end } = node;
+    for (const range of [
+      ...(ts.getLeadingCommentRanges(text, pos) ?? []),
+      ...(ts.getTrailingCommentRanges(text, end) ?? []),
+    ])
+      found.set(range.pos, range);
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  for (const range of ts.getLeadingCommentRanges(text, source.endOfFileToken.pos) ?? []) found.set(range.pos, range);
+  const ranges = [...found.values()].filter(({ pos }) => !isInText(source, pos)).toSorted((a, b) => a.pos - b.pos);
+  const blocks: ts.CommentRange[][] = [];
+  for (const range of ranges) {
+    const last = blocks.at(-1)?.at(-1);
+    const isNext =
+      last?.kind === ts.SyntaxKind.SingleLineCommentTrivia &&
+      range.kind === last.kind &&
+      /^\n[ \t]*$/.test(text.slice(last.end, range.pos));
+    if (isNext) blocks.at(-1)?.push(range);
+    else blocks.push([range]);
+  }
+  return blocks.map((block) => {
+    const offsets: number[] = [];
+    for (const { pos, end } of block)
+      for (const [index] of Array.from(text.slice(pos, end)).entries()) offsets.push(pos + index);
+    return lined(text, offsets, true);
+  });
+}
+
+function isInText(source: ts.SourceFile, pos: number): boolean {
+  let isText = false;
+  const visit = (node: ts.Node): void => {
+    if (pos < node.getStart(source) || pos >= node.end) return;
+    if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node) || ts.isRegularExpressionLiteral(node))
+      isText = true;
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return isText;
+}
+
+/** Paragraphs and list items; fenced code and tables' rules are left out. */
+function paragraphsOf(text: string): readonly Prose[] {
+  const blank = text.replaceAll(/^```[^]*?^```/gm, (code) => code.replaceAll(/[^\n]/g, " "));
+  const paragraphs: Prose[] = [];
+  for (const { 0: block, index } of blank.matchAll(/(?:^(?![ \t]*$).+\n?)+/gm))
+    for (const part of block.matchAll(
+      /(?:^[ \t]*(?:[-*|#>]|\d+\.)[^]*?|[^]+?)(?=\n[ \t]*(?:[-*|#>]|\d+\.)|$(?![^]))/gm,
+    )) {
+      const start = index + part.index;
+      paragraphs.push(
+        lined(
+          text,
+          Array.from({ length: part[0].length }, (_, at) => start + at),
+          false,
+        ),
+      );
+    }
+  return paragraphs;
+}
+
+function joined(text: string, pattern: RegExp): readonly Prose[] {
+  const lines = [...text.matchAll(pattern)].map((match) => ({
+    start: match.index,
+    end: match.index + match[0].length,
+  }));
+  const blocks: { start: number; end: number }[] = [];
+  for (const line of lines) {
+    const last = blocks.at(-1);
+    if (last && last.end + 1 === line.start) last.end = line.end;
+    else blocks.push({ ...line });
+  }
+  return blocks.map(({ start, end }) =>
+    lined(
+      text,
+      Array.from({ length: end - start }, (_, at) => start + at),
+      true,
+    ),
+  );
+}
+
+/** One line of the text at these places: marks of comments and code in back quotes are blank. */
+function lined(text: string, offsets: readonly number[], isComment: boolean): Prose {
+  const raw = offsets.map((at) => text[at] ?? "").join("");
+  const clear = raw
+    .replaceAll(/^[ \t]*(?:\/\*\*?|\*\/|\*|\/\/+|#+|[-|>]|\d+\.)/gm, (mark) => " ".repeat(mark.length))
+    .replaceAll(/\*\/$/g, "  ")
+    .replaceAll(/`[^`]*`|“[^”]*”|"[^"\n]*"/g, (code) => "x".repeat(code.length))
+    .replaceAll("\n", " ");
+  return { text: clear, offsets, isComment };
+}
