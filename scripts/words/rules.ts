@@ -35,9 +35,17 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** Words of a comment or a paragraph that hide its subject. */
+/** A sentence of a comment has at most so many words (style guide, section 9). */
+const mostWords = 25;
+
+/** Words of a comment or a paragraph that hide its subject, and sentences of a comment that are too long. */
 export function faultsOf({ text, isComment }: Prose): readonly WordFault[] {
   const faults = new Map<number, WordFault>();
+  if (isComment)
+    for (const { 0: sentence, index } of text.matchAll(/[^\s.!?:;].*?(?=[.!?:;](?:\s|$)|$)/g)) {
+      const { length } = sentence.trim().split(/\s+/);
+      if (length > mostWords) faults.set(index, { at: index, message: `a sentence of ${length} words` });
+    }
   for (const { pattern, isOfComments, message } of rules) {
     if (isOfComments && !isComment) continue;
     for (const { 0: word, index } of text.matchAll(pattern))

@@ -7,7 +7,10 @@ function found(file: string, text: string): readonly string[] {
   return proseOf(file, text).flatMap((prose) =>
     faultsOf(prose).map(({ at, message }) => {
       const before = text.slice(0, prose.offsets[at]);
-      return `${before.split("\n").length}:${before.length - before.lastIndexOf("\n")} ${message.split(/[:”]/, 1).join().slice(1)}`;
+      return `${before.split("\n").length}:${before.length - before.lastIndexOf("\n")} ${message
+        .split(/[:”]/, 1)
+        .join()
+        .replace(/^(?:“|a )/, "")}`;
     }),
   );
 }
@@ -23,12 +26,15 @@ describe("the check of words", () => {
     "a paragraph of a page": ["a.md", "# Title\n\nThe node waits. What it has read is kept.\n", "3:17 What"],
     "an item of a list": ["a.md", "- one\n- Whoever asks gets an answer.\n", "2:3 Whoever"],
     "a cell of a table": ["a.md", "| a | b |\n| --- | --- |\n| x | for that one alone |\n", "3:11 that one"],
+    "a sentence of 26 words": ["a.ts", `/** One. ${"word ".repeat(26)}end: one. */\n`, "1:10 sentence of 27 words"],
   };
   for (const [name, [file, text, expected]] of Object.entries(hidden))
     it(`finds ${name}`, () => expect(found(file, text)).to.deep.equal([expected]));
 
+  const long = "word ".repeat(24);
   const plain: Readonly<Record<string, readonly [string, string]>> = {
     "a named subject": ["a.ts", "/** The version that the node runs. */\n"],
+    "sentences of 25 words": ["a.ts", `/** ${long}end. ${long}end; ${long}end */\n`],
     "a question": ["a.ts", "// What does the node run?\n"],
     "a text of the program": ["a.ts", 'const url = "http://nobody"; const text = `// whoever`;\n'],
     "code and quotations": ["a.ts", "/** The user `nobody`, and the message “what is it”. */\n"],
