@@ -60,9 +60,9 @@ function isInText(source: ts.SourceFile, pos: number): boolean {
   return isText;
 }
 
-/** Paragraphs and list items; fenced code and tables' rules are left out. */
+/** Paragraphs and list items; fenced code, headings and tables' rules are left out. */
 function paragraphsOf(text: string): readonly Prose[] {
-  const blank = text.replaceAll(/^```[^]*?^```/gm, (code) => code.replaceAll(/[^\n]/g, " "));
+  const blank = text.replaceAll(/^```[^]*?^```|^#+ .*/gm, (code) => code.replaceAll(/[^\n]/g, " "));
   const paragraphs: Prose[] = [];
   for (const { 0: block, index } of blank.matchAll(/(?:^(?![ \t]*$).+\n?)+/gm))
     for (const part of block.matchAll(
@@ -106,7 +106,7 @@ function lined(text: string, offsets: readonly number[], isComment: boolean): Pr
   const clear = raw
     .replaceAll(/^[ \t]*(?:\/\*\*?|\*\/|\*|\/\/+|#+|[-|>]|\d+\.)/gm, (mark) => " ".repeat(mark.length))
     .replaceAll(/\*\/$/g, "  ")
-    .replaceAll(/`[^`]*`|“[^”]*”|"[^"\n]*"/g, (code) => "x".repeat(code.length))
+    .replaceAll(/`[^`]*`|“[^”]*”|"[^"\n]*"|<kbd>[^<]*<\/kbd>/g, (code) => "x".repeat(code.length))
     .replaceAll("\n", " ");
   return { text: clear, offsets, isComment };
 }

@@ -23,9 +23,9 @@ describe("the check of words", () => {
     "an actor without a name": ["a.ts", "// The lock is free: nobody holds it.\n", "1:22 nobody"],
     "a pronoun before its noun": ["a.ts", "/** It died before the step ended. */\n", "1:5 It"],
     "a comment of sh": ["a.sh", "# The file of somebody else.\n", "1:15 somebody"],
-    "a paragraph of a page": ["a.md", "# Title\n\nThe node waits. What it has read is kept.\n", "3:17 What"],
-    "an item of a list": ["a.md", "- one\n- Whoever asks gets an answer.\n", "2:3 Whoever"],
-    "a cell of a table": ["a.md", "| a | b |\n| --- | --- |\n| x | for that one alone |\n", "3:11 that one"],
+    "a paragraph of a page": ["README.md", "# Title\n\nThe node waits. What it has read is kept.\n", "3:17 What"],
+    "an item of a list": ["README.md", "- one\n- Whoever asks gets an answer.\n", "2:3 Whoever"],
+    "a cell of a table": ["README.md", "| a | b |\n| --- | --- |\n| x | for that one alone |\n", "3:11 that one"],
     "a sentence of 26 words": ["a.ts", `/** One. ${"word ".repeat(26)}end: one. */\n`, "1:10 sentence of 27 words"],
   };
   for (const [name, [file, text, expected]] of Object.entries(hidden))
@@ -38,8 +38,9 @@ describe("the check of words", () => {
     "a question": ["a.ts", "// What does the node run?\n"],
     "a text of the program": ["a.ts", 'const url = "http://nobody"; const text = `// whoever`;\n'],
     "code and quotations": ["a.ts", "/** The user `nobody`, and the message “what is it”. */\n"],
-    "code of a page": ["a.md", "Run it:\n\n```console\n$ whoever\n```\n"],
-    "“what” as an object on a page": ["a.md", "The plan shows what would change.\n"],
+    "a heading of a page": ["README.md", "## What a run survives\n"],
+    "code of a page": ["README.md", "Run it:\n\n```console\n$ whoever\n```\n"],
+    "“what” as an object on a page": ["README.md", "The plan shows what would change.\n"],
   };
   for (const [name, [file, text]] of Object.entries(plain))
     it(`passes ${name}`, () => expect(found(file, text)).to.deep.equal([]));
