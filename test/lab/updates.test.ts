@@ -177,14 +177,14 @@ describe("updates of a cluster on real nodes", function () {
     };
     const file = await manifest("promoted", "0.3.0", spec);
     const { file: bundle = "" } = bundles.get("0.3.0") ?? {};
-    // It is cut off in the middle, as a closed laptop is.
-    const watched = await bastion.kcore(
-      ["update", "cluster", "apply", "-w", "-f", file, "--bundle", bundle, ...phrase],
-      {
-        timeout: 25_000,
-      },
-    );
-    expect(watched.code).not.to.equal(0);
+    // The laptop is closed once the update is known.
+    const laptop = new AbortController();
+    const watched = bastion.kcore(["update", "cluster", "apply", "-w", "-f", file, "--bundle", bundle, ...phrase], {
+      signal: laptop.signal,
+    });
+    await until("promoted", () => true);
+    laptop.abort();
+    expect((await watched).code).not.to.equal(0);
     const waiting = await until("promoted", ({ waits = "" }) => waits.includes("promotion"));
     expect(
       waiting.nodeStatus.filter(({ phase }) => phase === "succeeded").map(({ hostname }) => hostname),
