@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openApi } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
-import { isKnown, mergeKindOf } from "#controller/cluster/registers.ts";
+import { keyRules } from "#controller/cluster/registers.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
 import type { Replica } from "#controller/replica/replica.ts";
-import { openStore } from "#controller/store/store.ts";
+import { openDatabase, type ControllerDatabase } from "#controller/store/database.ts";
 import { createTestCluster } from "#support/cluster.ts";
 import { startController } from "#support/controllers.ts";
 import { unitEnvironment } from "#support/unit-environment.ts";
@@ -83,9 +83,10 @@ try {
 
 /** Writes what is missing to `objects`, then `dirty` changes that no snapshot has; keeps a copy of the folder as it then is. */
 async function fill(folder: string, id: string, dirty: number, kept: string): Promise<void> {
-  const open = async (): Promise<{ replica: Replica; store: Awaited<ReturnType<typeof openStore>> }> => {
-    const store = await openStore({
+  const open = async (): Promise<{ replica: Replica; db: ControllerDatabase }> => {
+    const db = await openDatabase({
       folder,
+      rules: keyRules,
       onBroken: (error) => {
         throw error;
       },
@@ -100,16 +101,12 @@ async function fill(folder: string, id: string, dirty: number, kept: string): Pr
         soon: (run) => void setImmediate(run),
       },
       net: { dial: () => undefined },
-      journal: store,
-      recovered: store.recovered,
+      db,
       start: "found",
-      mergeKindOf,
-      isKnown,
     });
-    store.attach(() => Promise.resolve(replica.snapshot()));
-    return { replica, store };
+    return { replica, db };
   };
-  const { replica, store } = await open();
+  const { replica, db } = await open();
   const put = (count: number, salt: number): Promise<unknown> => {
     let next = 0;
     const write = async (): Promise<void> => {
@@ -121,12 +118,12 @@ async function fill(folder: string, id: string, dirty: number, kept: string): Pr
     return Promise.all(Array.from({ length: 256 }, write));
   };
   if (replica.status().registers < objects) await put(objects, 0);
-  await store.snapshot();
+  await db.write();
   await put(dirty, 1);
   rmSync(kept, { recursive: true, force: true });
   if (dirty > 0) cpSync(folder, kept, { recursive: true });
   replica.stop();
-  await store.close();
+  await db.close();
   if (dirty === 0) cpSync(folder, kept, { recursive: true });
 }
 

@@ -1,8 +1,8 @@
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { join } from "node:path";
-import { openStore } from "#controller/store/store.ts";
-import type { DurableStore } from "#controller/store/store.ts";
+import { keyRules } from "#controller/cluster/registers.ts";
+import { openDatabase, type ControllerDatabase } from "#controller/store/database.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 
 /**
@@ -38,7 +38,7 @@ function change(number: number): JournalRecord {
         ],
       ],
     },
-    upto: { "kcore-controller-a#0123abcd": number } as never,
+    upto: [["kcore-controller-a#0123abcd", number]],
   };
 }
 
@@ -55,19 +55,20 @@ function diskRate(count: number): number {
   return rate;
 }
 
-async function writeRate(store: DurableStore, writers: number, count: number): Promise<number> {
+async function writeRate(db: ControllerDatabase, writers: number, count: number): Promise<number> {
   let next = 0;
   const began = performance.now();
   const write = async (): Promise<void> => {
-    while (next < count) await store.append([change(next++)]);
+    while (next < count) await db.append([change(next++)]);
   };
   await Promise.all(Array.from({ length: writers }, write));
   return count / ((performance.now() - began) / 1000);
 }
 
-const open = (): Promise<DurableStore> =>
-  openStore({
+const open = (): Promise<ControllerDatabase> =>
+  openDatabase({
     folder: join(folder, "db"),
+    rules: keyRules,
     onBroken: (error) => {
       throw error;
     },
@@ -75,11 +76,11 @@ const open = (): Promise<DurableStore> =>
 
 try {
   const ratios: Record<number, number[]> = { 1: [], 64: [] };
-  const store = await open();
+  const db = await open();
   for (let round = 0; round < 5; round++) {
     for (const writers of [1, 64]) {
       const disk = diskRate(1500);
-      const rate = await writeRate(store, writers, writers * 1500);
+      const rate = await writeRate(db, writers, writers * 1500);
       ratios[writers]?.push(rate / disk);
       console.log(
         `${writers} writers: ${rate.toFixed(0)}/s, disk ${disk.toFixed(0)} fdatasync/s, ratio ${(rate / disk).toFixed(2)}`,
@@ -89,42 +90,22 @@ try {
   for (const [writers, all] of Object.entries(ratios))
     console.log(`median ratio, ${writers} writers: ${all.toSorted((a, b) => a - b)[2]?.toFixed(2)}`);
 
-  const state = Array.from({ length: registers / 1000 }, (_, page): JournalRecord => {
-    const all = Array.from(
-      { length: 1000 },
-      (_unused, place) => change(page * 1000 + place) as JournalRecord & { t: "apply" },
-    );
-    return {
-      ...(all[0] as JournalRecord & { t: "apply" }),
-      page: {
-        origins: ["a"],
-        contexts: [[]],
-        registers: all.map(
-          ({
-            page: {
-              registers: [register],
-            },
-          }) => register as never,
-        ),
-      },
-    };
-  });
-  store.attach(() => Promise.resolve(state));
+  for (let number = 0; number < registers; number++) db.data.apply(change(number + 1));
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   const began = performance.now();
-  await store.snapshot();
+  await db.write();
   delay.disable();
   console.log(
     `snapshot of ${registers} registers: ${(performance.now() - began).toFixed(0)} ms, longest stall ${(delay.max / 1e6).toFixed(1)} ms`,
   );
-  await store.close();
+  await db.close();
 
   const started = performance.now();
   const again = await open();
-  let found = 0;
-  for (const record of again.recovered) found += record.t === "apply" ? record.page.registers.length : 0;
-  console.log(`opened again: ${found} registers in ${(performance.now() - started).toFixed(0)} ms`);
+  console.log(
+    `opened again: ${[...again.data.map.all()].length} registers in ${(performance.now() - started).toFixed(0)} ms`,
+  );
   await again.close();
 } finally {
   rmSync(folder, { recursive: true });

@@ -94,7 +94,7 @@ function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Repli
 }
 
 function openApiServer(
-  { own, bastion, self, store, audit, network }: ControllerState,
+  { own, bastion, self, db, audit, network }: ControllerState,
   cluster: ControllerCluster,
   {
     log,
@@ -110,7 +110,7 @@ function openApiServer(
   },
 ): ApiServer {
   const { controllerId } = self;
-  const health = watchHealth({ ...cluster, self, storeProblem: () => store.problem()?.message });
+  const health = watchHealth({ ...cluster, self, storeProblem: () => db.problem?.message });
   const objects = manageObjects(cluster.records);
   const bundles = sendBundles({ store: cluster.bundles, patienceMs });
   return createApiServer({
@@ -121,7 +121,7 @@ function openApiServer(
     streams: {
       watch: ({ body, caller }, response) => watches.open(caller.key, body, response),
       async backup(_call, response) {
-        const snapshot = await store.backup();
+        const snapshot = await db.backup();
         response.writeHead(200, { "content-type": "application/octet-stream" });
         // A backup that nobody reads would hold its file, and the room of that on the disk, for ever.
         response.setTimeout(patienceMs, () => response.destroy());

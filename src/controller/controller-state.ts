@@ -5,13 +5,13 @@ import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { knowBastionCas, type BastionCas } from "#pki/bastion-cas.ts";
 import { openOwnCertificate, type OwnCertificate } from "./cluster/own-certificate.ts";
-import { isContested, isKnown, isSecret, mergeKindOf } from "./cluster/registers.ts";
+import { keyRules } from "./cluster/registers.ts";
 import { keyFolderOf, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
 import type { Timers } from "./replica/replica-ports.ts";
 import type { Replica } from "./replica/replica.ts";
 import { openAudit, type Audit } from "./audit.ts";
-import { openStore, type DurableStore } from "./store/store.ts";
+import { openDatabase, type ControllerDatabase } from "./store/database.ts";
 import { openNetwork, type Network } from "./transport/network.ts";
 
 export interface ControllerOptions extends Daemon {
@@ -34,7 +34,7 @@ export interface ControllerState {
     readonly cluster: string;
     readonly version: string;
   };
-  readonly store: DurableStore;
+  readonly db: ControllerDatabase;
   readonly audit: Audit;
   readonly network: Network;
   readonly replica: Replica;
@@ -53,7 +53,7 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
   const { cluster, id: controllerId } = own.credentials().identity;
   checkConfig(config, configFile, own.credentials());
   const broken = new AbortController();
-  const store = await openDisk(dbPath, broken, options);
+  const db = await openDisk(dbPath, broken, options);
   const audit = await openAudit(join(dbPath, "audit"), { clock, log });
   const keyAt = sponsorKeys(config);
   const bastion = knowBastionCas(own.credentials().ca, own.credentials().cert);
@@ -66,35 +66,30 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
     rng: random,
     timers,
     net: network.net,
-    journal: store,
-    recovered: store.recovered,
+    db,
     // Who founds has a state that says so (kcore controller found).
     start: "join",
     join: sponsors,
     at: /^(?:0\.0\.0\.0|\[::\]|):/.test(config.listenAddr)
       ? (replication.advertise ?? config.listenAddr)
       : config.listenAddr,
-    mergeKindOf,
-    isContested,
-    isKnown,
-    isSecret,
     log: (level, message, fields) => log[level](message, fields),
   });
-  store.attach(async () => replica.snapshot());
   const unpinned = sponsors.filter((address) => keyAt(address) === undefined);
   const onItsWord = "who answers there is believed on the CA's word alone: joinKeys does not name the key";
   if (unpinned.length > 0 && !replica.status().ready) log.warn(onItsWord, { join: unpinned });
   const self = { controllerId, dc: replication.dcId, cluster, version };
-  return { config, own, bastion, self, store, audit, network, replica, broken: broken.signal };
+  return { config, own, bastion, self, db, audit, network, replica, broken: broken.signal };
 }
 
 async function openDisk(
   folder: string,
   broken: AbortController,
   { log, onBroken }: ControllerOptions,
-): Promise<DurableStore> {
-  const store = await openStore({
+): Promise<ControllerDatabase> {
+  const db = await openDatabase({
     folder,
+    rules: keyRules,
     onBroken: (error) => {
       // After EIO nobody knows what is on the disk: nothing may be acknowledged any more (fsyncgate).
       log.error("the disk failed; the controller ends", { error: error.message });
@@ -104,8 +99,8 @@ async function openDisk(
     },
     onNote: (note) => log.warn(note),
   });
-  for (const note of store.notes) log.warn(note);
-  return store;
+  for (const note of db.notes) log.warn(note);
+  return db;
 }
 
 export const timers: Timers = {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { loadCredentials } from "#api/credentials.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defined } from "#optional/defined.ts";
-import { isContested, isSecret, mergeKindOf } from "./cluster/registers.ts";
+import { keyRules } from "./cluster/registers.ts";
 import { ownKeyFiles, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import {
   emptyStore,
@@ -17,8 +17,7 @@ import {
   type Replaced,
   type Replacement,
 } from "#controller/store/restore.ts";
-import type { JournalRecord } from "./replica/replica-ports.ts";
-import { ReplicaState } from "./replica/replica-state.ts";
+import { ClusterState } from "./replica/cluster-state.ts";
 import { restampStore, type RestampedStore } from "#controller/store/restamp-store.ts";
 import { visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -85,7 +84,7 @@ export async function repairHere({ alone, cluster, output, ...options }: PutBack
   const judge = await judgeOf(place, { from: place.folder, alone, ...defined({ cluster }) });
   becomeOwner(place);
   const done = await repairStore({ ...place, alone, judge });
-  const restamped = await restampStore({ ...place, alone, rules: { mergeKindOf, isContested, isSecret } });
+  const restamped = await restampStore({ ...place, alone, rules: keyRules });
   if (output === "json") return [asJson({ ...done, restamped })];
   const behind = done.behind === 0 ? "" : `, ${done.behind} of them from behind the damage`;
   return [
@@ -108,7 +107,7 @@ async function judgeOf(
 ): Promise<NonNullable<Replacement["judge"]>> {
   const name = alone ? (await loadCredentials(tls, "controller")).identity.cluster : "";
   return (entries) => {
-    const { map, ...state } = stateOf(entries);
+    const { map, clock } = new ClusterState(keyRules, entries);
     const members = [...map.withPrefix("controller/")].filter(
       ({ key, text }) => text !== null && key.endsWith("/auth"),
     );
@@ -120,7 +119,7 @@ async function judgeOf(
       });
     if (!alone || cluster === name) return;
     const nodes = [...map.withPrefix("node/")].filter(({ key, text }) => text !== null && key.endsWith("/reg"));
-    const last = new Date(state.clock.ms).toISOString();
+    const last = new Date(clock.ms).toISOString();
     const names = members.map(({ key, text }) => {
       const { address = key.split("/")[1] } = JSON.parse(text ?? "{}") as { readonly address?: string };
       return visible(String(address));
@@ -136,12 +135,6 @@ async function judgeOf(
       hint: `if no other controller is left: the same command with --alone --cluster ${name}`,
     });
   };
-}
-
-function stateOf(entries: readonly JournalRecord[]): ReplicaState {
-  const state = new ReplicaState({ mergeKindOf, isContested, isSecret });
-  for (const entry of entries) state.apply(entry);
-  return state;
 }
 
 function restampingOf({ writes, file }: RestampedStore): readonly string[] {

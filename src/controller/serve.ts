@@ -44,7 +44,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     state.network.close();
     await server.close();
     await state.audit.close();
-    await state.store.close();
+    await state.db.close();
   }
 }
 

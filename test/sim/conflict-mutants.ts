@@ -54,7 +54,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     seed: 24,
     edits: [
       {
-        file: "controller/replica/replica-state.ts",
+        file: "controller/replica/cluster-state.ts",
         from: "const registers = [...this.map.all(), ...this.map.siblings.all()];",
         to: "const registers = [...this.map.all()];",
       },
@@ -88,7 +88,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     edits: [
       { file: "controller/replica/tombstone-gc.ts", from: " && !map.siblings.of(key).length", to: "" },
       {
-        file: "controller/replica/replica-state.ts",
+        file: "controller/replica/cluster-state.ts",
         from: "if (!isSibling && this.map.siblings.of(register.key).length > 0) continue;",
         to: "",
       },

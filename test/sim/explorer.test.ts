@@ -6,7 +6,7 @@ import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { contextOf, toWire } from "#crdt/version-vector.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
-import { ReplicaState } from "#controller/replica/replica-state.ts";
+import { ClusterState } from "#controller/replica/cluster-state.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
 
 type Apply = Extract<JournalRecord, { t: "apply" }>;
@@ -14,11 +14,9 @@ type Apply = Extract<JournalRecord, { t: "apply" }>;
 type Ending = "well" | "lost" | "kept";
 type Step = "w1" | "w2" | "w3" | "send a" | "send b" | "take a" | "take b" | "crash a" | "crash b";
 
-const rules = { mergeKindOf, isSecret: () => false, isContested: () => true };
-
 /** One replica without timers or links: the state that ships, and a journal. */
 class Site {
-  state = new ReplicaState(rules);
+  state = new ClusterState({ mergeKindOf });
   readonly journal: JournalRecord[] = [];
   readonly origin: string;
   readonly #wall: number;
@@ -51,8 +49,7 @@ class Site {
   }
 
   crash(): void {
-    this.state = new ReplicaState(rules);
-    for (const record of this.journal) this.state.apply(record);
+    this.state = new ClusterState({ mergeKindOf }, this.journal);
   }
 }
 

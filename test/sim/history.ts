@@ -116,9 +116,9 @@ export class History {
       (other) => other.text === null && isAtLeast(key, other, written) && !hasSeen(written, other),
     );
     if (deletions.length === 0 || this.#isAnyoneSetBack()) return;
-    for (const { id, replica } of this.#nodes())
+    for (const { id, state } of this.#nodes())
       for (const deletion of deletions)
-        if (replica && hasForgotten(replica, deletion))
+        if (state && hasForgotten(state, deletion))
           throw new Violation(
             `(10) ${id} forgot ${nameOf(deletion)}, which deleted ${key}, before ${nameOf(written)} had arrived`,
           );
@@ -248,12 +248,9 @@ export class History {
   }
 }
 
-function hasForgotten(replica: Replica, { key, o, s }: Register): boolean {
-  if (!covers(new Map(Object.entries(replica.status().vv)), o, s)) return false;
-  const reader = new PageReader();
-  for (const record of replica.snapshot())
-    if (record.t === "part" && reader.read(record.page).some((register) => register.key === key)) return false;
-  return true;
+function hasForgotten({ map }: ClusterState, { key, o, s }: Register): boolean {
+  if (!covers(map.vector, o, s)) return false;
+  return !map.get(key) && map.siblings.of(key).length === 0;
 }
 
 export function nameOf({ o, s }: Dot): string {

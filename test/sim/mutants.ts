@@ -67,12 +67,12 @@ ${commitOfPull}`,
     seed: 2,
     edits: [
       {
-        file: "controller/replica/replica-state.ts",
+        file: "controller/replica/cluster-state.ts",
         from: "for (const register of registers) this.clock = witness(this.clock, register);",
         to: "for (const register of registers) if (register.o === this.origin) this.clock = witness(this.clock, register);",
       },
       {
-        file: "controller/replica/replica-state.ts",
+        file: "controller/replica/cluster-state.ts",
         from: "if (record.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(record.hlc));",
         to: "",
       },
@@ -242,7 +242,7 @@ ${commitOfPull}`,
         to: "covers(accepted, origin, from) || registers.every(({ x }) => coversContext(accepted, x)) || true;",
       },
       {
-        file: "controller/replica/replica-state.ts",
+        file: "controller/replica/cluster-state.ts",
         from: "registers.every(({ x }) => coversContext(vector, x))",
         to: "(registers.every(({ x }) => coversContext(vector, x)) || true)",
       },
@@ -323,7 +323,7 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/writer.ts",
-        from: "return compareRegisters(this.#core.options.mergeKindOf(key), pending, present) > 0 ? pending : present;",
+        from: "return compareRegisters(this.#core.state.rules.mergeKindOf(key), pending, present) > 0 ? pending : present;",
         to: "return pending;",
       },
     ],

@@ -1,4 +1,5 @@
 import { createReplica } from "#controller/replica/create-replica.ts";
+import { ClusterState, type KeyRules } from "#controller/replica/cluster-state.ts";
 import type { DialTarget, JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
 import type { VersionVector } from "#crdt/version-vector.ts";
@@ -22,7 +23,7 @@ export interface Surroundings {
   readonly find: (id: string) => Endpoint | undefined;
 }
 
-type NodeOptions = Pick<ReplicaOptions, "start" | "mergeKindOf"> & Partial<ReplicaOptions>;
+type NodeOptions = Pick<ReplicaOptions, "start"> & Partial<ReplicaOptions> & KeyRules;
 
 /** One controller: a disk that stays, and a process that comes and goes. */
 export class SimNode implements Endpoint {
@@ -32,6 +33,8 @@ export class SimNode implements Endpoint {
   readonly #options: NodeOptions;
   join: readonly string[];
   replica: Replica | undefined;
+  /** The state that the replica serves. */
+  state: ClusterState | undefined;
   operator: Operator | undefined;
   onBoot: (replica: Replica) => void = () => undefined;
   #process: object | undefined;
@@ -78,6 +81,7 @@ export class SimNode implements Endpoint {
       this.deliver(() => {
         if (this.#process === process) run();
       });
+    this.state = new ClusterState(this.#options, this.disk.durable);
     const replica = createReplica({
       id: this.id,
       cluster,
@@ -88,8 +92,7 @@ export class SimNode implements Endpoint {
         dial: (target, timeoutMs) =>
           network.dial(this, find(nameOf(target)), timeoutMs, () => replica.dialFailed(target)),
       },
-      journal: { append: (records) => this.disk.append(records) },
-      recovered: this.disk.durable,
+      db: { data: this.state, append: (records) => this.disk.append(records) },
       ...this.#options,
       join: this.join,
     });
@@ -113,6 +116,7 @@ export class SimNode implements Endpoint {
     this.lookAtDisk();
     this.#process = undefined;
     this.replica = undefined;
+    this.state = undefined;
     this.operator = undefined;
     this.accept = undefined;
     this.isPaused = false;

@@ -173,7 +173,7 @@ export class World {
   }
 
   #snapshot(node: SimNode): void {
-    if (node.replica && !node.isPaused) node.disk.replace(node.replica.snapshot());
+    if (node.state && !node.isPaused) node.disk.replace(node.state.snapshot());
   }
 
   #backUp(node: SimNode): void {

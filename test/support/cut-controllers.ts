@@ -4,16 +4,14 @@ import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes, type Nodes } from "#controller/cluster/nodes.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
-import { isContested, isKnown, isSecret, keys, mergeKindOf } from "#controller/cluster/registers.ts";
+import { isKnown, keyRules, keys } from "#controller/cluster/registers.ts";
 import { protocols } from "#controller/replica/messages.ts";
 import { Scheduler } from "../sim/scheduler.ts";
 import { registrationOf } from "./controllers.ts";
 import { connect, TestReplica, type Wire } from "./replica.ts";
 
 const options = {
-  mergeKindOf,
-  isContested,
-  isSecret,
+  ...keyRules,
   // Memberships are short here.
   isKnown: (key: string, json: string) => key.endsWith("/auth") || isKnown(key, json),
 };

@@ -1,10 +1,10 @@
-import { isContested, isKnown, isSecret, mergeKindOf } from "#controller/cluster/registers.ts";
+import { keyRules } from "#controller/cluster/registers.ts";
+import { ClusterState } from "#controller/replica/cluster-state.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
-import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Replica } from "#controller/replica/replica.ts";
 
-/** A founder's replica without a disk or a network, or one with what was recovered from a disk. */
-export function memoryReplica(wall: () => number, id = "c1", recovered: Iterable<JournalRecord> = []): Replica {
+/** A founder's replica without a disk or a network, or one of a state that was recovered from a disk. */
+export function memoryReplica(wall: () => number, id = "c1", data = new ClusterState(keyRules)): Replica {
   return createReplica({
     id,
     cluster: "lab",
@@ -13,12 +13,7 @@ export function memoryReplica(wall: () => number, id = "c1", recovered: Iterable
     // Nothing in it waits for a timer to write.
     timers: { after: () => () => undefined, soon: (run) => queueMicrotask(run) },
     net: { dial: () => undefined },
-    journal: { append: () => Promise.resolve() },
-    recovered,
+    db: { data, append: () => Promise.resolve() },
     start: "found",
-    mergeKindOf,
-    isContested,
-    isKnown,
-    isSecret,
   });
 }

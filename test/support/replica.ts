@@ -1,4 +1,5 @@
 import { closingKeys } from "#controller/replica/conflict-record.ts";
+import { ClusterState, type KeyRules } from "#controller/replica/cluster-state.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
@@ -11,6 +12,9 @@ import { Scheduler } from "../sim/scheduler.ts";
 
 const epoch = 1_700_000_000_000;
 
+/** `recovered`: the records that its disk holds when it starts. */
+type TestOptions = Partial<ReplicaOptions & KeyRules> & { readonly recovered?: Iterable<JournalRecord> };
+
 /** A replica in virtual time, on a disk that never fails unless told, with links that the test joins by hand. */
 export class TestReplica {
   readonly scheduler: Scheduler;
@@ -20,14 +24,16 @@ export class TestReplica {
   offset = 0;
   isFull = false;
   #held: { readonly records: readonly JournalRecord[]; readonly durable: () => void }[] | undefined;
+  readonly state: ClusterState;
   readonly replica: Replica;
 
-  constructor(scheduler: Scheduler, id: string, options: Partial<ReplicaOptions> = {}, offset = 0) {
+  constructor(scheduler: Scheduler, id: string, options: TestOptions = {}, offset = 0) {
     this.offset = offset;
     this.scheduler = scheduler;
     this.id = id;
     this.records.push(...(options.recovered ?? []));
     const random = new Random(id.length * 7919 + (id.codePointAt(0) ?? 0) + this.records.length);
+    this.state = new ClusterState({ mergeKindOf, ...options }, this.records);
     this.replica = createReplica({
       id,
       cluster: "test",
@@ -35,7 +41,8 @@ export class TestReplica {
       rng: () => random.next(),
       timers: scheduler.timers((run) => run),
       net: { dial: (target) => void this.dialled.push("id" in target ? target.id : target.address) },
-      journal: {
+      db: {
+        data: this.state,
         // Settled already: what follows runs before the scheduler's next event.
         append: (records) => {
           if (this.isFull) return Promise.reject(new Error("ENOSPC"));
@@ -45,9 +52,7 @@ export class TestReplica {
         },
       },
       start: "found",
-      mergeKindOf,
       ...options,
-      recovered: [...this.records],
     });
   }
 

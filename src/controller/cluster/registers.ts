@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { RuntimeFacts } from "#api/runtime-facts.ts";
 import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
+import type { KeyRules } from "../replica/cluster-state.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import {
   Approved,
@@ -257,3 +258,6 @@ export function isKnown(key: string, json: string): boolean {
     return false;
   }
 }
+
+/** The rules by which a controller's database merges and shows registers. */
+export const keyRules: KeyRules = { mergeKindOf, isContested, isSecret, isKnown };

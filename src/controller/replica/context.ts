@@ -2,14 +2,14 @@
 import type { Alarms } from "./alarms.ts";
 import type { Peer } from "./peer.ts";
 import type { Clock, JournalRecord, Log } from "./replica-ports.ts";
-import type { ReplicaState } from "./replica-state.ts";
+import type { ClusterState } from "./cluster-state.ts";
 import type { Tuning } from "./tuning.ts";
 
 /** The core (core.ts), as the parts that it is made of see it. */
 export interface ReplicaContext {
   readonly options: { readonly id: string; readonly clock: Clock; readonly log?: Log };
   readonly tuning: Tuning;
-  readonly state: ReplicaState;
+  readonly state: ClusterState;
   readonly alarms: Alarms;
   /** The other members, as far as this controller knows. */
   readonly others: readonly string[];

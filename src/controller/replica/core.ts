@@ -11,14 +11,14 @@ import type { JournalRecord } from "./replica-ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
 import { Refusals } from "./refusals.ts";
 import { concernsMembers, controllerOf, membersOf } from "./registered-controllers.ts";
-import { ReplicaState } from "./replica-state.ts";
+import type { ClusterState } from "./cluster-state.ts";
 import { defaultTuning, type Tuning } from "./tuning.ts";
 
 /** The shared centre of a replica: its state, its peers, and the one way to change the state durably. */
 export class Core {
   readonly options: ReplicaOptions;
   readonly tuning: Tuning;
-  readonly state: ReplicaState;
+  readonly state: ClusterState;
   readonly alarms: Alarms;
   readonly guard: ClockGuard;
   readonly refusals: Refusals;
@@ -38,8 +38,6 @@ export class Core {
   readonly #equivocal = new Set<string>();
   /** Records that are being journaled, or wait for their turn to be applied. */
   readonly #journaling = new Set<readonly JournalRecord[]>();
-  #isMerging = false;
-  #finishMerge: () => void = () => undefined;
   readonly #turns: (() => void)[] = [];
   #members: readonly string[] = [];
   readonly #listeners = new Set<(keys: readonly string[]) => void>();
@@ -48,15 +46,13 @@ export class Core {
     // Stamps are whole milliseconds; the clock may give fractions.
     this.options = { ...options, clock: { ...options.clock, wall: () => Math.floor(options.clock.wall()) } };
     this.tuning = { ...defaultTuning, ...options.tuning };
-    const { mergeKindOf, isSecret = () => false, isContested = () => true } = options;
-    this.state = new ReplicaState({ mergeKindOf, isSecret, isContested });
+    this.state = options.db.data;
     this.guard = new ClockGuard(this.options.clock, this.tuning);
     this.alarms = new Alarms(this.options.clock.wall, ({ code, about, message }) =>
       options.log?.("warn", message, { alarm: code, about }),
     );
     this.refusals = new Refusals(this);
     this.duplicates = new DuplicateIdentity(this);
-    for (const record of options.recovered) this.state.apply(record);
     this.generation = new OriginGeneration(this);
     raise(this.accepted, this.state.map.vector);
     this.#members = membersOf(this.state.map);
@@ -99,7 +95,7 @@ export class Core {
   ): void {
     this.#journaling.add(records);
     this.#accept(records);
-    this.options.journal.append(records).then(
+    this.options.db.append(records).then(
       () => {
         this.alarms.clear("STORAGE_FULL", "journal");
         this.#inTurn(() =>
@@ -149,18 +145,13 @@ export class Core {
    * behind it, since no write may overtake a durable record.
    */
   #inTurn(run: () => void): void {
-    if (this.#isMerging || this.#turns.length > 0) this.#turns.push(run);
+    if (this.state.isMerging || this.#turns.length > 0) this.#turns.push(run);
     else run();
   }
 
   /** The digest to tell others; none while a merge is half done, because it would not fit the version vector. */
   digest(): { readonly digest?: string } {
-    return this.#isMerging ? {} : { digest: this.state.map.digest.total() };
-  }
-
-  /** A snapshot must hold all of a merge or nothing. */
-  finishMerges(): void {
-    while (this.#isMerging) this.#finishMerge();
+    return this.state.isMerging ? {} : { digest: this.state.map.digest.total() };
   }
 
   /** Calls `run` when no merge is half done: a write must have seen all of it or nothing, and a page hold it so. */
@@ -176,25 +167,14 @@ export class Core {
         if (record.t !== "part") this.#notify(this.state.apply(record, record.t === "apply" ? registers : undefined));
       return onApplied();
     }
-    this.#isMerging = true;
-    let done = 0;
-    const mergeFrom = (at: number): void => {
-      // A snapshot came in between, and merged the rest at once.
-      if (at < done) return;
-      done = at + slice;
-      this.#notify(this.state.mergeSlice(registers.slice(at, at + slice), last));
-      if (at + slice < registers.length) {
-        this.#finishMerge = () => {
-          while (this.#isMerging && done < registers.length) mergeFrom(done);
-        };
-        return this.soon(() => mergeFrom(at + slice));
-      }
-      this.#notify(this.state.finishSlices(last, registers));
-      this.#isMerging = false;
+    this.state.beginMerge(last, registers);
+    const mergeNext = (): void => {
+      this.#notify(this.state.mergeNext(slice));
+      if (this.state.isMerging) return this.soon(mergeNext);
       onApplied();
-      while (this.#turns.length > 0 && !this.#isMerging) this.#turns.shift()?.();
+      while (this.#turns.length > 0 && !this.state.isMerging) this.#turns.shift()?.();
     };
-    mergeFrom(0);
+    mergeNext();
   }
 
   #notify(changed: readonly string[]): void {

@@ -57,10 +57,6 @@ export function createReplica(options: ReplicaOptions): Replica {
     status: () => statusOf(core, writer.refusal(), quarantine.keys),
     turnedOut: () => core.refusals.turnedOut,
     isUnheard: () => !core.hasHeard,
-    snapshot() {
-      core.finishMerges();
-      return state.snapshot();
-    },
     connected: (link) => sessions.connected(link),
     dialFailed(target, refusal) {
       if (refusal) core.refusals.note("id" in target ? target.id : target.address, refusal);

@@ -3,7 +3,7 @@ import { MalformedPage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers } from "#crdt/version-vector.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
-import type { ReplicaState } from "./replica-state.ts";
+import type { ClusterState } from "./cluster-state.ts";
 
 /** So many origins of controllers that are not on record may be in a version vector: former members of older clusters. */
 const maxForeign = 256;
@@ -16,7 +16,7 @@ const maxGenerations = 4096;
  * @throws MalformedPage when new transactions have another origin, or there are too many origins
  */
 export function checkOrigins(
-  { map, ready }: ReplicaState,
+  { map, ready }: ClusterState,
   upto: Iterable<readonly [origin: string, seq: number]>,
   registers: readonly Register[],
 ): void {

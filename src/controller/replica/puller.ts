@@ -11,7 +11,7 @@ import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { deleteAgain, registersToRepair } from "./repair.ts";
-import { emptyPage } from "./replica-state.ts";
+import { emptyPage } from "./cluster-state.ts";
 import type { Writer } from "./writer.ts";
 
 type ApplyFields = Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">;

@@ -34,7 +34,7 @@ export function receivePush(
   }
   const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
   checkOrigins(state, [[origin, upto]], fresh);
-  // A peer that was put back may have written before it learned of a deletion that is forgotten here (replica-state.ts, floor). Its state,
+  // A peer that was put back may have written before it learned of a deletion that is forgotten here (cluster-state.ts, floor). Its state,
   // which is pulled, is right by now; a push comes as it was written.
   const isBehind = fresh.some((register) => [...state.floor].some(([o, s]) => !hasSeen(register, { o, s })));
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));

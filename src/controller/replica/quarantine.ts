@@ -1,7 +1,7 @@
 // Promise of docs/replication.md: Neighbouring versions.
 import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
+import type { KeyRules } from "./cluster-state.ts";
 import type { Core } from "./core.ts";
-import type { ReplicaOptions } from "./replica.ts";
 
 /**
  * Registers that this version cannot read: they are kept and passed on, and not shown. Each is judged once, when it comes. Registers from
@@ -47,13 +47,13 @@ export class Quarantine {
 
   isShown(register: Register): boolean {
     if (register.text === null || this.#unreadable.has(register.key)) return false;
-    return this.#isJudged || isReadable(this.#core.options, register);
+    return this.#isJudged || isReadable(this.#core.state.rules, register);
   }
 
   #judge(key: string): void {
-    const { state, options } = this.#core;
-    const register = state.map.get(key);
-    if (register && register.text !== null && !isReadable(options, register)) this.#unreadable.add(key);
+    const { map, rules } = this.#core.state;
+    const register = map.get(key);
+    if (register && register.text !== null && !isReadable(rules, register)) this.#unreadable.add(key);
     else this.#unreadable.delete(key);
   }
 
@@ -63,17 +63,8 @@ export class Quarantine {
   }
 }
 
-function isReadable({ isKnown }: ReplicaOptions, { key, text }: Register): boolean {
+function isReadable({ isKnown }: Required<KeyRules>, { key, text }: Register): boolean {
   if (text === null) return true;
   if (key.length > maxKeyBytes || text.length > maxValueBytes) return false;
-  return isKnown ? isKnown(key, text) : isJson(text);
-}
-
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return isKnown(key, text);
 }

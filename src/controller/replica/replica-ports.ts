@@ -75,21 +75,6 @@ export type JournalRecord =
    */
   | { readonly t: "salvaged"; readonly page: Page };
 
-/**
- * Where the core's state is made durable. The store's contract:
- * - `append` settles in the order of the calls, and fulfils only when the records are on the disk;
- * - the records of one call stand together: in one segment, and after a crash all of them are found or none;
- * - after a rejection no record of this call is ever found again (ENOSPC: truncated; it may heal). A disk that cannot tell (EIO) must
- *   end the process instead;
- * - after a crash the replica gets, as `recovered`, the newest snapshot's records, then those of the journal since, in order. Records that
- *   the snapshot already contains do no harm.
- * A snapshot: `replica.snapshot()` gives records that stand for all appends that were fulfilled before this turn of the event
- * loop (the core applies in the very callback of `then`). When they are on the disk, the store may drop those appends.
- */
-export interface Journal {
-  readonly append: (records: readonly JournalRecord[]) => PromiseLike<void>;
-}
-
 export type DialTarget = { readonly id: string } | { readonly address: string };
 
 /** One authenticated stream to a peer, messages in order or not at all. The transport made sure of `peer` (mTLS). */

@@ -1,22 +1,11 @@
 // Promise of docs/replication.md: Durable.
 import type { Dot, Register } from "#crdt/register.ts";
-import type { MergeKind } from "#crdt/merge-kind.ts";
 import type { Alarm, Alarms } from "./alarms.ts";
+import type { ClusterState } from "./cluster-state.ts";
 import type { PeerRefusal } from "./refusals.ts";
 import type { ConflictRecord } from "./conflict-record.ts";
 import type { Tuning } from "./tuning.ts";
-import type {
-  Clock,
-  DialTarget,
-  Journal,
-  JournalRecord,
-  LinkEvents,
-  Log,
-  Net,
-  PeerLink,
-  Rng,
-  Timers,
-} from "./replica-ports.ts";
+import type { Clock, DialTarget, JournalRecord, LinkEvents, Log, Net, PeerLink, Rng, Timers } from "./replica-ports.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
@@ -139,9 +128,6 @@ export interface Replica {
   /** No member has let this controller in since its start, although another member has written before. */
   readonly isUnheard: () => boolean;
 
-  /** The state as records, for the store; see Journal. Made now, read when it suits. */
-  readonly snapshot: () => Iterable<JournalRecord>;
-
   readonly connected: (link: PeerLink) => LinkEvents;
   /** `refusal`: one of the two controllers refused the other; else the target was out of reach. */
   readonly dialFailed: (target: DialTarget, refusal?: PeerRefusal) => void;
@@ -162,6 +148,21 @@ export interface Replica {
   readonly stop: () => void;
 }
 
+/**
+ * The database of a replica: its state, and the journal that makes changes of the state durable. The contract of `append`:
+ * - it settles in the order of the calls, and fulfils only when the records are on the disk;
+ * - the records of one call stand together: in one segment, and after a crash all of them are found or none;
+ * - after a rejection no record of this call is ever found again (ENOSPC: truncated; it may heal). A disk that cannot tell (EIO) must
+ *   end the process instead;
+ * - after a crash `data` begins with the newest snapshot's records, then those of the journal since, in order.
+ * The replica applies a record to `data` in the very callback of `then`: a snapshot stands for all appends that were fulfilled before this
+ * turn of the event loop, and replaces them once it is on the disk.
+ */
+export interface Database {
+  readonly data: ClusterState;
+  readonly append: (records: readonly JournalRecord[]) => PromiseLike<void>;
+}
+
 export interface ReplicaOptions {
   readonly id: string;
   readonly cluster: string;
@@ -169,22 +170,13 @@ export interface ReplicaOptions {
   readonly rng: Rng;
   readonly timers: Timers;
   readonly net: Net;
-  readonly journal: Journal;
-  /** The records that the store found (snapshot, then journal); empty at the first start. */
-  readonly recovered: Iterable<JournalRecord>;
+  readonly db: Database;
   /** At the first start only: `found` a cluster, or `join` one (not ready until synced from a controller that knows us). */
   readonly start: "found" | "join";
   /** Addresses to dial besides the registered controllers (--join-controller). */
   readonly join?: readonly string[];
   /** Where this process listens, for people. */
   readonly at?: string;
-  readonly mergeKindOf: (key: string) => MergeKind;
-  /** Whether this version can read the value; unreadable values are kept and relayed, not shown. */
-  readonly isKnown?: (key: string, text: string) => boolean;
-  /** Whether a conflict record must not hold this key's values. */
-  readonly isSecret?: (key: string) => boolean;
-  /** Whether two writes of the key that did not know of each other are a conflict; they are unless told otherwise. */
-  readonly isContested?: (key: string) => boolean;
   readonly tuning?: Partial<Tuning>;
   readonly log?: Log;
 }

@@ -4,7 +4,7 @@ import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { seqIn, toWire, type Context } from "#crdt/version-vector.ts";
 import { originOf } from "./origin-generation.ts";
-import { emptyPage, ReplicaState, type KeyRules } from "./replica-state.ts";
+import { emptyPage, type ClusterState } from "./cluster-state.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { defaultTuning } from "./tuning.ts";
 
@@ -20,8 +20,8 @@ export interface RestampedWrite {
 }
 
 export interface Restamped {
-  /** The state as records, as the store keeps them; the given ones when no write had to be restamped. */
-  readonly records: readonly JournalRecord[];
+  /** The state as records, as the database keeps them. */
+  readonly records: Iterable<JournalRecord>;
   readonly writes: readonly RestampedWrite[];
 }
 
@@ -32,7 +32,6 @@ export interface RestampOptions {
   readonly now: number;
   /** 8 hexadecimal digits, others each time. */
   readonly word: () => string;
-  readonly rules: KeyRules;
 }
 
 const pageSize = 1000;
@@ -44,16 +43,14 @@ const tolerated = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
  * order, under a new origin of this controller. A controller that has a former write keeps the same value. Writes of other controllers with
  * the same fault are stamped anew, too: a stamp left ahead wins over all writes until its time comes.
  */
-export function restamp(records: readonly JournalRecord[], { id, now, word, rules }: RestampOptions): Restamped {
-  const state = new ReplicaState(rules);
-  for (const record of records) state.apply(record);
+export function restamp(state: ClusterState, { id, now, word }: RestampOptions): Restamped {
   const isAhead = ({ ms }: Register): boolean => ms - now > tolerated;
   const aheadOf = (registers: readonly Register[]): Register[] =>
     registers.filter(isAhead).toSorted((a, b) => compareStamps(a, b) || a.s - b.s);
   const all = [...state.map.all(), ...state.map.siblings.all()];
   // Salvaged registers come last: they are merged later, and the version vector must not claim them before.
   const [ahead, aheadSalvaged] = [aheadOf(all), aheadOf(state.salvaged)];
-  if (ahead.length + aheadSalvaged.length === 0) return { records, writes: [] };
+  if (ahead.length + aheadSalvaged.length === 0) return { records: state.snapshot(), writes: [] };
   const kept = all.filter((register) => !isAhead(register));
   const origin = originOf(id, word());
   let clock: Stamp = kept.reduce((latest, register) => witness(latest, register), zero);

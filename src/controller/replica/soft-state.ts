@@ -1,6 +1,6 @@
 // Promise of docs/replication.md: Bounded.
+import { isJson } from "./cluster-state.ts";
 import type { SoftEntry } from "./messages.ts";
-import { isJson } from "./quarantine.ts";
 import type { Json, SoftValue } from "./replica.ts";
 
 /** Bounds of one sender; a controller that hears 10,000 nodes needs a quarter of them. */

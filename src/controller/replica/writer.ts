@@ -151,13 +151,13 @@ export class Writer {
     const pending = this.#pending.get(key);
     const present = this.#core.state.map.get(key);
     if (!pending || !present) return pending ?? present;
-    return compareRegisters(this.#core.options.mergeKindOf(key), pending, present) > 0 ? pending : present;
+    return compareRegisters(this.#core.state.rules.mergeKindOf(key), pending, present) > 0 ? pending : present;
   }
 
   /** Merge kinds that look at the value (an approval inside its epoch, grow-only kinds) may refuse a write despite its stamp. */
   #checkWins(register: Register): void {
     const { key } = register;
-    const kind = this.#core.options.mergeKindOf(key);
+    const kind = this.#core.state.rules.mergeKindOf(key);
     if (kind === "lww") return;
     const present = this.#standing(key);
     if (present && compareRegisters(kind, register, present) <= 0)

@@ -5,9 +5,9 @@ import { lockFolder } from "#base/lock-folder.ts";
  * Makes sure that only one controller uses a folder, until the returned function is called or the process dies in any way.
  * @throws KcoreError STORE_LOCKED
  */
-export async function holdFolder(folder: string): Promise<() => Promise<void>> {
+export async function holdFolder(folder: string): Promise<() => void> {
   const unlock = await lockFolder(folder);
-  if (unlock) return () => Promise.resolve(unlock());
+  if (unlock) return unlock;
   throw new KcoreError({
     code: "STORE_LOCKED",
     message: `another controller uses ${folder}`,

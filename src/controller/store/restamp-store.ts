@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import type { KeyRules } from "../replica/replica-state.ts";
+import { ClusterState, type KeyRules } from "../replica/cluster-state.ts";
 import { restamp, type RestampedWrite } from "../replica/restamp.ts";
 import { realDisk } from "./durable-disk.ts";
 import { recordsOf, recover } from "./recover.ts";
@@ -21,11 +21,11 @@ export async function restampStore(where: Replacement & { readonly rules: KeyRul
   const { folder, id, now, rules } = where;
   const word = (): string => randomBytes(4).toString("hex");
   const recovered = await recover(realDisk, folder);
-  const { records, writes } = restamp([...recordsOf(recovered, folder)], { id, now, word, rules });
+  const { records, writes } = restamp(new ClusterState(rules, recordsOf(recovered, folder)), { id, now, word });
   if (writes.length === 0) return { writes };
   const rows = writes.map((write) => ({ ...write, from: isoOf(write.from), to: isoOf(write.to) }));
   const told = { "restamped.json": rows };
-  const content = { index: recovered.next - 1, entries: records, notes: [], told };
+  const content = { index: recovered.next - 1, entries: [...records], notes: [], told };
   const { aside } = await replaceStore(where, "before-restamping", () => Promise.resolve(content));
   return { writes, file: join(aside, "restamped.json") };
 }

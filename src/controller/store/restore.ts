@@ -192,7 +192,7 @@ export async function replaceStore(
     await syncFolder(folder);
     return { records: entries.length, aside, notes };
   } finally {
-    await unlock();
+    unlock();
   }
 }
 

@@ -5,7 +5,8 @@ import { watchLiveness } from "#controller/cluster/node-lives.ts";
 import { manageNodes, type NodesOptions } from "#controller/cluster/nodes.ts";
 import { readRecords, type Records } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
-import { isContested, isKnown, isSecret, mergeKindOf } from "#controller/cluster/registers.ts";
+import { keyRules } from "#controller/cluster/registers.ts";
+import { ClusterState } from "#controller/replica/cluster-state.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
 import { WriteRefused, type Replica } from "#controller/replica/replica.ts";
 import { controllerOf } from "#controller/replica/registered-controllers.ts";
@@ -185,13 +186,11 @@ export class SimController implements Endpoint {
           );
         },
       },
-      journal: { append: (records) => (this.#boot === boot ? this.disk.append(records) : never) },
-      recovered: this.disk.records,
+      db: {
+        data: new ClusterState(keyRules, this.disk.records),
+        append: (records) => (this.#boot === boot ? this.disk.append(records) : never),
+      },
       start: "found",
-      mergeKindOf,
-      isContested,
-      isKnown,
-      isSecret,
     });
     // Decisions ask for it several times at the same instant.
     const replica: Replica = { ...own, status: this.#oncePerEvent(() => own.status()) };

@@ -1,5 +1,6 @@
 import type { Facts } from "#agent/facts.ts";
-import { keys, isContested, isKnown, isSecret, mergeKindOf, type Registered } from "#controller/cluster/registers.ts";
+import { keyRules, keys, type Registered } from "#controller/cluster/registers.ts";
+import { ClusterState } from "#controller/replica/cluster-state.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
 import { protocols } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
@@ -21,6 +22,7 @@ export function factsOf({ id, dc }: Member, present: string) {
 
 /** The journal of a controller in the cluster as it begins: its members, and its nodes, all of them approved. */
 export async function foundingOf(members: readonly Member[]): Promise<readonly JournalRecord[]> {
+  const data = new ClusterState(keyRules);
   const replica = createReplica({
     id: "founder",
     cluster,
@@ -28,13 +30,8 @@ export async function foundingOf(members: readonly Member[]): Promise<readonly J
     rng: () => 0.5,
     timers: { after: () => () => undefined, soon: (run) => run() },
     net: { dial: () => undefined },
-    journal: { append: () => Promise.resolve() },
-    recovered: [],
+    db: { data, append: () => Promise.resolve() },
     start: "found",
-    mergeKindOf,
-    isContested,
-    isKnown,
-    isSecret,
   });
   const at = new Date(epochMs).toISOString();
   const certificate = { key: "k", serial: "01", certificateExpires: neverExpires.toISOString(), registeredAt: at };
@@ -54,7 +51,7 @@ export async function foundingOf(members: readonly Member[]): Promise<readonly J
       { key: keys.node(member.id).approval, value: { epoch: 0, state: "approved", by: "operator" } },
     ]),
   );
-  return [...replica.snapshot()].map((record) => {
+  return [...data.snapshot()].map((record) => {
     if (record.t !== "meta") return record;
     const { origin: _, storeId: __, ...meta } = record;
     return meta;

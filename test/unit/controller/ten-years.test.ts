@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { watchCertificates, type Certificates } from "#controller/cluster/certificates.ts";
-import { isContested, isKnown, isSecret, keys, mergeKindOf } from "#controller/cluster/registers.ts";
+import { isKnown, keyRules, keys } from "#controller/cluster/registers.ts";
 import { watchRevocations } from "#controller/cluster/revocations.ts";
 import { protocols } from "#controller/replica/messages.ts";
 import { removeOld } from "#controller/updates/removal.ts";
@@ -22,9 +22,7 @@ const tuning = {
   dialItselfEvery: 365 * dayMs,
 };
 const options = {
-  mergeKindOf,
-  isContested,
-  isSecret,
+  ...keyRules,
   tuning,
   isKnown: (key: string, json: string) => key.endsWith("/auth") || isKnown(key, json),
 };

@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import { ClockGuard } from "#controller/replica/clock-guard.ts";
+import { ClusterState } from "#controller/replica/cluster-state.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { restamp } from "#controller/replica/restamp.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import { defaultTuning } from "#controller/replica/tuning.ts";
@@ -14,7 +16,8 @@ const refusalOf = (work: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof WriteRefused ? error.code : String(error)),
   );
 
-const rules = { mergeKindOf: () => "lww" as const, isContested: () => true, isSecret: () => false };
+const stateOf = (records: Iterable<JournalRecord>): ClusterState =>
+  new ClusterState({ mergeKindOf: () => "lww" }, records);
 
 describe("a controller whose own clock jumps", () => {
   const put = ({ replica }: TestReplica, key: string): Promise<string> => refusalOf(replica.write([{ key, value: 1 }]));
@@ -135,8 +138,9 @@ describe("a controller whose own clock jumps", () => {
   it("V4: restamped, what waited is taken by the others at once, and the controller writes again", async () => {
     const { a, b, scheduler } = await ahead();
     const now = 1_700_000_000_000 + scheduler.now;
-    const options = { id: "b", now, word: () => "0badcafe", rules };
-    const { records, writes } = restamp(b.records, options);
+    const options = { id: "b", now, word: () => "0badcafe" };
+    const { writes, ...restamped } = restamp(stateOf(b.records), options);
+    const records = [...restamped.records];
     expect(writes.map(({ key, deleted }) => [key, deleted])).to.deep.equal([
       ["ahead/1", false],
       ["ahead/2", false],
@@ -148,7 +152,7 @@ describe("a controller whose own clock jumps", () => {
       expect(from - to).to.be.within(hour - 20_000, hour);
     }
     // Twice is once.
-    expect(restamp(records, options).writes).to.deep.equal([]);
+    expect(restamp(stateOf(records), options).writes).to.deep.equal([]);
     b.replica.stop();
     const again = new TestReplica(scheduler, "b", { recovered: records });
     expect(again.replica.status().readOnly).to.equal(undefined);
@@ -173,14 +177,14 @@ describe("a controller whose own clock jumps", () => {
       x: { origins: [], seqs: [] },
     }));
     const records = [{ t: "apply", page: encodePage(ahead), upto: [["a#1", 2]] }] as const;
-    const { writes } = restamp(records, { id: "a", now: hour, word: () => "00000002", rules });
+    const { writes } = restamp(stateOf(records), { id: "a", now: hour, word: () => "00000002" });
     expect(writes.map(({ is }) => is.split(":")[1])).to.deep.equal(["1", "1", "2"]);
   });
 
   it("V4: leaves alone what is ahead by less than others wait for", async () => {
     const { b, scheduler } = await ahead();
     const now = 1_700_000_000_000 + scheduler.now + hour - 14_000;
-    expect(restamp(b.records, { id: "b", now, word: () => "0badcafe", rules }).writes).to.deep.equal([]);
+    expect(restamp(stateOf(b.records), { id: "b", now, word: () => "0badcafe" }).writes).to.deep.equal([]);
   });
 
   it("V4: two whose clocks were ahead together write again when both are restamped, and agree", async () => {
@@ -198,7 +202,7 @@ describe("a controller whose own clock jumps", () => {
     together.cut();
     const now = 1_700_000_000_000 + scheduler.now;
     const [first, second] = wrong.map((each) => {
-      const { records } = restamp(each.records, { id: each.id, now, word: () => `0badcaf${each.id}`, rules });
+      const { records } = restamp(stateOf(each.records), { id: each.id, now, word: () => `0badcaf${each.id}` });
       return restarted(each, 0, [...records]);
     }) as [TestReplica, TestReplica];
     connect(first, second);

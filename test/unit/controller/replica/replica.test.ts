@@ -45,7 +45,7 @@ describe("a replica", () => {
     const { o, s } = await first.replica.write([{ key: "k", value: { a: 1 } }]);
     expect(first.replica.get("k")).to.include({ o, s, text: '{"a":1}' });
     expect(new TestReplica(scheduler, "a", { recovered: first.records }).replica.get("k")?.text).to.equal('{"a":1}');
-    const fromSnapshot = new TestReplica(scheduler, "a", { recovered: first.replica.snapshot() });
+    const fromSnapshot = new TestReplica(scheduler, "a", { recovered: first.state.snapshot() });
     expect(fromSnapshot.replica.get("k")?.text).to.equal('{"a":1}');
     expect(fromSnapshot.replica.status().vv).to.deep.equal(first.replica.status().vv);
   });
@@ -131,7 +131,7 @@ describe("C2: a replica that is started again", () => {
     const { scheduler, b, a } = await again();
     const said = [...b.records, newOriginGeneration("b", () => "00000001", true)];
     const put = new TestReplica(scheduler, "b", { recovered: said });
-    const kept = [...put.replica.snapshot()];
+    const kept = [...put.state.snapshot()];
     for (const recovered of [said, kept])
       expect(new TestReplica(scheduler, "b", { recovered }).replica.isUnheard()).to.equal(false);
     connect(put, a);
@@ -930,7 +930,7 @@ describe("a controller that was put back, or mended", () => {
     for (const key of ["first", "lost", "behind"]) await b.replica.write([{ key, value: key }]);
     b.replica.stop();
     const old = new TestReplica(scheduler, "b", { recovered: mended(b.records, "lost") });
-    const again = new TestReplica(scheduler, "b", { recovered: [...old.replica.snapshot()] });
+    const again = new TestReplica(scheduler, "b", { recovered: [...old.state.snapshot()] });
     old.replica.stop();
     expect(again.replica.status().ready).to.equal(false);
     connect(a, again);

@@ -1,8 +1,9 @@
 import { expect } from "chai";
-import { openHeld, type DurableStore } from "#controller/store/store.ts";
-import type { JournalRecord } from "#controller/replica/replica-ports.ts";
+import { keyRules } from "#controller/cluster/registers.ts";
+import { ControllerDatabase } from "#controller/store/database.ts";
 import type { KcoreError } from "#errors/problem.ts";
 import { codeOf } from "../../../support/rejection.ts";
+import { oneRegister } from "../../../support/one-register.ts";
 import { MemoryDisk, type Mishap } from "../../../support/memory-disk.ts";
 import { seededRandom } from "../../../support/random.ts";
 
@@ -10,36 +11,31 @@ const folder = "/db";
 const limits = { segmentBytes: 4000, snapshotRecords: 12, snapshotBytes: 1_000_000 };
 
 /** Of some sectors, so that a torn write may have lost any of them. */
-const recordOf = (number: number): JournalRecord => ({
-  t: "meta",
-  storeId: String(number),
-  origin: "x".repeat((number * 373) % 1400),
-});
-const numberOf = (record: JournalRecord): number => Number((record as { storeId: string }).storeId);
+const recordOf = (number: number) => oneRegister(number, undefined, JSON.stringify("x".repeat((number * 373) % 1400)));
 
 /** A program that keeps numbers: each record adds one. What it was told is on the disk stands in `acknowledged`. */
 class Program {
   readonly acknowledged: number[] = [];
-  readonly store: DurableStore;
-  readonly #numbers: Set<number>;
+  readonly db: ControllerDatabase;
 
-  private constructor(store: DurableStore) {
-    this.store = store;
-    this.#numbers = new Set([...store.recovered].map(numberOf));
-    store.attach(() => Promise.resolve(this.numbers.map(recordOf)));
+  private constructor(db: ControllerDatabase) {
+    this.db = db;
   }
 
   static async start(disk: MemoryDisk, onBroken: () => void = () => undefined): Promise<Program> {
-    return new Program(await openHeld({ folder, disk, onBroken, limits, monotonic: () => 0 }, () => Promise.resolve()));
+    const db = new ControllerDatabase({ folder, rules: keyRules, disk, onBroken, limits, monotonic: () => 0 });
+    await db.read();
+    return new Program(db);
   }
 
   get numbers(): readonly number[] {
-    return [...this.#numbers];
+    return Array.from(this.db.data.map.all(), ({ s }) => s).toSorted((a, b) => a - b);
   }
 
   async add(number: number): Promise<void> {
-    await this.store.append([recordOf(number)]);
-    this.#numbers.add(number);
+    const record = recordOf(number);
+    await this.db.append([record]);
+    this.db.data.apply(record);
     this.acknowledged.push(number);
   }
 }
@@ -59,7 +55,7 @@ async function live(program: Program, from: number): Promise<void> {
     await Promise.all([0, 1, 2].map((writer) => program.add(from + group * 3 + writer)));
     await new Promise((resolve) => setImmediate(resolve));
   }
-  await program.store.close();
+  await program.db.close();
 }
 
 async function crashAt(
@@ -149,10 +145,10 @@ describe("the store on a full disk (F-6)", () => {
     disk.onOperation = (name) => (name.startsWith("write") ? "ENOSPC" : undefined);
     const codes = await Promise.all([2, 2, 2].map((number) => program.add(number).catch(codeIn)));
     expect(codes).to.deep.equal(["STORE_UNWRITABLE", "STORE_UNWRITABLE", "STORE_UNWRITABLE"]);
-    expect(codeIn(program.store.problem())).to.equal("STORE_UNWRITABLE");
+    expect(codeIn(program.db.problem)).to.equal("STORE_UNWRITABLE");
     disk.onOperation = undefined;
     await program.add(2);
-    expect(program.store.problem()).to.equal(undefined);
+    expect(program.db.problem).to.equal(undefined);
     expect((await Program.start(disk.afterCrash(() => 0.9))).numbers).to.deep.equal([1, 2]);
   });
 
@@ -185,7 +181,7 @@ describe("the store on a full disk (F-6)", () => {
     const program = await Program.start(disk);
     await program.add(1);
     disk.onOperation = (name) => (/write .*tmp/.test(name) ? "ENOSPC" : undefined);
-    expect(await codeOf(program.store.snapshot())).to.equal("STORE_UNWRITABLE");
+    expect(await codeOf(program.db.write())).to.equal("STORE_UNWRITABLE");
     expect(disk.paths().filter((path) => path.includes("snapshot"))).to.deep.equal([]);
     await program.add(2);
     expect((await Program.start(disk)).numbers).to.deep.equal([1, 2]);

@@ -1,10 +1,11 @@
 import { expect } from "chai";
+import { keyRules } from "#controller/cluster/registers.ts";
 import { JournalFile } from "#controller/store/journal.ts";
 import { decodeFrame, encodeFrame } from "#controller/store/journal-frames.ts";
 import { recover, type Recovered } from "#controller/store/recover.ts";
 import { segmentHead, segmentName } from "#controller/store/segments.ts";
 import { snapshotName, writeSnapshot } from "#controller/store/snapshot-file.ts";
-import { openHeld } from "#controller/store/store.ts";
+import { ControllerDatabase } from "#controller/store/database.ts";
 import { codeOf } from "../../../support/rejection.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 
@@ -62,11 +63,8 @@ describe("records of another version", () => {
       const { bytes } = await journalOf([JSON.stringify(record)]);
       const disk = new MemoryDisk();
       disk.place(path, bytes);
-      const open = async (): Promise<unknown> => {
-        const store = await openHeld({ folder, disk, onBroken: () => undefined }, () => Promise.resolve());
-        return [...store.recovered];
-      };
-      expect(await codeOf(open()), JSON.stringify(record)).to.equal("STORE_TOO_NEW");
+      const db = new ControllerDatabase({ folder, rules: keyRules, disk, onBroken: () => undefined });
+      expect(await codeOf(db.read()), JSON.stringify(record)).to.equal("STORE_TOO_NEW");
     }
   });
 });

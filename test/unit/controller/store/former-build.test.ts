@@ -5,7 +5,8 @@ import { listConflicts } from "#controller/cluster/conflicts.ts";
 import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
-import { openStore } from "#controller/store/store.ts";
+import { keyRules } from "#controller/cluster/registers.ts";
+import { openDatabase } from "#controller/store/database.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
@@ -25,10 +26,10 @@ describe("the store of a former build", () => {
   it("F-29: is read whole: objects, deletions, a reject, and the conflict that stands, once", async () => {
     const folder = join(dir.path, "db");
     await cp(fixture, folder, { recursive: true });
-    const store = await openStore({ folder, onBroken: () => undefined });
+    const db = await openDatabase({ folder, rules: keyRules, onBroken: () => undefined });
     try {
-      expect(store.notes).to.deep.equal([]);
-      const replica = memoryReplica(() => Date.parse("2026-11-23T01:30:00Z"), id, store.recovered);
+      expect(db.notes).to.deep.equal([]);
+      const replica = memoryReplica(() => Date.parse("2026-11-23T01:30:00Z"), id, db.data);
       const objects = [...replica.entries("object/")].filter(([, { text }]) => text !== null).map(([key]) => key);
       const volumes = Array.from({ length: 30 }, (_, at) => `object/Volume/v${at}`).filter(
         (key) => !key.endsWith("v3"),
@@ -43,7 +44,7 @@ describe("the store of a former build", () => {
         { key: `node/${node}/label/side`, won: { value: "b" }, lost: { value: "a" }, others: undefined },
       ]);
     } finally {
-      await store.close();
+      await db.close();
     }
   });
 });

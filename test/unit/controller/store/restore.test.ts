@@ -3,42 +3,54 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { KcoreError } from "#errors/problem.ts";
 import type { WireRegister } from "#crdt/page.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
+import { keyRules } from "#controller/cluster/registers.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
+import { openDatabase, type ControllerDatabase } from "#controller/store/database.ts";
+import { realDisk } from "#controller/store/durable-disk.ts";
+import { JournalFile } from "#controller/store/journal.ts";
+import { recordsOf, recover } from "#controller/store/recover.ts";
 import { repairStore, restoreStore } from "#controller/store/restore.ts";
-import { openStore, type DurableStore } from "#controller/store/store.ts";
+import { snapshotName, writeSnapshot } from "#controller/store/snapshot-file.ts";
+import { oneRegister } from "../../../support/one-register.ts";
 import { codeOf } from "../../../support/rejection.ts";
 import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
-
-type Meta = JournalRecord & { readonly t: "meta" };
-const record = (hlc: string): JournalRecord => ({ t: "meta", hlc, origin: "c1#old" });
 
 describe("a controller's backup, restore and repair", () => {
   let dir: TempDir;
   let folder: string;
-  const open = (at = folder): Promise<DurableStore> =>
-    openStore({ folder: at, limits: { segmentBytes: 10 }, onBroken: () => undefined });
-  const write = async (store: DurableStore, ...texts: readonly string[]): Promise<void> => {
-    for (const text of texts) await store.append([record(text)]);
+  const open = (at = folder): Promise<ControllerDatabase> =>
+    openDatabase({ folder: at, rules: keyRules, onBroken: () => undefined });
+  /** Appends records to a journal, a segment each, as a controller that died without a snapshot leaves it. */
+  const write = async (...records: readonly JournalRecord[]): Promise<void> => {
+    await ensurePrivateFolder(folder);
+    const found = await recover(realDisk, folder);
+    const journal = await JournalFile.open({
+      folder,
+      disk: realDisk,
+      segmentBytes: 10,
+      onBroken: () => undefined,
+      ...found,
+    });
+    for (const record of records) await journal.append([JSON.stringify(record)]);
+    await journal.close();
   };
-  const readAll = async (at = folder): Promise<readonly Meta[]> => {
-    const store = await open(at);
-    const found = [...store.recovered] as Meta[];
-    await store.close();
-    return found;
-  };
+  const readAll = async (at = folder): Promise<readonly JournalRecord[]> => [
+    ...recordsOf(await recover(realDisk, at), at),
+  ];
+  const keysIn = (records: readonly JournalRecord[]): readonly string[] =>
+    records.flatMap((record) => ("page" in record ? record.page.registers.map(([key]) => key) : []));
   const where = (): { folder: string; id: string; now: number } => ({ folder, id: "c1", now: 0 });
-  const backUp = async (...texts: readonly string[]): Promise<string> => {
-    const store = await open();
-    const all: JournalRecord[] = [];
-    store.attach(() => Promise.resolve(all));
-    for (const text of texts) {
-      all.push(record(text));
-      await write(store, text);
+  const backUp = async (...records: readonly JournalRecord[]): Promise<string> => {
+    const db = await open();
+    for (const record of records) {
+      await db.append([record]);
+      db.data.apply(record);
     }
     const file = join(dir.path, "backup.json");
-    await writeFile(file, await store.backup());
-    await write(store, "after the backup");
-    await store.close();
+    await writeFile(file, await db.backup());
+    await db.append([oneRegister(records.length + 1, "after the backup")]);
+    await db.close();
     return file;
   };
 
@@ -52,12 +64,13 @@ describe("a controller's backup, restore and repair", () => {
   afterEach(() => dir.remove());
 
   it("restores a backup under a new origin, and keeps what was there (F-26)", async () => {
-    const file = await backUp("a", "b");
-    const { aside, records } = await restoreStore({ file, ...where() });
-    expect(records).to.equal(2);
+    const file = await backUp(oneRegister(1), oneRegister(2));
+    const { aside } = await restoreStore({ file, ...where() });
     const found = await readAll();
-    expect(found.slice(0, 2).map(({ hlc }) => hlc)).to.deep.equal(["a", "b"]);
-    expect(found.at(-1)?.origin).to.match(/^c1#[0-9a-f]{8}$/);
+    expect(keysIn(found)).to.deep.equal(["k/1", "k/2"]);
+    expect(found.at(-1))
+      .to.have.property("origin")
+      .that.matches(/^c1#[0-9a-f]{8}$/);
     expect((await readdir(aside)).some((name) => name.startsWith("journal-"))).to.equal(true);
     expect((await stat(aside)).mode & 0o777).to.equal(0o700);
   });
@@ -71,20 +84,14 @@ describe("a controller's backup, restore and repair", () => {
       row("node/n1/approval", "{}"),
       row("controller/c1/auth", "{}"),
     ];
-    const store = await open();
-    store.attach(() =>
-      Promise.resolve([{ t: "apply", page: { origins: ["c1#a"], contexts: [[]], registers }, upto: [["c1#a", 1]] }]),
-    );
-    await write(store, "a");
-    const file = join(dir.path, "backup.json");
-    await writeFile(file, await store.backup());
-    await store.close();
+    const page = { origins: ["c1#a"], contexts: [[]], registers };
+    const file = await backUp({ t: "apply", page, upto: [["c1#a", 1]] });
     const { registers: count, contents } = await restoreStore({ file, ...where() });
     expect([count, contents]).to.deep.equal([53, { objects: 50, nodes: 1, controllers: 1 }]);
   });
 
   it("C5: names a damaged backup as such, by the operator's name for it, and leaves the state alone", async () => {
-    const file = await backUp("a");
+    const file = await backUp(oneRegister(1));
     const whole = await readFile(file);
     const before = await readAll();
     const flipped = Buffer.from(whole);
@@ -108,41 +115,37 @@ describe("a controller's backup, restore and repair", () => {
   });
 
   it("restores into an empty folder", async () => {
-    const file = await backUp("a");
+    const file = await backUp(oneRegister(1));
     folder = join(dir.path, "other");
     await restoreStore({ file, ...where() });
-    expect((await readAll())[0]?.hlc).to.equal("a");
+    expect(keysIn(await readAll())).to.deep.equal(["k/1"]);
   });
 
   it("goes on after a restore like any other store", async () => {
-    const file = await backUp("a");
+    const file = await backUp(oneRegister(1));
     await restoreStore({ file, ...where() });
-    const store = await open();
-    await write(store, "c");
-    await store.close();
-    expect((await readAll()).map(({ hlc }) => hlc)).to.deep.equal(["a", undefined, "c"]);
+    await write(oneRegister(3));
+    expect(keysIn(await readAll())).to.deep.equal(["k/1", "k/3"]);
   });
 
   it("changes nothing while the controller runs", async () => {
-    const file = await backUp("a");
-    const store = await open();
+    const file = await backUp(oneRegister(1));
+    const db = await open();
     expect(await codeOf(restoreStore({ file, ...where() }))).to.equal("STORE_LOCKED");
     expect(await codeOf(repairStore(where()))).to.equal("STORE_LOCKED");
-    await store.close();
+    await db.close();
   });
 
   it("does not let a controller start on an interrupted restore", async () => {
-    const file = await backUp("a");
+    const file = await backUp(oneRegister(1));
     await mkdir(join(folder, "restoring-00000000"));
     expect(await codeOf(open())).to.equal("STORE_CORRUPT");
     await restoreStore({ file, ...where() });
-    expect((await readAll())[0]?.hlc).to.equal("a");
+    expect(keysIn(await readAll())).to.deep.equal(["k/1"]);
   });
 
   it("repairs: keeps what is whole, and all of the rest aside", async () => {
-    const store = await open();
-    await write(store, "a", "b", "c", "d");
-    await store.close();
+    await write(...["a", "b", "c", "d"].map((storeId) => ({ t: "meta", storeId, origin: "c1#old" }) as const));
     const second = join(
       folder,
       (await readdir(folder)).filter((name) => name.startsWith("journal-")).toSorted()[1] ?? "",
@@ -156,29 +159,20 @@ describe("a controller's backup, restore and repair", () => {
     expect(records).to.equal(1);
     expect(notes.join()).to.match(/at byte 16: a frame's checksum is wrong/);
     expect(await readFile(join(aside, second.slice(folder.length + 1)))).to.deep.equal(bytes);
-    expect((await readAll()).map(({ hlc, origin }) => [hlc, origin === "c1#old"])).to.deep.equal([
-      ["a", true],
-      [undefined, false],
-    ]);
+    const [first, last] = await readAll();
+    expect(first).to.deep.include({ storeId: "a", origin: "c1#old" });
+    expect(last).to.have.property("origin").that.does.not.equal("c1#old");
   });
 
   describe("V5: a journal with one changed byte", () => {
-    const at = 1_700_000_000_000;
-    const write = (seq: number, key = `k/${seq}`, text: string | null = String(seq)): JournalRecord => ({
-      t: "apply",
-      page: { origins: ["c1#old"], contexts: [[]], registers: [[key, text, at + seq, 0, 0, seq, 0]] },
-      upto: [["c1#old", seq]],
-    });
     /** Five writes, a frame each; in the third a byte of the value is another. */
-    const damage = async (records = [1, 2, 3, 4, 5].map((seq) => write(seq))): Promise<void> => {
-      const store = await open();
-      for (const one of records) await store.append([one]);
-      await store.close();
-      const third = join(folder, "journal-0000000000000003.ndjson");
-      const bytes = await readFile(third);
+    const damage = async (third = oneRegister(3)): Promise<void> => {
+      await write(oneRegister(1), oneRegister(2), third, oneRegister(4), oneRegister(5));
+      const file = join(folder, "journal-0000000000000003.ndjson");
+      const bytes = await readFile(file);
       const place = bytes.indexOf('"k/3');
       bytes[place + 3] = (bytes[place + 3] ?? 0) ^ 1;
-      await writeFile(third, bytes);
+      await writeFile(file, bytes);
       expect(await codeOf(open())).to.equal("STORE_CORRUPT");
     };
 
@@ -186,7 +180,7 @@ describe("a controller's backup, restore and repair", () => {
       await damage();
       const { records, behind, lostRecords } = await repairStore(where());
       expect({ records, behind, lostRecords }).to.deep.equal({ records: 4, behind: 2, lostRecords: 1 });
-      const found = (await readAll()) as readonly JournalRecord[];
+      const found = await readAll();
       expect(found.map((one) => one.t)).to.deep.equal(["apply", "apply", "salvaged", "salvaged", "meta"]);
       expect(found.slice(2, 4).map((one) => one.t === "salvaged" && one.page.registers[0]?.[0])).to.deep.equal([
         "k/4",
@@ -234,7 +228,7 @@ describe("a controller's backup, restore and repair", () => {
     });
 
     it("reads what it can of one that is no JSON any more", async () => {
-      await damage([write(1), write(2), write(3, 'k/3"q"', null), write(4), write(5)]);
+      await damage(oneRegister(3, 'k/3"q"', null));
       const third = join(folder, "journal-0000000000000003.ndjson");
       const text = await readFile(third, "latin1");
       await writeFile(third, text.replace('{"t":"apply"', '{"t":"ap\u0007ly'), "latin1");
@@ -245,16 +239,17 @@ describe("a controller's backup, restore and repair", () => {
     it("merges at once what stands behind it when no other controller is left", async () => {
       await damage();
       await repairStore({ ...where(), alone: true });
-      const found = (await readAll()) as readonly JournalRecord[];
+      const found = await readAll();
       expect(found.map((one) => (one.t === "apply" ? one.upto[0]?.[1] : one.t))).to.deep.equal([1, 2, 4, 5, "meta"]);
       expect(found.at(-1)).to.deep.include({ ready: true, behind: false });
     });
 
     it("loses nothing when a snapshot holds what is damaged", async () => {
-      const store = await open();
-      store.attach(() => Promise.resolve([write(1), write(2), write(3)]));
-      for (const seq of [1, 2, 3]) await store.append([write(seq)]);
-      await store.close();
+      await write(oneRegister(1), oneRegister(2), oneRegister(3));
+      await writeSnapshot(realDisk, join(folder, snapshotName(3)), {
+        index: 3,
+        entries: [1, 2, 3].map((seq) => oneRegister(seq)),
+      });
       const third = join(folder, "journal-0000000000000003.ndjson");
       const bytes = await readFile(third);
       bytes[80] = (bytes[80] ?? 0) ^ 1;
@@ -265,10 +260,7 @@ describe("a controller's backup, restore and repair", () => {
     });
 
     it("takes no end that was never finished for lost", async () => {
-      const store = await open();
-      await store.append([write(1), write(2)]);
-      await store.append([write(3)]);
-      await store.close();
+      await write(oneRegister(1), oneRegister(2), oneRegister(3));
       const last = join(folder, "journal-0000000000000003.ndjson");
       await truncate(last, (await stat(last)).size - 7);
       const { records, lostRecords, notes } = await repairStore(where());

@@ -4,40 +4,43 @@ import { createServer } from "node:net";
 import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { keyRules } from "#controller/cluster/registers.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
-import { openStore, type DurableStore, type StoreLimits } from "#controller/store/store.ts";
+import { openDatabase, type ControllerDatabase, type DatabaseLimits } from "#controller/store/database.ts";
 import { eventually } from "../../../support/cluster.ts";
+import { oneRegister } from "../../../support/one-register.ts";
 import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 import { codeOf } from "../../../support/rejection.ts";
 
-const record = (storeId: string): JournalRecord => ({ t: "meta", storeId });
-const nameOf = (one: JournalRecord): string => (one as { storeId: string }).storeId;
-
-describe("the controller's durable store", () => {
+describe("a controller's database", () => {
   let dir: TempDir;
   let folder: string;
-  let store: DurableStore | undefined;
-  const names = new Set<string>();
-  const open = async (limits: Partial<StoreLimits> = {}): Promise<DurableStore> => {
-    await store?.close();
-    names.clear();
-    store = undefined;
-    store = await openStore({ folder, limits, onBroken: () => undefined, monotonic: () => 0 });
-    for (const one of store.recovered) names.add(nameOf(one));
-    store.attach(() => Promise.resolve([...names].map(record)));
-    return store;
+  let db: ControllerDatabase | undefined;
+  let seq = 0;
+  const open = async (limits: Partial<DatabaseLimits> = {}): Promise<ControllerDatabase> => {
+    await db?.close();
+    db = undefined;
+    return (db = await openDatabase({
+      folder,
+      rules: keyRules,
+      limits,
+      onBroken: () => undefined,
+      monotonic: () => 0,
+    }));
   };
+  const names = (): readonly string[] => [...(db?.data.map.all() ?? [])].map(({ key }) => key).toSorted();
   const add = async (...added: readonly string[]): Promise<void> => {
-    await store?.append(added.map(record));
-    for (const name of added) names.add(name);
+    const records = added.map((name) => oneRegister(++seq, name));
+    await db?.append(records);
+    for (const record of records) db?.data.apply(record);
   };
   /** As a power cut would leave it: without the snapshot of a stop in good order. */
   const abandon = async (): Promise<void> => {
     const copy = join(dir.path, `left-${randomBytes(4).toString("hex")}`);
     await mkdir(copy, { mode: 0o700 });
     for (const name of await readdir(folder)) await writeFile(join(copy, name), await readFile(join(folder, name)));
-    await store?.close();
-    store = undefined;
+    await db?.close();
+    db = undefined;
     folder = copy;
   };
   const files = async (kind: string): Promise<readonly string[]> =>
@@ -49,8 +52,8 @@ describe("the controller's durable store", () => {
     folder = join(dir.path, "db");
   });
   afterEach(async () => {
-    await store?.close();
-    store = undefined;
+    await db?.close();
+    db = undefined;
     await dir.remove();
   });
 
@@ -60,14 +63,14 @@ describe("the controller's durable store", () => {
     await add("b", "c");
     await abandon();
     await open();
-    expect([...names]).to.deep.equal(["a", "b", "c"]);
+    expect(names()).to.deep.equal(["a", "b", "c"]);
   });
 
   it("keeps it in a snapshot after a stop in good order", async () => {
     await open();
     await add("a", "ü\u2028\n");
     await open();
-    expect([...names]).to.deep.equal(["a", "ü\u2028\n"]);
+    expect(names()).to.deep.equal(["a", "ü\u2028\n"]);
     expect(await files("snapshot")).to.have.length(1);
   });
 
@@ -77,7 +80,7 @@ describe("the controller's durable store", () => {
       await mkdir(folder, { mode: 0o777 });
       await open({ segmentBytes: 10, snapshotRecords: 2 });
       for (const name of ["a", "b", "c", "d", "e"]) await add(name);
-      await store?.snapshot();
+      await db?.write();
       const modes = await Promise.all(
         (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).mode & 0o777),
       );
@@ -100,7 +103,7 @@ describe("the controller's durable store", () => {
 
   it("holds its folder alone", async () => {
     await open();
-    expect(await codeOf(openStore({ folder, onBroken: () => undefined }))).to.equal("STORE_LOCKED");
+    expect(await codeOf(openDatabase({ folder, rules: keyRules, onBroken: () => undefined }))).to.equal("STORE_LOCKED");
   });
 
   it("is held by nobody who may not enter its folder, whatever he listens on", async () => {
@@ -154,12 +157,12 @@ describe("the controller's durable store", () => {
     const journal = await last("journal");
     await truncate(journal, (await stat(journal)).size - 3);
     await open();
-    expect([...names]).to.deep.equal(["a"]);
-    expect(store?.notes[0]).to.match(/were never finished/);
+    expect(names()).to.deep.equal(["a"]);
+    expect(db?.notes[0]).to.match(/were never finished/);
     await add("c");
     await abandon();
     await open();
-    expect([...names]).to.deep.equal(["a", "c"]);
+    expect(names()).to.deep.equal(["a", "c"]);
   });
 
   it("takes zeros at the end for a write that never finished", async () => {
@@ -168,7 +171,7 @@ describe("the controller's durable store", () => {
     await abandon();
     await appendFile(await last("journal"), Buffer.alloc(5000));
     await open();
-    expect([...names]).to.deep.equal(["a"]);
+    expect(names()).to.deep.equal(["a"]);
   });
 
   it("refuses a journal that is damaged before its end", async () => {
@@ -198,7 +201,7 @@ describe("the controller's durable store", () => {
   it("refuses a snapshot whose journal is gone, because acknowledged records were in it", async () => {
     await open();
     await add("a");
-    await store?.snapshot();
+    await db?.write();
     await abandon();
     await rm(await last("journal"));
     expect(await codeOf(open())).to.equal("STORE_CORRUPT");
@@ -209,22 +212,22 @@ describe("the controller's durable store", () => {
     for (const name of ["a", "b", "c"]) {
       await add(name);
       await add(`${name}2`);
-      await store?.snapshot();
+      await db?.write();
     }
     await add("d");
     await abandon();
     expect(await files("snapshot")).to.have.length(2);
     await appendFile(await last("snapshot"), "x");
     await open();
-    expect([...names]).to.deep.equal(["a", "a2", "b", "b2", "c", "c2", "d"]);
-    expect(store?.notes[0]).to.match(/an older one is used/);
+    expect(names()).to.deep.equal(["a", "a2", "b", "b2", "c", "c2", "d"]);
+    expect(db?.notes[0]).to.match(/an older one is used/);
   });
 
   it("refuses when no snapshot is whole and the journal begins later", async () => {
     await open({ segmentBytes: 10 });
     for (const name of ["a", "b", "c"]) {
       await add(name);
-      await store?.snapshot();
+      await db?.write();
     }
     await abandon();
     for (const name of await files("snapshot")) await writeFile(join(folder, name), "");
@@ -234,7 +237,7 @@ describe("the controller's durable store", () => {
   it("says so when a newer kcore wrote the files", async () => {
     await open();
     await add("a");
-    await store?.snapshot();
+    await db?.write();
     await abandon();
     const [snapshot, journal] = [await last("snapshot"), await last("journal")];
     const text = await readFile(snapshot, "latin1");
@@ -253,7 +256,7 @@ describe("the controller's durable store", () => {
       "latin1",
     );
     await open();
-    await store?.append([{ t: "lease", holder: "c1" } as unknown as JournalRecord]);
+    await db?.append([{ t: "lease", holder: "c1" } as unknown as JournalRecord]);
     await abandon();
     expect(await codeOf(open())).to.equal("STORE_TOO_NEW");
   });
@@ -263,7 +266,7 @@ describe("the controller's durable store", () => {
     await writeFile(join(folder, "snapshot-0000000000000009.json.0123456789abcdef.tmp"), "half");
     for (const name of ["a", "b", "c", "d", "e"]) {
       await add(name);
-      await store?.snapshot();
+      await db?.write();
     }
     expect(await files("journal")).to.have.length(1);
     await open();

@@ -1,12 +1,10 @@
 import { expect } from "chai";
-import { ReplicaState } from "#controller/replica/replica-state.ts";
+import { ClusterState } from "#controller/replica/cluster-state.ts";
 import { encodePage } from "#crdt/page.ts";
-
-const rules = { mergeKindOf: () => "lww" as const, isContested: () => true, isSecret: () => false };
 
 describe("the state of a replica", () => {
   it("takes no push without what it stands on, for its vector would claim what is not here", () => {
-    const state = new ReplicaState(rules);
+    const state = new ClusterState({ mergeKindOf: () => "lww" });
     const register = { key: "k", text: "1", ms: 1, c: 0, o: "a#1", s: 2, x: { origins: [], seqs: [] } };
     const push = { t: "apply", page: encodePage([register]), from: [["a#1", 1]], upto: [["a#1", 2]] } as const;
     expect(state.apply(push)).to.deep.equal([]);

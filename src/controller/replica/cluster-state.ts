@@ -16,18 +16,31 @@ type Meta = Extract<JournalRecord, { t: "meta" }>;
 /** The rules of keys. */
 export interface KeyRules {
   readonly mergeKindOf: (key: string) => MergeKind;
-  readonly isSecret: (key: string) => boolean;
-  /** Whether two writes that did not know of each other are a conflict. */
-  readonly isContested: (key: string) => boolean;
+  /** Whether a conflict record must not hold this key's values; without it, no key is secret. */
+  readonly isSecret?: (key: string) => boolean;
+  /** Whether two writes of the key that did not know of each other are a conflict; without it, they are. */
+  readonly isContested?: (key: string) => boolean;
+  /** Whether this version can read the value: unreadable values are kept and relayed, not shown. Without it, all JSON is readable. */
+  readonly isKnown?: (key: string, text: string) => boolean;
+}
+
+/** A large merge of which a part is done. */
+interface Merge {
+  readonly record: Apply;
+  readonly registers: readonly Register[];
+  /** How many of the registers are merged. */
+  at: number;
+  /** Changed keys that no caller was given yet. */
+  readonly changed: string[];
 }
 
 const snapshotPage = 1000;
 
 /**
- * The durable state of a replica. It changes by `apply` alone, one journal record at a time, and only when the record is
- * durable; so recovery is the same code over the same records.
+ * The durable state of a replica: the data of its database. It changes by journal records alone, one at a time, and only when the record
+ * is durable; so recovery is the same code over the same records.
  */
-export class ReplicaState {
+export class ClusterState {
   readonly map: LwwMap;
   /** Above every stamp that was issued here or seen. */
   clock: Stamp = zero;
@@ -46,14 +59,17 @@ export class ReplicaState {
   /** Conflicts that an earlier version found and had not yet written as registers, by the key of the register. */
   readonly formerConflicts = new Map<string, ConflictRecord>();
   readonly reader = new PageReader();
-  readonly #rules: KeyRules;
+  readonly rules: Required<KeyRules>;
   #parts: Register[] = [];
+  #merge: Merge | undefined;
 
-  constructor(rules: KeyRules) {
-    this.#rules = rules;
-    const { isContested } = rules;
+  /** `records`: the newest snapshot's and the journal's since; records that the snapshot has the effect of do no harm. */
+  constructor(rules: KeyRules, records: Iterable<JournalRecord> = []) {
+    this.rules = { isSecret: () => false, isContested: () => true, isKnown: (_, text) => isJson(text), ...rules };
+    const { mergeKindOf, isContested } = this.rules;
     const isAcknowledged = (id: string): boolean => this.map.get(conflictKey(id))?.text === null;
-    this.map = new LwwMap(rules.mergeKindOf, { isContested, isAcknowledged });
+    this.map = new LwwMap(mergeKindOf, { isContested, isAcknowledged });
+    for (const record of records) this.apply(record);
   }
 
   /** Whether others may take this state for complete: a store that was put back may lack deletions. */
@@ -74,7 +90,9 @@ export class ReplicaState {
         const own = registers ?? this.reader.read(record.page);
         const all = registers || this.#parts.length === 0 ? own : this.#parts.concat(own);
         this.#parts = [];
-        return this.#merge(record, all);
+        if (!this.#isFounded(record, all)) return [];
+        this.beginMerge(record, all);
+        return this.mergeNext(Infinity);
       }
       case "meta":
         this.#parts = [];
@@ -86,13 +104,34 @@ export class ReplicaState {
     }
   }
 
-  #merge(record: Apply, registers: readonly Register[]): readonly string[] {
-    if (!this.#isFounded(record, registers)) return [];
-    return [...this.mergeSlice(registers, record), ...this.finishSlices(record, registers)];
+  /** Whether a merge is half done: the version vector does not cover its registers yet, and no other record may be applied. */
+  get isMerging(): boolean {
+    return this.#merge !== undefined;
   }
 
-  /** A part of a record's registers; it counts when `finishSlices` was called. Nothing else may be applied in between. */
-  mergeSlice(registers: readonly Register[], { repair }: Apply): readonly string[] {
+  /** Begins the merge of a record, which `mergeNext` carries out. `registers`: all of the record's. */
+  beginMerge(record: Apply, registers: readonly Register[]): void {
+    this.#merge = { record, registers, at: 0, changed: [] };
+  }
+
+  /** Merges the next `count` registers; gives keys as `apply` does. */
+  mergeNext(count: number): readonly string[] {
+    const merge = this.#merge as Merge;
+    this.#advance(merge, count);
+    if (merge.at >= merge.registers.length) this.#merge = undefined;
+    return merge.changed.splice(0);
+  }
+
+  #advance(merge: Merge, count: number): void {
+    const { record, registers, at, changed } = merge;
+    // A snapshot merged the rest.
+    if (at > 0 && at >= registers.length) return;
+    merge.at += count;
+    for (const key of this.#mergeSlice(registers.slice(at, merge.at), record)) changed.push(key);
+    if (merge.at >= registers.length) for (const key of this.#finishMerge(record, registers)) changed.push(key);
+  }
+
+  #mergeSlice(registers: readonly Register[], { repair }: Apply): readonly string[] {
     const { changed, siblings } = this.map.merge(registers, [], repair === true);
     for (const register of registers) this.clock = witness(this.clock, register);
     const acknowledged = changed.flatMap((key) => this.#acknowledge(key));
@@ -107,8 +146,7 @@ export class ReplicaState {
     return lost ? [lost] : [];
   }
 
-  /** `registers`: all of the record's. */
-  finishSlices(record: Apply, registers: readonly Register[]): readonly string[] {
+  #finishMerge(record: Apply, registers: readonly Register[]): readonly string[] {
     if (record.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(record.hlc));
     this.map.merge([], record.upto);
     return record.full ? this.#dropAbsent(record, registers) : [];
@@ -129,7 +167,7 @@ export class ReplicaState {
   /** Whether a register is never deleted (its first write stands), or its deletion never forgotten (a membership). */
   #isLasting(register: Register): boolean {
     const { key, text } = register;
-    const isFirst = text !== null && this.#rules.mergeKindOf(key) === "first";
+    const isFirst = text !== null && this.rules.mergeKindOf(key) === "first";
     return concernsMembers([key]) || (isFirst && endOf(register) > this.clock.ms);
   }
 
@@ -182,8 +220,7 @@ export class ReplicaState {
 
   /** The open conflicts. */
   conflicts(): readonly ConflictRecord[] {
-    const { isSecret } = this.#rules;
-    return conflictsIn(this.map, this.formerRecords().open, isSecret);
+    return conflictsIn(this.map, this.formerRecords().open, this.rules.isSecret);
   }
 
   /** Records of conflicts by earlier versions (which knew no siblings), by key of register; settled ones, too. */
@@ -191,7 +228,7 @@ export class ReplicaState {
     const open = new Map<string, ConflictRecord>();
     const settled: string[] = [];
     const judge = (key: string, record: ConflictRecord): void => {
-      if (this.#rules.isContested(record.key) && isOpen(this.map, record)) open.set(key, record);
+      if (this.rules.isContested(record.key) && isOpen(this.map, record)) open.set(key, record);
       else settled.push(key);
     };
     for (const { key, text } of this.map.withPrefix(conflictKey(""))) {
@@ -216,8 +253,12 @@ export class ReplicaState {
     for (const record of meta.conflicts ?? []) this.formerConflicts.set(conflictKey(record.id), record);
   }
 
-  /** The state as records: registers first, then the `apply` that makes them count. Read while writes go on; registers never change. */
+  /**
+   * The state as records, with all of a merge that is under way: registers first, then the `apply` that makes them count. The caller may
+   * read on while writes go on, as registers never change.
+   */
   snapshot(): Iterable<JournalRecord> {
+    if (this.#merge) this.#advance(this.#merge, Infinity);
     const registers = [...this.map.all(), ...this.map.siblings.all()];
     const meta = this.meta();
     const { salvaged } = this;
@@ -250,3 +291,12 @@ export class ReplicaState {
 }
 
 export const emptyPage: Page = { origins: [], contexts: [], registers: [] };
+
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,231 @@
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Low, type Adapter } from "lowdb";
+import { KcoreError } from "#errors/problem.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
+import { ClusterState, type KeyRules } from "../replica/cluster-state.ts";
+import type { JournalRecord } from "../replica/replica-ports.ts";
+import type { Database } from "../replica/replica.ts";
+import { realDisk, type Disk } from "./durable-disk.ts";
+import { holdFolder } from "./hold-folder.ts";
+import { JournalFile } from "./journal.ts";
+import { leftovers, recordsOf, recover } from "./recover.ts";
+import { snapshotName, snapshotsAmong, writeSnapshot } from "./snapshot-file.ts";
+import { broken, isOfDisk, isPassing, reasonOf, unwritable } from "./store-problems.ts";
+
+export interface DatabaseOptions {
+  /** Made 0700; its files are 0600. */
+  readonly folder: string;
+  readonly rules: KeyRules;
+  /** Called once when the disk failed beyond healing: the process has to end at once. */
+  readonly onBroken: (error: KcoreError) => void;
+  /** Called with a snapshot's failure; the journal goes on. */
+  readonly onNote?: (note: string) => void;
+  readonly disk?: Disk;
+  /** Milliseconds that only grow. */
+  readonly monotonic?: () => number;
+  readonly limits?: Partial<DatabaseLimits>;
+}
+
+/** The size at which the journal gets a new segment, and the growth of the journal that is followed by a snapshot. */
+export interface DatabaseLimits {
+  readonly segmentBytes: number;
+  readonly snapshotRecords: number;
+  readonly snapshotBytes: number;
+}
+
+const usualLimits: DatabaseLimits = {
+  segmentBytes: 8 * 1024 * 1024,
+  snapshotRecords: 10_000,
+  snapshotBytes: 8 * 1024 * 1024,
+};
+/** Snapshots take at most this share of the time, however fast records come. */
+const snapshotShare = 0.1;
+const generations = 2;
+
+/** lowdb's adapter of a folder with a journal of records and snapshots, which replace the older records (ADR 0507). */
+class FolderAdapter implements Adapter<ClusterState> {
+  /** Faults that `read` found and mended, for the log. */
+  notes: readonly string[] = [];
+  readonly #options: DatabaseOptions;
+  readonly #disk: Disk;
+  readonly #limits: DatabaseLimits;
+  readonly #monotonic: () => number;
+  #journal: JournalFile | undefined;
+  /** Index of the newest snapshot. */
+  #kept = 0;
+  /** Bytes of the journal since the newest snapshot. */
+  #bytes = 0;
+  #restUntil = 0;
+
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+    this.#disk = options.disk ?? realDisk;
+    this.#limits = { ...usualLimits, ...options.limits };
+    this.#monotonic = options.monotonic ?? (() => performance.now());
+  }
+
+  /** Recovers the state, and opens the journal for writing. */
+  async read(): Promise<ClusterState> {
+    const { folder, onBroken, rules } = this.#options;
+    const disk = this.#disk;
+    const recovered = await recover(disk, folder).catch((error: unknown) => {
+      if (!isOfDisk(error)) throw error;
+      const message = `the controller's state in ${folder} cannot be read: ${reasonOf(error)}`;
+      throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause: error });
+    });
+    const state = new ClusterState(rules, recordsOf(recovered, folder));
+    for (const file of await leftovers(disk, folder)) await disk.unlink(file);
+    const { segments, end, next, records, snapshot, notes } = recovered;
+    const { segmentBytes } = this.#limits;
+    this.#journal = await JournalFile.open({ folder, disk, segments, end, next, segmentBytes, onBroken }).catch(
+      (error: unknown) => {
+        throw isPassing(error) ? unwritable(folder, error) : broken(folder, error);
+      },
+    );
+    this.#kept = snapshot?.index ?? 0;
+    this.#bytes = records.reduce((sum, record) => sum + record.length, 0);
+    this.notes = notes;
+    return state;
+  }
+
+  get journal(): JournalFile {
+    return this.#journal as JournalFile;
+  }
+
+  /** The newest snapshot's file. */
+  get newest(): string {
+    return join(this.#options.folder, snapshotName(this.#kept));
+  }
+
+  async append(records: readonly JournalRecord[]): Promise<void> {
+    const texts = records.map((record) => JSON.stringify(record));
+    await this.journal.append(texts);
+    for (const text of texts) this.#bytes += text.length;
+  }
+
+  get isSnapshotDue(): boolean {
+    const { snapshotRecords, snapshotBytes } = this.#limits;
+    const isLong = this.journal.durable - this.#kept >= snapshotRecords || this.#bytes >= snapshotBytes;
+    return isLong && this.#monotonic() >= this.#restUntil;
+  }
+
+  /** Writes a snapshot if anything was appended since the newest one. @throws KcoreError STORE_UNWRITABLE, STORE_BROKEN */
+  async write(state: ClusterState): Promise<void> {
+    if (this.journal.durable <= this.#kept) return;
+    const { folder, onBroken } = this.#options;
+    this.#restUntil = Infinity;
+    const began = this.#monotonic();
+    try {
+      // A replica applies a durable record within this turn of the event loop.
+      await nextTurn();
+      const bytes = this.#bytes;
+      // The index first: the state may hold records that become durable from now on, and a start after a crash reads them again.
+      const index = this.journal.durable;
+      await writeSnapshot(this.#disk, join(folder, snapshotName(index)), { index, entries: state.snapshot() });
+      this.#kept = index;
+      this.#bytes -= bytes;
+      await this.#dropOlder();
+    } catch (error) {
+      if (isPassing(error)) throw unwritable(folder, error);
+      if (!isOfDisk(error)) throw error;
+      const problem = broken(folder, error);
+      onBroken(problem);
+      throw problem;
+    } finally {
+      this.#restUntil = this.#monotonic() + (this.#monotonic() - began) / snapshotShare;
+    }
+  }
+
+  /** Keeps the newest snapshots and the journal from the oldest of them on, so that one damaged file costs nothing. */
+  async #dropOlder(): Promise<void> {
+    const { folder } = this.#options;
+    const found = snapshotsAmong(await this.#disk.list(folder));
+    for (const { name } of found.slice(generations)) await this.#disk.unlink(join(folder, name));
+    const oldest = found.slice(0, generations).at(-1);
+    if (oldest && found.length >= generations) await this.journal.dropUntil(oldest.index);
+  }
+}
+
+/**
+ * A controller's state, as lowdb keeps it: `read` recovers it from the disk, `data` is the map that the replica serves and merges into,
+ * `append` makes a transaction durable before it is acknowledged, and `write` makes a snapshot.
+ */
+export class ControllerDatabase extends Low<ClusterState> implements Database {
+  readonly #adapter: FolderAdapter;
+  readonly #onNote: (note: string) => void;
+  readonly #unlock: () => void;
+  #writing = Promise.resolve();
+
+  /** `unlock`: gives the folder free. */
+  constructor(options: DatabaseOptions, unlock: () => void = () => undefined) {
+    const adapter = new FolderAdapter(options);
+    super(adapter, new ClusterState(options.rules));
+    this.#adapter = adapter;
+    this.#unlock = unlock;
+    this.#onNote = options.onNote ?? (() => undefined);
+  }
+
+  /** Faults that the start found and mended, for the log. */
+  get notes(): readonly string[] {
+    return this.#adapter.notes;
+  }
+
+  /** Why the journal takes no writes just now, if so. */
+  get problem(): KcoreError | undefined {
+    return this.#adapter.journal.problem;
+  }
+
+  /** @throws KcoreError STORE_UNWRITABLE, then no record of it is kept; STORE_BROKEN */
+  async append(records: readonly JournalRecord[]): Promise<void> {
+    await this.#adapter.append(records);
+    if (this.#adapter.isSnapshotDue)
+      this.write().catch((error: unknown) => this.#onNote(`no snapshot: ${reasonOf(error)}`));
+  }
+
+  /** One snapshot after the other. @throws as the adapter */
+  override write(): Promise<void> {
+    const writing = this.#writing.then(() => super.write());
+    this.#writing = writing.catch(() => undefined);
+    return writing;
+  }
+
+  /** The state as one file, as `restoreStore` takes it; consistent, with all that is durable now. @throws as `write` */
+  async backup(): Promise<Readable> {
+    await this.write();
+    // Opened before anything else can happen: a later snapshot removes the name, and the handle keeps the content.
+    const handle = await open(this.#adapter.newest);
+    return handle.createReadStream();
+  }
+
+  /** Writes records that wait and a last snapshot, and gives the folder free. */
+  async close(): Promise<void> {
+    const { journal } = this.#adapter;
+    await journal.idle();
+    try {
+      if (!journal.problem) await this.write();
+    } finally {
+      await journal.close();
+      this.#unlock();
+    }
+  }
+}
+
+/**
+ * Opens a controller's state; this process alone uses its folder until `close`.
+ * @throws KcoreError STORE_LOCKED, STORE_CORRUPT, STORE_TOO_NEW, STORE_UNWRITABLE, FILE_UNREADABLE, FILE_UNTRUSTED
+ */
+export async function openDatabase(options: DatabaseOptions): Promise<ControllerDatabase> {
+  await ensurePrivateFolder(options.folder);
+  const unlock = await holdFolder(options.folder);
+  const db = new ControllerDatabase(options, unlock);
+  try {
+    await db.read();
+    return db;
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
