@@ -276,7 +276,7 @@ module.exports = {
     home("react", ["tui/ink"], "The live views; the rest of tui is plain functions."),
     home("string-width", ["base"], "Columns on a terminal are counted in one place."),
     home("node-forge", ["pki"], "Certificates are made in one place."),
-    home("lowdb", ["controller"], "The store."),
+    home("lowdb", ["base", "controller/store"], "A controller's state, and small files that are written whole."),
     home("prom-client", ["controller"], "Metrics."),
     home("@kubernetes/client-node", ["kubernetes"], "Who asks a Kubernetes cluster, and how it is let in."),
     home("zx", ["base"], "Programs are run in one place."),

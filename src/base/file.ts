@@ -122,12 +122,12 @@ export async function sha256Of(path: string, signal?: AbortSignal): Promise<stri
   return hash.digest("hex");
 }
 
-/** Undefined for a file or folder that is not there. */
+/** Undefined for a file or folder that is not there, also where a KcoreError tells so. */
 export async function ifThere<Result>(work: Promise<Result>): Promise<Result | undefined> {
   try {
     return await work;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code } = (error instanceof KcoreError ? error.cause : error) as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw error;
   }

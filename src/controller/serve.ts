@@ -1,9 +1,12 @@
+import { join } from "node:path";
+import { z } from "zod";
 import { describeError } from "#api/log.ts";
 import type { PeerView } from "#api/schemas.ts";
+import { durableJson } from "#base/durable-file.ts";
 import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
 import { ownKeyFiles } from "./controller-config.ts";
 import { returnMemory } from "./return-memory.ts";
-import { readLives, writeLives } from "./kept-lives.ts";
+import { HeardLife } from "./cluster/node-lives.ts";
 import { openServer, type ControllerServer } from "./controller-server.ts";
 import { watchFiles } from "./file-changes.ts";
 import { openState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
@@ -17,13 +20,27 @@ export async function serveController(options: ControllerOptions): Promise<void>
   const state = await openState(options);
   const cluster = openCluster(state, options);
   const server = openServer(state, cluster, options);
+  const heard = durableJson<readonly HeardLife[]>(
+    join(state.config.dbPath, "heard-nodes.json"),
+    z.array(HeardLife),
+    [],
+  );
+  /** Keeps the nodes that sent heartbeats for the next start. */
+  const keepHeard = async (): Promise<void> => {
+    heard.data = cluster.liveness.heard();
+    await heard
+      .write()
+      .catch((error: unknown) => log.warn("the nodes that were heard could not be kept", describeError(error)));
+  };
   let stopRounds = (): void => undefined;
   try {
     await cluster.subCa.load();
     // The certificate may have expired while the controller was off, so it is renewed before the server listens.
     await state.own.renewIfDue(cluster.subCa.authority);
     cluster.ends.tell();
-    cluster.liveness.recall(await readLives(state.config.dbPath));
+    // Without the file, a node is only not ready until its next heartbeat.
+    await heard.read().catch(() => undefined);
+    cluster.liveness.recall(heard.data);
     await cluster.foundIfNeeded();
     const { port, address } = await server.listen();
     const nodes = [...cluster.names.all()].length;
@@ -31,13 +48,13 @@ export async function serveController(options: ControllerOptions): Promise<void>
     supervisor?.ready();
     options.onListening?.(port);
     cluster.publish(address);
-    stopRounds = startRounds(state, cluster, server, options);
+    stopRounds = startRounds(state, cluster, server, { log, keepHeard });
     await aborted(AbortSignal.any([signal, state.broken]));
     supervisor?.stopping();
     log.info("the controller stops");
   } finally {
     stopRounds();
-    await keepLives(state, cluster, options);
+    await keepHeard();
     // What it decides is still written.
     await cluster.stop();
     state.replica.stop();
@@ -53,15 +70,14 @@ function startRounds(
   state: ControllerState,
   cluster: ControllerCluster,
   { watches, cut }: ControllerServer,
-  options: ControllerOptions,
+  { log, keepHeard }: Pick<ControllerOptions, "log"> & { readonly keepHeard: () => Promise<void> },
 ): () => void {
   const { config, own, replica } = state;
-  const { log } = options;
   const { controllers, ends, liveness, subCa } = cluster;
   const changedPeers = comparePeers();
   const tellChanges = (): void => {
     const changed = liveness.changed();
-    if (changed.length > 0) void keepLives(state, cluster, options);
+    if (changed.length > 0) void keepHeard();
     for (const node of changed) {
       const { isReady, reason } = liveness.of(node);
       if (!isReady) log.warn("a node is not ready", { node, reason });
@@ -92,17 +108,6 @@ function startRounds(
   return () => {
     for (const timer of timers) clearInterval(timer);
   };
-}
-
-/** Keeps the heard nodes for the next start. Without the file, a node is only not ready until its next heartbeat. */
-async function keepLives(
-  { config }: ControllerState,
-  { liveness }: ControllerCluster,
-  { log }: Pick<ControllerOptions, "log">,
-): Promise<void> {
-  await writeLives(config.dbPath, liveness.heard()).catch((error: unknown) =>
-    log.warn("the nodes that were heard could not be kept", describeError(error)),
-  );
 }
 
 /** Gives the peers whose state is another than at the last look. */

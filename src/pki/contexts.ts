@@ -5,19 +5,15 @@ import { z } from "zod";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { ifThere, readText, refuseUntrusted, replaceFile } from "#base/file.ts";
+import { durableFile, type Codec } from "#base/durable-file.ts";
+import { ifThere, readText, refuseUntrusted } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
-
-/** How the configuration's text is read and written; YAML, passed in because its library lives elsewhere. */
-export interface ConfigCodec {
-  readonly parse: (text: string) => unknown;
-  readonly print: (value: unknown) => string;
-}
 
 /** Where an operator's contexts lie: `~/.kcore`, or KCORE_HOME. */
 export interface ContextHome {
   readonly home: string;
-  readonly codec: ConfigCodec;
+  /** YAML, passed in because its library lives elsewhere. */
+  readonly codec: Codec<unknown>;
 }
 
 const Entry = z.looseObject({
@@ -54,15 +50,21 @@ export interface Context {
  * `~/.kcore/config` as it stands; without a file: no contexts. Whoever could write it could choose the CA that is trusted.
  * @throws KcoreError CONFIG_INVALID, FILE_UNTRUSTED
  */
-export async function readConfig({ home, codec }: ContextHome): Promise<ContextConfig> {
+export async function readConfig(place: ContextHome): Promise<ContextConfig> {
+  return (await openConfig(place)).data;
+}
+
+async function openConfig({ home, codec: { parse, print } }: ContextHome) {
   const file = configFile(home);
   for (const path of [home, file]) await refuseUntrusted(path);
-  const text = await readText(file).catch((error: KcoreError) => {
-    if ((error.cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  });
-  if (text === undefined || text.trim() === "") return { contexts: {} };
-  const parsed = Config.safeParse(codec.parse(text));
+  const checked = (text: string): ContextConfig => checkConfig(text.trim() === "" ? {} : parse(text), file);
+  const db = durableFile<ContextConfig>(file, { parse: checked, print }, { contexts: {} });
+  await db.read();
+  return db;
+}
+
+function checkConfig(config: unknown, file: string): ContextConfig {
+  const parsed = Config.safeParse(config);
   if (parsed.success) return parsed.data;
   throw new KcoreError({
     code: "CONFIG_INVALID",
@@ -90,11 +92,12 @@ async function applyChange(
   place: ContextHome,
   change: (config: ContextConfig) => ContextConfig,
 ): Promise<ContextConfig> {
-  const before = await readConfig(place);
-  const after = change(before);
-  if (JSON.stringify(after) === JSON.stringify(before)) return after;
+  const db = await openConfig(place);
+  const after = change(db.data);
+  if (JSON.stringify(after) === JSON.stringify(db.data)) return after;
   await ensurePrivateFolder(place.home);
-  await replaceFile(configFile(place.home), place.codec.print(after));
+  db.data = after;
+  await db.write();
   return after;
 }
 

@@ -7,6 +7,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { openAuthority } from "./cluster.ts";
 import { decryptKey, encryptKey } from "./encrypted-key.ts";
+import { durableJson } from "#base/durable-file.ts";
 import { ifThere, readText, replaceFile } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 
@@ -148,14 +149,15 @@ export async function keepSealed(
   { keys, unlock }: Told,
   { isDry = false }: { readonly isDry?: boolean } = {},
 ): Promise<News> {
-  const known = (await readEscrows(folder)).find((escrow) => escrow.id === id);
-  const fresh = keys.filter(({ sealed }) => !known?.keys.some((key) => key.sealed === sealed));
-  const news = { keys: fresh.length, unlock: unlock !== undefined && !isDeepStrictEqual(unlock, known?.unlock) };
+  const db = await openEscrow(join(folder, "escrow", `${id}.json`), { node, id, keys: [] });
+  const known = db.data;
+  const fresh = keys.filter(({ sealed }) => !known.keys.some((key) => key.sealed === sealed));
+  const news = { keys: fresh.length, unlock: unlock !== undefined && !isDeepStrictEqual(unlock, known.unlock) };
   if (isDry || (news.keys === 0 && !news.unlock)) return news;
   await ensurePrivateFolder(join(folder, "escrow"));
-  const all = [...(known?.keys ?? []), ...fresh].slice(-mostKeys);
-  const escrow: Escrow = { node, id, keys: all, ...defined({ unlock: unlock ?? known?.unlock }) };
-  await replaceFile(join(folder, "escrow", `${id}.json`), `${JSON.stringify(escrow, undefined, 2)}\n`);
+  const all = [...known.keys, ...fresh].slice(-mostKeys);
+  db.data = { node, id, keys: all, ...defined({ unlock: unlock ?? known.unlock }) };
+  await db.write();
   return news;
 }
 
@@ -163,14 +165,18 @@ export async function keepSealed(
 export async function readEscrows(folder: string): Promise<readonly Escrow[]> {
   const names = (await ifThere(readdir(join(folder, "escrow")))) ?? [];
   const escrows = names.filter((name) => name.endsWith(".json"));
-  return Promise.all(escrows.map((name) => readEscrow(join(folder, "escrow", name))));
+  const none = { node: "", id: "", keys: [] };
+  return Promise.all(escrows.map(async (name) => (await openEscrow(join(folder, "escrow", name), none)).data));
 }
 
-async function readEscrow(file: string): Promise<Escrow> {
-  const text = await readText(file);
+/** One node's file; `data`: its content where it is missing. */
+async function openEscrow(file: string, data: Escrow) {
+  const db = durableJson(file, Escrow, data);
   try {
-    return Escrow.parse(JSON.parse(text));
+    await db.read();
+    return db;
   } catch (error) {
+    if (error instanceof KcoreError) throw error;
     throw new KcoreError(
       {
         code: "RECOVERY_KEY_UNREADABLE",

@@ -9,7 +9,7 @@ import { controllerOf } from "#controller/replica/registered-controllers.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { ConflictRecord } from "#controller/replica/conflict-record.ts";
-import type { Replica } from "#controller/replica/replica.ts";
+import type { ClusterState } from "#controller/replica/cluster-state.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
 import { Decisions } from "./decisions.ts";
 import type { SimNode } from "./node.ts";

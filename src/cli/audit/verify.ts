@@ -6,7 +6,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { ResultFormat } from "../options.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { noteHeads, readNotedHeads } from "./noted-heads.ts";
+import { noteHeads, openNotedHeads } from "./noted-heads.ts";
 import { findTrails, type KnownTrail, type TrailFlags } from "./trails.ts";
 
 export interface VerifyFlags extends TrailFlags {
@@ -28,11 +28,11 @@ interface Finding extends Partial<Verdict> {
  */
 export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Promise<void> {
   const trails = await findTrails(head ? { ...flags, runs: true } : flags);
-  const noted = await readNotedHeads();
+  const noted = await openNotedHeads();
   const heads = new Map<string, Head>();
   const findings: Finding[] = [];
   for (const trail of trails) {
-    const known = noted[trail.id];
+    const known = noted.data[trail.id];
     const finding = await verify(trail, [...(known ? [known] : []), ...(head ? [head] : [])]);
     if (trail.isRare && !known && finding.state === "empty") continue;
     findings.push(finding);
