@@ -22,7 +22,7 @@ import { indexUpdates } from "./updates/update-records.ts";
 import { isBundleNeeded } from "./updates/needed-bundles.ts";
 import { manageUpdates, type Updates } from "./updates/updates.ts";
 import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
-import { found, whyEmpty } from "./found.ts";
+import { foundCluster, whyEmpty } from "./found-cluster.ts";
 
 /** What a controller knows of its cluster, and what it does for it. */
 export interface ControllerCluster {
@@ -238,7 +238,7 @@ function watchMembership(
       const key = keyFingerprint(publicDer(firstCertificate(own.credentials().cert).publicKey));
       try {
         if (config.replication.join.length === 0)
-          await found({ records, bootstrap: config.bootstrap, controllerId, dc, key, address: address(), clock });
+          await foundCluster({ records, bootstrap: config.bootstrap, controllerId, dc, key, address: address(), clock });
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
       }

@@ -5,7 +5,7 @@ import type { PeerView } from "#api/schemas.ts";
 import { durableJson } from "#base/durable-file.ts";
 import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
 import { ownKeyFiles } from "./controller-config.ts";
-import { returnMemory } from "./return-memory.ts";
+import { collectWhenIdle } from "./gc-when-idle.ts";
 import { HeardLife } from "./cluster/node-lives.ts";
 import { openServer, type ControllerServer } from "./controller-server.ts";
 import { watchFiles } from "./file-changes.ts";
@@ -96,7 +96,7 @@ function startRounds(
     void own.reload();
     subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
   };
-  const returnIfLess = returnMemory();
+  const returnIfLess = collectWhenIdle();
   const staleMs = config.staleCheckIntervalSecs * 1000;
   const timers = [
     // Whose certificate has expired meanwhile; who lost his right by a register is cut when that comes.

@@ -5,7 +5,7 @@ import { encodeDot } from "./cluster/dots.ts";
 import { Busy } from "./cluster/refused.ts";
 import type { Replica } from "./replica/replica.ts";
 import { drained } from "./server/answer-list.ts";
-import { takeTurns } from "./server/turns.ts";
+import { queueYields } from "./server/yield-to-loop.ts";
 
 /** Who watches slower than the cluster changes is cut, and begins anew; so is the slowest of all when together they are too slow. */
 const backlogLimit = 16 * 1024 * 1024;
@@ -34,7 +34,7 @@ interface Watch {
 
 export function openWatches(replica: Replica, log: Log): Watches {
   const watching = new Map<ServerResponse, Watch>();
-  const turns = takeTurns();
+  const yieldToLoop = queueYields();
   const cut = (response: ServerResponse): void => {
     log.warn("a watch was cut: its client reads slower than the cluster changes");
     watching.delete(response);
@@ -66,13 +66,13 @@ export function openWatches(replica: Replica, log: Log): Watches {
   idle.unref();
   /** At the client's pace: what stands may be more than may be unsent. A line says what is true when it is sent. */
   const tellWhatStands = async (response: ServerResponse, watch: Watch): Promise<void> => {
-    await turns();
+    await yieldToLoop();
     let until = performance.now() + sliceMs;
     for (const [key] of replica.entries(commonPrefix(watch.prefixes))) {
       if (isWanted(watch, key)) send(response, lineOf(key));
       await drained(response);
       if (performance.now() >= until) {
-        await turns();
+        await yieldToLoop();
         until = performance.now() + sliceMs;
       }
       if (response.destroyed) return;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { EncodedJson } from "../cluster/encoded-json.ts";
 import { Busy } from "../cluster/refused.ts";
-import type { Turns } from "./turns.ts";
+import type { YieldToLoop } from "./yield-to-loop.ts";
 
 /** So long one answer may hold the event loop at a time, ms, and so much text may wait for its client. */
 const sliceMs = 5;
@@ -29,7 +29,7 @@ export interface Lists {
   readonly answer: (key: string, response: ServerResponse, make: () => object) => Promise<void>;
 }
 
-export function openLists(turns: Turns): Lists {
+export function openLists(yieldToLoop: YieldToLoop): Lists {
   const underway = new Map<string, number>();
   let count = 0;
   return {
@@ -39,7 +39,7 @@ export function openLists(turns: Turns): Lists {
       underway.set(key, ofKey + 1);
       count++;
       try {
-        await send(response, make(), turns);
+        await send(response, make(), yieldToLoop);
       } finally {
         count--;
         const left = (underway.get(key) ?? 1) - 1;
@@ -50,11 +50,11 @@ export function openLists(turns: Turns): Lists {
   };
 }
 
-async function send(response: ServerResponse, answer: object, turns: Turns): Promise<void> {
+async function send(response: ServerResponse, answer: object, yieldToLoop: YieldToLoop): Promise<void> {
   response.writeHead(200, { "content-type": "application/json" });
   const texts = textsOf(answer);
   for (let isDone = false; !isDone;) {
-    await turns();
+    await yieldToLoop();
     if (response.destroyed) return;
     const until = performance.now() + sliceMs;
     let chunk = "";

@@ -2,7 +2,7 @@ import type { TLSSocket } from "node:tls";
 import type { Role } from "#pki/identity.ts";
 import { Busy } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
-import type { DoorLimits } from "./door.ts";
+import type { HandshakeLimits } from "./handshake-limits.ts";
 
 /** How many connections there may be whose handshake is done (S-17). */
 export interface ConnectionLimits {
@@ -25,7 +25,7 @@ const toldOff = 64;
  * The limits of a server that holds `most` connections at all: handshakes that go nowhere leave at least half of the room to
  * those that do, and one address leaves three quarters of theirs to the others: few at a time are done soon. An unfinished handshake costs 75 KB of memory.
  */
-export function limitsFor(most: number): ConnectionLimits & DoorLimits {
+export function limitsFor(most: number): ConnectionLimits & HandshakeLimits {
   const pending = Math.min(256, Math.floor(most / 2));
   const waiting = Math.min(1024, Math.floor(most / 4));
   return {

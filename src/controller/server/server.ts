@@ -31,12 +31,12 @@ import { auditFields, auditLog, type Asked } from "./audit.ts";
 import { openBodyRoom, readJson } from "./body.ts";
 import { callerOf, shownOn, type KnownCaller } from "./caller.ts";
 import { connectionsFor, limitsFor, watchConnections, type Connections } from "./connections.ts";
-import { keepDoor } from "./door.ts";
+import { limitHandshakes } from "./handshake-limits.ts";
 import { endLateConnections, expiredCallerOf, lateRenewalMethods, routeLateRenewals } from "./expired-caller.ts";
 import { limitWarnings } from "./log-limit.ts";
-import { watchPauses, type Pauses } from "./pauses.ts";
+import { watchLag, type EventLoopLag } from "./event-loop-lag.ts";
 import { limitRate } from "./rate.ts";
-import { takeTurns } from "./turns.ts";
+import { queueYields } from "./yield-to-loop.ts";
 
 /** What is given to the function behind a method. */
 export interface Call<Name extends MethodName> {
@@ -126,10 +126,10 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   routeLateRenewals(server, late);
   endLateConnections(late);
   const limits = limitsFor(maxConnections);
-  const door = keepDoor(server, limits, options.monotonic);
+  const handshakes = limitHandshakes(server, limits, options.monotonic);
   const connections = watchConnections(limits);
-  const pauses = watchPauses(options.monotonic);
-  const watched = { connections, pauses };
+  const lag = watchLag(options.monotonic);
+  const watched = { connections, lag };
   const { cluster, bastion, clock } = options;
   const usual = new Requests(options, watched, (socket, issuer) =>
     callerOf(socket, { cluster, bastion, issuer, now: clock() }),
@@ -155,8 +155,8 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
       for (const each of [server, late]) each.setSecureContext({ ...context, minVersion: "TLSv1.3" });
     },
     async close() {
-      pauses.stop();
-      door.close();
+      lag.stop();
+      handshakes.close();
       late.closeAllConnections();
       await close(server);
     },
@@ -213,8 +213,8 @@ type RequestOptions = ApiServerOptions & {
 class Requests {
   readonly #options: RequestOptions;
   readonly #connections: Connections;
-  readonly #pauses: Pauses;
-  readonly #lists: Lists = openLists(takeTurns());
+  readonly #lag: EventLoopLag;
+  readonly #lists: Lists = openLists(queueYields());
   readonly #bodies = openBodyRoom();
   readonly #isInRate: (key: string) => boolean;
   readonly #mayChange: (id: string) => boolean;
@@ -224,13 +224,13 @@ class Requests {
 
   constructor(
     options: RequestOptions,
-    { connections, pauses }: { readonly connections: Connections; readonly pauses: Pauses },
+    { connections, lag }: { readonly connections: Connections; readonly lag: EventLoopLag },
     identify: (socket: TLSSocket, issuer: string | undefined) => KnownCaller,
     only?: ReadonlySet<MethodName>,
   ) {
     this.#options = options;
     this.#connections = connections;
-    this.#pauses = pauses;
+    this.#lag = lag;
     this.#identify = identify;
     this.#only = only;
     this.#isInRate = limitRate(nodeRate, options.monotonic);
@@ -360,7 +360,7 @@ class Requests {
     if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
     // A body may take its time: what held when it began must still hold (S-11).
     access.check(name, caller);
-    if (method.verb !== "GET" && this.#pauses.mayBeStale(began)) {
+    if (method.verb !== "GET" && this.#lag.mayBeStale(began)) {
       const why = "this controller stood still; what was asked of it meanwhile is not carried out";
       throw new Refused(503, "CONTROLLER_READ_ONLY", why, "ask again");
     }

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { EncodedJson } from "#controller/cluster/encoded-json.ts";
 import { Busy } from "#controller/cluster/refused.ts";
 import { openLists } from "#controller/server/answer-list.ts";
-import { takeTurns } from "#controller/server/turns.ts";
+import { queueYields } from "#controller/server/yield-to-loop.ts";
 
 /** A response whose client reads nothing until `read` is called, unless it is `quick`. */
 class Response extends EventEmitter {
@@ -61,13 +61,13 @@ describe("a long answer", () => {
   it("is one JSON document, of lists and of what is none", async () => {
     const response = new Response();
     const answer = { empty: [], left: undefined, list: [{ a: 1 }, new EncodedJson('{"b":2}')], plain: "word" };
-    await openLists(takeTurns()).answer("k", response.as(), () => answer);
+    await openLists(queueYields()).answer("k", response.as(), () => answer);
     expect(JSON.parse(response.text)).to.deep.equal({ empty: [], list: [{ a: 1 }, { b: 2 }], plain: "word" });
     expect(response.isEnded).to.equal(true);
   });
 
   it("gives everybody else a turn between its pieces, however long it is, and however many are sent", async () => {
-    const lists = openLists(takeTurns());
+    const lists = openLists(queueYields());
     let turn = 0;
     let isDone = false;
     const turnsOfPieces: number[] = [];
@@ -85,7 +85,7 @@ describe("a long answer", () => {
   it("is made no faster than its client reads, and no further for one that has gone", async () => {
     const response = new Response(false);
     let made = 0;
-    const sent = openLists(takeTurns()).answer("k", response.as(), () => ({ all: items(10_000, () => made++) }));
+    const sent = openLists(queueYields()).answer("k", response.as(), () => ({ all: items(10_000, () => made++) }));
     for (let turn = 0; turn < 20; turn++) await nextTurn();
     expect(made).to.be.within(1, 80);
     response.read();
@@ -98,7 +98,7 @@ describe("a long answer", () => {
   });
 
   it("S-17: is refused with 503, and when to ask again, to a key that has 16 of them under way", async () => {
-    const lists = openLists(takeTurns());
+    const lists = openLists(queueYields());
     const open = Array.from({ length: 16 }, () => new Response(false));
     const sent = open.map((each) => lists.answer("k", each.as(), () => ({ all: items(1000) })));
     const refused = await lists.answer("k", new Response().as(), () => ({ all: [] })).catch((error: unknown) => error);

@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { returnMemory } from "#controller/return-memory.ts";
+import { collectWhenIdle } from "#controller/gc-when-idle.ts";
 
 describe("the memory of a controller", () => {
   const collectionsAt = (...sizes: readonly number[]): readonly number[] => {
     const at: number[] = [];
     let place = 0;
-    const look = returnMemory(() => at.push(place));
+    const look = collectWhenIdle(() => at.push(place));
     for (const size of sizes) {
       look(size);
       place++;
@@ -24,7 +24,7 @@ describe("the memory of a controller", () => {
   it("is given back by V8 itself", () => {
     let big: unknown[] | undefined = Array.from({ length: 100_000 }, (_, index) => ({ index, text: `${index}` }));
     const before = process.memoryUsage().heapTotal;
-    const look = returnMemory();
+    const look = collectWhenIdle();
     for (const size of [big.length, big.length]) look(size);
     big = undefined;
     for (const size of [0, 0]) look(size);

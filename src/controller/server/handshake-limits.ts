@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 
 /** How many handshakes there may be (S-17). */
-export interface DoorLimits {
+export interface HandshakeLimits {
   /** Under way, of one address and of all. */
   readonly pendingPerAddress: number;
   readonly pending: number;
@@ -22,7 +22,7 @@ const longestWaitMs = 15_000;
  * himself, and from nobody else; who opens many at once waits his turn. What is more than may wait is reset: before the handshake
  * nothing can be said.
  */
-export function keepDoor(server: Server, limits: DoorLimits, monotonic: () => number): { readonly close: () => void } {
+export function limitHandshakes(server: Server, limits: HandshakeLimits, monotonic: () => number): { readonly close: () => void } {
   /** Handshakes under way, by address: when each began, the oldest first. */
   const pending = new Map<string, Map<Socket, number>>();
   let pendingCount = 0;

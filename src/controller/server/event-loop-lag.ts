@@ -10,13 +10,13 @@ const settling = 250;
  * sockets. Whoever asked has given up, and asked another controller maybe; carried out now, it would be the last writer
  * and win over all that was decided since (F-31).
  */
-export interface Pauses {
+export interface EventLoopLag {
   /** Whether what began at this moment (monotonic, ms) may be what a pause left behind. */
   readonly mayBeStale: (began: number) => boolean;
   readonly stop: () => void;
 }
 
-export function watchPauses(monotonic: () => number): Pauses {
+export function watchLag(monotonic: () => number): EventLoopLag {
   let beat = monotonic();
   let freshFrom = 0;
   const look = (): void => {

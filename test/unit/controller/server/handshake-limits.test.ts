@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { Server } from "node:https";
 import { expect } from "chai";
-import { keepDoor } from "#controller/server/door.ts";
+import { limitHandshakes } from "#controller/server/handshake-limits.ts";
 
 class Knock extends EventEmitter {
   static ports = 1;
@@ -33,7 +33,7 @@ describe("the door of a server", () => {
     begun = [];
     server = new EventEmitter();
     server.on("connection", (socket: Knock) => begun.push(socket));
-    ({ close } = keepDoor(server as Server, limits, () => now));
+    ({ close } = limitHandshakes(server as Server, limits, () => now));
   });
   afterEach(() => close());
 

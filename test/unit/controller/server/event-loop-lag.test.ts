@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { watchPauses } from "#controller/server/pauses.ts";
+import { watchLag } from "#controller/server/event-loop-lag.ts";
 
 describe("pauses of the process", () => {
   let now = 1_000;
-  const pauses = watchPauses(() => now);
+  const pauses = watchLag(() => now);
   after(() => pauses.stop());
 
   it("F-31: make stale what was read right after one that nobody waits through, and nothing else", () => {

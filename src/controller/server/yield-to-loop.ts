@@ -1,10 +1,10 @@
 /**
- * Turns of the event loop for work that would hold it too long in one piece: one caller a turn, in the order in which they came, and
- * between any two of them everything else is served.
+ * Lets the event loop serve everything else before work goes on that would hold it too long in one piece. Callers go on one a turn, in the
+ * order of their calls.
  */
-export type Turns = () => Promise<void>;
+export type YieldToLoop = () => Promise<void>;
 
-export function takeTurns(): Turns {
+export function queueYields(): YieldToLoop {
   const waiting: (() => void)[] = [];
   const next = (): void => {
     waiting.shift()?.();

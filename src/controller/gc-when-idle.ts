@@ -19,7 +19,7 @@ const worthwhile = 10_000;
  * process allocates little. All other work stands still meanwhile (1 to 3 ms for each MB that lives on), so it is done when a third of the state
  * is gone, and the size stands.
  */
-export function returnMemory(collect = collectAll): (registers: number) => void {
+export function collectWhenIdle(collect = collectAll): (registers: number) => void {
   let most = 0;
   let last = 0;
   return (registers) => {

@@ -21,7 +21,7 @@ export function whyEmpty({ replication: { join, rejoin } }: Pick<ControllerConfi
  * The first words of a cluster: its first controller registers itself and the operators that deploy_node named. Only the
  * founder says them, once, with the state that `kcore controller found` made; every later controller and key is registered by those (S-10).
  */
-export async function found({
+export async function foundCluster({
   records,
   bootstrap,
   controllerId,
