@@ -27,8 +27,8 @@ class FileAdapter<Data> implements Adapter<Data> {
 }
 
 /**
- * A small file (0600) as a lowdb database. `read` leaves `data` as given where the file is missing; `write` replaces the file as a whole
- * and flushes it. @throws KcoreError FILE_UNREADABLE; on `read` also what `codec.parse` throws
+ * A small file (0600) as a lowdb database. `read` leaves `data` as given if the file is missing; `write` replaces the file as a whole
+ * and flushes it. @throws KcoreError FILE_UNREADABLE; on `read` also the errors of `codec.parse`
  */
 export function durableFile<Data>(path: string, codec: Codec<Data>, data: Data): Low<Data> {
   return new Low(new FileAdapter(path, codec), data);

@@ -3,7 +3,7 @@ import { openTrail } from "#audit/open-trail.ts";
 import { readPage, type Page } from "#audit/trail-files.ts";
 import { describeError, type Log } from "#api/log.ts";
 
-/** Who changed what through this controller, each entry chained to the one before it (S-27, ADR 0513). */
+/** The trail of the changes that callers made through this controller, each entry chained to the one before it (S-27, ADR 0513). */
 export interface Audit {
   readonly record: (fields: Fields) => void;
   /** Entries from a number on. */
@@ -12,8 +12,8 @@ export interface Audit {
 }
 
 /**
- * A controller whose trail cannot be opened serves all the same, and says so: what is asked of it stands in its log, and whoever
- * damaged the trail shall not stop the cluster with it.
+ * A controller whose trail cannot be opened serves all the same, and says so: its log has the requests, and damage to the trail must not
+ * stop the cluster.
  */
 export async function openAudit(
   folder: string,

@@ -24,7 +24,7 @@ import { manageUpdates, type Updates } from "./updates/updates.ts";
 import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
 import { foundCluster, whyEmpty } from "./found-cluster.ts";
 
-/** What a controller knows of its cluster, and what it does for it. */
+/** A controller's knowledge of its cluster, and its work for it. */
 export interface ControllerCluster {
   readonly records: Records;
   readonly certificates: Certificates;
@@ -44,11 +44,14 @@ export interface ControllerCluster {
   readonly knowsMembers: () => boolean;
   /** Why it has nothing and will get nothing by itself, in words. */
   readonly emptiness: () => string | undefined;
-  /** Whether a controller may replicate with this key; while joining not all members are known, but whoever is must show his key. */
+  /**
+   * Whether a controller may replicate with this key. While joining not all members are known, but a known member must show its own
+   * key.
+   */
   readonly mayReplicate: (id: string, key: string) => boolean;
   /** Makes the first controller of a cluster its first member, once. */
   readonly foundIfNeeded: () => Promise<void>;
-  /** Tells the others what they should know of this controller, from now on whenever that changed; `address`: where it listens. */
+  /** Publishes this controller's registers, from now on after each change; `address`: where it listens. */
   readonly publish: (address?: string) => void;
   readonly stop: () => Promise<void>;
 }
@@ -231,14 +234,22 @@ function watchMembership(
     isReady,
     knowsMembers: () => isIn() || (isMember() && replica.status().catchingUp),
     emptiness,
-    // Who left a cluster, or was removed from it, is refused by its own state: it founds no second one.
+    // A controller that left a cluster, or was removed, is refused by its own state: it founds no second one.
     async foundIfNeeded() {
       tellEmptiness();
       if (isMember() || !replica.status().ready) return;
       const key = keyFingerprint(publicDer(firstCertificate(own.credentials().cert).publicKey));
       try {
         if (config.replication.join.length === 0)
-          await foundCluster({ records, bootstrap: config.bootstrap, controllerId, dc, key, address: address(), clock });
+          await foundCluster({
+            records,
+            bootstrap: config.bootstrap,
+            controllerId,
+            dc,
+            key,
+            address: address(),
+            clock,
+          });
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
       }

@@ -7,12 +7,12 @@ import { defined } from "#optional/defined.ts";
 const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
 
 /**
- * What the first controller of a cluster knows before anybody can tell it anything; deploy_node writes it. Only the store that
- * `kcore controller found` made takes it in, once, and only without `replication.join`.
+ * The first controller's knowledge before the cluster exists, written by deploy_node. Only a state that `kcore controller found` made
+ * takes it in, once, and only without `replication.join`.
  */
 export const Bootstrap = z.object({
   cluster: z.string(),
-  /** Who may give orders: the SHA-256 of each operator's public key (DER SubjectPublicKeyInfo), lower-case hex. */
+  /** The operators: the SHA-256 of each one's public key (DER SubjectPublicKeyInfo), lower-case hex. */
   operators: z.array(z.object({ name: z.string(), spki: KeyFingerprint })).min(1),
   /** This controller itself. */
   controller: z.object({ spki: KeyFingerprint, address: z.string().optional(), dc: z.string().default("DC1") }),
@@ -48,8 +48,8 @@ export const ControllerConfig = z.object({
        */
       rejoin: z.array(z.string()).default([]),
       /**
-       * By endpoint of `join` and `rejoin`, the SHA-256 of the public key that must answer there, lower-case hex: while it knows nobody,
-       * a controller could not tell its sponsor from whoever holds a stolen sub-CA.
+       * By endpoint of `join` and `rejoin`, the SHA-256 of the public key that must answer there, lower-case hex: without it a
+       * joining controller could not tell its sponsor from the holder of a stolen sub-CA.
        */
       joinKeys: z.record(z.string(), KeyFingerprint).default({}),
       /** `host:port` under which the other controllers and the nodes reach this one; replicated. */
@@ -68,8 +68,8 @@ export const ControllerConfig = z.object({
 export type ControllerConfig = z.infer<typeof ControllerConfig>;
 
 /**
- * Reads `controller.yaml`, and how the controller begins in the file that it names; `beginning` is undefined where there is no such file.
- * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, and what `parse` throws
+ * Reads `controller.yaml`, and how the controller begins in the file that it names; `beginning` is undefined if there is no such file.
+ * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, and the errors of `parse`
  */
 export async function readControllerConfig(options: Parameters<typeof readDaemonConfig>[0]): Promise<ControllerConfig> {
   const config = await readDaemonConfig(options, ControllerConfig);

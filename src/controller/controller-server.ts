@@ -19,12 +19,12 @@ import { createApiServer, type ApiServer } from "./server/server.ts";
 import { sendBundles } from "./updates/serve-bundle.ts";
 import { openWatches, type Watches } from "./watch.ts";
 
-/** What others see of a controller: its API, and those who are connected. */
+/** The visible side of a controller: its API, and its connections. */
 export interface ControllerServer {
   readonly watches: Watches;
   /** @throws KcoreError LISTEN_FAILED */
   readonly listen: () => Promise<{ readonly port: number; readonly address: string }>;
-  /** Cuts whoever lost the right to be connected (S-11); requests are checked by themselves. */
+  /** Cuts the connections of callers that lost the right to be connected (S-11); requests are checked by themselves. */
   readonly cut: () => void;
   readonly close: () => Promise<void>;
 }
@@ -123,7 +123,7 @@ function openApiServer(
       async backup(_call, response) {
         const snapshot = await db.backup();
         response.writeHead(200, { "content-type": "application/octet-stream" });
-        // A backup that nobody reads would hold its file, and the room of that on the disk, for ever.
+        // An unread backup would hold its file, and the file's room on the disk, for ever.
         response.setTimeout(patienceMs, () => response.destroy());
         await pipeline(snapshot, response);
       },
@@ -156,7 +156,7 @@ function measure(
   });
 }
 
-/** Registers by which somebody may lose the right to be connected. */
+/** Registers by which a caller may lose the right to be connected. */
 const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
 
 /** Where others reach us, if the address we listen on says so; an unspecified one does not. */

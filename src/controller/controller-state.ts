@@ -23,7 +23,7 @@ export interface ControllerOptions extends Daemon {
   readonly onBroken?: (error: KcoreError) => void;
 }
 
-/** What a controller has by itself: who it is, its disk, and its copy of the cluster's state. */
+/** A controller's own things: its identity, its database, and its copy of the cluster's state. */
 export interface ControllerState {
   readonly config: ControllerConfig;
   readonly own: OwnCertificate;
@@ -67,7 +67,7 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
     timers,
     net: network.net,
     db,
-    // Who founds has a state that says so (kcore controller found).
+    // A founder has a state that says so (kcore controller found).
     start: "join",
     join: sponsors,
     at: /^(?:0\.0\.0\.0|\[::\]|):/.test(config.listenAddr)
@@ -91,7 +91,7 @@ async function openDisk(
     folder,
     rules: keyRules,
     onBroken: (error) => {
-      // After EIO nobody knows what is on the disk: nothing may be acknowledged any more (fsyncgate).
+      // After EIO the disk's content is unknown: nothing may be acknowledged any more (fsyncgate).
       log.error("the disk failed; the controller ends", { error: error.message });
       if (onBroken) onBroken(error);
       else process.exit(exitCodes.failed);
@@ -105,7 +105,7 @@ async function openDisk(
 
 export const timers: Timers = {
   after(ms, run) {
-    // The server keeps the process; one that has stopped does not wait for what the replica had planned.
+    // The server keeps the process alive; a stopped one does not wait for the replica's timers.
     const timer = setTimeout(run, ms).unref();
     return () => clearTimeout(timer);
   },

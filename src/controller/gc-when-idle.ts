@@ -2,9 +2,9 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 /**
- * Has V8 clear up when what it holds has grown by half, before a controller does anything else. By itself it lets a small heap grow to
- * several times of what lives in it, and whoever asks a great deal at once, a stranger's noise too, leaves tens of MB behind (S-17). The
- * unit bounds the young generation, which only the start of a process can.
+ * Has V8 collect when its heap has grown by half; to be called first. By default V8 lets a small heap grow to several times its live
+ * size, so a burst of requests leaves tens of MB behind (S-17). The unit bounds the young generation, which only the start of a process
+ * can.
  */
 export function boundGarbage(): void {
   setFlagsFromString("--heap-growing-percent=50");
@@ -14,10 +14,8 @@ export function boundGarbage(): void {
 const worthwhile = 10_000;
 
 /**
- * Gives back what a state no longer needs after many deletions; called now and then with its size in registers. V8 by itself keeps a
- * heap as large as a burst of work has made it, its young generation of up to 128 MiB too, for as long as a quiet
- * process allocates little. All other work stands still meanwhile (1 to 3 ms for each MB that lives on), so it is done when a third of the state
- * is gone, and the size stands.
+ * Returns memory after many deletions; called now and then with the state's size in registers. V8 keeps a heap as large as a burst of
+ * work has made it. A collection stops all other work (1 to 3 ms for each live MB), so it waits until a third of the state is gone.
  */
 export function collectWhenIdle(collect = collectAll): (registers: number) => void {
   let most = 0;

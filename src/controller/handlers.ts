@@ -46,7 +46,7 @@ export interface HandlerParts {
   readonly clock: () => number;
 }
 
-/** What stands behind the methods table. Who acts is taken from the caller's certificate, never from a body. */
+/** The functions behind the methods table. The actor is taken from the caller's certificate, never from a body. */
 export function handlersFor(parts: HandlerParts): Handlers {
   const {
     records,
@@ -156,7 +156,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       const by = byOf(caller);
       if (role === "node" && records.replica.stands(keys.node(id).removed)) throw removed(id);
       if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id });
-      // Who gives a node a new key takes the former one away, at once: it may be in wrong hands.
+      // A new key of a node takes the former one away, at once: it may be in wrong hands.
       const former =
         role === "node" && !certificates.isRecorded(spki, role, id) ? certificates.wishesToSupersede(id, spki, by) : [];
       const wish = certificates.wishToRecord(serial, { ...record, issued, by });
@@ -202,8 +202,8 @@ export function handlersFor(parts: HandlerParts): Handlers {
 }
 
 /**
- * All that this controller has is at a peer before it goes. The last word, that it is gone, may stay unconfirmed: who
- * hears it closes the stream.
+ * Hands all of this controller's state to a peer before it goes. The last message, that it is gone, may stay unconfirmed: its receiver
+ * closes the stream.
  */
 async function leaveCluster({ replica }: Records, controllerId: string): Promise<void> {
   const left = replica.leave();
@@ -226,7 +226,7 @@ function byOf({ identity, id }: KnownCaller): string {
   return `${identity.role} ${id}`;
 }
 
-/** An id that a certificate could carry; the others would make keys that nobody can read. */
+/** Checks that a certificate could carry the id; other ids would make unreadable keys. */
 function checkId(id: string): string {
   if (isIdentityId(id)) return id;
   throw new Refused(400, "API_INVALID", `“${id.slice(0, 80)}” is not an id`);

@@ -78,7 +78,7 @@ export async function restoreHere(
   }
 }
 
-/** `kcore controller repair`: keeps what is whole of a damaged state. @throws KcoreError as repairStore does */
+/** `kcore controller repair`: keeps the whole part of a damaged state. @throws KcoreError as repairStore does */
 export async function repairHere({ alone, cluster, output, ...options }: PutBackOptions): Promise<readonly string[]> {
   const place = await openPlace(options);
   const judge = await judgeOf(place, { from: place.folder, alone, ...defined({ cluster }) });
@@ -143,7 +143,7 @@ function restampingOf({ writes, file }: RestampedStore): readonly string[] {
 }
 
 /**
- * `kcore controller found`: the beginning of a cluster. Nothing else lets a controller with an empty state serve, so that one which
+ * `kcore controller found`: the beginning of a cluster. Nothing else lets a controller with an empty state serve, so a controller that
  * lost its state founds no second cluster.
  * @throws KcoreError CONTROLLER_HAS_STATE, STORE_LOCKED
  */
@@ -211,7 +211,7 @@ function asJson(done: Replaced & { readonly restamped?: RestampedStore }): strin
 /** So many lost writes are shown; the file has all of them. */
 const shownLost = 20;
 
-/** Nothing of what is damaged is certain, so it is said as read. */
+/** Damaged bytes prove nothing, so the lines say that the losses are as read. */
 function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
   if (lostFile === undefined) return ["nothing is lost"];
   const shown = lost.slice(0, shownLost).map(({ key, at, writer, deleted }) => {
@@ -277,7 +277,7 @@ async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions):
   return { folder, id, now, uid, gid, tls, hasState, beginning: config.beginning, keyFiles, rotatedKeyFiles: rotated };
 }
 
-/** Root acts as whom the state belongs to: what it would write otherwise the controller could not read. */
+/** Root acts as the state's owner: the controller could not read root's files. */
 function becomeOwner({ uid, gid }: Place): void {
   if (process.getuid?.() !== 0 || uid === 0) return;
   process.setgroups?.([]);

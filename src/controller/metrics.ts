@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { ReplicationStatus } from "./replica/replica.ts";
 
-/** What a controller counts, in Prometheus' text format; one registry for each controller, none is global. */
+/** A controller's counters, in Prometheus' text format; one registry for each controller, none is global. */
 export interface Metrics {
   readonly text: () => Promise<string>;
   readonly answered: (method: string, status: number, ms: number) => void;
@@ -98,8 +98,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
 }
 
 /**
- * What prom-client tells of a process, but for the statistics of the event loop's lag: they take a timer that wakes an idle
- * process a hundred times a second. In their place stands how busy the loop was since it was last asked about, which costs nothing.
+ * prom-client's metrics of a process, but for the statistics of the event loop's lag: they take a timer that wakes an idle process a
+ * hundred times a second. The loop's utilisation since the last request, which costs nothing, stands in their place.
  */
 function collectProcessMetrics(registry: Registry): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: dayMs });

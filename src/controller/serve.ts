@@ -55,7 +55,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
   } finally {
     stopRounds();
     await keepHeard();
-    // What it decides is still written.
+    // The cluster's last decisions are still written.
     await cluster.stop();
     state.replica.stop();
     state.network.close();
@@ -65,7 +65,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
   }
 }
 
-/** What is done again and again while it serves; the result ends it. */
+/** The controller's repeated work while it serves; the result ends it. */
 function startRounds(
   state: ControllerState,
   cluster: ControllerCluster,
@@ -99,7 +99,7 @@ function startRounds(
   const returnIfLess = collectWhenIdle();
   const staleMs = config.staleCheckIntervalSecs * 1000;
   const timers = [
-    // Whose certificate has expired meanwhile; who lost his right by a register is cut when that comes.
+    // Cuts connections whose certificate has expired meanwhile; a register that takes a right away cuts them when it comes.
     setInterval(cut, 5_000),
     setInterval(tellChanges, staleMs),
     setInterval(lookAtFiles, Math.min(staleMs, 30_000)),

@@ -7,12 +7,12 @@ import type { Replica } from "./replica/replica.ts";
 import { drained } from "./server/answer-list.ts";
 import { queueYields } from "./server/yield-to-loop.ts";
 
-/** Who watches slower than the cluster changes is cut, and begins anew; so is the slowest of all when together they are too slow. */
+/** A watcher slower than the cluster's changes is cut, and begins anew; so is the slowest of all when together they are too slow. */
 const backlogLimit = 16 * 1024 * 1024;
 const backlogOfAll = 128 * 1024 * 1024;
 const watchesOfKey = 64;
 const idleMs = 15_000;
-/** So long what stands may be told at a time, ms. */
+/** The longest turn in which the standing state is told, ms. */
 const sliceMs = 5;
 
 /** The clients that watch the registers, and are told of soft changes. */
@@ -64,7 +64,7 @@ export function openWatches(replica: Replica, log: Log): Watches {
   });
   const idle = setInterval(() => tellAll(textOf({ type: "idle" })), idleMs);
   idle.unref();
-  /** At the client's pace: what stands may be more than may be unsent. A line says what is true when it is sent. */
+  /** Tells the standing state at the client's pace: it may be more than may be unsent. A line is true when it is sent. */
   const tellWhatStands = async (response: ServerResponse, watch: Watch): Promise<void> => {
     await yieldToLoop();
     let until = performance.now() + sliceMs;
@@ -109,7 +109,7 @@ function cutSlowest(watching: Iterable<ServerResponse>, cut: (response: ServerRe
   }
 }
 
-/** What all wanted keys begin with. */
+/** The common beginning of all wanted keys. */
 function commonPrefix(prefixes: readonly string[]): string {
   const [first = "", ...others] = prefixes;
   let length = first.length;

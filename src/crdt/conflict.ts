@@ -13,7 +13,7 @@ export function areInConflict(a: Register, b: Register): boolean {
   return a.text !== b.text && !isSameDot(a, b) && !hasSeen(a, b) && !hasSeen(b, a);
 }
 
-/** The same for the same writes, two or more, in whatever order. */
+/** The same id for the same writes, two or more, in any order. */
 export function conflictId(key: string, writes: readonly Dot[]): string {
   return hex64(hash64([key, ...writes.map(({ o, s }) => `${o}:${s}`).toSorted()].join("\n")));
 }

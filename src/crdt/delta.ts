@@ -11,8 +11,8 @@ export interface PageLimits {
 export const pageLimits: PageLimits = { registers: 1000, bytes: 1024 * 1024 };
 
 /**
- * Where a delta of several pages goes on. One pass sends what lies between `base` and `target`, by (origin, seq);
- * writes during the pass make the next one, so that the last page can promise all that the sender holds at that moment.
+ * The place at which a delta of several pages goes on. One pass sends the registers between `base` and `target`, by (origin, seq).
+ * Writes during the pass make the next one, so that the last page can promise all that the sender holds at that moment.
  */
 export interface DeltaCursor {
   readonly base: VersionVector;

@@ -29,10 +29,10 @@ export interface ConflictRules {
 const anyConflict: ConflictRules = { isContested: () => true, isAcknowledged: () => false };
 
 /**
- * Keys to registers, and a version vector over the transactions that are in it: present, or dominated by what is present.
- * A state-based CRDT whose deltas are cut by version vector (Almeida, Shoker, Baquero, “Delta state replicated data types”,
- * 2018; the digest by origin as in van Renesse et al., Scuttlebutt, 2008): only the last write of a key is kept, and those that it did
- * not know of (siblings.ts), so there is no log to compact, and the delta since “nothing” is the whole state.
+ * Keys to registers, and a version vector over the transactions in the map: present, or dominated by a present one. A state-based CRDT
+ * whose deltas are cut by version vector (Almeida, Shoker, Baquero, “Delta state replicated data types”, 2018; the digest by origin as
+ * in van Renesse et al., Scuttlebutt, 2008). Only the last write of a key is kept, and the writes unknown to it (siblings.ts): there is
+ * no log to compact, and the delta since “nothing” is the whole state.
  */
 export class LwwMap {
   readonly #kindOf: (key: string) => MergeKind;

@@ -2,10 +2,10 @@ import { compareStamps } from "./hlc.ts";
 import type { Register } from "./register.ts";
 
 /**
- * How two registers of one key are merged. Each kind is a total order whose maximum wins, so merging is commutative,
- * associative and idempotent whatever the kind: a join semilattice (Shapiro et al., “A comprehensive study of
- * convergent and commutative replicated data types”, INRIA RR-7506, 2011). The value, where a kind looks at
- * it, comes first; the stamp decides between equals; no two registers are equal in stamp and origin.
+ * The merge of two registers of one key. Each kind is a total order whose maximum wins, so merging is commutative, associative and
+ * idempotent: a join semilattice (Shapiro et al., “A comprehensive study of convergent and commutative replicated data types”, INRIA
+ * RR-7506, 2011). The value comes first, if a kind looks at it; the stamp decides between equals; no two registers are equal in stamp
+ * and origin.
  */
 export type MergeKind =
   /** Last writer wins (Johnson and Thomas, RFC 677, 1975): by milliseconds, counter, origin. */

@@ -51,8 +51,7 @@ class Table<T> {
 }
 
 /**
- * Reads pages from untrusted JSON. Equal names and contexts become one object over all pages that one reader
- * reads, so 100,000 registers hold a handful of them.
+ * Reads pages from untrusted JSON. Equal names and contexts of all pages become one object, so 100,000 registers hold a handful of them.
  */
 export class PageReader {
   readonly #origins = new Map<string, string>();

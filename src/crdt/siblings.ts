@@ -15,9 +15,9 @@ export const siblingLimits: SiblingLimits = { count: 10_000, bytes: 16 * 1024 * 
 const none: readonly Register[] = [];
 
 /**
- * Per key the writes that no later writer of the key had seen, without the one that stands: the other siblings, in the words of Dynamo
- * (DeCandia et al., SOSP 2007) and of dotted version vectors (Almeida et al., 2012). Which these are follows from the set of
- * writes alone, not from the order in which they arrive; so replicas that agree list the same conflicts.
+ * Per key the writes that no later writer of the key had seen, without the standing one: the other siblings, in the words of Dynamo
+ * (DeCandia et al., SOSP 2007) and of dotted version vectors (Almeida et al., 2012). The set of writes alone decides on them, not the
+ * order of arrival; so replicas that agree list the same conflicts.
  */
 export class Siblings {
   readonly #lost = new Map<string, readonly Register[]>();

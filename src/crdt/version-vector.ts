@@ -1,4 +1,4 @@
-/** Per origin the highest seq whose transactions are all known: present, or dominated by what is present. */
+/** Per origin the highest seq up to which all transactions are known: present, or dominated by a present one. */
 export type VersionVector = ReadonlyMap<string, number>;
 
 /** A version vector as plain JSON. */

@@ -33,7 +33,7 @@ const Config = z.looseObject({
 export type ContextEntry = z.infer<typeof Entry>;
 export type ContextConfig = z.infer<typeof Config>;
 
-/** One context, with what it points to read from the disk. */
+/** One context, with the files that it points to read from the disk. */
 export interface Context {
   readonly name: string;
   /** The controllers' endpoints, `host:port`, in the order in which they are tried. */
@@ -47,7 +47,7 @@ export interface Context {
 }
 
 /**
- * `~/.kcore/config` as it stands; without a file: no contexts. Whoever could write it could choose the CA that is trusted.
+ * `~/.kcore/config`; without a file: no contexts. Its writer chooses the CA that is trusted, so only the operator and root may write it.
  * @throws KcoreError CONFIG_INVALID, FILE_UNTRUSTED
  */
 export async function readConfig(place: ContextHome): Promise<ContextConfig> {
@@ -204,7 +204,7 @@ export async function deleteContext(place: ContextHome, name: string, now: numbe
   return aside;
 }
 
-/** Gives a context's folder another name, in which everybody sees when it was put aside; undefined where nothing is in it. */
+/** Gives a context's folder another name, with the time when it was put aside; undefined if the folder is empty. */
 export async function putAside(folder: string, now: number): Promise<string | undefined> {
   if (!(await hasFiles(folder))) return undefined;
   const aside = `${folder}.${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}.old`;

@@ -38,7 +38,7 @@ const Escrow = z.strictObject({
   keys: z.array(Sealed),
   unlock: Unlock.optional(),
 });
-/** What lies here of one node; of a container with several keys the last one counts. */
+/** The kept keys of one node; of a container with several keys the last one counts. */
 export type Escrow = z.output<typeof Escrow>;
 
 /** So many keys are kept of a node, the newest: a node that tells of ever new ones fills no disk. */
@@ -56,7 +56,7 @@ export function recoveryKeySent(who: string, target: string) {
   return { type: "recovery-key.sent", who, target };
 }
 
-/** The public escrow key of a context, in PEM; undefined when there is none yet. @throws what the file system says */
+/** The public escrow key of a context, in PEM; undefined when there is none yet. @throws NodeJS.ErrnoException */
 export async function readEscrowKey(folder: string): Promise<string | undefined> {
   return ifThere(readFile(join(folder, publicFile), "utf8"));
 }
@@ -69,7 +69,7 @@ export async function makeEscrowKey(folder: string, passphrase: string): Promise
   await openAuthority(folder, passphrase); // one passphrase for all keys of a context
   const { privateKey, publicKey } = await promisify(generateKeyPair)("rsa", { modulusLength: 3072 });
   const pem = publicKey.export({ type: "spki", format: "pem" }) as string;
-  // The public half is what others see: it comes last.
+  // The public half is seen by others: it comes last.
   await replaceFile(join(folder, keyFile), encryptKey(privateKey, passphrase));
   await replaceFile(join(folder, publicFile), pem, { mode: 0o644 });
   return pem;
@@ -97,7 +97,7 @@ export function unseal({ uuid, sealed }: Pick<Sealed, "uuid" | "sealed">, key: K
 }
 
 /**
- * Reads what `luks.escrowed` told: words `UUID:HEX:SERIAL,SERIAL`.
+ * Reads the fact `luks.escrowed`: words `UUID:HEX:SERIAL,SERIAL`.
  * @throws KcoreError RECOVERY_KEY_UNREADABLE
  */
 export function parseSealed(text: string, at: number): readonly Sealed[] {
@@ -129,20 +129,20 @@ export function parseUnlock(text: string): Unlock | undefined {
   throw new KcoreError({ code: "RECOVERY_KEY_UNREADABLE", message: "the node told a way to unlock it that is none" });
 }
 
-/** What a node told that is to be kept. */
+/** The keys and the way to the initrd that a node told. */
 interface Told {
   readonly keys: readonly Sealed[];
   readonly unlock?: Unlock | undefined;
 }
 
-/** What of it is not kept here yet. */
+/** The number of keys that are not kept here yet, and whether the way to the initrd is new. */
 export interface News {
   /** How many keys. */
   readonly keys: number;
   readonly unlock: boolean;
 }
 
-/** Keeps what is new of what a node told, besides what came before; `isDry`: only tells what that would be. */
+/** Keeps the new keys of a node, besides the former ones; `isDry`: only tells the news. */
 export async function keepSealed(
   folder: string,
   { node, id }: Pick<Escrow, "node" | "id">,

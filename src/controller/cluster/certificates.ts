@@ -53,7 +53,7 @@ export interface Certificates {
   readonly stop: () => void;
 }
 
-/** The replication protocol with which what ended is deleted. */
+/** The replication protocol with which records of certificates that ended are deleted. */
 const forgets = 4;
 /** Clocks differ. */
 const dayMs = 86_400_000;
@@ -87,7 +87,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       .toSorted((a, b) => (a.key < b.key ? -1 : 1));
   const recordedKeys = (role: CertificateRecordValue["role"], id: string): readonly string[] =>
     recordsOfHolder({ role, id }).map(({ value }) => value.spki);
-  // Also by what this version cannot read.
+  // Also by a register that this version cannot read.
   const isRevoked = (spki: string): boolean => records.replica.stands(keys.revoked(spki));
 
   const currentKeyOf = ({ role, id }: CertificateRecordValue): string | undefined => {
@@ -164,7 +164,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       return { spki, serials, result: "created" };
     },
     wishesToRevoke(role, id, more, gone) {
-      // What a controller that is gone signs from now on must be worth nothing either.
+      // Certificates that a removed controller signs from now on must be worth nothing either.
       const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);
       const recorded = roles.flatMap((one) => [...recordedKeys(one, id)]);
       return wishesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], gone);

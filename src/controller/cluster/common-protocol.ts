@@ -12,8 +12,8 @@ function protocolOf(key: string): number {
 }
 
 /**
- * Refuses to write what some registered controller would merge otherwise, or for the first time after its upgrade: two
- * controllers would hold different values for good. One that never told what it speaks counts as the oldest there is.
+ * Refuses to write a register that some registered controller would merge otherwise, or for the first time after its upgrade: two
+ * controllers would hold different values for good. A controller that never told its protocol counts as the oldest.
  * @throws Refused 409 CLUSTER_MIXED
  */
 export function checkCommonProtocol(replica: Pick<Replica, "entries" | "get">, written: readonly string[]): void {

@@ -46,7 +46,7 @@ function sideOf(side: ConflictSide): ConflictView["winner"] {
   return { value: valueOf(side.text), dot: encodeDot(side), origin: side.o, at };
 }
 
-/** What lost may be of a newer version, or no JSON at all: nobody has judged it. */
+/** The losing value, unchecked: a newer version may have written it, or it is no JSON at all. */
 function valueOf(text: string | null): unknown {
   try {
     return text === null ? null : (JSON.parse(text) as unknown);
@@ -65,20 +65,20 @@ export function listConflicts({ records, rejects }: ConflictParts, names: NodeNa
   };
 }
 
-/** Closes a conflict: what won stands. @throws Refused CONFLICT_UNKNOWN */
+/** Closes a conflict: the winner stands. @throws Refused CONFLICT_UNKNOWN */
 export async function ackConflict(records: Records, id: string): Promise<{ result: "deleted"; dot: string }> {
   return { result: "deleted", dot: await records.write(wishesToClose(findConflict(records, id))) };
 }
 
 /**
- * Deletes what would name each loss: it wins over the loss wherever that arrives, and loses to nothing. The key itself is not
- * touched, or an acknowledgement could win over a change that is made elsewhere at the same time.
+ * Deletes the names of each loss: such a deletion wins over the loss wherever it arrives. The key itself is not touched, or an
+ * acknowledgement could win over a change that is made elsewhere at the same time.
  */
 function wishesToClose(conflict: ConflictRecord): Wish[] {
   return closingKeys(conflict).map((key) => ({ key, value: undefined }));
 }
 
-/** Writes what lost, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; 409 where the winner may never be undone so */
+/** Writes the losing value, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; 409 where the winner may never be undone so */
 export async function takeLoser(
   { records, rejects }: ConflictParts,
   id: string,

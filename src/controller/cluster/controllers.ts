@@ -12,7 +12,7 @@ import { keys } from "./registers.ts";
 
 /** The controllers of the cluster: membership by an operator's word, the rest by their own. */
 export interface Controllers {
-  /** Those that are registered. */
+  /** The ids of the registered controllers. */
   readonly ids: () => readonly string[];
   readonly list: () => z.input<typeof ControllerView>[];
   readonly peers: () => PeerView[];

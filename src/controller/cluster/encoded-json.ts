@@ -1,4 +1,4 @@
-/** A value that is JSON already: what a register holds is sent as it stands, and parsed by nobody on the way. */
+/** A value that is JSON already: a register's text is sent as it stands, without being parsed on the way. */
 export class EncodedJson {
   readonly text: string;
 

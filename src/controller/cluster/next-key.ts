@@ -11,7 +11,7 @@ export interface NextKey {
   };
   /** The key in PEM; undefined when none was made in the last ten minutes. */
   readonly pem: () => string | undefined;
-  /** It is in use, or nobody wants it any more. */
+  /** Drops the key: it is in use, or the rotation was given up. */
   readonly forget: () => void;
 }
 

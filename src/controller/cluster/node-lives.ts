@@ -17,7 +17,7 @@ type Beat = z.infer<typeof Beat>;
 export const HeardLife = z.object({ id: z.string(), beat: Beat, isStale: z.boolean() });
 export type HeardLife = z.infer<typeof HeardLife>;
 
-/** What is known of a node's life. */
+/** A node's life, as the controllers know it. */
 export interface Life {
   readonly lastSeenAt: number;
   readonly isReady: boolean;
@@ -26,8 +26,8 @@ export interface Life {
 }
 
 /**
- * Which nodes live: soft state, never written to a disk. Each controller tells the others what it heard itself, at once when
- * something changed and otherwise once in a while; the latest sign counts.
+ * The nodes' liveness: soft state, never written to a disk. Each controller tells the others its own sightings, at once when something
+ * changed and otherwise once in a while; the latest sign counts.
  */
 export interface Liveness {
   readonly hear: (id: string, beat?: Pick<Heartbeat, "usage" | "health">) => void;
@@ -71,7 +71,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     const other = heardByOthers(id);
     if (mine && (!other || mine.beat.at >= other.beat.at))
       return { beat: mine.beat, ageMs: monotonic() - mine.heardMono };
-    // What came late was old when it came.
+    // A late sign was old when it came.
     return other && { beat: other.beat, ageMs: Math.max(monotonic() - other.receivedMono, clock() - other.beat.at) };
   };
   const heardByOthers = (id: string): { readonly beat: Beat; readonly receivedMono: number } | undefined => {
@@ -79,7 +79,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     for (const { sender, value, receivedMono } of replica.softValues(`${prefix}${id}`)) {
       const data = sender === controllerId ? undefined : beatOf(value);
       if (!data) continue;
-      // Nobody hears a node later than it tells of it: whose clock is ahead, or who says so, outdoes nobody by that.
+      // No controller hears a node later than it tells of it, so a clock that is ahead wins nothing.
       const at = Math.min(data.at, clock() - (monotonic() - receivedMono));
       if (!best || best.beat.at < at) best = { beat: { ...data, at }, receivedMono };
     }

@@ -13,12 +13,12 @@ import {
 import type { Records } from "./records.ts";
 import { Refused } from "./refused.ts";
 
-/** Which nodes go by which name. It follows the registers, so that no question about one node looks at all of them. */
+/** The nodes' names, found without a look at every node: the index follows the registers. */
 export interface NodeNames {
   /** The id that a word names: a whole id, else a host name or the beginning of an id. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
   readonly find: (word: string) => string;
   readonly of: (id: string) => string;
-  /** The nodes that go by a name, in whatever case: the one that keeps it first (docs/replication.md). */
+  /** The nodes that go by a name in any case, the node that had it first before the others (docs/replication.md). */
   readonly sharing: (name: string) => readonly string[];
   /** All nodes that are shown, in the order of their names. */
   readonly all: () => Iterable<{ readonly id: string; readonly standing: Standing }>;

@@ -5,12 +5,12 @@ import type { Found, Records } from "./records.ts";
 import { approvalOf, readReject } from "./rejects.ts";
 import { keys, kindOf, type ApprovalRecord, type Registered, type RejectRecord } from "./registers.ts";
 
-/** All registers of one node, by what they say. */
+/** All registers of one node, by kind. */
 export interface NodeParts {
   readonly id: string;
   reg?: Found<Registered>;
   approval?: Found<ApprovalRecord>;
-  /** Those that stand; one is enough. */
+  /** The rejects that stand; one is enough. */
   rejects: readonly Found<RejectRecord>[];
   expected?: Found<Expected>;
   removed: boolean;
@@ -29,7 +29,7 @@ export function gatherNodes(records: Records, prefix = "node/"): ReadonlyMap<str
     take(records, parts, key, name);
   };
   for (const [key] of records.replica.entries(prefix)) gather(key);
-  // That a node is turned away or gone, its key says; whatever else a newer version has written there.
+  // The key alone says that a node is rejected or removed: a newer version may have written the value.
   for (const key of records.replica.unreadable(prefix))
     if (["reject", "nodeRemoved"].includes(kindOf(key) ?? "")) gather(key);
   return nodes;
@@ -183,7 +183,7 @@ export function* listNodes(
   }
 }
 
-/** What is decided about a node, whether it lives or not. */
+/** The decision about a node, whether it lives or not. */
 export type Standing = "unknown" | "pending" | "rejected" | "approved";
 
 export function standingOf(parts: NodeParts): Standing {

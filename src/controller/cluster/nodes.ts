@@ -31,7 +31,7 @@ import type { Records, Wish } from "./records.ts";
 import { approvalOf, type Rejects } from "./rejects.ts";
 import { keys } from "./registers.ts";
 
-/** What the connection's certificate proves. */
+/** The caller, as the connection's certificate proves it. */
 export interface Caller {
   readonly id: string;
   /** SHA-256 of its public key. */
@@ -40,7 +40,7 @@ export interface Caller {
   readonly certificateExpiresAt: number;
 }
 
-/** The nodes of the cluster: who registered, who is approved, who is alive, and what operators want of them. */
+/** The nodes of the cluster: their registrations, approvals, liveness, and the operators' settings of them. */
 export interface Nodes {
   readonly register: (caller: Caller, registration: Registration) => Promise<Standing>;
   readonly heartbeat: (caller: Caller, body: AcceptedBodyOf<"heartbeat">) => Standing;
@@ -74,7 +74,7 @@ export interface NodesOptions {
   readonly liveness: Liveness;
   readonly names: NodeNames;
   readonly controllerId: string;
-  /** Whether a node that nobody decided about has to wait: the strictest controller's word. */
+  /** Whether an undecided node has to wait: the strictest controller's setting. */
   readonly isManual: () => boolean;
   /** Endpoints for the nodes' fail-over. */
   readonly endpoints: () => string[];
@@ -143,7 +143,7 @@ export function manageNodes(options: NodesOptions): Nodes {
       ];
       if (net) wishes.push({ key: netKey, value: net });
       if (storage) wishes.push({ key: storageKey, value: storage });
-      // The key that it goes on with is the only one: what it had before, and what it never used, is worth nothing now.
+      // The node's new key is the only one: former and unused keys are worth nothing now.
       wishes.push(...certificates.wishesToSupersede(id, caller.key, `node ${id}`));
       // The same words from every controller, so that two registrations at once are no conflict.
       if (!parts?.approval && !isManual())
@@ -192,7 +192,7 @@ export function manageNodes(options: NodesOptions): Nodes {
       await records.put(
         [
           ...Object.entries(set).map(([name, value]) => ({ key: label(name), value: { value } })),
-          // What the node itself tells can only be hidden.
+          // A label that the node tells itself can only be hidden.
           ...remove.map((name) => ({
             key: label(name),
             value: Object.hasOwn(told, name) ? { value: null } : undefined,
@@ -249,7 +249,7 @@ export function manageNodes(options: NodesOptions): Nodes {
   };
 }
 
-/** What `kcore rotate certs` asked for last. */
+/** The last request of `kcore rotate certs`. */
 function rotationOf(records: Records): Pick<Standing, "renewEndingBefore"> {
   const rotation = Rotation.safeParse(records.value("config", keys.config("rotation")));
   return rotation.success ? { renewEndingBefore: rotation.data.nodesEndingBefore } : {};
@@ -257,7 +257,7 @@ function rotationOf(records: Records): Pick<Standing, "renewEndingBefore"> {
 
 function detailOf(parts: NodeParts, view: NodeView, { records, certificates }: NodesOptions): NodeDetail {
   const { id, approval, expected, rejects } = parts;
-  // What stands is said by whom: the newest reject, if any does.
+  // The newest reject has the decision's author, if there is one.
   const decision = rejects.at(-1)?.value ?? approval?.value;
   const { all, net, storage } = keys.node(id);
   const network = records.value("net", net);

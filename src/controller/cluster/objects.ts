@@ -6,7 +6,7 @@ import { keys, kindOf } from "./registers.ts";
 
 /** Manifests as replicated records: `object/KIND/NAME`. */
 export interface Objects {
-  /** Their views, as text. */
+  /** The objects' views, as text. */
   readonly list: () => Iterable<EncodedJson>;
   /** `id` is `KIND/NAME`. @throws Refused OBJECT_UNKNOWN, API_INVALID */
   readonly get: (id: string) => ObjectView;
@@ -22,7 +22,7 @@ export function manageObjects(records: Records): Objects {
   };
   return {
     *list() {
-      // The text of a register is what its value is sent as: nothing is parsed that nobody looks at.
+      // The register's text is sent as the value, without parsing every object.
       for (const [key, register] of records.replica.entries("object/")) {
         const { kind, name, dot, at } = view(found(register, undefined));
         if (kindOf(key) === "object")

@@ -28,8 +28,8 @@ export interface OwnCertificate {
   /** Makes a new key, which is kept aside until its certificate comes. */
   readonly request: (nonce: string) => Proof;
   /**
-   * Takes a certificate for that key, on the disk and for new connections. @throws Refused unless it says what the present
-   * one says, leads to our root, and `isRegistered` knows its key: others would refuse it.
+   * Takes a certificate for that key, on the disk and for new connections. @throws Refused unless it has the present certificate's
+   * names, leads to our root, and `isRegistered` knows its key: other controllers would refuse it.
    */
   readonly install: (certificate: string, isRegistered: (spki: string) => boolean) => Promise<Installed>;
   /**
@@ -59,7 +59,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
   const listeners = new Set<(credentials: LoadedCredentials) => void>();
   let problem: string | undefined;
   let last: Promise<unknown> = Promise.resolve();
-  /** Nobody reads the files while they are being replaced. */
+  /** No reader sees the files while they are being replaced. */
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const done = last.then(work);
     last = done.catch(() => undefined);
@@ -173,7 +173,10 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
   };
 }
 
-/** Finishes what a crash or a failing disk interrupted: with its key in place the next certificate follows; without it, it is discarded. */
+/**
+ * Finishes a replacement that a crash or a failing disk interrupted: with its key in place the next certificate follows; without it, the
+ * certificate is discarded.
+ */
 async function settle({
   certFile,
   keyFile,

@@ -152,7 +152,7 @@ export function openSubCa(options: SubCaOptions): SubCa {
       // Names and usages are those of the present certificate, which an issuer decided; nothing is taken from the request.
       const leaf = issueLeaf({ role: "node", id, host, addresses, spki, proof }, { authority: issuer, now: clock() });
       const notAfter = leaf.notAfter.toISOString();
-      // The record first: a certificate that nobody knows of could not be revoked (crash point C1).
+      // The record first: a certificate without a record could not be revoked (crash point C1).
       await records.write([
         certificates.wishToRecord(leaf.serial, {
           spki: fingerprint,

@@ -11,7 +11,7 @@ import { kindOf, kinds, type Kind, type ValueOf } from "./registers.ts";
 export interface Found<Value> {
   readonly key: string;
   readonly value: Value;
-  /** Its version, as callers see it. */
+  /** The register's version, as callers see it. */
   readonly dot: string;
   readonly origin: string;
   /** ISO 8601, by the writer's clock. */
@@ -22,7 +22,7 @@ export interface Found<Value> {
 export interface Wish {
   readonly key: string;
   readonly value: unknown;
-  /** Whoever changed it meanwhile: `ifMatch` is about the others. */
+  /** Written to any version of the register: `ifMatch` holds for the other wishes. */
   readonly isFree?: boolean;
 }
 
@@ -39,12 +39,12 @@ export interface Records {
    * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
    */
   readonly write: (wishes: readonly Wish[], ifMatch?: string) => Promise<string>;
-  /** Writes what differs from what stands; `unchanged`, and nothing written, when all of it does already. */
+  /** Writes the wishes that differ from the standing values; `unchanged`, with nothing written, if none does. */
   readonly put: (wishes: readonly Wish[], ifMatch?: string) => Promise<Written>;
 }
 
 export function readRecords(replica: Replica): Records {
-  // Registers never change, so each is parsed and checked once, whoever asks how often.
+  // Registers never change, so each is parsed and checked once.
   const kept = new WeakMap<Register, Found<unknown> | undefined>();
   const foundOf = <Name extends Kind>(kind: Name, register: Register): Found<ValueOf<Name>> | undefined => {
     if (!kept.has(register)) {
@@ -119,7 +119,7 @@ export function found<Value>(register: Register, value: Value): Found<Value> {
   return { key, value, dot: encodeDot(register), origin, at: new Date(ms).toISOString() };
 }
 
-/** Whether a register's text says the same as a value, whatever the order of its fields. */
+/** Whether a register's text is the JSON of a value, with the fields in any order. */
 function isSame(text: string | null | undefined, value: unknown): boolean {
   if (text === undefined || text === null) return value === undefined;
   if (value === undefined) return false;

@@ -56,7 +56,7 @@ export const keys = {
       approved: `update/${name}/approved`,
       wish: (action: WishAction) => `update/${name}/wish/${action}`,
       progress: `update/${name}/progress`,
-      /** The owner's row of a node, and what the node says. */
+      /** The owner's row of a node, and the node's own report. */
       row: (node: string) => `update/${name}/node/${node}`,
       report: (node: string) => `update/${name}/report/${node}`,
       hook: (node: string, hook: string) => `update/${name}/hook/${node}/${encodeURIComponent(hook)}`,
@@ -65,10 +65,10 @@ export const keys = {
 } as const;
 
 const text = z.string();
-/** Who decided, as `role id`, or `auto`. */
+/** The author of a decision, as `role id`, or `auto`. */
 const by = text;
 
-/** What the values of registers look like. Unknown fields are kept: a newer controller may have written them (3.9). */
+/** The schemas of registers' values. Unknown fields are kept: a newer controller may have written them (3.9). */
 export const Registered = z.looseObject({
   hostname: text,
   address: text,
@@ -98,7 +98,7 @@ const RoleRecord = z.looseObject({ present: z.boolean() });
 const Gone = z.looseObject({ at: text, by, reason: text });
 /** `notAfter` is when a node's key can renew no certificate any more; from then on its revocation changes nothing. */
 const Revoked = Gone.extend({ notAfter: text.optional() });
-/** `owner` is the controller that removed an update, and deletes what is left of it. */
+/** `owner` is the controller that removed an update, and deletes the rest of it. */
 const UpdateRemoved = z.looseObject({ at: text, by, owner: text });
 /** `next` is accepted as well: a rotation is under way. */
 const Auth = z.looseObject({
@@ -119,7 +119,7 @@ export const CertificateRecordValue = z.looseObject({
 });
 export type CertificateRecordValue = z.infer<typeof CertificateRecordValue>;
 
-/** A cluster update as it was applied last: what the bastion signed. `hash` is of the spec and the bundle. */
+/** A cluster update as it was applied last: the statement that the bastion signed. `hash` is of the spec and the bundle. */
 export const UpdateHead = z.looseObject({
   generation: z.int().min(1),
   hash: text,
@@ -129,8 +129,8 @@ export const UpdateHead = z.looseObject({
   by,
 });
 /**
- * The kinds of registers: what a value must look like to be shown, and how two are merged. One that is added names, as `since`, the
- * replication protocol that it came with (replica/messages.ts): it is not written while a controller speaks an older one.
+ * The kinds of registers: the schema that a shown value must have, and the merge of two. A new kind names, as `since`, the replication
+ * protocol that it came with (replica/messages.ts): it is not written while a controller speaks an older one.
  */
 export const kinds = {
   reg: { schema: Registered, merge: "lww" },
@@ -177,8 +177,8 @@ export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
 
 /**
- * Where nothing is lost, and nobody has to decide: what a node or a controller tells of itself, and tells again; that a key is revoked,
- * whoever said so, which a node does to its former keys when it registers; and how far a rollout is, where the owner's epoch decides.
+ * Kinds whose concurrent writes lose nothing: facts that a node or a controller tells of itself, and tells again; a revocation by any
+ * writer; and a rollout's progress, where the owner's epoch decides.
  */
 const uncontested: ReadonlySet<Kind | undefined> = new Set([
   ...(["reg", "net", "storage"] as const),
@@ -227,7 +227,7 @@ const patterns: readonly (readonly [RegExp, Kind])[] = [
 /** By the first word of a key: it is asked for every register that is merged. */
 const patternsBy = Map.groupBy(patterns, ([{ source }]) => source.slice(1, source.indexOf("\\/")));
 
-/** The kind of a key; undefined for what this version does not know: it is kept and relayed all the same. */
+/** The kind of a key; undefined for a kind that this version does not know: it is kept and relayed all the same. */
 export function kindOf(key: string): Kind | undefined {
   return patternsBy.get(key.slice(0, key.indexOf("/")))?.find(([pattern]) => pattern.test(key))?.[1];
 }
@@ -248,7 +248,7 @@ export function mergeKindOf(key: string): MergeKind {
   return kind === undefined ? "lww" : kinds[kind].merge;
 }
 
-/** Whether this version can read a register's value; the replica quarantines what it cannot (K9, S-24). */
+/** Whether this version can read a register's value; the replica quarantines other values (K9, S-24). */
 export function isKnown(key: string, json: string): boolean {
   const kind = kindOf(key);
   if (kind === undefined) return false;

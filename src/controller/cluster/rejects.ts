@@ -10,13 +10,13 @@ import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
  * section 3.3.5, of which the approve is the remove). A node is rejected while any is left.
  */
 export interface Rejects {
-  /** Those that stand against a node, the newest last; one look when there is none. */
+  /** The rejects that stand against a node, the newest last; one look if there is none. */
   readonly of: (id: string) => readonly Found<RejectRecord>[];
-  /** What a decision about a node changes; nothing when it is what stands. */
+  /** The wishes by which a decision about a node is written; none if it stands already. */
   readonly decide: (id: string, decision: Decision) => Wish[];
   /**
-   * What goes with a decision: one more reject, or none of those that can be read here now. No new one while some controller would
-   * not know what it is: then the approval alone says so.
+   * The wishes beside a decision's approval: one more reject, or the end of the rejects that are read here now. No new reject while
+   * some controller does not know the kind: then the approval alone says so.
    */
   readonly wishesOf: (id: string, decision: Decision) => Wish[];
   readonly stop: () => void;
@@ -24,7 +24,7 @@ export interface Rejects {
 
 export type Decision = Pick<ApprovalRecord, "state" | "by" | "reason">;
 
-/** `newName` gives a name that nobody had before. */
+/** `newName` gives a name that was never used. */
 export function watchRejects(records: Records, newName: () => string = randomUUID): Rejects {
   const standing = new Map<string, Set<string>>();
   const note = (key: string): void => {
@@ -56,9 +56,9 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
       const key = keys.node(id).approval;
       const approval = records.get("approval", key);
       const present = approval?.value ?? { epoch: 1, state: "pending" };
-      // Who says it again has not read the approve that is made elsewhere: a repeated reject is a new one.
+      // A repeated reject is a new one: its writer has not read the approve that is made elsewhere.
       if (approval && state !== "rejected" && approvalOf({ approval, rejects: of(id) }) === state) return [];
-      // Inside an epoch a reject stands; who approves again has read the reject, and begins the next one.
+      // Inside an epoch a reject stands; a second approve has read the reject, and begins the next epoch.
       const epoch = Math.max(1, present.epoch) + (present.state === "rejected" && state === "approved" ? 1 : 0);
       const value = { epoch, state, by, ...defined({ reason }) };
       return [{ key, value }, ...wishesOf(id, value)];
@@ -67,7 +67,7 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
   };
 }
 
-/** A node nobody decided about waits; one reject that nobody has read stands against every approve. */
+/** An undecided node waits; one reject that no approve has read stands against every approve. */
 export function approvalOf({
   approval,
   rejects,
@@ -78,7 +78,7 @@ export function approvalOf({
   return rejects.length > 0 ? "rejected" : (approval?.value.state ?? "pending");
 }
 
-/** A reject that stands. What this version cannot read of it may be why; that it is one, its key says. */
+/** A reject that stands: its key says so, even if this version cannot read its value. */
 export function readReject(records: Records, key: string): Found<RejectRecord> {
   const reason = "its reject is written by a newer version than this controller's";
   const unread = { key, value: { by: "unknown", reason }, dot: "", origin: "", at: "" };

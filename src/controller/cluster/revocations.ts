@@ -4,9 +4,9 @@ import type { Certificates } from "./certificates.ts";
 import type { Records } from "./records.ts";
 import { keys } from "./registers.ts";
 
-/** The revoked keys with which somebody could still ask an agent: all that are not known to be nodes'. */
+/** The revoked keys with which a caller could still ask an agent: all keys that are not known to be nodes'. */
 export interface Revocations {
-  /** What to tell an agent that was told this version last: all of them, or nothing when it knows them. */
+  /** The answer to an agent that has this version: all revoked keys, or nothing if the agent knows them. */
   readonly newsFor: (version: string | undefined) => Pick<Standing, "revoked">;
   readonly stop: () => void;
 }
@@ -29,7 +29,7 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
   const stop = records.replica.watch((changed) => {
     for (const key of changed) {
       if (key.startsWith(prefix)) note(key.slice(prefix.length));
-      // Whose key it is may become known later than that it was revoked.
+      // The key's holder may become known after the revocation.
       const spki = key.startsWith("cert/") ? records.value("certificate", key)?.spki : undefined;
       if (spki !== undefined && records.replica.stands(keys.revoked(spki))) note(spki);
     }

@@ -4,7 +4,7 @@ export type AlarmCode =
   | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more
   | "FENCED" // our own clock is off: read-only
   | "CLOCK_JUMP" // our own wall clock jumped, and no peer confirms it yet: read-only
-  | "CLOCK_AHEAD" // what we stamped or saw lies ahead of our own clock: read-only until then
+  | "CLOCK_AHEAD" // our own or seen stamps lie ahead of our own clock: read-only until then
   | "TWO_COPIES" // two processes run as one controller
   | "EQUIVOCATION" // one dot, two contents: a clone or a restored backup
   | "STATE_DIVERGENCE" // equal version vectors, different state

@@ -107,7 +107,7 @@ export class ClockGuard {
     );
   }
 
-  /** How far a stamp lies beyond what may be accepted now; 0 when it may. */
+  /** The distance of a stamp beyond the latest acceptable one; 0 if it is acceptable. */
   tooFarAhead(ms: number): number {
     return Math.max(0, ms - this.#clock.wall() - this.#tuning.maxReceiveAhead);
   }

@@ -172,8 +172,8 @@ export class ClusterState {
   }
 
   /**
-   * After a full exchange: registers that the sender covers and did not send are deleted there. Revocations, other grow-only registers and
-   * memberships stay, whatever the sender sends.
+   * After a full exchange: registers that the sender covers and did not send are deleted there. Revocations, other grow-only registers
+   * and memberships always stay.
    */
   #dropAbsent({ full, upto }: Apply, registers: readonly Register[]): readonly string[] {
     const sent = new Set(registers.map(({ key }) => key));

@@ -5,8 +5,8 @@ import type { Writer } from "./writer.ts";
 const batch = 50;
 
 /**
- * Raises an alarm when there are more conflicts than are kept, and deletes records of earlier versions (which knew no siblings) once
- * they name no open conflict.
+ * Raises an alarm when some conflicts are not kept, and deletes records of earlier versions (which knew no siblings) once they name no
+ * open conflict.
  */
 export function startConflictCleanup(core: Core, writer: Writer): void {
   const { state, alarms, tuning } = core;

@@ -37,7 +37,7 @@ export class Dialler {
     });
   }
 
-  /** Dials a member at once, whatever connection there is. */
+  /** Dials a member at once, also beside a connection. */
   dial(id: string): void {
     const peer = this.#core.peerOf(id);
     if (peer.isDialling || !this.#core.others.includes(id)) return;

@@ -4,8 +4,8 @@ import type { Page } from "#crdt/page.ts";
 
 /**
  * The protocols this build speaks, oldest and newest; two controllers use the newest that both do. A protocol is the messages, the
- * pages, the digest, and how each key is merged: what a controller of the release before would read otherwise, or not at all,
- * makes the next one. Fields that may be passed over do not. `controller/ID/version` tells the newest to all.
+ * pages, the digest, and the merge of each key. A change that the release before would read otherwise, or not at all, makes the next
+ * one. Fields that may be passed over do not. `controller/ID/version` tells the newest to all.
  * 2: rejects of nodes are registers of their own (cluster/rejects.ts).
  * 3: cluster updates (docs/adr/0515-cluster-updates.md).
  * 4: updates are removed (updates/removal.ts), as are records of certificates that ended (cluster/certificates.ts).

@@ -24,9 +24,9 @@ export function originOf(id: string, word: string): string {
 }
 
 /**
- * Under which origin this controller writes. A dot must never be used twice, and a store may have been put back to an earlier
- * state behind its controller's back (a snapshot of a VM, a copied folder). So an origin that was found on the disk is used only
- * when every member confirmed that it knows no later transaction of it; else the controller takes a new one.
+ * The origin under which this controller writes. A dot must never be used twice, and a store may have been put back behind its
+ * controller's back (a snapshot of a VM, a copied folder). So the controller uses an origin from its disk only when every member
+ * confirmed that it knows no later transaction of it. Else the controller takes a new origin.
  */
 export class OriginGeneration {
   readonly #core: ReplicaContext;

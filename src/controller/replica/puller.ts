@@ -17,7 +17,7 @@ import type { Writer } from "./writer.ts";
 type ApplyFields = Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">;
 type PageMessage = Extract<PeerMessage, { t: "page" }>;
 
-/** A pull under way. Its pages are kept aside until the last one is here, since only that one promises a version vector. */
+/** A pull under way. Its pages are kept aside until the last page is here, since only the last one promises a version vector. */
 interface Sync {
   readonly id: number;
   readonly isRepair: boolean;

@@ -5,8 +5,8 @@ import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerMessage } from "./messages.ts";
 
 /**
- * The world, as the replication core needs it. The core has no clock, randomness, timer, disk or socket of its own, so
- * that one seed of the simulator (test/sim) decides everything that happens to it.
+ * The world, as the replication core needs it. The core has no clock, randomness, timer, disk or socket of its own: one seed of the
+ * simulator (test/sim) decides every event.
  */
 
 export interface Clock {

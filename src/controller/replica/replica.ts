@@ -60,7 +60,7 @@ export interface PeerStatus {
   readonly health: "up" | "suspect" | "down";
   readonly phi: number;
   readonly rttMs: number | undefined;
-  /** Its clock minus ours. */
+  /** The peer's clock minus ours. */
   readonly offsetMs: number | undefined;
   /** Transactions that the peer has not confirmed. */
   readonly behind: number;
@@ -76,8 +76,8 @@ export interface ReplicationStatus {
   /** The controller has caught up since it joined, or was put back: it serves. */
   readonly ready: boolean;
   /**
-   * Its state may be old: the store was put back or repaired, and has not caught up with another controller since; or the controller has
-   * just started, and the answer of a peer is on its way.
+   * The controller's state may be old: the store was put back or repaired, and has not caught up with another controller since; or the
+   * controller has just started, and the answer of a peer is on its way.
    */
   readonly catchingUp: boolean;
   /** Why writes are refused at the moment, if they are. */

@@ -28,7 +28,7 @@ export interface Restamped {
 export interface RestampOptions {
   /** The controller. */
   readonly id: string;
-  /** Its wall clock, which is right by now, ms. */
+  /** The controller's wall clock, which is right by now, ms. */
   readonly now: number;
   /** 8 hexadecimal digits, others each time. */
   readonly word: () => string;

@@ -1,8 +1,8 @@
 // Promise of docs/replication.md: Convergent.
 /**
- * How long to wait for a peer, learned from it: Jacobson and Karels, “Congestion avoidance and control” (1988), as in RFC 6298,
- * with bounds for controllers. Pure: callers measure, this remembers. Karn's rule (no sample from what was repeated) is the
- * caller's: each request here has a number of its own, so answers are never ambiguous.
+ * The time to wait for a peer, learned from it: Jacobson and Karels, “Congestion avoidance and control” (1988), as in RFC 6298, with
+ * bounds for controllers. Karn's rule (no sample from a repeated request) is the caller's: each request here has a number of its own, so
+ * answers are never ambiguous.
  */
 export class RttEstimator {
   #smoothed: number | undefined;

@@ -22,7 +22,7 @@ export function deny({ identity }: Pick<Asking, "identity">, what: string): neve
   throw new Refused(403, "API_DENIED", `${identity.role} ${identity.id} may not ${what.slice(0, 200)}`);
 }
 
-/** What the cluster's records say about who asks, at this very moment: registered, not revoked, approved (S-10, S-11). */
+/** The cluster's records about a caller at this very moment: registered, not revoked, approved (S-10, S-11). */
 export interface Access {
   /** @throws Refused */
   readonly check: (name: MethodName, caller: Asking) => void;
@@ -34,7 +34,7 @@ export interface AccessOptions {
   readonly records: Records;
   readonly certificates: Certificates;
   readonly rejects: Rejects;
-  /** Until then the records are not complete, and only what tells nothing of them is answered. */
+  /** Until then the records are not complete, and only methods that tell nothing of them are answered. */
   readonly isReady: () => boolean;
   /** Whether its members can be told from strangers, ready or not. */
   readonly knowsMembers: () => boolean;
@@ -53,9 +53,9 @@ export function checkAccess({
   const approval = (id: string): string =>
     approvalOf({ approval: records.get("approval", keys.node(id).approval), rejects: rejects.of(id) });
   const ofOperator = ({ id, key, isOfRoot }: Asking): Refused | undefined => {
-    // The root's own word needs no record: whatever a controller wrote or revoked, the bastion has a way back (ADR 0517).
+    // The root's own word needs no record: the bastion has a way back from every write and revocation of a controller (ADR 0517).
     if (isOfRoot === true) return undefined;
-    // A cluster whose first operator nobody named trusts its CA's word; the warning stands in /readyz.
+    // A cluster without a named operator trusts its CA's word; the warning stands in /readyz.
     if (certificates.isOperator(id, key) || !certificates.hasOperators()) return undefined;
     return unregistered(`operator ${id}`, "record it from a machine whose operator's key is: kcore rotate certs");
   };
@@ -99,7 +99,7 @@ export function checkAccess({
       }
       const refusal = refusalOf(caller);
       if (refusal && !(refusal.code === "NODE_REJECTED" && method.whileRejected === true)) throw refusal;
-      // While joining nobody can be told from a stranger, so no peer is let in: it is dialled instead.
+      // A joining controller knows no members, so it lets no peer in: it dials instead.
       if (name === "replicate" && !knowsMembers()) {
         const why = emptiness();
         throw why === undefined

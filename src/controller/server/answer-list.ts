@@ -24,7 +24,7 @@ const listsOfAll = 64;
 export interface Lists {
   /**
    * Sends an answer of lists as one JSON document, piece by piece, at its client's pace: neither a long list nor a slow client costs
-   * others time or memory. What an item says is true when it is sent. Resolves when all is sent, or the client is gone. @throws Busy
+   * other callers time or memory. An item is true when it is sent. Resolves when all is sent, or the client is gone. @throws Busy
    */
   readonly answer: (key: string, response: ServerResponse, make: () => object) => Promise<void>;
 }
@@ -68,7 +68,7 @@ async function send(response: ServerResponse, answer: object, yieldToLoop: Yield
   response.end();
 }
 
-/** Resolves when the client has taken what was written; one that takes nothing for too long is cut. */
+/** Resolves when the client has taken the written bytes; a client that takes none for too long is cut. */
 export async function drained(response: ServerResponse): Promise<void> {
   if (response.destroyed || !response.writableNeedDrain) return;
   const gone = new AbortController();

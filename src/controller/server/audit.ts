@@ -5,13 +5,13 @@ import type { Log, LogFields } from "#api/log.ts";
 import type { AcceptedBodyOf, MethodName } from "#api/methods.ts";
 import type { KnownCaller } from "./caller.ts";
 
-/** One call of a method, from the moment on at which it is known who asks for what. */
+/** One call of a method, from the moment on at which caller and method are known. */
 export interface Asked {
   readonly name: MethodName;
-  /** What stood for `{id}`; empty where the path has none. */
+  /** The path's `{id}`; empty if it has none. */
   readonly id: string;
   readonly caller: KnownCaller;
-  /** What this call is called in the audit, and in its answer's `x-request-id`. */
+  /** The call's name in the audit, and in its answer's `x-request-id`. */
   readonly requestId: string;
   /** As the schema read it; absent while it has not come, and when it was refused. */
   body?: unknown;
@@ -41,7 +41,7 @@ const details: Details = {
 };
 
 const runId = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;
-/** The line about a call that was answered: who, what, about whom, on whose behalf, with what outcome. */
+/** The line about an answered call: caller, method, object, the run behind it, outcome. */
 export function auditFields(
   { name, id, caller, requestId, body, reply }: Asked,
   request: IncomingMessage,
@@ -59,7 +59,7 @@ export function auditFields(
     ...(body === undefined ? {} : describe?.(body)),
     ...(typeof serial === "string" ? { issued: serial } : {}),
     request: requestId,
-    // Only a name: whoever asks could write anything there.
+    // Only a name: a caller could write anything there.
     ...(typeof run === "string" && runId.test(run) ? { run } : {}),
     from: plainAddress(request.socket.remoteAddress),
     status,

@@ -4,7 +4,7 @@ import { Busy, Refused } from "../cluster/refused.ts";
 const largest = 1024 * 1024;
 const deepest = 32;
 
-/** What the bodies of all requests that are not answered yet may take together. */
+/** The most that the bodies of all unanswered requests may take together. */
 const largestOfAll = 128 * 1024 * 1024;
 
 /** The room for the bodies of requests under way (S-17). */
@@ -14,7 +14,7 @@ export interface BodyRoom {
   readonly release: (request: object) => void;
 }
 
-/** A slow disk, or a hundred slow senders, must not fill the memory with what waits for them. */
+/** Bounds the memory of bodies that wait for a slow disk or slow senders. */
 export function openBodyRoom(limit = largestOfAll): BodyRoom {
   const taken = new Map<object, number>();
   let sum = 0;
@@ -31,7 +31,7 @@ export function openBodyRoom(limit = largestOfAll): BodyRoom {
   };
 }
 
-/** A request's JSON body; an empty body is `{}`. Refuses what is too large, too deep or no JSON (S-17). @throws Refused */
+/** A request's JSON body; an empty body is `{}`. Refuses a body that is too large, too deep or no JSON (S-17). @throws Refused */
 export async function readJson(request: IncomingMessage, room: BodyRoom): Promise<unknown> {
   const announced = Number(request.headers["content-length"] ?? 0);
   if (announced > largest) throw tooLarge();
@@ -66,7 +66,7 @@ function readText(request: IncomingMessage, room: BodyRoom): Promise<string> {
       const [only] = chunks;
       resolve((chunks.length === 1 && only ? only : Buffer.concat(chunks)).toString("utf8"));
     });
-    // Whoever goes away in the middle of his words is no failure of ours.
+    // A client that goes away in the middle of its body is no failure of ours.
     const brokeOff = (): void => reject(new Refused(400, "API_INVALID", "the body broke off"));
     request.once("error", brokeOff);
     request.once("close", () => {

@@ -7,7 +7,7 @@ import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Caller } from "../cluster/nodes.ts";
 import { Refused } from "../cluster/refused.ts";
 
-/** Who asks, from the connection's certificate alone. */
+/** The caller, from the connection's certificate alone. */
 export type KnownCaller = Caller & {
   readonly identity: Identity;
   readonly certificate: X509Certificate;
@@ -15,11 +15,11 @@ export type KnownCaller = Caller & {
   readonly isOfRoot?: boolean;
 };
 
-// A connection's certificate never changes; what it means is looked at anew for each request.
+// A connection's certificate never changes; its rights are looked up anew for each request.
 const seen = new WeakMap<TLSSocket, KnownCaller>();
 const read = new WeakMap<TLSSocket, KnownCaller>();
 
-/** Whose certificate a connection shows, when its handshake is done. @throws Refused 401, 403 */
+/** The holder of a connection's certificate, when the handshake is done. @throws Refused 401, 403 */
 export function shownOn(socket: TLSSocket, cluster: string): KnownCaller {
   const known = read.get(socket);
   if (known) return known;
@@ -31,8 +31,8 @@ export function shownOn(socket: TLSSocket, cluster: string): KnownCaller {
 }
 
 /**
- * Who is on a connection: TLS has verified the certificate against our CA when it was made. That it has not expired since
- * is checked at every call; whether its key is still welcome is `access.ts`' question.
+ * The caller on a connection: TLS verified the certificate against our CA when the connection was made. Its end is checked at every
+ * call; `access.ts` checks that its key is still welcome.
  * @throws Refused 401, 403
  */
 export function callerOf(
@@ -45,7 +45,7 @@ export function callerOf(
   }: {
     readonly cluster: string;
     readonly bastion: BastionCas;
-    /** What the request says of it (`issuerHeader`). */
+    /** The issuer as the request names it (`issuerHeader`). */
     readonly issuer: string | undefined;
     readonly now: number;
   },
@@ -61,7 +61,7 @@ export function callerOf(
   return caller;
 }
 
-/** Whoever has a say in a cluster has it from the bastion, not from a controller (ADR 0517). @throws Refused 403 */
+/** An operator or controller must have its certificate from the bastion, not from a controller (ADR 0517). @throws Refused 403 */
 function checkIssuer({ identity, certificate }: KnownCaller, bastion: BastionCas, issuer: string | undefined): void {
   if (identity.role === "node") return;
   const refusal = bastion.refusalOf(certificate, decodeIssuer(issuer));

@@ -10,7 +10,7 @@ export interface ConnectionLimits {
   readonly perKey: Readonly<Record<Role, number>>;
 }
 
-/** Open files that a controller needs beside those who ask: its store, its peers, what it reads now and then. */
+/** Open files that a controller needs beside its callers' connections: for its store, its peers, occasional reads. */
 const reservedFiles = 96;
 
 /** How many connections there may be where so many files may be open: whoever comes, the store can be written (F-30). */
@@ -22,8 +22,9 @@ export function connectionsFor(openFiles = Infinity): number {
 const toldOff = 64;
 
 /**
- * The limits of a server that holds `most` connections at all: handshakes that go nowhere leave at least half of the room to
- * those that do, and one address leaves three quarters of theirs to the others: few at a time are done soon. An unfinished handshake costs 75 KB of memory.
+ * The limits of a server that holds `most` connections at all. Unfinished handshakes leave at least half of the room to finished ones,
+ * and one address leaves three quarters of theirs to the others: few at a time are done soon. An unfinished handshake costs 75 KB of
+ * memory.
  */
 export function limitsFor(most: number): ConnectionLimits & HandshakeLimits {
   const pending = Math.min(256, Math.floor(most / 2));

@@ -1,17 +1,16 @@
-/** Nobody waits longer for an answer than our clients do, and they wait at least so long (src/api/ask.ts, the agent). */
+/** Our clients wait for an answer at least so long (src/api/ask.ts, the agent), and not much longer. */
 const shortestPatience = 5_000;
-/** What comes meanwhile makes it look as well, so this is how late an idle process would notice. */
+/** The latest notice of a pause in an idle process; requests make it look as well. */
 const beatEvery = 2_000;
-/** What had arrived is read in the first turns of the event loop. */
+/** Requests that arrived during a pause are read in the first turns of the event loop. */
 const settling = 250;
 
 /**
- * Notices that this process stood still: stopped, frozen, or without a processor. What was asked before lies unread in the
- * sockets. Whoever asked has given up, and asked another controller maybe; carried out now, it would be the last writer
- * and win over all that was decided since (F-31).
+ * Notices that this process stood still: stopped, frozen, or without a processor. Requests from before lie unread in the sockets. Their
+ * clients have given up, and asked another controller maybe; a late write would win over all decisions since (F-31).
  */
 export interface EventLoopLag {
-  /** Whether what began at this moment (monotonic, ms) may be what a pause left behind. */
+  /** Whether a request that began at this moment (monotonic, ms) may be left from before a pause. */
   readonly mayBeStale: (began: number) => boolean;
   readonly stop: () => void;
 }

@@ -16,8 +16,8 @@ const renewalMs = 30_000;
 const seen = new WeakMap<TLSSocket, KnownCaller>();
 
 /**
- * Gives connections that offer the late protocol in their first words to `late`, all others to `server` as before. The
- * words are plain (TLS 1.3, RFC 8446, 4.1.2); whoever lies there meets the stricter checks of {@link expiredCallerOf}.
+ * Gives connections that offer the late protocol in their first bytes to `late`, all others to `server` as before. These bytes are plain
+ * (TLS 1.3, RFC 8446, 4.1.2); a client that lies in them meets the stricter checks of {@link expiredCallerOf}.
  */
 export function routeLateRenewals(server: Server, late: Server): void {
   const usual = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
@@ -40,8 +40,8 @@ export function routeLateRenewals(server: Server, late: Server): void {
 }
 
 /**
- * A renewal takes two questions, and whoever has none may come in here first: the times for a request are watched by servers that
- * listen, which the late one does not.
+ * Ends idle connections of the late server, which does not listen: only listening servers watch the times for a request. A renewal takes
+ * two requests.
  */
 export function endLateConnections(late: Server): void {
   late.on("connection", (socket: Socket) => {
@@ -51,9 +51,9 @@ export function endLateConnections(late: Server): void {
 }
 
 /**
- * Who is on a connection of the late server, where OpenSSL's verdict was only noted: a node of ours whose certificate
- * fails in nothing but its end, 30 days ago at most. TLS has proven that it holds the key; that the key is the registered one,
- * not revoked, and the node approved, is checked like for any other (access.ts).
+ * The caller on a connection of the late server, where OpenSSL's verdict was only noted: a node of ours whose certificate fails in
+ * nothing but its end, 30 days ago at most. TLS has proven that it holds the key. access.ts checks, as for any other caller, that the
+ * key is registered, not revoked, and the node approved.
  * @throws Refused 401, 403
  */
 export function expiredCallerOf(

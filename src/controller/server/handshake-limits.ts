@@ -12,17 +12,21 @@ export interface HandshakeLimits {
   readonly waiting: number;
 }
 
-/** A handshake that takes longer is given up when somebody else of its address waits; a busy client is slow. */
+/** A longer handshake is given up when another connection of its address waits; a busy client is slow. */
 const patienceMs = 4_000;
-/** Nobody waits longer to begin his; who gives up earlier leaves by himself. */
+/** The longest wait for the begin of a handshake, ms. */
 const longestWaitMs = 15_000;
 
 /**
- * Lets new connections begin their handshakes, some at a time: who opens connections and never finishes a handshake takes room from
- * himself, and from nobody else; who opens many at once waits his turn. What is more than may wait is reset: before the handshake
- * nothing can be said.
+ * Lets new connections begin their handshakes, some at a time. A client that never finishes its handshakes takes room from its own
+ * address alone; a client that opens many connections at once waits its turn. Connections above the bounds are reset: before the
+ * handshake nothing can be said.
  */
-export function limitHandshakes(server: Server, limits: HandshakeLimits, monotonic: () => number): { readonly close: () => void } {
+export function limitHandshakes(
+  server: Server,
+  limits: HandshakeLimits,
+  monotonic: () => number,
+): { readonly close: () => void } {
   /** Handshakes under way, by address: when each began, the oldest first. */
   const pending = new Map<string, Map<Socket, number>>();
   let pendingCount = 0;
@@ -72,7 +76,7 @@ export function limitHandshakes(server: Server, limits: HandshakeLimits, monoton
     if (hasRoom(newcomer)) return true;
     const from = countOf(newcomer) >= limits.pendingPerAddress ? newcomer : busiest(pending);
     const [[oldest, since] = []] = pending.get(from) ?? [];
-    // Only what has stood still makes place for somebody of the same address; others have a right to theirs.
+    // Only a handshake that stands still makes place for another of its own address.
     if (!oldest || (countOf(from) <= countOf(newcomer) && monotonic() - (since ?? 0) < patienceMs)) return false;
     oldest.destroy();
     settle(oldest, from);
@@ -103,7 +107,7 @@ export function limitHandshakes(server: Server, limits: HandshakeLimits, monoton
 
   server.on("connection", (socket: Socket) => {
     const address = socket.remoteAddress ?? "";
-    // Who came earlier from there goes first.
+    // Connections that wait from the same address go first.
     if (!waiting.has(address) && makeRoom(address)) start(socket, address);
     else wait(socket, address);
   });

@@ -1,7 +1,7 @@
 import type { Log } from "#api/log.ts";
 import { limitRate } from "./rate.ts";
 
-/** From one address, and from all: whoever knocks all the time must not fill the journal, nor hide what others did. */
+/** Warnings from one address, and from all: a busy caller must neither fill the journal nor hide other warnings. */
 const perAddress = { perSecond: 1, burst: 100 };
 const ofAll = { perSecond: 20, burst: 1000 };
 

@@ -11,7 +11,7 @@ interface Bucket {
 
 const usualKeys = 10_000;
 
-/** A token bucket for each key; whoever has none left is told so (S-17). */
+/** A token bucket for each key; false if the bucket is empty (S-17). */
 export function limitRate({ perSecond, burst }: Rate, monotonic: () => number): (key: string) => boolean {
   const buckets = new Map<string, Bucket>();
   let sweepAbove = usualKeys;

@@ -38,11 +38,11 @@ import { watchLag, type EventLoopLag } from "./event-loop-lag.ts";
 import { limitRate } from "./rate.ts";
 import { queueYields } from "./yield-to-loop.ts";
 
-/** What is given to the function behind a method. */
+/** The arguments of the function behind a method. */
 export interface Call<Name extends MethodName> {
   readonly caller: KnownCaller;
   readonly body: AcceptedBodyOf<Name>;
-  /** What stood for `{id}`; empty where the path has none. */
+  /** The path's `{id}`; empty if it has none. */
   readonly id: string;
 }
 
@@ -63,13 +63,13 @@ export interface Streams {
 export interface ApiServerOptions {
   readonly credentials: Credentials;
   readonly cluster: string;
-  /** Those who may have issued an operator's or a controller's certificate. */
+  /** The CAs that may have issued an operator's or a controller's certificate. */
   readonly bastion: BastionCas;
   readonly handlers: Handlers;
   readonly streams: Streams;
   readonly access: Access;
   readonly log: Log;
-  /** Told what the audit's line tells, of each call that has one. */
+  /** Called with the fields of the audit's line, for each call that has one. */
   readonly trail: (fields: LogFields) => void;
   readonly clock: () => number;
   readonly monotonic: () => number;
@@ -84,12 +84,12 @@ export interface ApiServer {
   readonly connections: Connections;
   /** Uses a new certificate for new connections. */
   readonly use: (context: Pick<Credentials, "ca" | "cert" | "key">) => void;
-  /** Answers what is under way, for 5 s at most. */
+  /** Answers the requests under way, for 5 s at most. */
   readonly close: () => Promise<void>;
 }
 
 const nodeRate = { perSecond: 20, burst: 100 };
-/** What is written for a node, and what a renewal leaves for ever: of one id, for its key changes with each renewal. */
+/** The rate of a node's writes, and of its renewals, which leave a record for ever: by id, for a renewal changes the key. */
 const nodeChangeRate = { perSecond: 0.5, burst: 30 };
 const renewalRate = { perSecond: 1 / 60, burst: 10 };
 
@@ -134,7 +134,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   const usual = new Requests(options, watched, (socket, issuer) =>
     callerOf(socket, { cluster, bastion, issuer, now: clock() }),
   );
-  // Counted before it asks: who never does would hold all the connections there are.
+  // Counted before the first request: idle connections must not take all the room.
   server.on("secureConnection", (socket) => {
     const who = shownBy(socket, cluster);
     if (!connections.arrived(socket, who?.key ?? "", who?.identity.role ?? "node")) socket.destroy();
@@ -163,7 +163,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   };
 }
 
-/** Undefined: by nobody who will be answered, as the first request is told. */
+/** Undefined for a certificate that no request is answered with, as the first request is told. */
 function shownBy(socket: TLSSocket, cluster: string): KnownCaller | undefined {
   try {
     return shownOn(socket, cluster);
@@ -189,7 +189,7 @@ function serve(server: Server, requests: Requests, log: Log): void {
     log.warn("a TLS connection was refused", { from: addressOf(socket), ...why });
     socket.destroy();
   });
-  // Out of files it may fail to accept somebody; everybody else is served on.
+  // Without free files a connection may fail to be accepted; all others are served on.
   server.on("error", (error) => {
     if (server.listening) log.error("a connection could not be accepted", describeError(error));
   });
@@ -262,7 +262,7 @@ class Requests {
       if (response.headersSent) {
         response.destroy();
       } else {
-        // What is left of the body is not worth reading; and who was not admitted must not stay.
+        // The rest of the body is not worth reading; and a connection that was not admitted must not stay.
         const isIn = this.#connections.has(request.socket as TLSSocket);
         if (!request.complete || !isIn) response.setHeader("connection", "close");
         if (refused instanceof Busy) response.setHeader("retry-after", refused.retryAfterSecs);
@@ -274,7 +274,7 @@ class Requests {
     // Here, for every method: none can be added and forgotten.
     if (asked && isAudited(asked.name, asked.reply)) {
       const fields = auditFields(asked, request, { status, ...defined({ code }) });
-      // Who may not ask must not fill the log: warnings are bounded.
+      // Refused callers must not fill the log: warnings are bounded.
       if ([401, 403].includes(status) || code === "API_BUSY") audit.warn("audit", fields);
       else audit.info("audit", fields);
     }
@@ -312,7 +312,7 @@ class Requests {
     }
   }
 
-  /** Who asks for what. */
+  /** The caller and the method of a request. */
   #recognise(request: IncomingMessage): Asked {
     const socket = request.socket as TLSSocket;
     const issuer = request.headers[issuerHeader];
@@ -338,7 +338,7 @@ class Requests {
     if (this.#only?.has(name) === false) deny(caller, `ask ${methods[name].path} with a certificate that has expired`);
     authorize(name, caller, id);
     this.#options.access.check(name, caller);
-    // Only now: who is not this node must not use up what it may ask.
+    // Only now: a caller that is not this node must not use up the node's rate.
     if (caller.identity.role !== "node" || !isAudited(name)) return;
     if (!this.#mayChange(caller.id) || (name === "renew" && !this.#mayRenew(caller.id)))
       throw new Busy(429, `node ${caller.id} changes too much, too often`, 2);
@@ -358,7 +358,7 @@ class Requests {
     asked.body = body.data;
     const claimed = (body.data as { nodeId?: unknown }).nodeId;
     if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
-    // A body may take its time: what held when it began must still hold (S-11).
+    // A body may take its time: the caller's rights must still hold (S-11).
     access.check(name, caller);
     if (method.verb !== "GET" && this.#lag.mayBeStale(began)) {
       const why = "this controller stood still; what was asked of it meanwhile is not carried out";
@@ -384,7 +384,7 @@ class Requests {
   }
 }
 
-/** Its own address is gone with its handle; the plain socket below remembers. */
+/** The peer's address. A closed socket has lost its handle with the address; the plain socket below it remembers. */
 function addressOf(socket: TLSSocket): string {
   return socket.remoteAddress ?? (socket as { _parent?: Socket })._parent?.remoteAddress ?? "";
 }

@@ -139,7 +139,7 @@ class FolderAdapter implements Adapter<ClusterState> {
     }
   }
 
-  /** Keeps the newest snapshots and the journal from the oldest of them on, so that one damaged file costs nothing. */
+  /** Keeps the newest snapshots and the journal from the oldest of them on: one damaged file costs nothing. */
   async #dropOlder(): Promise<void> {
     const { folder } = this.#options;
     const found = snapshotsAmong(await this.#disk.list(folder));
@@ -150,8 +150,8 @@ class FolderAdapter implements Adapter<ClusterState> {
 }
 
 /**
- * A controller's state, as lowdb keeps it: `read` recovers it from the disk, `data` is the map that the replica serves and merges into,
- * `append` makes a transaction durable before it is acknowledged, and `write` makes a snapshot.
+ * A controller's state, as lowdb keeps it. `read` recovers it from the disk; the replica serves `data`, and merges into it. `append`
+ * makes a transaction durable before it is acknowledged; `write` makes a snapshot.
  */
 export class ControllerDatabase extends Low<ClusterState> implements Database {
   readonly #adapter: FolderAdapter;

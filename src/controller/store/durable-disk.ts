@@ -7,7 +7,7 @@ import { syncFolder } from "#base/folder.ts";
 export interface DiskFile {
   /** Writes all bytes at a position; may have written some of them when it fails. In a synchronous file they are on the disk then. */
   readonly write: (bytes: Uint8Array, position: number) => Promise<void>;
-  /** Resolves when what was written, and the length that it needs, is on the disk: fdatasync(2). */
+  /** Resolves when the written bytes, and the length that they need, are on the disk: fdatasync(2). */
   readonly sync: () => Promise<void>;
   readonly truncate: (length: number) => Promise<void>;
   readonly size: () => Promise<number>;
@@ -22,9 +22,9 @@ export interface FileOptions {
   readonly isSynchronous?: boolean;
 }
 
-/** What the store asks of a disk. Tests put a failing or dying one in its place. */
+/** The disk operations of the store. Tests put a failing or dying disk in its place. */
 export interface Disk {
-  /** A new file with mode 0600 whatever the umask; the name must be free, also of links. */
+  /** A new file with mode 0600, also against the umask; the name must be free, also of links. */
   readonly create: (path: string, options?: FileOptions) => Promise<DiskFile>;
   /** An existing file, not through a link. */
   readonly edit: (path: string, options?: FileOptions) => Promise<DiskFile>;

@@ -1,7 +1,7 @@
 import { crc32c } from "./crc32c.ts";
 
 /**
- * How the journal's bytes are framed. One frame is what one group commit wrote: a head of fixed width, then its records
+ * The frames of the journal. One frame is the records of one group commit: a head of fixed width, then the records
  * as lines of JSON. `less` and `jq` read it, and a frame is either whole or was never acknowledged:
  *
  *     #LLLLLLLL CCCCCCCC IIIIIIIIIIIIII NNNNNN
@@ -87,15 +87,15 @@ export function nextFrameAfter(bytes: Buffer, offset: number): number | undefine
 }
 
 /**
- * Whether what stands behind `offset`, and is no frame, may be what a power cut left of the one write that was under way; that was
- * never acknowledged. Such a write is cut short, or whole sectors of it are zeros, where the file's length reached the disk and the
- * data did not; no frame holds a zero byte. Anything else was once whole, and has been damaged since (ADR 0507).
+ * Whether the bytes behind `offset`, which are no frame, may be the rest of the one write that a power cut interrupted: a write that was
+ * never acknowledged. Such a write is cut short, or whole sectors of it are zeros: the file's length reached the disk, and the data did
+ * not. No frame holds a zero byte. Anything else was once whole, and has been damaged since (ADR 0507).
  */
 export function isTorn(bytes: Buffer, offset: number): boolean {
   return isCutShort(bytes, offset) || hasMissingSector(bytes, offset);
 }
 
-/** A frame all of whose lines are there is not cut short, whatever length its head says. */
+/** A frame with all of its lines is not cut short, even if its head tells a greater length. */
 function isCutShort(bytes: Buffer, offset: number): boolean {
   const rest = bytes.length - offset;
   if (rest < headBytes) {

@@ -45,7 +45,7 @@ export class JournalFile {
     this.#next = options.next;
   }
 
-  /** Opens the last segment for writing and cuts off what stands behind `end`. */
+  /** Opens the last segment for writing and cuts off the bytes behind `end`. */
   static async open(options: JournalOptions): Promise<JournalFile> {
     const { folder, disk, segments, end } = options;
     const last = segments.at(-1);
@@ -73,9 +73,9 @@ export class JournalFile {
   }
 
   /**
-   * Resolves when the records (JSON without line breaks) are on the disk; a crash keeps all of them or none. What is
-   * appended while a write is under way goes into the next one together. When a write fails, what waits behind it fails too.
-   * @throws KcoreError STORE_UNWRITABLE, then nothing of it is kept; STORE_BROKEN
+   * Resolves when the records (JSON without line breaks) are on the disk; a crash keeps all of them or none. Records that are appended
+   * while a write is under way go into the next one together. When a write fails, the records that wait behind it fail too.
+   * @throws KcoreError STORE_UNWRITABLE, then no record of it is kept; STORE_BROKEN
    */
   append(records: readonly string[]): Promise<void> {
     if (this.#isBroken) return Promise.reject(this.#problem as KcoreError);
@@ -115,7 +115,7 @@ export class JournalFile {
   }
 
   async #work(): Promise<void> {
-    // What is appended in this same turn of the event loop still belongs to the first group.
+    // Records that are appended in this same turn of the event loop still belong to the first group.
     await Promise.resolve();
     for (let group = this.#waiting.shift(); group; group = this.#waiting.shift()) {
       try {
@@ -135,7 +135,7 @@ export class JournalFile {
     const head = this.#size === 0 ? segmentHead : Buffer.alloc(0);
     const frame = encodeFrame(this.#next, records, this.#size + head.length);
     const bytes = head.length > 0 ? Buffer.concat([head, frame]) : frame;
-    // The file is synchronous: what is written is on the disk.
+    // The file is synchronous: written bytes are on the disk.
     await file.write(bytes, this.#size);
     if (this.#isNameNew) {
       await this.#options.disk.syncFolder(this.#options.folder);

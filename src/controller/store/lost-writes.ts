@@ -1,7 +1,7 @@
 import { MalformedPage, PageReader } from "#crdt/page.ts";
 import { controllerOf } from "../replica/registered-controllers.ts";
 
-/** A write that could not be read, as far as what is left of it tells. */
+/** A write that could not be read, as far as its remains tell. */
 export interface LostWrite {
   readonly key: string;
   /** When it was written, by its writer's clock (ISO 8601); absent: it cannot be read. */
@@ -16,7 +16,8 @@ const row = /\["((?:[^"\\]|\\.)+)",(null|"(?:[^"\\]|\\.)*"?)(?:,(\d+),\d+,(\d+),
 const originsOf = /"origins":(\[[^\]]*\])/;
 
 /**
- * What damaged lines of a journal or a snapshot wrote. Nothing of it is certain, as no checksum holds; it is shown, and never merged.
+ * The writes in damaged lines of a journal or a snapshot. None of them is certain, as no checksum holds; they are shown, and never
+ * merged.
  */
 export function* writesIn(text: string): Generator<LostWrite> {
   for (const line of text.split("\n")) yield* wholeWrites(line) ?? readableWrites(line);
@@ -41,7 +42,7 @@ function wholeWrites(line: string): readonly LostWrite[] | undefined {
   }
 }
 
-/** Of one that is not: whatever looks like a row. */
+/** Of a line that is no JSON: all that looks like a row. */
 function* readableWrites(line: string): Generator<LostWrite> {
   const origins = listIn(originsOf.exec(line)?.[1]);
   for (const [, quoted = "", value, ms, origin] of line.matchAll(row)) {

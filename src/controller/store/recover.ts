@@ -6,7 +6,7 @@ import { corrupt, tooNew } from "./store-problems.ts";
 import { readSegment, segmentsAmong, type Segment } from "./segments.ts";
 import { isAside, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot-file.ts";
 
-/** What a folder holds after a crash at any moment. */
+/** The content of a folder after a crash at any moment. */
 export interface Recovered {
   /** The newest whole snapshot; absent in a new folder. */
   readonly snapshot?: Snapshot;
@@ -17,14 +17,14 @@ export interface Recovered {
   readonly segments: readonly Segment[];
   /** How many bytes of the last segment are whole. */
   readonly end: number;
-  /** What was found amiss and could be mended without losing what was acknowledged. */
+  /** Faults that could be mended without losing acknowledged records. */
   readonly notes: readonly string[];
 }
 
 /**
- * Reads a folder: the newest whole snapshot and what the journal holds beyond it. Changes nothing. The end of a write that never
- * finished (and so was never acknowledged) is left out; a damaged snapshot is passed over only when an older one
- * and the journal give the same state. Anything else is refused: guessing would lose what was acknowledged.
+ * Reads a folder: the newest whole snapshot and the journal beyond it. Changes nothing. The end of an unfinished (so never acknowledged)
+ * write is left out; a damaged snapshot is passed over only if an older one and the journal give the same state. Anything else is
+ * refused: guessing would lose acknowledged records.
  * @throws KcoreError STORE_CORRUPT, STORE_TOO_NEW
  */
 export async function recover(disk: Disk, folder: string): Promise<Recovered> {
@@ -69,8 +69,8 @@ export async function recover(disk: Disk, folder: string): Promise<Recovered> {
 }
 
 /**
- * The folder of what is about to be put in the place of a state: while it is being written, when it is whole and the former state is being
- * put aside, and when that is done and it is being put in place.
+ * The folder of a new content, by stage: it is being written; it is whole and the former state is being put aside; it is being put in
+ * place.
  */
 export const stages = { restoring: "restoring-", replacing: "replacing-", placing: "placing-" } as const;
 
@@ -97,7 +97,7 @@ export function* readableOf(entries: Iterable<unknown>, path: string): Generator
 const kinds: readonly unknown[] = ["part", "apply", "meta", "salvaged"] satisfies readonly JournalRecord["t"][];
 const newestFormat = 1;
 
-/** The files may be of a shape that this version knows, and what stands in them not. */
+/** Checks that this version knows the record: the files may have a known shape, and unknown records. */
 function readable(record: unknown, path: string): JournalRecord {
   const { t, format = newestFormat } = record as { readonly t?: unknown; readonly format?: unknown };
   if (!kinds.includes(t)) throw tooNew(path, `record ${String(t)}`);

@@ -13,8 +13,8 @@ export interface RestampedStore {
 }
 
 /**
- * Writes anew what a controller stamped by a clock that was ahead (restamp.ts), and lists it in a file beside what was there. Nothing
- * changes when there is nothing to restamp.
+ * Stamps anew the writes of a controller whose clock was ahead (restamp.ts), and lists them in a file beside the former state. Changes
+ * nothing if there is nothing to restamp.
  * @throws KcoreError as repairStore does
  */
 export async function restampStore(where: Replacement & { readonly rules: KeyRules }): Promise<RestampedStore> {

@@ -19,7 +19,7 @@ export interface Replacement {
   readonly folder: string;
   /** The controller's id. It writes under a new origin, so no number of a lost transaction is used again. */
   readonly id: string;
-  /** Milliseconds since the epoch, for the name of the folder that keeps what was there. */
+  /** Milliseconds since the epoch, for the name of the folder that keeps the former state. */
   readonly now: number;
   /** No other controller is left that it could catch up with: it serves at once. */
   readonly alone?: boolean;
@@ -32,7 +32,7 @@ export interface Replaced {
   readonly records: number;
   /** Where everything that was there lies now, untouched. */
   readonly aside: string;
-  /** What could not be read. */
+  /** The parts that could not be read. */
   readonly notes: readonly string[];
 }
 
@@ -43,22 +43,21 @@ export interface Restored extends Replaced {
   readonly contents: Readonly<Record<"objects" | "nodes" | "controllers", number>>;
 }
 
-/** What a repair kept, and what it could not. */
+/** The kept and the lost records of a repair. */
 export interface Repaired extends Replaced {
-  /** How many of the records stood behind what is lost. */
+  /** How many of the records stood behind a loss. */
   readonly behind: number;
   /** How many are lost here, as far as that can be counted. */
   readonly lostRecords: number;
-  /** What these wrote, as far as it can be known. */
+  /** The writes of the lost records, as far as they can be known. */
   readonly lost: readonly LostWrite[];
   /** The file that tells of these; absent when nothing is lost. */
   readonly lostFile?: string;
 }
 
 /**
- * Puts a backup (of this or of any other controller of the cluster) in the place of a controller's state. What was there is kept
- * aside. The other controllers give what happened since, as soon as it runs.
- * `name`: the file as the operator named it, for messages.
+ * Puts a backup (of this or of any other controller of the cluster) in the place of a controller's state, which is kept aside. The other
+ * controllers give the changes since, as soon as it runs. `name`: the file as the operator named it, for messages.
  * @throws KcoreError STORE_LOCKED while the controller runs, BACKUP_DAMAGED, STORE_TOO_NEW, FILE_UNREADABLE; then nothing has changed
  */
 export async function restoreStore({
@@ -114,8 +113,8 @@ function ofBackup(error: unknown, file: string, name: string): KcoreError {
 }
 
 /**
- * Keeps every record of a damaged state whose checksum holds, and puts everything that was there aside. What is lost here comes from
- * the other controllers, as far as they have it; a file beside what was put aside tells what it was.
+ * Keeps every record of a damaged state whose checksum holds, and puts all former files aside. The other controllers give the lost
+ * records, as far as they have them; a file beside the former ones lists the losses.
  * @throws KcoreError STORE_LOCKED, STORE_TOO_NEW, FILE_UNTRUSTED
  */
 export async function repairStore(where: Replacement): Promise<Repaired> {
@@ -149,7 +148,7 @@ export function emptyStore(where: Replacement): Promise<Replaced> {
  */
 export function foundStore(where: Replacement): Promise<Replaced> {
   const content: Content = { index: 0, entries: [{ t: "meta", format: 1, ready: true }], notes: [] };
-  // There is nobody to catch up with.
+  // There is no other controller to catch up with.
   return replaceStore({ ...where, alone: true }, "before-founding", () => Promise.resolve(content));
 }
 
@@ -157,11 +156,11 @@ interface Content {
   readonly index: number;
   readonly entries: readonly JournalRecord[];
   readonly notes: readonly string[];
-  /** Files to lie beside what is put aside, by name: what of it is not in the content. */
+  /** Files to lie beside the former state, by name: its parts that are not in the content. */
   readonly told?: Readonly<Record<string, unknown>>;
 }
 
-/** Puts a content in the place of what is there, which is kept aside, or does nothing at all. */
+/** Puts a content in the place of the former state, which is kept aside, or does nothing at all. */
 export async function replaceStore(
   { folder, id, now, alone = false, judge }: Replacement,
   reason: string,
@@ -183,7 +182,7 @@ export async function replaceStore(
     for (const [name, content] of Object.entries(told))
       await createFile(join(aside, name), `${JSON.stringify(content, undefined, 2)}\n`);
     for (const path of [fresh, aside]) await syncFolder(path);
-    // From here on it is done, or finished by whoever comes next; no controller starts meanwhile.
+    // From here on the replacement is done, or the next one finishes it; no controller starts meanwhile.
     await rename(fresh, join(folder, `${stages.replacing}${mark}`));
     await syncFolder(folder);
     await putAside(folder, mark, aside);
@@ -198,7 +197,7 @@ export async function replaceStore(
 
 const isOfState = (name: string): boolean => /^(?:journal-|snapshot-|restoring-|state\.json)/.test(name);
 
-/** What is still there of the former state goes aside, and then no name of it is in the way. */
+/** The rest of the former state goes aside; then none of its names is in the way. */
 async function putAside(folder: string, mark: string, aside: string): Promise<void> {
   const names = (await readdir(folder)).filter(isOfState);
   for (const name of names) await rename(join(folder, name), join(aside, name));
@@ -215,7 +214,7 @@ async function putInPlace(folder: string, mark: string): Promise<void> {
   await syncFolder(folder);
 }
 
-/** Another replacement was cut off when its content was whole already: what it had begun is brought to its end first. */
+/** Brings an interrupted replacement, whose content was whole already, to its end first. */
 async function finishReplacing(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const [, stage, mark = ""] = /^(replacing|placing)-(.+)$/.exec(name) ?? [];

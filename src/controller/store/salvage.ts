@@ -9,7 +9,7 @@ import { newestWhole, readableOf, recordOf } from "./recover.ts";
 import { piecesOf, segmentsAmong, type Gap } from "./segments.ts";
 import { snapshotsAmong } from "./snapshot-file.ts";
 
-/** What is whole of a folder, whatever is damaged in it. */
+/** The whole records of a damaged folder. */
 export interface Salvaged {
   /** Up to the first loss as they stood; from there on as `salvaged`. */
   readonly entries: readonly JournalRecord[];
@@ -19,15 +19,15 @@ export interface Salvaged {
   readonly behind: number;
   /** How many records are lost, as far as that can be counted. */
   readonly lostRecords: number;
-  /** What the lost records wrote, as far as what is left of them tells. */
+  /** The writes of the lost records, as far as their remains tell. */
   readonly lost: readonly LostWrite[];
-  /** What was found amiss, for the operator. */
+  /** The faults found, for the operator. */
   readonly notes: readonly string[];
 }
 
 /**
- * Reads a damaged folder: the newest whole snapshot, and every record of the journal since whose checksum holds. What stands behind a
- * loss is kept apart from the state (`salvaged`): the state's version vector must not claim what is not there.
+ * Reads a damaged folder: the newest whole snapshot, and every record of the journal since whose checksum holds. Records behind a loss
+ * are kept apart from the state (`salvaged`): the state's version vector must not claim lost records.
  * @throws KcoreError STORE_TOO_NEW
  */
 export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
@@ -45,7 +45,7 @@ export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
       else found.frame(piece);
   }
   found.close(newest);
-  // Neither a snapshot nor the journal's beginning: the keys of the damaged snapshot say what the state was.
+  // Neither a snapshot nor the journal's beginning: the keys of the damaged snapshot name the lost state.
   const [damaged] = snapshotsAmong(names);
   if (snapshot || !damaged || found.lostRecords === 0) return found;
   found.lose((await disk.read(join(folder, damaged.name))).toString("utf8"));
@@ -53,12 +53,12 @@ export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
   return found;
 }
 
-/** What is kept of a record that stood behind a loss: its registers. What it says of the state as a whole may not hold. */
+/** A record that stood behind a loss, reduced to its registers: its words about the state as a whole may not hold. */
 export function behindLoss(record: JournalRecord): JournalRecord | undefined {
   return record.t === "meta" ? undefined : { t: "salvaged", page: record.page };
 }
 
-/** Nobody has what was lost: what stood behind it counts at once. */
+/** No controller has the lost records, so the registers behind the loss count at once. */
 export function mergedAtOnce(record: JournalRecord): JournalRecord {
   if (record.t !== "salvaged") return record;
   const { page } = record;

@@ -23,7 +23,7 @@ export function segmentsAmong(names: readonly string[]): readonly Segment[] {
     .toSorted((a, b) => a.first - b.first);
 }
 
-/** What a segment holds. */
+/** The content of a segment. */
 export interface SegmentContent {
   readonly records: readonly string[];
   /** Up to where it is whole; 0 when even its first line is not. */
@@ -31,11 +31,11 @@ export interface SegmentContent {
   readonly damage?: Damage;
 }
 
-/** What stands behind the whole part of a segment. */
+/** The bytes behind the whole part of a segment. */
 export interface Damage {
   readonly bytes: number;
   readonly what: string;
-  /** It may be a write that never finished; the last segment may end so. */
+  /** Whether it may be a write that never finished; the last segment may end so. */
   readonly isTorn: boolean;
 }
 
@@ -75,7 +75,7 @@ export interface Gap {
   readonly isTorn: boolean;
 }
 
-/** All of a segment in order: its whole frames, and what lies between them. @throws KcoreError STORE_TOO_NEW */
+/** All of a segment in order: its whole frames, and the gaps between them. @throws KcoreError STORE_TOO_NEW */
 export function* piecesOf(bytes: Buffer, path: string): Generator<Frame | Gap> {
   let from = 0;
   const head = bytes.subarray(0, segmentHead.length);

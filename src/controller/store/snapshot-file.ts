@@ -6,13 +6,13 @@ import type { Disk } from "./durable-disk.ts";
 import { corrupt, tooNew } from "./store-problems.ts";
 
 /**
- * The state as one file: a head of fixed width, then lines, each a JSON array of some entries.
- * The head is written last, so that nobody needs the whole text at once to know its checksum.
+ * The state as one file: a head of fixed width, then lines, each a JSON array of some entries. The head, with the checksum, is written
+ * last, so that the whole text is never needed at once.
  */
 export interface Snapshot {
   /** Index of the last journal record whose effect is surely in it. */
   readonly index: number;
-  /** Plain JSON; what is yielded must not change in place afterwards. */
+  /** Plain JSON; yielded entries must not change in place afterwards. */
   readonly entries: Iterable<unknown>;
 }
 
@@ -43,7 +43,7 @@ export function snapshotsAmong(names: readonly string[]): readonly { readonly na
     .toSorted((a, b) => b.index - a.index);
 }
 
-/** What a snapshot that was never finished is called. */
+/** Whether the name is of a snapshot that was never finished. */
 export function isAside(name: string): boolean {
   return /^snapshot-\d{16}\.json\.[0-9a-f]{16}\.tmp$/.test(name);
 }

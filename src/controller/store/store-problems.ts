@@ -1,6 +1,6 @@
 import { KcoreError } from "#errors/problem.ts";
 
-/** A disk that has no room, or may not be written just now: what heals when somebody makes room. */
+/** Errors of a disk without room, or one that may not be written just now: they heal. */
 const passing = new Set(["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "EMFILE", "ENFILE", "ENOMEM"]);
 
 export function isPassing(error: unknown): boolean {
@@ -30,8 +30,8 @@ export function unwritable(folder: string, cause: unknown): KcoreError {
 }
 
 /**
- * The disk failed to keep what it was given. Nobody knows what a second fsync would mean (the kernel may have dropped
- * the pages and forgotten the error), so the process has to end and to read again what is really there.
+ * The disk failed to keep written bytes. A second fsync proves nothing: the kernel may have dropped the pages and forgotten the error.
+ * So the process has to end, and the next start reads the disk.
  */
 export function broken(folder: string, cause: unknown): KcoreError {
   return new KcoreError(

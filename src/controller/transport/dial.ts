@@ -21,7 +21,7 @@ export interface Answered {
   readonly head: Buffer;
 }
 
-/** One of the two does not want the other: what came in the answer, or what is wrong with who answered. */
+/** One of the two controllers refuses the other: the peer's answer, or this controller's objection to the peer's identity. */
 export class DialRefused extends Error implements PeerRefusal {
   override readonly name = "DialRefused";
   readonly by: "us" | "peer";

@@ -4,8 +4,7 @@ const deepest = 32;
 const newline = 0x0a;
 
 /**
- * Cuts a stream of bytes into lines of JSON. What is kept between two calls is bounded by `limit`; the largest line
- * costs one copy.
+ * Cuts a stream of bytes into lines of JSON. The bytes kept between two calls are bounded by `limit`; the largest line costs one copy.
  * @throws Error when a line is too long, no JSON, or nested deeper than 32 levels; then the stream is of no more use
  */
 export class LineReader {
@@ -39,7 +38,7 @@ export class LineReader {
 }
 
 function parseLine(line: Buffer): unknown {
-  // JSON.parse itself does not recurse; whoever walks over the value later may.
+  // JSON.parse itself does not recurse; a later walk over the value may.
   const value: unknown = JSON.parse(line.toString("utf8"));
   if (isDeeperThan(deepest, value)) throw new Error(`a message is nested deeper than ${deepest} levels`);
   return value;

@@ -12,7 +12,7 @@ import { openLink } from "./open-link.ts";
 /** The replication streams of one controller, those it dialled and those it answered. */
 export interface Network {
   readonly net: Net;
-  /** Before that nobody is let in, and what is dialled waits. */
+  /** Before the call no peer is let in, and dials wait. */
   readonly attach: (given: Attached) => void;
   /** A peer that the API server let in. */
   readonly accept: (peer: string, key: string, socket: Duplex, head: Buffer) => void;
@@ -28,17 +28,17 @@ export interface NetworkOptions {
   readonly cluster: string;
   readonly bastion: BastionCas;
   readonly credentials: () => Credentials;
-  /** The key that must answer at an address that is dialled without knowing who is there; undefined: anybody's. */
+  /** The key that must answer at an address that is dialled without an id; undefined: any key of the cluster's CA. */
   readonly keyAt: (address: string) => string | undefined;
   readonly log: Log;
   readonly clock: () => number;
 }
 
-/** Where links are given to, and what is known there. */
+/** The replica that gets the links, and the membership that decides on them. */
 export interface Attached extends Pick<Replica, "connected" | "dialFailed"> {
   /** `host:port` of a registered controller. */
   readonly addressOf: (id: string) => string | undefined;
-  /** Whether a peer may be spoken to with this key; anybody of the cluster's CA while we are joining. */
+  /** Whether a peer may be spoken to with this key; while joining, every peer of the cluster's CA. */
   readonly isWelcome: (id: string, key: string) => boolean;
   readonly onBytes: (direction: "in" | "out", bytes: number) => void;
 }
@@ -104,7 +104,7 @@ export function openNetwork(options: NetworkOptions): Network {
           // A peer that stays away is dialled every few seconds: say it once.
           const who = "id" in target ? target.id : target.address;
           const { error: reason } = describeError(error);
-          // Its own address is no other controller's, and may be out of reach from here.
+          // The controller's own address may be out of reach from here.
           if (who !== controllerId && failures.get(who) !== String(reason))
             log.warn("a controller cannot be reached", { peer: who, reason });
           failures.set(who, String(reason));

@@ -5,14 +5,14 @@ import { defined } from "#optional/defined.ts";
 import type { LinkEvents, PeerLink } from "../replica/replica-ports.ts";
 import { largestLine, LineReader } from "./line-reader.ts";
 
-/** What waits unsent for a peer that does not read; more than the window of the protocol ever lets wait. */
+/** The unsent bytes for a peer that does not read; more than the window of the protocol ever lets wait. */
 const backlogLimit = 8 * largestLine;
 
 export interface LinkOptions {
   readonly socket: Duplex;
   readonly peer: string;
   readonly initiator: boolean;
-  /** What came with the answer to the upgrade. */
+  /** The bytes that came with the answer to the upgrade. */
   readonly head: Buffer;
   readonly log: Log;
   /** Gives the link to the replica. */
@@ -29,7 +29,7 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
     if (!isOpen) return;
     isOpen = false;
     log.info("a replication stream ends", { peer, reason });
-    // What was written may still go out, a refusal above all; then the rest is cut.
+    // Written messages may still go out, a refusal above all; then the rest is cut.
     socket.end();
     setTimeout(() => socket.destroy(), 1_000).unref();
   };
@@ -53,7 +53,7 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
     if (!isOpen) return;
     onContact();
     onBytes?.("in", chunk.length);
-    // What is said in answer goes out together, and wakes the peer once.
+    // All answers to one chunk go out together, and wake the peer once.
     socket.cork();
     try {
       reader.push(chunk, (value, bytes) => {
