@@ -4,62 +4,30 @@ import { describeError } from "#api/log.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { verifyStatement } from "#pki/statement.ts";
-import { watchCertificateEnds, type CertificateEnds } from "./certificate-ends.ts";
-import { watchCertificates, type Certificates } from "./cluster/certificates.ts";
+import { watchCertificateEnds } from "./certificate-ends.ts";
+import { watchCertificates } from "./cluster/certificates.ts";
 import { manageControllers, type Controllers } from "./cluster/controllers.ts";
-import { watchLiveness, type Liveness } from "./cluster/node-lives.ts";
-import { watchNodeNames, type NodeNames } from "./cluster/node-names.ts";
-import { watchRejects, type Rejects } from "./cluster/rejects.ts";
-import { manageNodes, type Nodes } from "./cluster/nodes.ts";
-import { openSubCa, type SubCa } from "./cluster/own-sub-ca.ts";
+import { watchLiveness } from "./cluster/node-lives.ts";
+import { watchNodeNames } from "./cluster/node-names.ts";
+import { watchRejects } from "./cluster/rejects.ts";
+import { manageNodes } from "./cluster/nodes.ts";
+import { openSubCa } from "./cluster/own-sub-ca.ts";
 import { readRecords, type Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import { Refused } from "./cluster/refused.ts";
-import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
+import { watchRevocations } from "./cluster/revocations.ts";
 import { keyFolderOf } from "./controller-config.ts";
 import { monotonic, timers, type ControllerState } from "./controller-state.ts";
 import { indexUpdates } from "./updates/update-records.ts";
 import { isBundleNeeded } from "./updates/needed-bundles.ts";
-import { manageUpdates, type Updates } from "./updates/updates.ts";
-import { openBundleStore, type BundleStore } from "./updates/bundles.ts";
+import { manageUpdates } from "./updates/updates.ts";
+import { openBundleStore } from "./updates/bundles.ts";
 import { foundCluster, whyEmpty } from "./found-cluster.ts";
 
 /** A controller's knowledge of its cluster, and its work for it. */
-export interface ControllerCluster {
-  readonly records: Records;
-  readonly certificates: Certificates;
-  readonly rejects: Rejects;
-  readonly revocations: Revocations;
-  readonly liveness: Liveness;
-  readonly names: NodeNames;
-  readonly subCa: SubCa;
-  readonly ends: CertificateEnds;
-  readonly controllers: Controllers;
-  readonly nodes: Nodes;
-  readonly updates: Updates;
-  readonly bundles: BundleStore;
-  /** Whether it has caught up with its cluster, and is a member: asked with every request. */
-  readonly isReady: () => boolean;
-  /** Whether its members can be told from strangers: it is ready, or was put back and knows the members of then. */
-  readonly knowsMembers: () => boolean;
-  /** Why it has nothing and will get nothing by itself, in words. */
-  readonly emptiness: () => string | undefined;
-  /**
-   * Whether a controller may replicate with this key. While joining not all members are known, but a known member must show its own
-   * key.
-   */
-  readonly mayReplicate: (id: string, key: string) => boolean;
-  /** Makes the first controller of a cluster its first member, once. */
-  readonly foundIfNeeded: () => Promise<void>;
-  /** Publishes this controller's registers, from now on after each change; `address`: where it listens. */
-  readonly publish: (address?: string) => void;
-  readonly stop: () => Promise<void>;
-}
+export type ControllerCluster = ReturnType<typeof openCluster>;
 
-export function openCluster(
-  state: ControllerState,
-  { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">,
-): ControllerCluster {
+export function openCluster(state: ControllerState, { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">) {
   const { config, own, self, network, replica, audit } = state;
   const { controllerId, dc, cluster, version } = self;
   const records = readRecords(replica);
@@ -148,14 +116,16 @@ export function openCluster(
     updates,
     bundles,
     ...member,
-    mayReplicate: (id, key) =>
+    /** Whether a controller may replicate with this key. While joining, members are unknown; a known one must show its own key. */
+    mayReplicate: (id: string, key: string): boolean =>
       !certificates.isRevoked(key) &&
       (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !member.knowsMembers()),
-    publish(listensAt = "") {
+    /** Publishes this controller's registers, from now on after each change; `listensAt`: where it listens. */
+    publish(listensAt = ""): void {
       address ||= listensAt;
       member.publish();
     },
-    async stop() {
+    async stop(): Promise<void> {
       member.stop();
       await updates.stop();
       liveness.stop();
@@ -176,11 +146,12 @@ function watchMembership(
     address,
     log,
     clock,
-  }: Pick<ControllerCluster, "records" | "controllers"> &
-    Pick<Daemon, "log" | "clock"> & { readonly address: () => string },
-): Pick<ControllerCluster, "isReady" | "knowsMembers" | "emptiness" | "foundIfNeeded" | "publish"> & {
-  readonly stop: () => void;
-} {
+  }: Pick<Daemon, "log" | "clock"> & {
+    readonly records: Records;
+    readonly controllers: Controllers;
+    readonly address: () => string;
+  },
+) {
   const { controllerId, dc } = self;
   const isMember = (): boolean => controllers.isMember(controllerId);
   // A controller that is ready stays so while it is a member.
@@ -231,11 +202,17 @@ function watchMembership(
     });
   };
   return {
+    /** Whether it has caught up with its cluster, and is a member: asked with every request. */
     isReady,
-    knowsMembers: () => isIn() || (isMember() && replica.status().catchingUp),
+    /** Whether its members can be told from strangers: it is ready, or was put back and knows the members of then. */
+    knowsMembers: (): boolean => isIn() || (isMember() && replica.status().catchingUp),
+    /** Why it has nothing and will get nothing by itself, in words. */
     emptiness,
-    // A controller that left a cluster, or was removed, is refused by its own state: it founds no second one.
-    async foundIfNeeded() {
+    /**
+     * Makes the first controller of a cluster its first member, once. A controller that left a cluster, or was removed, is refused by its own
+     * state: it founds no second one.
+     */
+    async foundIfNeeded(): Promise<void> {
       tellEmptiness();
       if (isMember() || !replica.status().ready) return;
       const key = keyFingerprint(publicDer(firstCertificate(own.credentials().cert).publicKey));
@@ -259,7 +236,7 @@ function watchMembership(
         hint: "kcore controller join --fresh, then deploy it again; or: systemctl disable --now kcore-controller",
       });
     },
-    publish() {
+    publish(): void {
       stopWatching();
       const { auth } = keys.controller(controllerId);
       stopWatching = replica.watch((changed) => {
@@ -268,7 +245,7 @@ function watchMembership(
       own.watch(publish);
       publish();
     },
-    stop() {
+    stop(): void {
       stopWatching();
       clearTimeout(next);
     },

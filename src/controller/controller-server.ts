@@ -20,20 +20,9 @@ import { sendBundles } from "./updates/serve-bundle.ts";
 import { openWatches, type Watches } from "./watch.ts";
 
 /** The visible side of a controller: its API, and its connections. */
-export interface ControllerServer {
-  readonly watches: Watches;
-  /** @throws KcoreError LISTEN_FAILED */
-  readonly listen: () => Promise<{ readonly port: number; readonly address: string }>;
-  /** Cuts the connections of callers that lost the right to be connected (S-11); requests are checked by themselves. */
-  readonly cut: () => void;
-  readonly close: () => Promise<void>;
-}
+export type ControllerServer = ReturnType<typeof openServer>;
 
-export function openServer(
-  state: ControllerState,
-  cluster: ControllerCluster,
-  options: ControllerOptions,
-): ControllerServer {
+export function openServer(state: ControllerState, cluster: ControllerCluster, options: ControllerOptions) {
   const { config, own, replica, network } = state;
   const { controllers, mayReplicate } = cluster;
   const watches = openWatches(replica, options.log);
@@ -63,13 +52,15 @@ export function openServer(
   });
   return {
     watches,
+    /** Cuts the connections of callers that lost the right to be connected (S-11); requests are checked by themselves. */
     cut,
-    async listen() {
+    /** @throws KcoreError LISTEN_FAILED */
+    async listen(): Promise<{ readonly port: number; readonly address: string }> {
       const endpoint = parseListen(config.listenAddr);
       const port = await listen(api.server, endpoint);
       return { port, address: ownAddress({ ...endpoint, port }) };
     },
-    async close() {
+    async close(): Promise<void> {
       unwatch();
       watches.close();
       await api.close();

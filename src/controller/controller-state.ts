@@ -3,16 +3,15 @@ import type { LoadedCredentials } from "#api/credentials.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { knowBastionCas, type BastionCas } from "#pki/bastion-cas.ts";
-import { openOwnCertificate, type OwnCertificate } from "./cluster/own-certificate.ts";
+import { knowBastionCas } from "#pki/bastion-cas.ts";
+import { openOwnCertificate } from "./cluster/own-certificate.ts";
 import { keyRules } from "./cluster/registers.ts";
 import { keyFolderOf, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
 import type { Timers } from "./replica/replica-ports.ts";
-import type { Replica } from "./replica/replica.ts";
-import { openAudit, type Audit } from "./audit.ts";
+import { openAudit } from "./audit.ts";
 import { openDatabase, type ControllerDatabase } from "./store/database.ts";
-import { openNetwork, type Network } from "./transport/network.ts";
+import { openNetwork } from "./transport/network.ts";
 
 export interface ControllerOptions extends Daemon {
   /** How many files this process may have open; absent: enough. */
@@ -24,28 +23,12 @@ export interface ControllerOptions extends Daemon {
 }
 
 /** A controller's own things: its identity, its database, and its copy of the cluster's state. */
-export interface ControllerState {
-  readonly config: ControllerConfig;
-  readonly own: OwnCertificate;
-  readonly bastion: BastionCas;
-  readonly self: {
-    readonly controllerId: string;
-    readonly dc: string;
-    readonly cluster: string;
-    readonly version: string;
-  };
-  readonly db: ControllerDatabase;
-  readonly audit: Audit;
-  readonly network: Network;
-  readonly replica: Replica;
-  /** Nothing can be acknowledged any more. */
-  readonly broken: AbortSignal;
-}
+export type ControllerState = Awaited<ReturnType<typeof openState>>;
 
 export const monotonic = (): number => performance.now();
 
 /** @throws KcoreError CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, STORE_LOCKED, STORE_CORRUPT */
-export async function openState(options: ControllerOptions): Promise<ControllerState> {
+export async function openState(options: ControllerOptions) {
   const { configFile, log, clock, random, version } = options;
   const config = await readControllerConfig(options);
   const { dbPath, replication, tls } = config;
@@ -79,6 +62,7 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
   const onItsWord = "who answers there is believed on the CA's word alone: joinKeys does not name the key";
   if (unpinned.length > 0 && !replica.status().ready) log.warn(onItsWord, { join: unpinned });
   const self = { controllerId, dc: replication.dcId, cluster, version };
+  // `broken`: nothing can be acknowledged any more.
   return { config, own, bastion, self, db, audit, network, replica, broken: broken.signal };
 }
 

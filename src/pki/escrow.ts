@@ -120,7 +120,7 @@ export function parseSealed(text: string, at: number): readonly Sealed[] {
     });
 }
 
-/** Reads what `luks.root` told: `UUID PORT TYPE BASE64`, or nothing. @throws KcoreError RECOVERY_KEY_UNREADABLE */
+/** Reads the fact `luks.root`: `UUID PORT TYPE BASE64`, or nothing. @throws KcoreError RECOVERY_KEY_UNREADABLE */
 export function parseUnlock(text: string): Unlock | undefined {
   if (text === "") return undefined;
   const [uuid, port, ...key] = text.split(" ");

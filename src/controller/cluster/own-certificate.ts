@@ -6,7 +6,7 @@ import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, refusalOfNext, renewalReason, renewDays } from "#pki/expectation.ts";
-import { replaceFile } from "#base/file.ts";
+import { isThere, replaceFile } from "#base/file.ts";
 import { ensurePrivateFolder, syncFolder } from "#base/folder.ts";
 import { issueLeaf, type Authority } from "#pki/issue.ts";
 import { keyFingerprint, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
@@ -183,8 +183,8 @@ async function settle({
   nextCertFile,
 }: CredentialFiles & { readonly nextCertFile: string }): Promise<void> {
   const [next, key] = await Promise.all([nextCertFile, keyFile].map((file) => readFile(file, "utf8").catch(() => "")));
-  if (next === undefined || next === "") return;
-  if (fits(next, key ?? "")) await rename(nextCertFile, certFile);
+  if (next === undefined || key === undefined || next === "") return;
+  if (fits(next, key)) await rename(nextCertFile, certFile);
   else await rm(nextCertFile);
 }
 
@@ -202,11 +202,4 @@ function isSame({ identity: a }: LoadedCredentials, { identity: b }: LoadedCrede
 
 function startOf({ cert }: LoadedCredentials): number {
   return firstCertificate(cert).validFromDate.getTime();
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return readFile(path).then(
-    () => true,
-    () => false,
-  );
 }

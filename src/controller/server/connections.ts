@@ -13,7 +13,7 @@ export interface ConnectionLimits {
 /** Open files that a controller needs beside its callers' connections: for its store, its peers, occasional reads. */
 const reservedFiles = 96;
 
-/** How many connections there may be where so many files may be open: whoever comes, the store can be written (F-30). */
+/** The most connections for so many open files: however many callers come, the store can be written (F-30). */
 export function connectionsFor(openFiles = Infinity): number {
   return Math.max(16, Math.min(4096, openFiles - reservedFiles));
 }

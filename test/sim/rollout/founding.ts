@@ -1,11 +1,11 @@
 import type { Facts } from "#agent/facts.ts";
 import { keyRules, keys, type Registered } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
-import { createReplica } from "#controller/replica/create-replica.ts";
 import { protocols } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
+import { memoryReplica } from "../../support/memory-replica.ts";
 import { neverExpires } from "./requests.ts";
-import { cluster, epochMs, first, versionOf } from "./targets.ts";
+import { epochMs, first, versionOf } from "./targets.ts";
 
 export interface Member {
   readonly id: string;
@@ -23,16 +23,7 @@ export function factsOf({ id, dc }: Member, present: string) {
 /** The journal of a controller in the cluster as it begins: its members, and its nodes, all of them approved. */
 export async function foundingOf(members: readonly Member[]): Promise<readonly JournalRecord[]> {
   const data = new ClusterState(keyRules);
-  const replica = createReplica({
-    id: "founder",
-    cluster,
-    clock: { wall: () => epochMs, mono: () => 0 },
-    rng: () => 0.5,
-    timers: { after: () => () => undefined, soon: (run) => run() },
-    net: { dial: () => undefined },
-    db: { data, append: () => Promise.resolve() },
-    start: "found",
-  });
+  const replica = memoryReplica(() => epochMs, "founder", data);
   const at = new Date(epochMs).toISOString();
   const certificate = { key: "k", serial: "01", certificateExpires: neverExpires.toISOString(), registeredAt: at };
   const registered = (member: Member) => {

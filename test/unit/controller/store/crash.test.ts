@@ -96,27 +96,7 @@ const operationsOf = async (): Promise<readonly string[]> => {
 };
 
 describe("the store when the machine dies", () => {
-  // The points at which a write can be cut; P1 to P3 are the same for pages, which are records like all others.
-  const points: Readonly<Record<string, RegExp>> = {
-    "J1, J2: before and in the middle of an append": /^write .*journal/,
-    "J4, J5: in a new segment, before its name is on the disk": /^(create .*journal|syncFolder)/,
-    "S1: while a snapshot is written": /^(create|write|sync) .*snapshot.*tmp/,
-    "S2: before a snapshot is renamed": /^rename/,
-    "S3: before a snapshot's name is on the disk": /^syncFolder/,
-    "S4: while old files are removed": /^(unlink|list)/,
-  };
-  for (const [point, pattern] of Object.entries(points)) {
-    it(`loses nothing acknowledged at ${point}`, async () => {
-      const operations = await operationsOf();
-      const places = operations.map((name, index) => (pattern.test(name) ? index + 1 : 0)).filter((place) => place > 0);
-      expect(places).to.have.length.greaterThan(0);
-      const hits: (string | undefined)[] = [];
-      for (const [seed, place] of places.entries()) hits.push(await crashAt(place, "die", seed));
-      expect(hits.filter((name) => name !== undefined && pattern.test(name))).to.have.length.greaterThan(0);
-    });
-  }
-
-  it("loses nothing acknowledged at J3: after the append, before it is on the disk", async () => {
+  it("loses nothing acknowledged between an append and its acknowledgement", async () => {
     const operations = await operationsOf();
     const hits: (string | undefined)[] = [];
     for (const [index, name] of operations.entries())
