@@ -1,30 +1,19 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { ReplicationStatus as StatusAnswer } from "#api/schemas.ts";
 import { defined } from "#optional/defined.ts";
-import type { CertificateEnds } from "./certificate-ends.ts";
-import type { Certificates } from "./cluster/certificates.ts";
-import type { Controllers } from "./cluster/controllers.ts";
-import type { Nodes } from "./cluster/nodes.ts";
-import type { Records } from "./cluster/records.ts";
+import type { ControllerCluster } from "./controller-cluster.ts";
+import type { ControllerState } from "./controller-state.ts";
 import { inWords } from "./replica/clock-alarms.ts";
 import type { ReplicationStatus } from "./replica/replica.ts";
 
-export interface HealthOptions {
-  readonly records: Records;
-  readonly certificates: Certificates;
-  readonly controllers: Controllers;
-  readonly nodes: Nodes;
-  readonly ends: Pick<CertificateEnds, "failure">;
-  readonly self: {
-    readonly controllerId: string;
-    readonly dc: string;
-    readonly cluster: string;
-    readonly version: string;
+export type HealthOptions = Pick<
+  ControllerCluster,
+  "records" | "certificates" | "controllers" | "nodes" | "ends" | "emptiness"
+> &
+  Pick<ControllerState, "self"> & {
+    /** Why nothing can be written to the disk just now. */
+    readonly storeProblem: () => string | undefined;
   };
-  readonly emptiness: () => string | undefined;
-  /** Why nothing can be written to the disk just now. */
-  readonly storeProblem: () => string | undefined;
-}
 
 /** How this controller is: for `/readyz`, and for `get replication-status`. */
 export interface Health {

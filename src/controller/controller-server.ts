@@ -27,7 +27,8 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
   const { controllers, mayReplicate } = cluster;
   const watches = openWatches(replica, options.log);
   const access = tellingRefused(checkAccess(cluster), replica);
-  const metrics: Metrics = measure(state, cluster, { now: options.clock, connections: () => api.connections.count() });
+  const { clock } = options;
+  const metrics: Metrics = createMetrics(state, cluster, { clock, connections: () => api.connections.count() });
   const api = openApiServer(state, cluster, { ...options, watches, access, metrics });
   own.watch(({ ca, cert, key }) => {
     state.bastion.learn(certificatesOf(cert)[1]);
@@ -128,22 +129,6 @@ function openApiServer(
     monotonic,
     ...defined({ openFiles }),
     onAnswer: metrics.answered,
-  });
-}
-
-function measure(
-  { self, replica }: ControllerState,
-  { nodes, ends }: ControllerCluster,
-  { now, connections }: { readonly now: () => number; readonly connections: () => number },
-): Metrics {
-  return createMetrics({
-    ...self,
-    status: replica.status,
-    conflicts: () => replica.conflicts().length,
-    connections,
-    nodes: nodes.countByStatus,
-    certificates: () =>
-      new Map([...ends.all()].map(([name, { notAfter }]) => [name, (notAfter.getTime() - now()) / 1000])),
   });
 }
 

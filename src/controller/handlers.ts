@@ -1,50 +1,31 @@
 import type { Log } from "#api/log.ts";
 import { isIdentityId } from "#pki/identity.ts";
 import { defined } from "#optional/defined.ts";
-import type { Audit } from "./audit.ts";
-import type { Certificates } from "./cluster/certificates.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
-import type { Controllers } from "./cluster/controllers.ts";
 import { encodeDot } from "./cluster/dots.ts";
-import type { NodeNames } from "./cluster/node-names.ts";
-import { removed, type Nodes } from "./cluster/nodes.ts";
-import type { OwnCertificate } from "./cluster/own-certificate.ts";
+import { removed } from "./cluster/nodes.ts";
 import type { Objects } from "./cluster/objects.ts";
 import type { Records } from "./cluster/records.ts";
-import type { Rejects } from "./cluster/rejects.ts";
 import { keys } from "./cluster/registers.ts";
-import type { Revocations } from "./cluster/revocations.ts";
-import type { SubCa } from "./cluster/own-sub-ca.ts";
+import type { ControllerCluster } from "./controller-cluster.ts";
 import type { Health } from "./controller-health.ts";
-import type { Updates } from "./updates/updates.ts";
+import type { ControllerState } from "./controller-state.ts";
 import type { Metrics } from "./metrics.ts";
 import { Refused, revokedKey } from "./cluster/refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
 import type { Handlers } from "./server/server.ts";
-import type { BundleStore } from "./updates/bundles.ts";
 
 const lastWordMs = 2_000;
 
-export interface HandlerParts {
-  readonly controllerId: string;
-  readonly records: Records;
-  readonly rejects: Rejects;
-  readonly names: NodeNames;
-  readonly nodes: Nodes;
-  readonly bundles: BundleStore;
-  readonly controllers: Controllers;
-  readonly certificates: Certificates;
-  readonly objects: Objects;
-  readonly revocations: Revocations;
-  readonly own: OwnCertificate;
-  readonly audit: Audit;
-  readonly subCa: SubCa;
-  readonly updates: Updates;
-  readonly health: Health;
-  readonly metrics: Metrics;
-  readonly log: Log;
-  readonly clock: () => number;
-}
+export type HandlerParts = ControllerCluster &
+  Pick<ControllerState, "own" | "audit"> & {
+    readonly controllerId: string;
+    readonly objects: Objects;
+    readonly health: Health;
+    readonly metrics: Metrics;
+    readonly log: Log;
+    readonly clock: () => number;
+  };
 
 /** The functions behind the methods table. The actor is taken from the caller's certificate, never from a body. */
 export function handlersFor(parts: HandlerParts): Handlers {

@@ -1,4 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { ControllerCluster } from "./controller-cluster.ts";
+import type { ControllerState } from "./controller-state.ts";
 import type { ReplicationStatus } from "./replica/replica.ts";
 
 /** A controller's counters, in Prometheus' text format; one registry for each controller, none is global. */
@@ -9,22 +11,13 @@ export interface Metrics {
   readonly bytes: (direction: "in" | "out", bytes: number) => void;
 }
 
-export interface MetricsOptions {
-  readonly version: string;
-  readonly controllerId: string;
-  readonly dc: string;
-  readonly status: () => ReplicationStatus;
-  readonly conflicts: () => number;
-  readonly connections: () => number;
-  /** Nodes by status. */
-  readonly nodes: () => ReadonlyMap<string, number>;
-  /** Seconds that are left of this controller's certificate, its sub-CA, and the root. */
-  readonly certificates: () => ReadonlyMap<string, number>;
-}
-
-export function createMetrics(options: MetricsOptions): Metrics {
+export function createMetrics(
+  { self, replica }: Pick<ControllerState, "self" | "replica">,
+  { nodes, ends }: Pick<ControllerCluster, "nodes" | "ends">,
+  { clock, connections }: { readonly clock: () => number; readonly connections: () => number },
+): Metrics {
   const registry = new Registry();
-  registry.setDefaultLabels({ controller: options.controllerId, dc: options.dc });
+  registry.setDefaultLabels({ controller: self.controllerId, dc: self.dc });
   collectProcessMetrics(registry);
   const registers = [registry];
   const gauge = (name: string, help: string, labelNames: readonly string[], look: (gauge: Gauge) => void): void => {
@@ -57,34 +50,35 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelNames: ["direction"],
     registers,
   });
-  gauge("kcore_build_info", "Always 1.", ["version"], (it) => it.set({ version: options.version }, 1));
+  gauge("kcore_build_info", "Always 1.", ["version"], (it) => it.set({ version: self.version }, 1));
   gauge("kcore_ready", "Whether this controller serves.", [], (it) => {
-    const { ready, catchingUp } = options.status();
+    const { ready, catchingUp } = replica.status();
     it.set(Number(ready && !catchingUp));
   });
   gauge("kcore_read_only", "Whether writes are refused.", [], (it) =>
-    it.set(Number(options.status().readOnly !== undefined)),
+    it.set(Number(replica.status().readOnly !== undefined)),
   );
   gauge("kcore_nodes", "Nodes, by status.", ["status"], (it) => {
-    for (const [status, count] of options.nodes()) it.set({ status }, count);
+    for (const [status, count] of nodes.countByStatus()) it.set({ status }, count);
   });
   gauge("kcore_registers", "Registers that are held, tombstones apart.", [], (it) =>
-    it.set(options.status().registers),
+    it.set(replica.status().registers),
   );
   gauge("kcore_tombstones", "Deletions that are kept until every controller has them.", [], (it) =>
-    it.set(options.status().tombstones),
+    it.set(replica.status().tombstones),
   );
-  gauge("kcore_conflicts", "Conflicts that nobody closed.", [], (it) => it.set(options.conflicts()));
-  gauge("kcore_connections", "Open connections.", [], (it) => it.set(options.connections()));
+  gauge("kcore_conflicts", "Conflicts that nobody closed.", [], (it) => it.set(replica.conflicts().length));
+  gauge("kcore_connections", "Open connections.", [], (it) => it.set(connections()));
   gauge("kcore_alarms", "What wants an operator's eye, by code.", ["code"], (it) => {
-    for (const { code } of options.status().alarms) it.inc({ code });
+    for (const { code } of replica.status().alarms) it.inc({ code });
   });
   gauge("kcore_certificate_seconds_left", "Until it expires.", ["certificate"], (it) => {
-    for (const [certificate, seconds] of options.certificates()) it.set({ certificate }, seconds);
+    for (const [certificate, { notAfter }] of ends.all())
+      it.set({ certificate }, (notAfter.getTime() - clock()) / 1000);
   });
   for (const [name, help, read] of peerGauges)
     gauge(name, help, ["peer"], (it) => {
-      for (const peer of options.status().peers) {
+      for (const peer of replica.status().peers) {
         const value = read(peer);
         if (value !== undefined && Number.isFinite(value)) it.set({ peer: peer.id }, value);
       }
