@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { spawn, spawnSync } from "node:child_process";
-import { createServer } from "node:net";
 import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -104,20 +103,6 @@ describe("a controller's database", () => {
   it("holds its folder alone", async () => {
     await open();
     expect(await codeOf(openDatabase({ folder, rules: keyRules, onBroken: () => undefined }))).to.equal("STORE_LOCKED");
-  });
-
-  it("is held by nobody who may not enter its folder, whatever he listens on", async () => {
-    await mkdir(folder, { mode: 0o700 });
-    const { dev, ino } = await stat(folder);
-    const squatter = createServer();
-    // The name that anybody could take while kcore locked by it.
-    await new Promise<void>((resolve) => squatter.listen({ path: `\0kcore-store-${dev}-${ino}` }, resolve));
-    try {
-      await open();
-      expect((await stat(join(folder, ".lock"))).mode & 0o777).to.equal(0o600);
-    } finally {
-      squatter.close();
-    }
   });
 
   it("is free once its holder was killed, and was not before", () => {
