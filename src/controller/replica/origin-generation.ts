@@ -24,8 +24,8 @@ export function originOf(id: string, word: string): string {
 }
 
 /**
- * The origin under which this controller writes. A dot must never be used twice, and a store may have been put back behind its
- * controller's back (a snapshot of a VM, a copied folder). So the controller uses an origin from its disk only when every member
+ * The origin under which this controller writes. A dot must never be used twice, and the folder may have been put back to an
+ * earlier state (VM snapshot, copy). So the controller uses an origin from its disk only when every member
  * confirmed that it knows no later transaction of it. Else the controller takes a new origin.
  */
 export class OriginGeneration {
