@@ -1,18 +1,17 @@
 import { formatDuration } from "#base/units.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunModel, StepModel } from "#engine/events/run-model.ts";
-import { describeDiff, describeEvent, line } from "./describe-event.ts";
-import type { PlainLine } from "./line.ts";
+import { describeDiff, describeEvent, line, type PlainLine } from "./describe-event.ts";
 import { busyTime, tallyOf, tallyOfNode } from "./tally.ts";
-import { withoutWave } from "./wave.ts";
+import { stepIn, withoutWave, workIn } from "./work-item.ts";
 
-/** How much the lines tell: `quiet` what went wrong, `brief` what is not as it should be already, `verbose` everything. */
+/** How much the lines tell: `quiet` failures, `brief` changes too, `verbose` everything. */
 export type Detail = "quiet" | "brief" | "verbose";
 
-/** What is told of an event. */
+/** The lines of an event. */
 export interface Told {
   readonly lines: readonly PlainLine[];
-  /** What may be put away under its title, as it tells how, not what. */
+  /** Details that may be folded under a title. */
   readonly folded?: { readonly title: string; readonly since: number; readonly lines: readonly PlainLine[] };
 }
 
@@ -20,24 +19,24 @@ type StepOrAction = Extract<RunEvent, { type: `step.${string}` | `action.${strin
 type Ended = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
 
 const nothing: Told = { lines: [] };
-/** Milliseconds from which on something is told of what is in order: somebody waits for it. */
+/** Milliseconds from which on lines tell of work that is in order: the operator waits for it. */
 export const LONG = 5000;
 /** So many lines of output are not worth folding. */
 const FEW = 5;
 
-/** Tells a run briefly, event by event: each has to be told with the run as it was before it. */
+/** The brief lines of a run, event by event, each with the run before the event. */
 export class BriefLines {
   readonly #quiet: boolean;
-  /** Output is kept until it is known how its step ended, to be folded or left out. */
+  /** Output is kept until its step has ended, to be folded or left out. */
   readonly #keeps: boolean;
-  /** Steps and actions of which it was told that they run. */
+  /** Steps and actions whose start has a line. */
   readonly #begun = new Set<string>();
   readonly #kept = new Map<string, PlainLine[]>();
   /** The last note of each step or action that began a moment ago, and when to show the note if the step still runs. */
   readonly #early = new Map<string, { readonly due: number; readonly lines: readonly PlainLine[] }>();
-  /** Stages of nodes that were told to be in order. */
+  /** Stages of nodes whose “in order” has a line. */
   readonly #left = new Set<string>();
-  /** Nodes that were told to be out of reach: that they are back is news. */
+  /** Nodes that were out of reach in a line: their return is news. */
   readonly #away = new Set<string>();
 
   constructor({ detail, folds }: { readonly detail: "quiet" | "brief"; readonly folds: boolean }) {
@@ -114,7 +113,7 @@ export class BriefLines {
     const one = workIn(before, event);
     const isNote = event.type === "step.note" || event.type === "action.note";
     const said = describeEvent(before, event).filter(({ mark }) => mark !== "started");
-    const begin = this.#begun.has(key) || this.#quiet ? [] : [nameOf(event, one)];
+    const begin = this.#begun.has(key) || this.#quiet ? [] : [nameOf(event, before)];
     if (isNote && !before.dryRun && (!one || event.at - one.startedAt < LONG)) {
       if (one && !this.#quiet) this.#early.set(key, { due: one.startedAt + LONG, lines: [...begin, ...said] });
       return [];
@@ -147,14 +146,14 @@ export class BriefLines {
     const lines = [...left, ...describeEvent(before, rest)];
     if (!this.#keeps || more.length <= FEW) return { lines: [...lines, ...more] };
     const since = workIn(before, event)?.startedAt ?? event.at;
-    return { lines, folded: { title: `${nameOf(event, undefined).text}: ${more.length} lines`, since, lines: more } };
+    return { lines, folded: { title: `${nameOf(event, before).text}: ${more.length} lines`, since, lines: more } };
   }
 
-  /** When a node goes on to another stage: that the one before was in order, or what of it was. */
+  /** When a node goes on to another stage: how much of the former stage was in order. */
   #leave(before: RunModel, event: RunEvent): readonly PlainLine[] {
     const name = "node" in event ? event.node : "item" in event ? event.item : undefined;
     const steps = (name !== undefined && before.nodes.get(name)?.steps) || [];
-    // What is skipped before a node is asked comes before its time.
+    // Steps that are skipped from the start come before the stages around them.
     const stage = steps.findLast(({ outcome }) => outcome !== "skipped")?.stage;
     if (name === undefined || stage === undefined || ("stage" in event && event.stage === stage)) return [];
     const key = JSON.stringify([name, stage]);
@@ -199,19 +198,8 @@ function keyOf(event: StepOrAction): string {
   return JSON.stringify("step" in event ? [event.node, event.step] : ["", event.stage, event.action, event.item]);
 }
 
-/** What the event is about, as the run knows it. */
-function workIn(
-  model: RunModel,
-  event: StepOrAction,
-): { readonly startedAt: number; readonly title?: string } | undefined {
-  if ("step" in event) return model.nodes.get(event.node)?.steps.findLast(({ step }) => step === event.step);
-  const { stage: id, action, item } = event;
-  return model.stages
-    .find((stage) => stage.id === id)
-    ?.actions.findLast((one) => one.action === action && one.item === item);
-}
-
-function nameOf(event: StepOrAction, one: { readonly title?: string } | undefined): PlainLine {
+function nameOf(event: StepOrAction, model: RunModel): PlainLine {
   if (!("step" in event)) return line("started", event.item ?? "bastion", `${event.stage}: ${event.action}`);
-  return line("started", event.node, one?.title ?? ("title" in event ? event.title : event.step));
+  const title = "title" in event ? event.title : stepIn(model, event)?.title;
+  return line("started", event.node, title ?? event.step);
 }

@@ -6,15 +6,15 @@ interface Failed {
   readonly exitStatus?: number | undefined;
 }
 
-/** What these say is that something failed; why, its own errors say. */
-const tellLittle: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED", "LOCAL_COMMAND_FAILED"]);
+/** Codes whose message says only that a command failed; its own errors say the cause. */
+const vague: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED", "LOCAL_COMMAND_FAILED"]);
 
 /**
- * Why a step failed, in one line: “checksum mismatch (exit 3)”. It is the last line of the errors that the problem
- * tells in detail, as the end of a run and `runs show` have them below its message; without any, the message.
+ * The cause of a failed step in one line: “checksum mismatch (exit 3)”. It is the last line of the errors in the problem's
+ * detail; without any, the message.
  */
 export function causeLine({ problem, exitStatus }: Failed): string | undefined {
-  if (!problem || !tellLittle.has(problem.code)) return problem?.message;
+  if (!problem || !vague.has(problem.code)) return problem?.message;
   const said = problem.detail?.split("\n").findLast((line) => /[\p{L}\p{N}]/u.test(line));
   if (said === undefined) return problem.message;
   return exitStatus === undefined ? said.trim() : `${said.trim()} (${ended(exitStatus)})`;
@@ -29,4 +29,12 @@ export function causeFirst<One extends Problem | undefined>(problem: One, exitSt
 
 function ended(status: number): string {
   return status > 128 ? `signal ${status - 128}` : `exit ${status}`;
+}
+
+/** The problem with the last lines of its detail: a cause stands at the end of a command's errors. */
+export function endOfDetail(problem: Problem, lines: number): Problem {
+  if (!problem.detail) return problem;
+  const all = problem.detail.trimEnd().split("\n");
+  if (all.length <= lines + 1) return problem;
+  return { ...problem, detail: [`… ${all.length - lines} lines before`, ...all.slice(-lines)].join("\n") };
 }

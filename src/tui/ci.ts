@@ -1,11 +1,12 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import type { RunDigest } from "./digest.ts";
+import { whatOf } from "./work-item.ts";
 
 /** The CI systems whose logs can be folded. */
 export type Ci = "github" | "gitlab";
 
-/** Which of them reads our output, by the variables that they set. */
+/** The CI that reads the output, by the variables that it sets. */
 export function detectCi(env: Readonly<Record<string, string | undefined>>): Ci | undefined {
   if (env["GITHUB_ACTIONS"] === "true") return "github";
   return env["GITLAB_CI"] === "true" ? "gitlab" : undefined;
@@ -27,24 +28,21 @@ export function foldOf(ci: Ci, { title, id, since, until }: Fold): readonly [str
   return [`${mark("start", since)}[collapsed=true]\r\u001b[0K${title}`, `${mark("end", until)}\r\u001b[0K`];
 }
 
-/**
- * The text with nothing in it that GitHub's runner would obey: it takes `::` at the start of a line for a command, and `##[`
- * anywhere. What nodes print must not speak to it.
- */
+/** The text without commands for GitHub's runner (`::` at the start of a line, `##[` anywhere): nodes must not command it. */
 export function escapeForCi(ci: Ci | undefined, text: string): string {
   return ci === "github" ? text.replaceAll("##[", "## [").replaceAll(/^(\s*):(?=:)/gm, "$1: ") : text;
 }
 
 /**
- * What failed as annotations of GitHub, a line for each cause. `fileOf` gives a file as its repository names it; undefined: it
- * is none of the repository's. Ends without a line break.
+ * The failures as annotations of GitHub, a line for each cause. `fileOf` gives a file as its repository names it; undefined: a
+ * file outside. Ends without a line break.
  */
 export function drawCiErrors({ failures }: RunDigest, fileOf: (at: SourcePosition) => string | undefined): string {
   return failures
-    .map(({ nodes, stage, title, problem, cause, at = problem.at }) => {
+    .map(({ nodes, module: _, problem, cause, at = problem.at, ...names }) => {
       const { code, hint } = problem;
       const more = nodes.length > 1 ? ` and ${nodes.length - 1} more` : "";
-      const what = stage === undefined || stage === title ? title : `${stage}: ${title}`;
+      const what = whatOf(names);
       const file = at && fileOf(at);
       const properties = {
         title: nodes.length === 0 ? what : `${nodes[0]}${more}  ${what}`,

@@ -1,14 +1,21 @@
 import { formatBytes, formatDuration, formatSending } from "#base/units.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import type { Change, RunEvent, Sending } from "#engine/events/event.ts";
-import type { NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
+import type { Change, Outcome, RunEvent, Sending } from "#engine/events/event.ts";
+import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import { causeFirst, causeLine } from "./cause-line.ts";
 import type { Problem } from "#errors/problem.ts";
-import type { PlainLine } from "./line.ts";
+import { outcomeLabel } from "./labels.ts";
+import { stepIn } from "./work-item.ts";
+
+/** One line of the plain view; the mark before it tells the kind of news. */
+export interface PlainLine {
+  readonly mark: "started" | "done" | "failed" | "skipped" | "output" | "title" | "warning";
+  readonly text: string;
+}
 
 /**
- * What the plain view says about an event: lines that each name their node (or stage). `before` is the run without the
- * event. Pure; a line holds no line breaks and no control characters.
+ * The lines of the plain view for an event; each names its node (or stage). `before` is the run without the event. Pure; a
+ * line holds no line breaks and no control characters.
  */
 export function describeEvent(before: RunModel, event: RunEvent): readonly PlainLine[] {
   return describe(before, event).flatMap(({ mark, text }) =>
@@ -22,19 +29,16 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
   switch (event.type) {
     case "run.started":
       return [{ mark: "title", text: titleOf(event) }];
-    case "run.stopping":
-      return [
-        {
-          mark: "warning",
-          text: `${event.how === "stop" ? "stopping: no new step starts" : "aborting: the running steps are ended"} (${event.by})`,
-        },
-      ];
+    case "run.stopping": {
+      const how = event.how === "stop" ? "stopping: no new step starts" : "aborting: the running steps are ended";
+      return [{ mark: "warning", text: `${how} (${event.by})` }];
+    }
     case "run.finished":
     case "node.facts":
     case "node.segment":
     case "question.answered":
-      return [];
     case "stage.started":
+    case "step.started":
       return [];
     case "stage.finished":
       return event.outcome === "skipped"
@@ -62,10 +66,10 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
       return [line("done", event.node, `milestone ${event.milestone}`)];
     case "node.finished":
       return describeNodeEnd(before, event);
-    case "step.started":
-      return [];
-    case "step.note":
-      return [...lateStart(before, event), line("output", event.node, `${titleIn(before, event)}: ${event.text}`)];
+    case "step.note": {
+      const title = stepIn(before, event)?.title ?? event.step;
+      return [...lateStart(before, event), line("output", event.node, `${title}: ${event.text}`)];
+    }
     case "step.output":
       return [...lateStart(before, event), ...outputLines(event.node, event)];
     case "step.finished":
@@ -85,18 +89,18 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
   }
 }
 
-/** What of a disk was saved. */
+/** The saved table of a disk, and the reason. */
 export function savedText({ device, save, before }: NonNullable<NodeModel["saved"]>[number]): string {
   const why = before === "wipe" ? "it may be wiped" : "an earlier one is put back";
   return `saved the table of ${device} before ${why} (${save.slice(0, 12)})`;
 }
 
-/** What is on its way: “sending kcore-0.1.0  31.2/44.0 MB  8.4 MB/s”. */
+/** A content on its way: “sending kcore-0.1.0  31.2/44.0 MB  8.4 MB/s”. */
 export function sendingText(sending: Sending): string {
   return `sending ${sending.name}${by(sending)}  ${formatSending(sending)}`;
 }
 
-/** What is there. */
+/** A content that has arrived: “sent kcore-0.1.0  44.0 MB  5.2 s”. */
 export function sentText({ name, bytes, duration, from }: NonNullable<NodeModel["sent"]>[number]): string {
   return `sent ${name}${by({ from })}  ${formatBytes(bytes)}  ${formatDuration(duration)}`;
 }
@@ -105,7 +109,7 @@ function by({ from }: { readonly from?: string | undefined }): string {
   return from === undefined ? "" : ` from ${from}`;
 }
 
-/** In lines of a log: the first, and one for each tenth of it. */
+/** Whether a line of a log shows this progress: the first, and one for each tenth. */
 function isTold(model: RunModel, { node, name, sent, total }: Of<"node.sending">): boolean {
   const before = model.nodes.get(node)?.sending;
   const tenth = (bytes: number) => Math.floor((bytes * 10) / total);
@@ -114,7 +118,7 @@ function isTold(model: RunModel, { node, name, sent, total }: Of<"node.sending">
 
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 
-/** A line that names whom it is about, and each line of its text. */
+/** A line, and each further line of its text, with the name of its node. */
 export function line(mark: PlainLine["mark"], who: string, text: string): PlainLine {
   return { mark, text: `${who}  ${text.replaceAll("\n", `\n${who}  `)}` };
 }
@@ -129,18 +133,7 @@ function titleOf({ title, runId, nodes, dryRun, revision, dirty, resumed }: Of<"
 /** A step is named before its first output; one that says nothing is named when it ends. */
 function lateStart(before: RunModel, event: Of<"step.note"> | Of<"step.output">): readonly PlainLine[] {
   const step = stepIn(before, event);
-  return step && step.tail === "" && step.note === undefined ? [line("started", event.node, step.title)] : [];
-}
-
-function stepIn(
-  model: RunModel,
-  { node, step }: { readonly node: string; readonly step: string },
-): StepModel | undefined {
-  return model.nodes.get(node)?.steps.findLast((one) => one.step === step);
-}
-
-function titleIn(model: RunModel, event: { readonly node: string; readonly step: string }): string {
-  return stepIn(model, event)?.title ?? event.step;
+  return step?.tail === "" && step.note === undefined ? [line("started", event.node, step.title)] : [];
 }
 
 function outputLines(
@@ -153,31 +146,29 @@ function outputLines(
   return [...gap, ...lines.map((one) => line("output", who, `${bar} ${one}`))];
 }
 
+/** The mark of an outcome in lines. */
+const endMarks: Readonly<Record<Outcome, PlainLine["mark"]>> = {
+  ok: "done",
+  changed: "done",
+  "would-change": "done",
+  unknown: "skipped",
+  skipped: "skipped",
+  interrupted: "warning",
+  failed: "failed",
+};
+
+/** The time from one second on. */
+function tookText(duration = 0): string {
+  return duration >= 1000 ? `  ${formatDuration(duration)}` : "";
+}
+
 function describeStepEnd(event: Of<"step.finished">): readonly PlainLine[] {
   const { node, title, outcome, reason, changes = [], diff, problem, duration, always } = event;
-  const time = duration !== undefined && duration >= 1000 ? `  ${formatDuration(duration)}` : "";
-  const tell = (mark: PlainLine["mark"], what: string) =>
-    line(mark, node, `${title}  ${what}${because(reason)}${time}`);
-  const details = [
-    ...changes.map((change) => line("output", node, `  ${describeChange(change)}`)),
-    ...describeDiff(node, diff),
-  ];
-  switch (outcome) {
-    case "ok":
-      return [tell("done", "in order")];
-    case "changed":
-      return [tell("done", always ? "ran (always changes)" : "changed"), ...details];
-    case "would-change":
-      return [tell("done", always ? "would run (always changes)" : "would change"), ...details];
-    case "unknown":
-      return [tell("skipped", "unknown")];
-    case "skipped":
-      return [tell("skipped", "skipped")];
-    case "interrupted":
-      return [tell("warning", "interrupted")];
-    case "failed":
-      return [tell("failed", `failed${problem ? `: ${causeLine(event)} [${problem.code}]` : ""}`), ...details];
-  }
+  const why = outcome === "failed" && problem ? `: ${causeLine(event)} [${problem.code}]` : "";
+  const end = `${title}  ${outcomeLabel(outcome, always)}${why}${because(reason)}${tookText(duration)}`;
+  const hasDetails = outcome === "changed" || outcome === "would-change" || outcome === "failed";
+  const details = changes.map((change) => line("output", node, `  ${describeChange(change)}`));
+  return [line(endMarks[outcome], node, end), ...(hasDetails ? [...details, ...describeDiff(node, diff)] : [])];
 }
 
 function describeChange({ name, have, want }: Change): string {
@@ -200,37 +191,18 @@ export function describeDiff(node: string, diff: string | undefined): readonly P
 }
 
 function describeNodeEnd(before: RunModel, { node, outcome, problem }: Of<"node.finished">): readonly PlainLine[] {
+  if (outcome === "done") return [line("done", node, "done")];
   const isTold = before.nodes.get(node)?.steps.some((step) => step.outcome === "failed");
   const why = problem && !isTold ? `: ${shortProblem(problem)}` : "";
-  switch (outcome) {
-    case "done":
-      return [line("done", node, "done")];
-    case "failed":
-      return [line("failed", node, `failed${why}`)];
-    case "unreachable":
-      return [line("failed", node, `unreachable${why}`)];
-    case "interrupted":
-      return [line("warning", node, `interrupted${why}`)];
-    case "not-started":
-      return [line("skipped", node, `not started${why}`)];
-  }
+  const mark = outcome === "interrupted" ? "warning" : outcome === "not-started" ? "skipped" : "failed";
+  return [line(mark, node, `${outcome.replace("-", " ")}${why}`)];
 }
 
 function describeActionEnd(event: Of<"action.finished">): readonly PlainLine[] {
   const { stage, action, item = "bastion", outcome, reason, problem, duration } = event;
-  const time = duration !== undefined && duration >= 1000 ? `  ${formatDuration(duration)}` : "";
-  const words = {
-    ok: ["done", "in order"],
-    changed: ["done", "changed"],
-    "would-change": ["done", "would change"],
-    unknown: ["skipped", "unknown"],
-    skipped: ["skipped", "skipped"],
-    interrupted: ["warning", "interrupted"],
-    failed: ["failed", "failed"],
-  } as const;
-  const [mark, word] = words[outcome];
   const why = problem ? `: ${shortProblem(causeFirst(problem))}` : "";
-  return [line(mark, item, `${stage}: ${action}  ${word}${why}${because(reason)}${time}`)];
+  const end = `${stage}: ${action}  ${outcomeLabel(outcome)}${why}${because(reason)}${tookText(duration)}`;
+  return [line(endMarks[outcome], item, end)];
 }
 
 function shortProblem({ code, message }: Problem): string {

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Change } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { bastionActions } from "./tally.ts";
-import { actionsByNode, itemOfAction, itemsOf, type WorkItem } from "./work-item.ts";
+import { itemsByNode, type WorkItem } from "./work-item.ts";
 
 /** How two runs differ in one step of one node; `a` is the first run, `b` the second. */
 export interface StepDifference {
@@ -10,7 +9,7 @@ export interface StepDifference {
   readonly stage: string;
   readonly title: string;
   readonly module: string;
-  /** `new` and `gone`: only one of the runs has it. `slower` and `faster`: by twice and by a second at least. */
+  /** `new` and `gone`: only one run has the step. `slower` and `faster`: by twice and by a second at least. */
   readonly what: "new" | "gone" | "outcome" | "changes" | "slower" | "faster";
   readonly a?: StepSide;
   readonly b?: StepSide;
@@ -39,37 +38,33 @@ export interface RunDifference {
 const FACTOR = 2;
 const LEAST = 1000;
 
-/** What differs between two runs, node by node and step by step. Pure. */
+/** The differences of two runs, node by node and step by step. Pure. */
 export function diffRuns(a: RunModel, b: RunModel): RunDifference {
-  const [before, after] = [lanesOf(a), lanesOf(b)];
+  const [before, after] = [workByName(a), workByName(b)];
   const names = [...new Set([...before.keys(), ...after.keys()])];
   return {
     nodes: names.flatMap((node) => diffNode(node, before.get(node)?.outcome, after.get(node)?.outcome)),
     steps: names.flatMap((node) => {
       const [one, other] = [before.get(node), after.get(node)];
-      // A node that only one of them had says so once, not step by step.
+      // A node of only one run counts once, not step by step.
       return one && other ? diffSteps(node, one.items, other.items) : [];
     }),
   };
 }
 
-interface Lane {
+interface NodeWork {
   readonly outcome: string;
   readonly items: ReadonlyMap<string, WorkItem>;
 }
 
-function lanesOf(model: RunModel): ReadonlyMap<string, Lane> {
-  const actions = actionsByNode(model);
-  const keyed = (items: readonly WorkItem[]) => new Map(items.map((item) => [item.key, item]));
-  const lanes = new Map<string, Lane>();
-  for (const node of model.nodes.values())
-    lanes.set(node.name, {
-      outcome: node.outcome ?? "not finished",
-      items: keyed(itemsOf(node, actions.get(node.name) ?? [])),
-    });
-  // In every run, so that it is never told as a node that one of them lacks.
-  lanes.set("bastion", { outcome: "done", items: keyed(bastionActions(model).map(itemOfAction)) });
-  return lanes;
+/** The work of each node by its name; the bastion is in every run, so that no run lacks it. */
+function workByName(model: RunModel): ReadonlyMap<string, NodeWork> {
+  return new Map(
+    itemsByNode(model).map(({ node, items }) => [
+      node?.name ?? "bastion",
+      { outcome: node ? (node.outcome ?? "not finished") : "done", items: new Map(items.map((item) => [item.key, item])) },
+    ]),
+  );
 }
 
 function diffNode(node: string, a: string | undefined, b: string | undefined): readonly NodeDifference[] {

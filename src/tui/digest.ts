@@ -1,18 +1,16 @@
 import type { Outcome } from "#engine/events/event.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
-import type { Problem, SourcePosition } from "#errors/problem.ts";
+import type { SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { defined } from "#optional/defined.ts";
 import { askedOf, type Asked } from "./asked.ts";
-import { causeFirst } from "./cause-line.ts";
+import { failuresOf, type Failure } from "./failures.ts";
 import { foresee, type Foresight } from "./foreseen.ts";
 import { repeatCommand } from "./repeat-command.ts";
-import { ownProblems } from "./own-problems.ts";
-import { bastionActions, tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
-import { withoutWave } from "./wave.ts";
-import { actionsByNode, causeIn, itemsOf, itemOfAction, type WorkItem } from "./work-item.ts";
+import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
+import { itemsByNode, namesOf } from "./work-item.ts";
 
-/** What stands in the record beside the events. */
+/** The facts of the record beside the events. */
 export interface DigestFacts {
   readonly id: string;
   /** `done`, `failed`, `died` …, as `runs list` has it. */
@@ -27,7 +25,7 @@ export interface DigestFacts {
   readonly logOf: (node?: string) => string | undefined;
 }
 
-/** A run in short, as plain JSON: who, when, what, what changed where, what went wrong, and what to do next. */
+/** A run in short, as plain JSON: operator, time, command, changes, failures, and the next commands. */
 export interface RunDigest {
   readonly id: string;
   readonly title: string;
@@ -62,7 +60,7 @@ export interface NodeDigest extends Tally {
   readonly log?: string;
 }
 
-/** A step that changed something, or would, and where. */
+/** A step that changed something, or would, and its nodes. */
 export interface ChangeDigest {
   readonly stage: string;
   readonly title: string;
@@ -71,22 +69,13 @@ export interface ChangeDigest {
   readonly nodes: readonly string[];
 }
 
-/** What stopped one or more nodes: the same step with the same problem. Told as the first of the nodes tells it. */
-export interface FailureDigest {
-  /** Empty when the run itself failed. */
-  readonly nodes: readonly string[];
-  readonly stage?: string;
-  readonly title: string;
-  readonly module?: string;
-  readonly problem: Problem;
-  /** Why, in one line: “no space left on device (exit 28)”. */
-  readonly cause: string;
-  /** Where the step stands: file, line, column. */
+export interface FailureDigest extends Omit<Failure, "item"> {
+  /** The place of the step: file, line, column. */
   readonly at?: SourcePosition;
   /** The last lines that the step printed. */
   readonly output: readonly string[];
   readonly log?: string;
-  /** The command that tries it again on these nodes; none where they are too many to be named. */
+  /** The command that tries the step again on these nodes; absent where they are too many to be named. */
   readonly repeat?: string;
 }
 
@@ -95,7 +84,7 @@ export interface NextCommand {
   readonly why: string;
 }
 
-/** Lines of output that are told. */
+/** Lines of output that are kept. */
 const LINES = 20;
 /** Nodes that a command names one by one. */
 const NAMED = 10;
@@ -103,26 +92,8 @@ const NAMED = 10;
 /** A run in short. Pure. */
 export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
   const { id, state, who, command, created, logOf, revision = model.revision, dirty = model.dirty } = facts;
-  const actions = actionsByNode(model);
-  const lanes = [...model.nodes.values()].map((node) => ({ node, items: itemsOf(node, actions.get(node.name) ?? []) }));
-  const own = bastionActions(model).map(itemOfAction);
-  const { exitCode, title, dryRun, resumed, warnings, partAt } = model;
-  const failures = [
-    ...group(lanes.flatMap(({ node, items }) => causeOf(node, items, facts, partAt))).map((failure) => ({
-      ...failure,
-      ...(failure.nodes.length <= NAMED && { repeat: repeatCommand(model.command, failure.nodes.join(",")) }),
-    })),
-    ...own
-      .filter(({ outcome, startedAt }) => outcome === "failed" && startedAt >= partAt)
-      .map((item) => ({ ...failureOf(item, "bastion"), ...defined({ log: logOf() }) })),
-    ...ownProblems(model).map((problem) => ({
-      nodes: [],
-      title: "the run itself",
-      problem,
-      cause: problem.message,
-      output: [],
-    })),
-  ];
+  const { exitCode, title, dryRun, resumed, warnings } = model;
+  const failures = failuresOf(model).map((failure) => digestFailure(model, failure, logOf));
   return {
     id,
     title: title === "" ? command : title,
@@ -137,7 +108,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     dryRun,
     resumed,
     tally: tallyOfRun(model),
-    nodes: lanes.map(({ node }) => ({
+    nodes: [...model.nodes.values()].map((node) => ({
       name: node.name,
       ...defined({ place: node.place }),
       outcome: node.outcome ?? openState(model, node, state),
@@ -145,7 +116,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
       ...defined({ log: logOf(node.name) }),
     })),
     questions: isOver(state) ? [] : model.questions.map((question) => askedOf(question, id)),
-    changes: changesOf(lanes, own),
+    changes: changesOf(model),
     ...(dryRun && { foresight: foresee(model) }),
     failures,
     warnings,
@@ -164,81 +135,37 @@ function openState({ questions }: RunModel, { name, startedAt }: NodeModel, stat
   return startedAt === undefined ? "waiting" : "running";
 }
 
-interface Lane {
-  readonly node: NodeModel;
-  readonly items: readonly WorkItem[];
-}
-
-function changesOf(lanes: readonly Lane[], own: readonly WorkItem[]): readonly ChangeDigest[] {
+function changesOf(model: RunModel): readonly ChangeDigest[] {
   const found = new Map<string, ChangeDigest & { readonly nodes: string[] }>();
-  const add = (name: string, item: WorkItem) => {
-    const { module, outcome } = item;
-    if (outcome !== "changed" && outcome !== "would-change") return;
-    const { stage, title } = nameOf(item);
-    const key = JSON.stringify([stage, title, module, outcome]);
-    const known = found.get(key);
-    if (known) known.nodes.push(name);
-    else found.set(key, { stage, title, module, outcome, nodes: [name] });
-  };
-  for (const { node, items } of lanes) for (const item of items) add(node.name, item);
-  for (const item of own) add("bastion", item);
+  for (const { node, items } of itemsByNode(model))
+    for (const item of items) {
+      const { outcome } = item;
+      if (outcome !== "changed" && outcome !== "would-change") continue;
+      const change = { ...namesOf(item), outcome, nodes: [] };
+      const key = JSON.stringify(change);
+      const known = found.get(key) ?? change;
+      known.nodes.push(node?.name ?? "bastion");
+      found.set(key, known);
+    }
   return [...found.values()];
 }
 
-/** The same step in another wave is the same step; an action is called as its stage is. */
-function nameOf({ stage: id, title }: Pick<WorkItem, "stage" | "title">): {
-  readonly stage: string;
-  readonly title: string;
-} {
-  const stage = withoutWave(id);
-  return { stage, title: title === id ? stage : title };
-}
-
-/** The failure that stopped a node, without its consequences; in a run resumed at `partAt`, a failure since then comes first. */
-function causeOf(
-  node: NodeModel,
-  items: readonly WorkItem[],
-  { logOf }: DigestFacts,
-  partAt: number,
-): readonly FailureDigest[] {
-  const { name, outcome, problem } = node;
-  if (outcome === "done" || outcome === "not-started") return [];
-  const more = defined({ log: logOf(name) });
-  const item = causeIn(items.filter(({ startedAt }) => startedAt >= partAt)) ?? (problem ? undefined : causeIn(items));
-  if (item) return [{ ...failureOf(item, name), ...more }];
-  return problem
-    ? [{ nodes: [name], title: outcome ?? "not finished", problem, cause: problem.message, output: [], ...more }]
-    : [];
-}
-
-function failureOf(item: WorkItem, node: string): FailureDigest {
-  const { module, problem, position, tail, note } = item;
-  const { stage, title } = nameOf(item);
-  const found: Problem = problem ?? { code: "INTERNAL", message: `${title} failed without saying why` };
-  const at = found.at ?? position;
-  const text = cleanText(tail === "" ? (note ?? "") : tail).trimEnd();
+function digestFailure(
+  model: RunModel,
+  { item, ...failure }: Failure,
+  logOf: DigestFacts["logOf"],
+): FailureDigest {
+  const { nodes, problem } = failure;
+  const [first] = nodes;
+  const node = first !== undefined && model.nodes.has(first) ? first : undefined;
+  const printed = item?.tail ? item.tail : (item?.note ?? "");
+  const text = cleanText(printed).trimEnd();
+  const repeat = node !== undefined && nodes.length <= NAMED ? repeatCommand(model.command, nodes.join(",")) : undefined;
   return {
-    nodes: [node],
-    stage,
-    title,
-    module,
-    problem: at === undefined ? found : { ...found, at },
-    cause: causeFirst(found, item.exitStatus).message,
-    ...defined({ at }),
+    ...failure,
     output: text === "" ? [] : text.split("\n").slice(-LINES),
+    ...defined({ at: item && problem.at, log: first === undefined ? undefined : logOf(node), repeat }),
   };
-}
-
-/** Nodes that failed alike stand together. */
-function group(failures: readonly FailureDigest[]): readonly FailureDigest[] {
-  const found = new Map<string, FailureDigest>();
-  for (const failure of failures) {
-    const { stage, title, module, problem, at } = failure;
-    const key = JSON.stringify([stage, title, module, problem.code, at?.file, at?.line, at?.column]);
-    const known = found.get(key);
-    found.set(key, known ? { ...known, nodes: [...known.nodes, ...failure.nodes] } : failure);
-  }
-  return [...found.values()];
 }
 
 function nextOf(

@@ -7,19 +7,20 @@ import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./diges
 import { sumOfDryRun, tellNodes, type Foreseen, type Foresight } from "./foreseen.ts";
 import { foldNames, type Fold } from "./fold-names.ts";
 import { fit } from "./ink/text.ts";
+import { endOfDetail } from "./cause-line.ts";
+import { whatOf } from "./work-item.ts";
 import { wrapPainted } from "./wrap-painted.ts";
-import { endOfDetail } from "./end-of-detail.ts";
 
 export interface DigestOptions extends DrawOptions {
   /** Columns of the screen; names are left out beyond them. */
   readonly columns?: number;
-  /** Lines that say much end there too: somebody looks at a screen. */
+  /** Long lines end at the edge, for a screen. */
   readonly cut?: boolean;
-  /** Below a run that was watched: who ran it, when and how is not told again. */
+  /** Below a run that was watched, without operator, time and command. */
   readonly isEnd?: boolean;
 }
 
-/** How many changed steps, failures and warnings are told one by one; the rest is counted. */
+/** Changed steps, failures and warnings that have lines of their own; the rest is counted. */
 const CHANGES = 10;
 const FAILURES = 3;
 const WARNINGS = 3;
@@ -57,7 +58,7 @@ function block(title: string, lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? [] : ["", title, ...lines];
 }
 
-/** What ran, how it ended and how long it took. */
+/** The run's title, end and time. */
 export function headLine({ title, state, milliseconds, dryRun, resumed, nodes }: RunDigest): string {
   const took = `${state === "running" || state === "waiting" ? "for" : "after"} ${formatDuration(milliseconds)}`;
   const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
@@ -87,7 +88,7 @@ function headLines(digest: RunDigest): readonly string[] {
   ];
 }
 
-/** “3 nodes: 1 done, 1 failed (n1)”: names where somebody must look; and how the steps ended. */
+/** “3 nodes: 1 done, 1 failed (n1)”, with the names of nodes to look at; and the ends of the steps. */
 export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): readonly string[] {
   if (nodes.length === 0) return [];
   const { done = [], ...others } = Object.groupBy(nodes, ({ outcome }) => outcome);
@@ -129,12 +130,9 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
   ];
 }
 
-/** Of a dry run that is looked at later: all that would change, with diffs, alike ones once; then what cannot be told, and why. */
+/** The plan of a dry run, with diffs, equal changes once; then unknown steps with their reasons. */
 function foresightLines({ changes, unknown }: Foresight, strong: (text: string) => string): readonly string[] {
-  const head = ({ stage, title, module, nodes }: Foreseen) =>
-    cleanText(
-      `  ${stage === title ? "" : `${stage}: `}${title}${module === title ? "" : `  (${module})`}  ${tellNodes(nodes)}`,
-    );
+  const head = (one: Foreseen) => cleanText(`  ${whatOf(one)}  ${tellNodes(one.nodes)}`);
   const why = ({ reason }: Foreseen) => (reason === undefined ? "" : cleanText(`  ${reason}`));
   const body = ({ diff = "", changes: all }: Foreseen) => [
     ...(diff === "" ? [] : indent(cleanText(diff.replace(/\n$/, "")))),
@@ -153,13 +151,12 @@ function foresightLines({ changes, unknown }: Foresight, strong: (text: string) 
 }
 
 function changeLines(changes: readonly ChangeDigest[], columns: number, room: number): readonly string[] {
-  // More than a screen takes: a line for each stage says where to look.
-  const rows =
-    changes.length > CHANGES ? byStage(changes) : changes.map((change) => ({ ...change, titles: [change.title] }));
-  const shown = rows.slice(0, CHANGES).map(({ stage, titles, module, nodes }) => {
-    const kind = titles.length > 1 || module === titles[0] ? "" : `  (${module})`;
-    const what = `  ${titles[0] === stage ? "" : `${stage}: `}${listed(titles, columns / 2)}${kind}`;
-    // Where it changed must not be what is cut off.
+  // Many changes have a line for each stage.
+  const rows = changes.length > CHANGES ? byStage(changes, columns) : changes;
+  const shown = rows.slice(0, CHANGES).map((row) => {
+    const { nodes } = row;
+    const what = `  ${whatOf(row)}`;
+    // The nodes must not be cut off.
     const where = `  ${names(nodes, columns - what.length - 2)}`;
     return fit(what, room - where.length, ellipsis) + cleanText(where);
   });
@@ -167,16 +164,14 @@ function changeLines(changes: readonly ChangeDigest[], columns: number, room: nu
   return rest > 0 ? [...shown, `  and ${rest} more: runs show --events, or -o json`] : shown;
 }
 
-interface ChangeRow extends Omit<ChangeDigest, "title"> {
-  readonly titles: readonly string[];
-}
-
-function byStage(changes: readonly ChangeDigest[]): readonly ChangeRow[] {
-  return [...Map.groupBy(changes, ({ stage }) => stage).values()].map((all) => ({
-    ...(all[0] as ChangeDigest),
-    titles: all.map(({ title }) => title),
-    nodes: [...new Set(all.flatMap(({ nodes }) => nodes))],
-  }));
+/** A row for each stage, with the titles of its steps. */
+function byStage(changes: readonly ChangeDigest[], columns: number) {
+  return [...Map.groupBy(changes, ({ stage }) => stage)].map(([stage, all]) => {
+    const titles = all.map(({ title }) => ({ text: title, count: 1 }));
+    const nodes = [...new Set(all.flatMap((change) => change.nodes))];
+    const [only] = all.length === 1 ? all : [];
+    return only ?? { stage, title: fitting(titles, columns / 2), nodes };
+  });
 }
 
 function failureLines(
@@ -186,13 +181,12 @@ function failureLines(
   room: number,
 ): readonly string[] {
   const shown = failures.slice(0, FAILURES).flatMap((failure) => {
-    const { nodes, title, module, stage, problem, cause, output, log, repeat } = failure;
+    const { nodes, problem, cause, output, log, repeat } = failure;
     const who = nodes.length === 0 ? "" : `${names(nodes, columns / 2)}  `;
-    const what = stage === undefined || stage === title ? title : `${stage}: ${title}`;
     return [
-      fit(`  ${who}${what}${module === undefined || module === title ? "" : `  (${module})`}`, room, ellipsis),
+      fit(`  ${who}${whatOf(failure)}`, room, ellipsis),
       ...indent(drawProblem(narrow({ ...endOfDetail(problem, LINES), message: cause }, room - 8), options)),
-      // What the problem tells in detail is what was printed.
+      // A problem's detail holds the output already.
       ...(problem.detail ? [] : output.slice(-LINES).map((line) => fit(`    | ${line}`, room, ellipsis))),
       ...(log === undefined ? [] : [`    log: ${log}`]),
       ...(repeat === undefined ? [] : [cleanText(`    again: ${repeat}`)]),
@@ -202,7 +196,7 @@ function failureLines(
   return rest > 0 ? [...shown, `  and ${rest} more: -o json`] : shown;
 }
 
-/** What a problem tells in detail, each line in so many columns. */
+/** The problem with each line of its detail in so many columns. */
 function narrow(problem: Problem, room: number): Problem {
   if (!problem.detail || room === Infinity) return problem;
   const lines = problem.detail.split("\n").map((line) => fit(line, room, ellipsis));
@@ -229,14 +223,6 @@ function nextLines(next: RunDigest["next"]): readonly string[] {
 /** As many names of nodes as fit into so many columns, and how many there are beyond. */
 function names(all: readonly string[], columns: number): string {
   return fitting(foldNames(all), columns);
-}
-
-/** The same of other names. */
-function listed(all: readonly string[], columns: number): string {
-  return fitting(
-    all.map((text) => ({ text, count: 1 })),
-    columns,
-  );
 }
 
 function fitting(folds: readonly Fold[], columns: number): string {

@@ -1,52 +1,45 @@
 import type { Change } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { defined } from "#optional/defined.ts";
-import { bastionActions, tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
-import { withoutWave } from "./wave.ts";
-import { actionsByNode, itemOfAction, itemsOf, type WorkItem } from "./work-item.ts";
+import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
+import { itemsByNode, namesOf } from "./work-item.ts";
 
-/** A step of a dry run that says something, and the nodes on which it says just that. */
+/** A step of a dry run that would change or is unknown, and the nodes with just this result. */
 export interface Foreseen {
   readonly stage: string;
   readonly title: string;
   readonly module: string;
   readonly nodes: readonly string[];
-  /** What would change; a content that the diff shows is not told by its hashes. */
+  /** The changes; a content whose diff is shown has no hashes here. */
   readonly changes: readonly Change[];
   readonly diff?: string;
-  /** Why it cannot be told, or on which condition it would change. */
+  /** The reason why the step is unknown, or the condition of its change. */
   readonly reason?: string;
 }
 
-/** What a dry run foresees: what would change, and what cannot be told before; in the order of the run, alike ones once. */
+/** The plan of a dry run: changes and unknown steps in the order of the run, equal ones of several nodes once. */
 export interface Foresight {
   readonly changes: readonly Foreseen[];
   readonly unknown: readonly Foreseen[];
 }
 
 export function foresee(model: RunModel): Foresight {
-  const actions = actionsByNode(model);
-  const found = { "would-change": new Map<string, Foreseen>(), unknown: new Map<string, Foreseen>() };
-  const add = (node: string, item: WorkItem): void => {
-    const { outcome } = item;
-    if (outcome !== "would-change" && outcome !== "unknown") return;
-    const one = foreseenOf(item);
-    const key = JSON.stringify(one);
-    const known = found[outcome].get(key);
-    found[outcome].set(key, { ...one, nodes: [...(known?.nodes ?? []), node] });
-  };
-  for (const action of bastionActions(model)) add("bastion", itemOfAction(action));
-  for (const node of model.nodes.values())
-    for (const item of itemsOf(node, actions.get(node.name) ?? [])) add(node.name, item);
+  type Found = Foreseen & { readonly nodes: string[] };
+  const found = { "would-change": new Map<string, Found>(), unknown: new Map<string, Found>() };
+  const all = itemsByNode(model);
+  // The bastion comes first, as in the live view.
+  for (const { node, items } of [...all.slice(-1), ...all.slice(0, -1)])
+    for (const item of items) {
+      const { outcome, changes: all, diff, reason } = item;
+      if (outcome !== "would-change" && outcome !== "unknown") continue;
+      const changes = diff === undefined ? all : all.filter(({ name }) => name !== "content");
+      const one: Found = { ...namesOf(item), nodes: [], changes, ...defined({ diff, reason }) };
+      const key = JSON.stringify(one);
+      const known = found[outcome].get(key) ?? one;
+      known.nodes.push(node?.name ?? "bastion");
+      found[outcome].set(key, known);
+    }
   return { changes: [...found["would-change"].values()], unknown: [...found.unknown.values()] };
-}
-
-function foreseenOf({ stage: id, title, module, changes, diff, reason }: WorkItem): Omit<Foreseen, "nodes"> & {
-  readonly nodes: readonly string[];
-} {
-  const stage = withoutWave(id);
-  const told = diff === undefined ? changes : changes.filter(({ name }) => name !== "content");
-  return { stage, title: title === id ? stage : title, module, nodes: [], changes: told, ...defined({ diff, reason }) };
 }
 
 /** A dry run in one line: “3 to change on 2 nodes, 38 unknown”. `nodes`: the number of nodes that would change. */

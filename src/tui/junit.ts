@@ -3,13 +3,12 @@ import { causeLine } from "./cause-line.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
-import { runTime, type ActionModel, type NodeModel, type RunModel, type StepModel } from "#engine/events/run-model.ts";
+import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { defined } from "#optional/defined.ts";
-import { ownProblems } from "./own-problems.ts";
-import { bastionActions, ownEnd, tallyOfBastion, tallyOfNode, type OwnEnd, type Tally } from "./tally.ts";
+import { ownEnd, ownProblems, tallyOfBastion, tallyOfNode, type OwnEnd, type Tally } from "./tally.ts";
 import { WholeOutputs } from "./whole-outputs.ts";
-import { actionsByNode, workOn } from "./work-item.ts";
+import { actionsByNode, bastionActions, itemOf, workOn, type Work } from "./work-item.ts";
 
 /** One test of a suite, before it is written. */
 interface Case {
@@ -25,9 +24,8 @@ interface Case {
 }
 
 /**
- * A run as JUnit XML, as Jenkins, GitLab and their like read it: a suite for each node (and one for the bastion's
- * actions), a case for each step. A failed step is a failure with its cause; an unreachable node or one that was
- * interrupted is an error; what was skipped or could not be told is skipped. Pure; ends with a line break.
+ * A run as JUnit XML for Jenkins, GitLab and others: a suite for each node and one for the bastion, a case for each step. A failed step is
+ * a failure; an unreachable or interrupted node is an error. Pure; ends with a line break.
  */
 export function drawJunit(events: readonly RunEvent[]): string {
   const model = reduceEvents(events);
@@ -35,7 +33,7 @@ export function drawJunit(events: readonly RunEvent[]): string {
   const nodes = [...model.nodes.values()].map((node) =>
     suite(model, node.name, casesOf(model, node, outputs), tallyOfNode(model, node)),
   );
-  const actions = bastionActions(model).map((action) => actionCase(action, outputs));
+  const actions = bastionActions(model).map((action) => caseOf(action, outputs.of(action)));
   const own = [...actions, ...ownProblems(model).map(ownCase(model))];
   const suites = own.length > 0 ? [...nodes, suite(model, "bastion", own, tallyOfBastion(model))] : nodes;
   const all = suites.flatMap(({ cases }) => cases);
@@ -48,12 +46,10 @@ export function drawJunit(events: readonly RunEvent[]): string {
   return `${[...lines, "</testsuites>"].join("\n")}\n`;
 }
 
-/** What was done for a node in the order in which it began; and what it came to, where nothing of that tells it. */
+/** The work for a node in the order in which it began; and the node's end, where no work tells it. */
 function casesOf(model: RunModel, node: NodeModel, outputs: WholeOutputs): readonly Case[] {
   const work = workOn(node, actionsByNode(model).get(node.name) ?? []);
-  const known = work.map((one) =>
-    "step" in one ? stepCase(one, outputs.ofStep(node.name, one)) : actionCase(one, outputs),
-  );
+  const known = work.map((one) => caseOf(one, outputs.of(one, node.name)));
   const outcome = ownEnd(node, work);
   if (outcome === undefined) return placed(known, node.problem);
   const reason = node.outcome?.replace("-", " ") ?? "the run ended before the node did";
@@ -61,31 +57,24 @@ function casesOf(model: RunModel, node: NodeModel, outputs: WholeOutputs): reado
   return [...known, { ...own, ...defined({ problem: node.problem }) }];
 }
 
-/** What is known of why the node came to no good end, at the case that tells it, if that knows nothing itself. */
+/** Gives the node's problem to the case that tells the node's end, if that case has none. */
 function placed(cases: readonly Case[], problem: Problem | undefined): readonly Case[] {
   const at = cases.findIndex(({ outcome }) => outcome === "failed" || outcome === "interrupted");
   const found = cases[at];
   return problem && found && !found.problem ? cases.with(at, { ...found, problem }) : cases;
 }
 
-function stepCase(step: StepModel, output: string): Case {
-  const { title, stage, duration = 0, outcome, reason, problem, exitStatus, position, changes, diff, note } = step;
-  const told = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), output];
+function caseOf(work: Work, printed: string): Case {
+  const { title, stage, duration = 0, outcome, reason, problem, exitStatus, position, changes, diff, note } = itemOf(work);
+  const told = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), printed];
   return {
-    name: title,
+    name: "step" in work ? title : [work.action, ...(work.item === undefined ? [] : [work.item])].join(" "),
     group: stage,
     milliseconds: duration,
     outcome,
     output: told.filter((text) => text !== "").join("\n"),
     ...defined({ reason, problem, exitStatus, position }),
   };
-}
-
-function actionCase(work: ActionModel, outputs: WholeOutputs): Case {
-  const { stage, action, item, outcome, duration = 0, note = "", reason, problem, position } = work;
-  const name = item === undefined ? action : `${action} ${item}`;
-  const output = [note, outputs.ofAction(work)].filter((text) => text !== "").join("\n");
-  return { name, group: stage, milliseconds: duration, outcome, output, ...defined({ reason, problem, position }) };
 }
 
 function ownCase(model: RunModel): (problem: Problem) => Case {
@@ -200,7 +189,7 @@ function tag(name: string, attributes: Readonly<Record<string, string>>, end = "
   return `<${name}${listed.join("")}${end}>`;
 }
 
-/** Text for XML 1.0: no character that it forbids, whatever a node printed. */
+/** Text for XML 1.0, without the characters that it forbids. */
 function xml(text: string): string {
   return visible(cleanText(text.toWellFormed()))
     .replaceAll(/[\uFFFE\uFFFF]/g, "\uFFFD")

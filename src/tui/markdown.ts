@@ -4,16 +4,17 @@ import type { ChangeDigest, FailureDigest, RunDigest } from "./digest.ts";
 import { countLines, headLine } from "./draw-digest.ts";
 import { foldNames } from "./fold-names.ts";
 import type { Foreseen } from "./foreseen.ts";
+import { whatOf } from "./work-item.ts";
 
-/** A comment of GitHub takes 65,536 characters, a summary and GitLab's notes more: what is beyond is counted. */
+/** A comment of GitHub takes 65,536 characters, a summary and GitLab's notes more; the rest is counted. */
 const ROOM = 60_000;
-/** Lines of one diff, and of what a failed step printed. */
+/** Lines of one diff, and of a failed step's output. */
 const DIFF = 120;
 const OUTPUT = 20;
 
 /**
- * A run in short as Markdown, for a comment or the summary of a job in GitHub, GitLab and their like. What nodes and files say
- * stands in code alone: it makes no link, calls nobody by @ and is no HTML (S-4). Pure; ends with a line break.
+ * A run in short as Markdown, for a comment or a job's summary. Texts of nodes and files stand in code alone, without links, mentions
+ * and HTML (S-4). Pure; ends with a line break.
  */
 export function drawMarkdown(digest: RunDigest, { room = ROOM }: { readonly room?: number } = {}): string {
   const { changes, failures, foresight, warnings, nodes } = digest;
@@ -59,10 +60,6 @@ function fitting(blocks: readonly string[], room: number): readonly string[] {
   return [...blocks.slice(0, count), `… and ${blocks.length - count} more: the run's report or record tells them.`];
 }
 
-function whatOf({ stage, title, module }: Pick<ChangeDigest, "stage" | "title" | "module">): string {
-  return `${stage === title ? "" : `${stage}: `}${title}${module === title ? "" : `  (${module})`}`;
-}
-
 function namesOf(nodes: readonly string[]): string {
   return foldNames(nodes)
     .map(({ text }) => text)
@@ -85,14 +82,14 @@ function factLine({ name, have, want }: Change): string {
   return `  - ${code(name)}: ${have === undefined ? "(absent)" : code(have)} → ${code(want)}`;
 }
 
-function failureBlock({ nodes, stage, title, module, problem, cause, at, output }: FailureDigest): string {
-  const what = whatOf({ stage: stage ?? title, title, module: module ?? title });
+function failureBlock(failure: FailureDigest): string {
+  const { nodes, problem, cause, at, output } = failure;
   const { code: kind, hint, detail } = problem;
   const place = at ? ` at ${code(`${at.file}:${at.line}:${at.column}`)}` : "";
   const printed = detail ?? output.join("\n");
   const told = `${cause}  [${kind}]${hint === undefined ? "" : `\nhint: ${hint}`}`;
   return [
-    `- ${code(what)}${nodes.length === 0 ? "" : ` on ${code(namesOf(nodes))}`}${place}`,
+    `- ${code(whatOf(failure))}${nodes.length === 0 ? "" : ` on ${code(namesOf(nodes))}`}${place}`,
     indent(fence("text", told, OUTPUT)),
     ...(printed === "" ? [] : [indent(fence("text", printed, OUTPUT))]),
   ].join("\n");
@@ -105,7 +102,7 @@ function code(text: string): string {
   return plain === "" ? "(empty)" : `${mark} ${plain} ${mark}`;
 }
 
-/** A block of code with at most so many lines, the first of a diff and the last of what was printed. */
+/** A block of code with at most so many lines: the first of a diff, the last of an output. */
 function fence(language: "diff" | "text", text: string, most: number): string {
   const lines = cleanText(text).replace(/\n$/, "").split("\n");
   const left = lines.length - most;

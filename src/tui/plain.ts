@@ -1,25 +1,22 @@
-import { ListrLogger, ListrLogLevels, ProcessOutput, SimpleRenderer } from "listr2";
-import type { RunEvent } from "#engine/events/event.ts";
+import { LISTR_LOGGER_STYLE, ListrLogger, ListrLogLevels, ProcessOutput } from "listr2";
 import { RunFold } from "#engine/events/reduce.ts";
-import type { RunModel } from "#engine/events/run-model.ts";
-import { BriefLines, LONG, type Detail, type Told } from "./brief.ts";
+import { BriefLines, LONG, type Detail } from "./brief.ts";
 import { escapeForCi, foldOf, type Ci } from "./ci.ts";
-import { describeEvent } from "./describe-event.ts";
-import type { RunDrawing } from "./drawing.ts";
-import type { PlainLine } from "./line.ts";
+import { describeEvent, type PlainLine } from "./describe-event.ts";
+import type { RunDrawing } from "./run-drawing.ts";
 
 export interface PlainOptions {
   readonly out: NodeJS.WriteStream;
   readonly color: boolean;
   /** `verbose` unless told otherwise. */
   readonly detail?: Detail;
-  /** Each line tells when, in UTC. */
+  /** Each line has its time, in UTC. */
   readonly times?: boolean;
-  /** Whose log it is: what tells how a change came about is folded there. */
+  /** The CI whose log the lines are: long details of a change are folded there. */
   readonly ci?: Ci | undefined;
   /** Events up to this number are known already and only kept in mind. */
   readonly since?: number;
-  /** The run before each event that is drawn, when somebody else keeps it; else the view keeps its own. */
+  /** The run before each event that is drawn; without it the view keeps its own. */
   readonly run?: Pick<RunFold, "fleeting">;
   /** The clock, for tests. */
   readonly timers?: { readonly now: () => number; readonly after: (milliseconds: number, call: () => void) => unknown };
@@ -35,27 +32,28 @@ const levels: Readonly<Record<PlainLine["mark"], ListrLogLevels>> = {
   warning: ListrLogLevels.RETRY,
 };
 
-/**
- * The view for logs, pipes and plain terminals: one line for each piece of news, in listr2's simple hand. listr2 only
- * draws: its tasks would bring an order, retries and errors of their own, and those are the engine's.
- */
+const realTimers = {
+  now: Date.now,
+  after: (milliseconds: number, call: () => void) => setTimeout(call, milliseconds).unref(),
+};
+
+/** The view for logs, pipes and plain terminals: a line for each piece of news, with listr2's icons and colours. */
 export function createPlainView(options: PlainOptions): RunDrawing {
-  const { out, color, since = 0, run, detail = "verbose", times = false, ci } = options;
-  const { now, after } = options.timers ?? realTimers;
+  const { out, color, since = 0, run, detail = "verbose", times = false, ci, timers = realTimers } = options;
   const logger = new ListrLogger<ListrLogLevels>({
+    ...(color ? LISTR_LOGGER_STYLE : { icon: LISTR_LOGGER_STYLE.icon }),
     useIcons: true,
     toStderr: [],
     processOutput: new ProcessOutput(out, out),
   });
-  // The renderer gives the logger its icons and colours.
-  new SimpleRenderer([], { logger, ...(color ? {} : { color: plainColors }) });
   const own = new RunFold();
-  const { tell, overdue } = tellerOf(detail, ci);
+  const brief = detail === "verbose" ? undefined : new BriefLines({ detail, folds: ci !== undefined });
   return {
     draw: (event) => {
-      const { lines, folded } = tell((run ?? own).fleeting, event);
+      const before = (run ?? own).fleeting;
+      const { lines, folded } = brief?.tell(before, event) ?? { lines: describeEvent(before, event) };
       if (!run) own.add(event);
-      // It is told all the same: what is told of the next one may depend on it.
+      // The lines of a later event may depend on this event.
       if (event.seq <= since) return;
       const write = (some: readonly PlainLine[], at = event.at) => {
         const when = times ? `${new Date(at).toISOString().slice(11, 19)}  ` : "";
@@ -63,7 +61,8 @@ export function createPlainView(options: PlainOptions): RunDrawing {
       };
       write(lines);
       // The view draws held-back notes by a timer: no event may follow until an operator acts on the note.
-      if (event.type.endsWith(".note") && now() - event.at < LONG) after(LONG, () => write(overdue(now()), now()));
+      if (brief && event.type.endsWith(".note") && timers.now() - event.at < LONG)
+        timers.after(LONG, () => write(brief.overdue(timers.now()), timers.now()));
       if (!folded || ci === undefined) return;
       const title = escapeForCi(ci, folded.title);
       const [open, close] = foldOf(ci, { title, id: `kcore_${event.seq}`, since: folded.since, until: event.at });
@@ -73,22 +72,3 @@ export function createPlainView(options: PlainOptions): RunDrawing {
     },
   };
 }
-
-function tellerOf(
-  detail: Detail,
-  ci: Ci | undefined,
-): { tell: (before: RunModel, event: RunEvent) => Told; overdue: (now: number) => readonly PlainLine[] } {
-  if (detail === "verbose")
-    return { tell: (before, event) => ({ lines: describeEvent(before, event) }), overdue: () => [] };
-  const brief = new BriefLines({ detail, folds: ci !== undefined });
-  return { tell: (before, event) => brief.tell(before, event), overdue: (now) => brief.overdue(now) };
-}
-
-const realTimers = {
-  now: Date.now,
-  after: (milliseconds: number, call: () => void) => setTimeout(call, milliseconds).unref(),
-};
-
-const plainColors = Object.fromEntries(
-  Object.values(ListrLogLevels).map((level) => [level, (text?: string) => text ?? ""]),
-);

@@ -1,21 +1,16 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
+import type { Timers } from "./timers.ts";
 
-/** Time for a player: milliseconds from anywhere, and something done later unless the returned function is called. */
-export interface PlayerClock {
-  readonly now: () => number;
-  readonly later: (work: () => void, milliseconds: number) => () => void;
-}
-
-/** At this speed all is shown at once: what `--speed max` means. */
+/** The speed of `--speed max`: all events at once. */
 export const MAX_SPEED = 1e6;
 
 export interface PlayerOptions {
   readonly events: readonly RunEvent[];
   /** How many times faster than it happened; `Infinity` draws all at once. */
   readonly speed?: number;
-  readonly clock: PlayerClock;
+  readonly clock: Timers;
 }
 
 /** Where the pictures of a player go. */
@@ -26,7 +21,7 @@ export interface PlayerScreen {
   replace(model: RunModel): void;
 }
 
-/** What a player shows of itself. */
+/** The state of a player. */
 export interface PlayerState {
   readonly playing: boolean;
   readonly speed: number;
@@ -38,20 +33,10 @@ export interface PlayerState {
   readonly ended: boolean;
 }
 
-/** A recorded run's player: what the keys of a replay do. */
-export interface PlayerControls {
-  state(): PlayerState;
-  /** Plays or pauses. */
-  toggle(): void;
-  seek(deltaMs: number): void;
-  /** Pauses and goes to the end of the next (+1) or the previous (-1) step of any node. */
-  step(direction: 1 | -1): void;
-  setSpeed(speed: number): void;
-  /** Calls the listener whenever the state changes; gives what ends that. */
-  subscribe(listener: () => void): () => void;
-}
+/** The part of a player that the keys of a replay use. */
+export type PlayerControls = Pick<Player, "state" | "toggle" | "seek" | "step" | "setSpeed" | "subscribe">;
 
-/** Timers are no finer than this; what falls into one is drawn together. */
+/** Milliseconds of the shortest timer; events within one are drawn together. */
 const TICK = 15;
 
 /** Events between two models that are kept, so that a jump back does not begin at the beginning. */
@@ -63,7 +48,7 @@ export class Player {
   readonly #from: number;
   /** When each event happens, milliseconds from the first; a clock that was set back does not run backwards here. */
   readonly #times: readonly number[];
-  readonly #clock: PlayerClock;
+  readonly #clock: Timers;
   readonly #kept: RunModel[] = [emptyRun];
   readonly #listeners = new Set<() => void>();
   #screen: PlayerScreen | undefined;
@@ -102,7 +87,7 @@ export class Player {
     };
   }
 
-  /** Calls `listener` whenever the state takes a turn other than the passing of time; returns how to stop that. */
+  /** Calls `listener` at each change but the passing of time; the returned function ends that. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -188,7 +173,7 @@ export class Player {
     this.#cancel();
   }
 
-  /** Draws what is due and waits for the next. */
+  /** Draws the due events and waits for the next one. */
   #advance(): void {
     this.#cancel();
     const position = this.#positionNow();
@@ -200,7 +185,7 @@ export class Player {
       return;
     }
     const wait = Math.max(TICK, (next - position) / this.#speed);
-    this.#cancel = this.#clock.later(() => this.#advance(), Math.min(wait, 2 ** 30));
+    this.#cancel = this.#clock.after(Math.min(wait, 2 ** 30), () => this.#advance());
   }
 
   #drawUpTo(index: number): void {

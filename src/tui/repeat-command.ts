@@ -1,3 +1,5 @@
+import type { RunModel } from "#engine/events/run-model.ts";
+
 /** Options of commands that start runs and take a value in the next word. */
 const valued = new Set([
   "--set",
@@ -84,4 +86,9 @@ function splitWords(command: string): string[] | undefined {
 /** A word of a recorded command, as a shell needs it. */
 export function quoteWord(word: string): string {
   return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Whether a run has ended with work left, so that “runs resume” goes on with it. */
+export function mayResume({ state, outcome, dryRun, runId }: RunModel): boolean {
+  return state === "finished" && outcome !== "done" && !dryRun && runId !== "";
 }

@@ -1,20 +1,20 @@
 import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
 import { defined } from "#optional/defined.ts";
 import { median, ninthOfTen } from "./quantile.ts";
-import { withoutWave } from "./wave.ts";
+import { withoutWave } from "./work-item.ts";
 
-/** What several runs tell of their steps and nodes; times are milliseconds. Plain JSON. */
+/** Statistics of several runs by step and by node; times are milliseconds. Plain JSON. */
 export interface StatsOfRuns {
-  /** What usually takes longest first. */
+  /** The usually longest step first. */
   readonly steps: readonly StepStats[];
   readonly nodes: readonly NodeStats[];
 }
 
-/** A step wherever it stands: its title and its module. Actions on the bastion count as steps of the node they are taken for. */
+/** A step by its title and module, in any stage. Actions on the bastion count as steps of the node that they are taken for. */
 export interface StepStats extends Times {
   readonly title: string;
   readonly module: string;
-  /** It failed and succeeded on one and the same node. */
+  /** The step failed and succeeded on one and the same node. */
   readonly flaky: boolean;
   readonly longest?: number;
   readonly longestOn?: string;
@@ -23,7 +23,7 @@ export interface StepStats extends Times {
 }
 
 interface Times {
-  /** How often it was in order, changed something or failed. */
+  /** The ends that were in order, changed or failed. */
   readonly times: number;
   readonly failed: number;
   /** Of those that did not fail: half of them took no longer, and nine of ten. */
@@ -36,7 +36,7 @@ export interface NodeStats {
   readonly runs: number;
   readonly failed: number;
   readonly unreachable: number;
-  /** What its steps take in one run: half of its runs took no longer. */
+  /** The time of the node's steps in one run: half of the runs took no longer. */
   readonly time?: number;
   readonly slowest?: { readonly title: string; readonly module: string; readonly usual: number };
 }
@@ -55,7 +55,7 @@ interface Step {
 }
 
 interface Node {
-  /** What its steps took, by run. */
+  /** The time of the node's steps, by run. */
   readonly times: Map<string, number>;
   failed: number;
   unreachable: number;
@@ -63,13 +63,13 @@ interface Node {
 
 const counted: ReadonlySet<Outcome> = new Set(["ok", "changed", "failed"]);
 
-/** Learns from the events of one run after the other; those that tell of no end are passed over. */
+/** Learns from the events of one run after the other. */
 export class RunStats {
   readonly #steps = new Map<string, Step>();
   readonly #nodes = new Map<string, Node>();
   #run = "";
 
-  /** What follows belongs to this run. */
+  /** The next events belong to this run. */
   begin(run: string): void {
     this.#run = run;
   }

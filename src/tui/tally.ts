@@ -1,11 +1,11 @@
 import type { Outcome } from "#engine/events/event.ts";
 import { nodeTime, runTime, type ActionModel, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
-import { ownProblems } from "./own-problems.ts";
-import { actionsByNode, workOn, type Work } from "./work-item.ts";
+import type { Problem } from "#errors/problem.ts";
+import { actionsByNode, bastionActions, workOn, type Work } from "./work-item.ts";
 
 /**
- * How the steps of a node, or of a run, ended: the words of every view (docs/reading-a-run.md, “Words”). A node that came
- * to no good end counts once under its word if none of its steps tells it, and so does what stopped the run itself.
+ * The ends of the steps of a node, or of a run, by the words of every view (docs/reading-a-run.md, “Words”). A node whose end
+ * none of its steps tells counts once under its word; so does a problem that stopped the run itself.
  */
 export interface Tally {
   /** In order, changed, or in a dry run would change. */
@@ -17,7 +17,7 @@ export interface Tally {
   readonly unreachable: number;
   /** Broken off. */
   readonly interrupted: number;
-  /** Begun, and no end of it is known: it goes on, or what told of it died. */
+  /** Begun without a known end: running, or the run's process died. */
   readonly unfinished: number;
   readonly skipped: number;
   readonly unknown: number;
@@ -25,28 +25,14 @@ export interface Tally {
   readonly notStarted: number;
   /** Steps that ran to an end: succeeded, failed or interrupted. */
   readonly run: number;
-  /** Milliseconds on the clock; of the bastion what its actions took. */
+  /** Milliseconds on the clock; of the bastion the time of its actions. */
   readonly time: number;
 }
 
-const words = [
-  "succeeded",
-  "changed",
-  "wouldChange",
-  "failed",
-  "unreachable",
-  "interrupted",
-  "unfinished",
-  "skipped",
-  "unknown",
-  "notStarted",
-  "run",
-] as const satisfies readonly Exclude<keyof Tally, "time">[];
-
-/** What a node came to, or the run itself, that none of its steps tells. */
+/** The end of a node, or of the run itself, that none of its steps tells. */
 export type OwnEnd = "failed" | "unreachable" | "interrupted" | "unfinished" | "notStarted";
 
-/** Counts steps and actions, and ends that none of them tells. */
+/** Counts steps and actions, and ends that no step tells. */
 export function tallyOf(work: Iterable<Pick<Work, "outcome">>, time: number, ends: readonly OwnEnd[] = []): Tally {
   const counts: Record<Outcome | "unfinished", number> = {
     ok: 0,
@@ -78,7 +64,7 @@ export function tallyOf(work: Iterable<Pick<Work, "outcome">>, time: number, end
   };
 }
 
-/** What the node came to, if no step or action of its own tells it. */
+/** The end of a node, if no step or action of its own tells it. */
 export function ownEnd({ outcome, startedAt, ranBefore }: NodeModel, work: readonly Work[]): OwnEnd | undefined {
   const has = (wanted: Outcome | undefined) => work.some((one) => one.outcome === wanted);
   switch (outcome) {
@@ -100,39 +86,38 @@ export function ownEnd({ outcome, startedAt, ranBefore }: NodeModel, work: reado
 }
 
 export function tallyOfNode(model: RunModel, node: NodeModel): Tally {
-  const work = workOf(model, node);
+  const work = workOn(node, actionsByNode(model).get(node.name) ?? []);
   const end = ownEnd(node, work);
   return tallyOf(work, timeOfNode(node, work, model.lastAt) ?? 0, end ? [end] : []);
 }
 
-/** The bastion's actions for no single node, and what stopped the run itself. */
+/** The bastion's actions for no single node, and the problems that stopped the run itself. */
 export function tallyOfBastion(model: RunModel): Tally {
   const actions = bastionActions(model);
-  return tallyOf(actions, busyTime(actions, model.lastAt), ownEnds(model));
-}
-
-export function tallyOfRun(model: RunModel): Tally {
-  return sumTallies(
-    model,
-    [...model.nodes.values()].map((node) => tallyOfNode(model, node)),
+  // A problem that stopped the run is a failure, unless an operator stopped the run.
+  const end = model.outcome === "interrupted" ? "interrupted" : "failed";
+  return tallyOf(
+    actions,
+    busyTime(actions, model.lastAt),
+    ownProblems(model).map(() => end),
   );
 }
 
-/** The run's tally from those of all its nodes, where they are known. */
-export function sumTallies(model: RunModel, ofNodes: readonly Tally[]): Tally {
-  const sum = { ...tallyOfBastion(model), time: runTime(model) };
-  for (const tally of ofNodes) for (const word of words) sum[word] += tally[word];
-  return sum;
+/** The run's tally; `ofNodes` are those of its nodes, where they are known. */
+export function tallyOfRun(
+  model: RunModel,
+  ofNodes: readonly Tally[] = [...model.nodes.values()].map((node) => tallyOfNode(model, node)),
+): Tally {
+  const { time: _, ...sum } = tallyOfBastion(model);
+  const words = Object.keys(sum) as (keyof typeof sum)[];
+  const counts: Record<keyof typeof sum, number> = { ...sum };
+  for (const tally of ofNodes) for (const word of words) counts[word] += tally[word];
+  return { ...counts, time: runTime(model) };
 }
 
-/** Milliseconds that the node took by `now`; of one that nobody connected to, what was done for it on the bastion. */
+/** Milliseconds that the node took by `now`; of a node without a connection, the time of the bastion's actions for it. */
 export function timeOfNode(node: NodeModel, work: readonly Work[], now: number): number | undefined {
   return nodeTime(node, now) ?? (work.length === 0 ? undefined : busyTime(work, now));
-}
-
-/** All actions of a run on the bastion that concern no single node. */
-export function bastionActions(model: RunModel): readonly ActionModel[] {
-  return actionsByNode(model).get("") ?? [];
 }
 
 /** Milliseconds that these actions took, or have taken by `now`. */
@@ -142,12 +127,12 @@ export function busyTime(actions: readonly Pick<Work, "startedAt" | "duration" |
   return actions.reduce((sum, action) => sum + timeOf(action), 0);
 }
 
-/** The steps of a node and the actions taken for it, in the order in which they began. */
-function workOf(model: RunModel, node: NodeModel): readonly Work[] {
-  return workOn(node, actionsByNode(model).get(node.name) ?? []);
-}
-
-/** Why the run itself could not go on is a failure, unless somebody stopped it. */
-function ownEnds(model: RunModel): readonly OwnEnd[] {
-  return ownProblems(model).map(() => (model.outcome === "interrupted" ? "interrupted" : "failed"));
+/** Problems of the run itself, without those that a node, a step or an action has told already. */
+export function ownProblems(model: RunModel): readonly Problem[] {
+  if (model.problems.length === 0) return [];
+  const nodes = [...model.nodes.values()];
+  const told = [...nodes, ...nodes.flatMap(({ steps }) => steps), ...model.stages.flatMap(({ actions }) => actions)];
+  return model.problems.filter(
+    ({ code, message }) => !told.some(({ problem }) => problem?.code === code && problem.message === message),
+  );
 }

@@ -1,42 +1,37 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import type { ActionModel, StepModel } from "#engine/events/run-model.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
+import type { Work } from "./work-item.ts";
 
-/** Characters of what one step printed that a report has, and of what all of them did (docs/reading-a-run.md, Kept output). */
+/** Characters of one step's output in a report, and of all outputs (docs/reading-a-run.md, Kept output). */
 const ofStep = 1 << 20;
 const ofAll = 64 << 20;
 
-type Printed = Pick<StepModel, "tail" | "above">;
-
-/** What each step and action printed, from a run's events: the model keeps the last lines alone. */
+/** The output of each step and action, from a run's events: the model keeps the last lines alone. */
 export class WholeOutputs {
   readonly #found = new Map<string, { text: string; lines: number }>();
   #left = ofAll;
 
   constructor(events: readonly RunEvent[]) {
     for (const event of events) {
-      // What comes again, in a resumed run or after a reboot, takes the place of what was cut off.
+      // A step that begins again, in a resumed run or after a reboot, replaces its former output.
       if (event.type === "step.started" || event.type === "action.started") this.#found.delete(keyOf(event));
       if (event.type !== "step.output" && event.type !== "action.output") continue;
       const key = keyOf(event);
       const { text, lines } = this.#found.get(key) ?? { text: "", lines: 0 };
       const whole = text + event.text;
-      // Seldom: each cut copies what stays.
+      // Cut seldom: each cut copies the rest.
       const kept = whole.length > 2 * ofStep ? lastLines(whole, ofStep) : whole;
       this.#found.set(key, { text: kept, lines: lines + linesIn(event.text) });
     }
   }
 
-  ofStep(node: string, step: StepModel): string {
-    return this.#take(keyOf({ node, step: step.step }), step);
+  /** The output of a step (of this node) or of an action. */
+  of(work: Work, node = ""): string {
+    return this.#take("step" in work ? keyOf({ node, step: work.step }) : keyOf(work), work);
   }
 
-  ofAction(action: ActionModel): string {
-    return this.#take(keyOf(action), action);
-  }
-
-  /** The end of it, whole lines, and how many stand before. When all that a report may hold is used up, what the model keeps. */
-  #take(key: string, { tail, above = 0 }: Printed): string {
+  /** The end of the output in whole lines, and the number of lines before; beyond the limit of a report, the lines in the model. */
+  #take(key: string, { tail, above = 0 }: Work): string {
     const { text, lines } = this.#found.get(key) ?? { text: "", lines: 0 };
     const kept = lastLines(text, ofStep);
     const isTooMuch = kept.length > this.#left;

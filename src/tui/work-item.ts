@@ -6,36 +6,23 @@ export interface WorkItem extends Omit<StepModel, "step"> {
   readonly key: string;
 }
 
-const ofSteps = new WeakMap<StepModel, WorkItem>();
-const ofActions = new WeakMap<ActionModel, WorkItem>();
+const ofWork = new WeakMap<Work, WorkItem>();
 
-/** The same item for the same step, so that what is drawn from it can be kept. */
-function itemOfStep(step: StepModel): WorkItem {
-  const known = ofSteps.get(step);
-  if (known) return known;
-  const item: WorkItem = { ...step, key: `${step.stage}\n${step.step}` };
-  ofSteps.set(step, item);
+/** A step or an action as an item: the same item each time, so that drawings of it can be kept. */
+export function itemOf(work: Work): WorkItem {
+  let item = ofWork.get(work);
+  if (!item) {
+    item = "step" in work ? { ...work, key: `${work.stage}\n${work.step}` } : itemOfAction(work);
+    ofWork.set(work, item);
+  }
   return item;
 }
 
-/** An action as an item. */
-export function itemOfAction(action: ActionModel): WorkItem {
-  const known = ofActions.get(action);
-  if (known) return known;
-  const { action: module, item: on, ...rest } = action;
-  const item: WorkItem = {
-    ...rest,
-    key: `${action.stage}\n!${module}\n${on ?? ""}`,
-    title: action.stage,
-    module,
-    changes: [],
-    always: false,
-  };
-  ofActions.set(action, item);
-  return item;
+function itemOfAction({ action: module, item: on = "", ...rest }: ActionModel): WorkItem {
+  return { ...rest, key: `${rest.stage}\n!${module}\n${on}`, title: rest.stage, module, changes: [], always: false };
 }
 
-/** Actions by the node that they are taken for; those that concern no node of the run by the empty name. */
+/** Actions by the node that they are taken for; actions for no node of the run by the empty name. */
 export function actionsByNode(model: RunModel): ReadonlyMap<string, readonly ActionModel[]> {
   const known = byStages.get(model.stages);
   if (known && known.count === model.nodes.size) return known.map;
@@ -56,24 +43,49 @@ const byStages = new WeakMap<
   { readonly map: ReadonlyMap<string, readonly ActionModel[]>; readonly count: number }
 >();
 
+/** All actions of a run on the bastion that concern no single node. */
+export function bastionActions(model: RunModel): readonly ActionModel[] {
+  return actionsByNode(model).get("") ?? [];
+}
+
 /** A step or an action as the model has it. */
 export type Work = StepModel | ActionModel;
 
-/** What was done for a node, in the order in which it began: its steps and the actions taken for it. */
+/** The work for a node in the order in which it began: its steps and the actions taken for it. */
 export function workOn(node: NodeModel, actions: readonly ActionModel[]): readonly Work[] {
   return actions.length === 0 ? node.steps : [...node.steps, ...actions].sort((a, b) => a.startedAt - b.startedAt);
 }
 
-/** The same as items. */
-export function itemsOf(node: NodeModel, actions: readonly ActionModel[]): readonly WorkItem[] {
-  return workOn(node, actions).map(itemOf);
+/** The work of each node, then of the bastion (without a node). */
+export function itemsByNode(
+  model: RunModel,
+): readonly { readonly node?: NodeModel; readonly items: readonly WorkItem[] }[] {
+  const actions = actionsByNode(model);
+  const itemsOf = (node: NodeModel) => workOn(node, actions.get(node.name) ?? []).map(itemOf);
+  const nodes = [...model.nodes.values()].map((node) => ({ node, items: itemsOf(node) }));
+  return [...nodes, { items: bastionActions(model).map(itemOf) }];
 }
 
-export function itemOf(work: Work): WorkItem {
-  return "step" in work ? itemOfStep(work) : itemOfAction(work);
+/** The step of an event, as the run knows it. */
+export function stepIn(
+  model: RunModel,
+  { node, step }: { readonly node: string; readonly step: string },
+): StepModel | undefined {
+  return model.nodes.get(node)?.steps.findLast((one) => one.step === step);
 }
 
-/** What stopped a node: what failed first, else what was broken off and says why. */
+/** The step or action of an event, as the run knows it. */
+export function workIn(
+  model: RunModel,
+  event: { readonly node: string; readonly step: string } | Pick<ActionModel, "stage" | "action" | "item">,
+): Work | undefined {
+  if ("step" in event) return stepIn(model, event);
+  return model.stages
+    .find(({ id }) => id === event.stage)
+    ?.actions.findLast(({ action, item }) => action === event.action && item === event.item);
+}
+
+/** The work that stopped a node: the first failure, else the first interruption that has a problem. */
 export function causeIn<One extends Partial<Pick<Work, "outcome" | "problem">>>(work: readonly One[]): One | undefined {
   return (
     work.find(({ outcome }) => outcome === "failed") ??
@@ -81,11 +93,28 @@ export function causeIn<One extends Partial<Pick<Work, "outcome" | "problem">>>(
   );
 }
 
-/** What tells most: what failed first, else what runs, else what came last. */
+/** The work that tells most: the first failure, else the running work, else the last. */
 export function telling<One extends Pick<Work, "outcome">>(work: readonly One[]): One | undefined {
   return (
     work.find(({ outcome }) => outcome === "failed") ??
     work.findLast(({ outcome }) => outcome === undefined) ??
     work.at(-1)
   );
+}
+
+/** A stage's name as its file has it: an id ends in `@2`, `@3` … from the second wave on, and for a state given twice. */
+export function withoutWave(stage: string): string {
+  return stage.replace(/@\d+$/, "");
+}
+
+/** The names of an item without waves: the same step of another wave is the same step; an action is called as its stage. */
+export function namesOf({ stage: id, title, module }: WorkItem): Readonly<Record<"stage" | "title" | "module", string>> {
+  const stage = withoutWave(id);
+  return { stage, title: title === id ? stage : title, module };
+}
+
+/** “stage: title  (module)”, without the parts that say the same again. */
+export function whatOf({ stage, title, module }: { stage?: string; title: string; module?: string }): string {
+  const kind = module === undefined || module === title ? "" : `  (${module})`;
+  return `${stage === undefined || stage === title ? "" : `${stage}: `}${title}${kind}`;
 }

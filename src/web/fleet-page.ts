@@ -7,7 +7,7 @@ import { createTheme } from "#tui/ink/theme.ts";
 /** Only its shapes are used: colours are the page's. */
 const theme = createTheme({ depth: 0, background: "unknown", unicode: true });
 
-/** What is known of the cluster, and how it is heard. */
+/** The known state of the cluster, and of the connection to it. */
 export interface FleetState {
   readonly snapshot: FleetSnapshot;
   readonly link: FleetLink;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
-/** What becomes of a request: it comes in, it gets its cookie first, or it is refused in words. */
+/** The fate of a request: it comes in, it gets its cookie first, or it is refused with a reason. */
 export type Verdict =
   | { readonly kind: "in" }
   | { readonly kind: "welcome"; readonly cookie: string }
@@ -10,7 +10,7 @@ export type Verdict =
 /** Whether a request may be answered at all. */
 export type Guard = (request: IncomingMessage) => Verdict;
 
-/** Lets in whoever has the token, and the browser that came with it once. On loopback, where other users of the machine are. */
+/** Lets in requests with the token, and the browser that came with it once: other users of the machine reach loopback, too. */
 export interface TokenGuard {
   readonly token: string;
   /** A random path: a browser sends a cookie to every port of a host, but only below the cookie's path (S9). */
@@ -19,9 +19,9 @@ export interface TokenGuard {
 }
 
 /**
- * The token stands in the address that is printed. A browser that shows the token is given a cookie instead, so that the token stays out of
- * the browser's history. No script reads the cookie, no page of another site sends it, and no server on another port receives it.
- * A host name other than loopback's is refused: another site's name may be made to point here (DNS rebinding).
+ * The printed address has the token. A browser that shows the token gets a cookie instead, so that the token stays out of its history. No
+ * script, no page of another site and no server on another port gets the cookie.
+ * A host name other than loopback's is refused: another site's name may point here (DNS rebinding).
  */
 export function tokenGuard(): TokenGuard {
   const [token, session, place] = [32, 32, 16].map((bytes) => randomBytes(bytes).toString("base64url")) as [
@@ -52,7 +52,7 @@ export function tokenGuard(): TokenGuard {
   };
 }
 
-/** What a request's first line asks for; undefined: no address, such as that of a proxy's request. */
+/** The address in a request's first line; undefined for any other target, such as a proxy's request. */
 export function addressOf(url: string): URL | undefined {
   return URL.parse(`http://localhost${url}`) ?? undefined;
 }

@@ -4,14 +4,14 @@ import { pageScript, pageStyle } from "#tui/html/page-parts.ts";
 export interface Page {
   readonly title: string;
   readonly body: Part;
-  /** Which of the places in the head this is. */
+  /** This page's place in the head. */
   readonly place?: "runs" | "fleet";
-  /** Where it hears what is new, from this version on. */
+  /** The address of the page's changes from this version on. */
   readonly news?: { readonly path: string; readonly version: string };
 }
 
 export interface Frame {
-  /** What the head calls the project. */
+  /** The project's name in the head. */
   readonly project: string;
   readonly version: string;
   /** The secret path before all addresses; the browser sends the cookie nowhere else, so no server on another port gets it. */

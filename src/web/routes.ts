@@ -3,24 +3,22 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { titleOf } from "#tui/html/head.ts";
-import type { Board } from "./board.ts";
 import { drawFleet, drawFleetThing, fleetParts, type FleetState } from "./fleet-page.ts";
-import { Keeper } from "./keeper.ts";
+import { PolledParts, streamParts, type LiveParts } from "./live-parts.ts";
 import { drawPage, drawRefusal, type Frame, type Page } from "./page.ts";
 import type { RunFeed } from "./run-feed.ts";
 import { drawRuns, drawRunsPage, type ListedRun, type RunsQuery } from "./runs-page.ts";
-import { streamBoard } from "./stream.ts";
-import { Watched } from "./watched.ts";
+import { SharedResources } from "./shared-resources.ts";
 
-/** The cluster as it is followed while somebody looks at it. */
+/** The cluster as it is followed while a browser shows it. */
 export interface FleetFeed {
-  /** Resolves when something is known. @throws KcoreError when no controller answers */
+  /** The last known state. @throws KcoreError when no controller answers */
   readonly state: () => FleetState;
   readonly onNews: (call: () => void) => void;
   close(): void;
 }
 
-/** Where all that is shown comes from; nothing here can be changed. */
+/** The sources of all pages; they are only read. */
 export interface WebSources {
   readonly listRuns: (query: RunsQuery) => Promise<readonly ListedRun[]>;
   readonly runStates: readonly string[];
@@ -32,7 +30,7 @@ export interface WebSources {
   readonly openFleet: () => Promise<FleetFeed>;
 }
 
-/** Errors that are no fault of the page, and the answers to them. */
+/** Errors that are not the page's fault, and their answers. */
 const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly title?: string }>> = {
   RUN_UNKNOWN: { status: 404 },
   CLUSTER_UNKNOWN: { status: 503, title: "No cluster yet" },
@@ -42,7 +40,7 @@ const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly ti
 
 /** Milliseconds between two looks at the list of runs, and at the fleet, whose ages go on without any news. */
 const paces = { list: 1000, fleet: 5000 } as const;
-/** Milliseconds until what nobody reads is let go. */
+/** Milliseconds until an unused run or fleet is closed. */
 const linger = 30_000;
 const pageOfRuns = 100;
 /** A report has its own policy in itself. */
@@ -55,23 +53,23 @@ const reportHeaders = {
 export class Routes {
   readonly #sources: WebSources;
   readonly #frame: Frame;
-  readonly #runs: Keeper<RunFeed>;
-  readonly #lists: Keeper<Watched>;
-  readonly #fleet: Keeper<WatchedFleet>;
+  readonly #runs: SharedResources<RunFeed>;
+  readonly #lists: SharedResources<PolledParts>;
+  readonly #fleet: SharedResources<PolledFleet>;
 
   constructor(sources: WebSources, frame: Frame) {
     this.#sources = sources;
     this.#frame = frame;
-    this.#runs = new Keeper(sources.openRun, linger);
-    this.#lists = new Keeper((query) => Promise.resolve(this.#list(query)), 0);
-    this.#fleet = new Keeper(async () => watchFleet(await sources.openFleet(), frame.root), linger);
+    this.#runs = new SharedResources(sources.openRun, linger);
+    this.#lists = new SharedResources((query) => Promise.resolve(this.#list(query)), 0);
+    this.#fleet = new SharedResources(async () => new PolledFleet(await sources.openFleet(), frame.root), linger);
   }
 
   close(): void {
-    for (const keeper of [this.#runs, this.#lists, this.#fleet]) keeper.closeAll();
+    for (const shared of [this.#runs, this.#lists, this.#fleet]) shared.closeAll();
   }
 
-  /** Never throws: what cannot be shown is told in a page. */
+  /** Never throws: a page tells the failure. */
   async answer(url: URL, response: ServerResponse, lastSeen: string | undefined): Promise<void> {
     try {
       await this.#answer(url, response, lastSeen ?? url.searchParams.get("from") ?? "");
@@ -116,16 +114,16 @@ export class Routes {
     const query = queryOf(words);
     const runs = await this.#sources.listRuns(query);
     const body = drawRunsPage({ runs, query, states: this.#sources.runStates, root: this.#frame.root });
-    // Older pages do not change; the newest one is told what comes.
+    // Only the newest page changes.
     const news = query.before === undefined && { path: `${this.#frame.root}/news?${words.toString()}`, version: "" };
     this.#send(response, { title: "Runs", body, place: "runs", ...(news && { news }) });
   }
 
-  #list(words: string): Watched {
+  #list(words: string): PolledParts {
     const query = queryOf(new URLSearchParams(words));
     const { root } = this.#frame;
     const draw = async (): Promise<string> => drawRuns(await this.#sources.listRuns(query), query, root).source;
-    return new Watched(async () => [["runs", await draw()]], paces.list);
+    return new PolledParts(async () => [["runs", await draw()]], paces.list);
   }
 
   // ---- a run --------------------------------------------------------------------------------------------------------
@@ -175,8 +173,8 @@ export class Routes {
       const now = Date.now();
       const state = fleet.feed.state();
       if (section === "") {
-        await fleet.look();
-        const news = { path: `${root}/fleet/news`, version: fleet.board.version };
+        await fleet.refresh();
+        const news = { path: `${root}/fleet/news`, version: fleet.live.version };
         return this.#send(response, { title: "Fleet", body: drawFleet(state, now, root), place: "fleet", news });
       }
       const thing = drawFleetThing(state, { section, key, now, root });
@@ -187,15 +185,15 @@ export class Routes {
     }
   }
 
-  async #stream<Value extends { readonly board: Board; close(): void }>(
-    keeper: Keeper<Value>,
+  async #stream<Value extends { readonly live: LiveParts; close(): void }>(
+    shared: SharedResources<Value>,
     name: string,
     { response, known }: { response: ServerResponse; known: string },
   ): Promise<void> {
-    const { value, done } = await keeper.use(name);
+    const { value, done } = await shared.use(name);
     response.on("close", done);
     if (response.destroyed) return done();
-    streamBoard(response, value.board, known);
+    streamParts(response, value.live, known);
   }
 
   #send(response: ServerResponse, page: Page): void {
@@ -203,26 +201,23 @@ export class Routes {
   }
 }
 
-interface WatchedFleet extends Pick<Watched, "board" | "look"> {
+/** The fleet's feed, drawn at each news and every few seconds, as ages go on. */
+class PolledFleet extends PolledParts {
   readonly feed: FleetFeed;
-  close(): void;
+
+  constructor(feed: FleetFeed, root: string) {
+    super(() => fleetParts(feed.state(), Date.now(), root), paces.fleet);
+    this.feed = feed;
+    feed.onNews(() => void this.refresh());
+  }
+
+  override close(): void {
+    super.close();
+    this.feed.close();
+  }
 }
 
-function watchFleet(feed: FleetFeed, root: string): WatchedFleet {
-  const watched = new Watched(() => fleetParts(feed.state(), Date.now(), root), paces.fleet);
-  feed.onNews(() => void watched.look());
-  return {
-    feed,
-    board: watched.board,
-    look: () => watched.look(),
-    close: () => {
-      watched.close();
-      feed.close();
-    },
-  };
-}
-
-/** What stands between the slashes; undefined where it is not written as addresses are. */
+/** The parts between the slashes; undefined for a malformed address. */
 function wordsOf(path: string): readonly string[] | undefined {
   try {
     return path.split("/").slice(1).map(decodeURIComponent);

@@ -7,29 +7,29 @@ import { RunFollower } from "#engine/run/follow-run.ts";
 import type { RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Html } from "#tui/html/html.ts";
-import { Board } from "./board.ts";
+import { LiveParts } from "./live-parts.ts";
 import { RunParts, type RunPartsOptions } from "./run-parts.ts";
 
-/** Milliseconds between two pictures of a run that goes on, and between two looks at one that does not. */
+/** Milliseconds between two drawings of a living run, and between two looks at an ended one. */
 const paces = { picture: 250, look: 2000 } as const;
-/** Of the time, pictures take one part in so many at most. */
+/** Drawing takes at most one part in so many of the time. */
 const SHARE = 5;
 
 export interface FeedOptions extends RunPartsOptions {
-  /** Its process lives. */
+  /** The run's process lives. */
   readonly isAlive: boolean;
 }
 
-/** A run as it stands, and its page; it goes on by itself as long as somebody reads it. */
+/** A run and its page; it follows the run by itself until `close`. */
 export class RunFeed {
-  readonly board = new Board();
+  readonly live = new LiveParts();
   readonly parts: RunParts;
   readonly #follower: RunFollower;
   readonly #fold: RunFold;
   readonly #stop = new AbortController();
   #isDrawing = false;
   #isLive: boolean;
-  /** Counts what a picture may show. */
+  /** Counts changes that a drawing may show. */
   #changes = 0;
 
   private constructor(follower: RunFollower, fold: RunFold, { isAlive, ...options }: FeedOptions) {
@@ -40,7 +40,7 @@ export class RunFeed {
     void this.#follow();
   }
 
-  /** Reads what is recorded of a run, and follows it from there on. @throws KcoreError RUN_RECORD_CORRUPT */
+  /** Reads the record of a run, and follows the run from there on. @throws KcoreError RUN_RECORD_CORRUPT */
   static async open(folder: RunFolder, { by, ...options }: FeedOptions & { readonly by: string }): Promise<RunFeed> {
     const bytes = await readFile(folder.events).catch(() => Buffer.alloc(0));
     const { events, length } = parseRecording(bytes, folder.events);
@@ -71,7 +71,7 @@ export class RunFeed {
           this.#note(this.#fold.fleeting.state !== "finished");
         }
       } catch (error) {
-        // It died: its page says that it is not finished. Somebody may resume it.
+        // The run's process died. Its page says “not finished”, and an operator may resume the run.
         if (!(error instanceof KcoreError)) throw error;
       }
       if (this.#isLive) this.#note(false);
@@ -79,10 +79,10 @@ export class RunFeed {
     }
   }
 
-  /** The page as it is now, and the version of the board that it shows. */
+  /** The present page, and its version. */
   page(base: string): { readonly body: Html; readonly version: string } {
-    this.board.show(this.parts.draw(this.model, this.#isLive));
-    return { body: this.parts.drawPage(this.model, { base, isLive: this.#isLive }), version: this.board.version };
+    this.live.show(this.parts.draw(this.model, this.#isLive));
+    return { body: this.parts.drawPage(this.model, { base, isLive: this.#isLive }), version: this.live.version };
   }
 
   #note(isLive: boolean): void {
@@ -91,15 +91,15 @@ export class RunFeed {
     void this.#draw();
   }
 
-  /** Pictures for those who read, never so often that drawing is all that is done. */
+  /** Draws while a browser reads, for a fifth of the time at most. */
   async #draw(): Promise<void> {
     if (this.#isDrawing) return;
     this.#isDrawing = true;
     const { signal } = this.#stop;
-    for (let drawn = -1; drawn !== this.#changes && this.board.isRead && !signal.aborted;) {
+    for (let drawn = -1; drawn !== this.#changes && this.live.isRead && !signal.aborted;) {
       drawn = this.#changes;
       const began = performance.now();
-      this.board.show(this.parts.draw(this.model, this.#isLive));
+      this.live.show(this.parts.draw(this.model, this.#isLive));
       await sleep(Math.max(paces.picture, SHARE * (performance.now() - began)), undefined, { ref: false });
     }
     this.#isDrawing = false;

@@ -1,8 +1,8 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import { fitBars, GrowingBars, type Span } from "#tui/html/bars.ts";
-import { Budget } from "#tui/html/budget.ts";
-import { drawFailures } from "#tui/html/failures.ts";
+import { Budget } from "#tui/html/details.ts";
+import { drawFailures, drawWarnings } from "#tui/html/failures.ts";
 import { drawFigures, drawSlowest } from "#tui/html/figures.ts";
 import { drawForesight } from "#tui/html/foresight.ts";
 import { drawHead } from "#tui/html/head.ts";
@@ -11,18 +11,16 @@ import { drawLane } from "#tui/html/lane.ts";
 import { drawLaneBody } from "#tui/html/lane-body.ts";
 import { barTexts } from "#tui/html/lanes.ts";
 import { drawStages, drawTimeline, kindCounts } from "#tui/html/timeline.ts";
-import { drawWarnings } from "#tui/html/warnings.ts";
 import { byUrgency, laneOf, ownLane, type Lane } from "#tui/html/work.ts";
-import { sumTallies } from "#tui/tally.ts";
+import { tallyOfRun } from "#tui/tally.ts";
 import { actionsByNode } from "#tui/work-item.ts";
-import { horizonOf } from "./horizon.ts";
 
-/** Characters of a row's texts: more stands in the node's log. */
+/** Characters of a row's texts; the node's log has the rest. */
 const BODY_TEXTS = 1_000_000;
 
 export interface RunPartsOptions {
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
-  /** Where a node's log lies, to be shown. */
+  /** The path of a node's log. */
   readonly logOf?: (node?: string) => string;
 }
 
@@ -30,19 +28,16 @@ interface KnownLane {
   readonly node: NodeModel;
   readonly actions: readonly ActionModel[];
   readonly lane: Lane;
-  /** Grows whenever the node has done something: what its row opens to may be new then, though the row looks the same. */
+  /** Grows with each change of the node: the body may be new though the row looks the same. */
   readonly news: number;
   readonly bars: GrowingBars;
   readonly drawn: string;
-  /** The run had ended when this was drawn: nothing goes on any more. */
+  /** Drawn after the end of the run. */
   readonly isOver: boolean;
   readonly asks: boolean;
 }
 
-/**
- * Draws a run's page by its parts. A row is drawn anew only when its node has done something: its bars are in milliseconds,
- * and how many of them the axis spans now is the page's affair.
- */
+/** Draws a run's page by its parts. A row is drawn anew only when its node has changed: its bars do not depend on the axis' length. */
 export class RunParts {
   readonly #options: RunPartsOptions;
   readonly #known = new Map<string, KnownLane>();
@@ -62,7 +57,7 @@ export class RunParts {
     const part = (id: string, content: Part) => [id, html`<div id="${id}">${content}</div>`.source] as const;
     return [
       part("head", drawHead(model, isLive)),
-      part("figures-part", drawFigures(model, sumTallies(model, tallies), isLive)),
+      part("figures-part", drawFigures(model, tallyOfRun(model, tallies), isLive)),
       part("failures-part", drawFailures(model, rows, this.#options.sourceLine)),
       part("foresight-part", model.state === "finished" && drawForesight(model)),
       part("warnings-part", drawWarnings(model)),
@@ -99,7 +94,7 @@ export class RunParts {
       </main>`;
   }
 
-  /** What a row opens to; undefined where there is no such row. */
+  /** The body of a row; undefined where there is no such row. */
   drawBody(model: RunModel, id: string): Html | undefined {
     const lane = laneWith(model, id);
     if (!lane) return undefined;
@@ -109,7 +104,7 @@ export class RunParts {
     return drawLaneBody(lane, { model, span, budget, keyed: true, ...(log !== undefined && { log }) });
   }
 
-  /** What the bars of a row are; undefined where there is no such row. */
+  /** The bars of a row; undefined where there is no such row. */
   bars(model: RunModel, id: string): ReturnType<typeof barTexts> | undefined {
     const lane = laneWith(model, id);
     return lane && barTexts(lane, spanOf(model));
@@ -170,10 +165,10 @@ export class RunParts {
 
 const none: readonly ActionModel[] = [];
 
-/** Nothing in it goes on, so that the run's end changes nothing. */
+/** Whether all work of the row has ended, so that the run's end changes nothing. */
 function isClosed({ lane, node }: KnownLane): boolean {
   const hasEnded = node.outcome !== undefined;
-  return hasEnded && lane.pieces.every(({ outcome }) => outcome !== undefined);
+  return hasEnded && lane.pieces.every(({ item }) => item.outcome !== undefined);
 }
 
 function drawRow(
@@ -188,14 +183,29 @@ function drawRow(
   return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, news, ...more }).source;
 }
 
-/** What still runs goes on beyond the axis; the page hides what lies after now. */
+/** Running work ends beyond the axis; the page hides the part after now. */
 function endOf({ state, lastAt }: RunModel): number {
   return state === "finished" ? lastAt : Infinity;
 }
 
+const minute = 60_000;
+const steps = [10_000, 20_000, 30_000, minute, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 30 * minute];
+
+/**
+ * Milliseconds of the time axis of a living run: a round time beyond the time passed, so that the bars of all rows change
+ * seldom, not with each second.
+ */
+export function axisLength(passed: number): number {
+  const step = steps.find((one) => one > passed);
+  if (step !== undefined) return step;
+  let long = 60 * minute;
+  while (long <= passed) long *= 2;
+  return long;
+}
+
 function spanOf({ startedAt, lastAt, state }: RunModel): Span {
   const passed = Math.max(1, lastAt - startedAt);
-  return { from: startedAt, to: startedAt + (state === "finished" ? passed : horizonOf(passed)) };
+  return { from: startedAt, to: startedAt + (state === "finished" ? passed : axisLength(passed)) };
 }
 
 function laneWith(model: RunModel, id: string): Lane | undefined {

@@ -1,6 +1,6 @@
 import { formatDuration } from "#base/units.ts";
 import { html, type Html, type Part } from "#tui/html/html.ts";
-import { count, moment } from "#tui/html/words.ts";
+import { count, labelOf, moment, waitingForYou, type Label } from "#tui/html/labels.ts";
 import type { Asked } from "#tui/asked.ts";
 
 /** A run as the list tells it. */
@@ -20,7 +20,7 @@ export interface ListedRun {
   readonly asked?: Asked;
 }
 
-/** Which runs are wanted; the newest first. */
+/** A filter of runs; the newest first. */
 export interface RunsQuery {
   readonly state?: string;
   readonly node?: string;
@@ -29,19 +29,28 @@ export interface RunsQuery {
   readonly limit: number;
 }
 
-/** How a state looks; the same marks as in a run's own page. */
-const looks: Readonly<Record<string, readonly [mark: string, look: string]>> = {
-  starting: ["▸", "running"],
-  running: ["▸", "running"],
-  waiting: ["?", "unknown"],
-  stopping: ["▸", "running"],
-  done: ["✔", "ok"],
-  failed: ["✖", "failed"],
-  unreachable: ["✖", "failed"],
-  refused: ["✖", "failed"],
-  died: ["✖", "failed"],
-  interrupted: ["⚠", "cut"],
-};
+/** The label of a state, with the marks of a run's own page. */
+function stateLabel(state: string): Label {
+  switch (state) {
+    case "starting":
+    case "running":
+    case "stopping":
+      return labelOf("running", state);
+    case "waiting":
+      return waitingForYou;
+    case "done":
+      return labelOf("ok", state);
+    case "interrupted":
+      return labelOf("interrupted", state);
+    case "failed":
+    case "unreachable":
+    case "refused":
+    case "died":
+      return labelOf("failed", state);
+    default:
+      return labelOf("unknown", state);
+  }
+}
 
 export interface RunsPage {
   readonly runs: readonly ListedRun[];
@@ -51,7 +60,7 @@ export interface RunsPage {
   readonly root: string;
 }
 
-/** The list of runs, with what it can be narrowed to. */
+/** The list of runs, with its filters. */
 export function drawRunsPage({ runs, query, states, root }: RunsPage): Html {
   return html`<main class="listing">
     <h1>Runs</h1>
@@ -119,11 +128,9 @@ function drawRow(
   { id, state, created, milliseconds, who, command, dryRun, nodes, asked, since }: ListedRun,
   root: string,
 ): Html {
-  const [mark, look] = looks[state] ?? ["?", "unknown"];
+  const { mark, word, look } = stateLabel(state);
   return html`<tr>
-    <td class="badge ${look}">
-      <span aria-hidden="true">${mark}</span> ${state === "waiting" ? "waiting for you" : state}
-    </td>
+    <td class="badge ${look}"><span aria-hidden="true">${mark}</span> ${word}</td>
     <th scope="row">
       <a href="${root}/runs/${id}">${command.replace(/^kcore /, "")}</a>
       <small>${id}${dryRun && ", dry run"}</small

@@ -8,12 +8,12 @@ import { addressOf, type Guard } from "./guard.ts";
 import { headers, type Frame } from "./page.ts";
 import { Routes, type WebSources } from "./routes.ts";
 
-/** What a server shows, and whom it believes. */
+/** The certificate of the server, and the CA of its clients. */
 export interface ServerTls {
   /** PEM texts. */
   readonly cert: string;
   readonly key: string;
-  /** Whose certificates are asked for. */
+  /** The CA of the client certificates. */
   readonly ca: string;
 }
 
@@ -37,7 +37,7 @@ export interface WebServer {
 const mostConnections = 256;
 
 /**
- * Serves what this project has recorded, and what runs now. It changes nothing: it knows no method but GET, reads
+ * Serves the records and the living runs of this project. The server changes nothing: it answers only GET and HEAD, reads
  * records and the runs' own sockets, and asks the cluster as `kcore top` does.
  * @throws KcoreError WEB_PORT_TAKEN, WEB_ADDRESS_UNUSABLE
  */

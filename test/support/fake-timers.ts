@@ -1,4 +1,4 @@
-import type { Timers } from "#tui/ink/frame-pace.ts";
+import type { Timers } from "#tui/timers.ts";
 
 /** A clock that stands still until it is moved. */
 export class FakeTimers implements Timers {
@@ -12,9 +12,6 @@ export class FakeTimers implements Timers {
     this.#waiting.push(one);
     return () => (this.#waiting = this.#waiting.filter((other) => other !== one));
   };
-
-  /** The same, as players of runs say it. */
-  readonly later = (callback: () => void, milliseconds: number): (() => void) => this.after(milliseconds, callback);
 
   /** How many timers are set. */
   get waiting(): number {

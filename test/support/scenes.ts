@@ -36,9 +36,7 @@ export function sceneOf(events: readonly RunEvent[], options: SceneOptions = {})
 
 /** The lines of a frame as they are read: without the theme's sequences and without blanks at their ends. */
 export function linesOf(scene: Scene, { columns = 80, theme = plainTheme }: SceneOptions = {}): readonly string[] {
-  return scene.parts.flatMap(({ lines }) =>
-    lines.map((line) => stripVTControlCharacters(paintLine(line, columns, theme)).trimEnd()),
-  );
+  return scene.lines.map((line) => stripVTControlCharacters(paintLine(line, columns, theme)).trimEnd());
 }
 
 /** What the user made of the view after these keys: names as `KeyPress` has them, other texts are typed. */

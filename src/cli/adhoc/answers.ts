@@ -1,7 +1,7 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import { emptyRun } from "#engine/events/run-model.ts";
 import { describeEvent } from "#tui/describe-event.ts";
-import type { RunDrawing } from "#tui/drawing.ts";
+import type { RunDrawing } from "#tui/run-drawing.ts";
 
 /** Where an answer goes: bytes as they are, unless somebody sees them on a screen. */
 export interface AnswerStream {

@@ -1,7 +1,7 @@
 import { since, until } from "#base/units.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { CertificateView, ConflictView, ControllerView, NodeView } from "#api/schemas.ts";
-import { certificateWord, valueText } from "#tui/fleet-words.ts";
+import { certificateWord, valueText } from "#tui/fleet-labels.ts";
 import { findNode, findNodes } from "../node/find-node.ts";
 import type { Listing } from "./listing.ts";
 import { nodeColumns } from "./node-columns.ts";

@@ -1,6 +1,6 @@
 import { formatBinary, since, until } from "#base/units.ts";
 import type { NodeView } from "#api/schemas.ts";
-import { approvalWord, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
+import { approvalWord, labelPairs, statusWord, taintText } from "#tui/fleet-labels.ts";
 import type { Column } from "../terminal/columns.ts";
 
 export const nodeColumns: readonly Column<NodeView>[] = [

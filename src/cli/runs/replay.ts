@@ -1,6 +1,7 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import { MAX_SPEED, Player, type PlayerClock } from "#tui/player.ts";
-import type { RunDrawing } from "#tui/drawing.ts";
+import { MAX_SPEED, Player } from "#tui/player.ts";
+import type { RunDrawing } from "#tui/run-drawing.ts";
+import { realTimers } from "#tui/timers.ts";
 import { exitCodes } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
@@ -23,19 +24,11 @@ export async function replayRun(id: string, { project, speed, ...flags }: Replay
   await drawEnd(run.model, { output, style, folder: run.folder });
 }
 
-const clock: PlayerClock = {
-  now: () => performance.now(),
-  later: (work, milliseconds) => {
-    const timer = setTimeout(work, milliseconds);
-    return () => clearTimeout(timer);
-  },
-};
-
 /** Until somebody leaves: at its end one may still look around and go back. */
 async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
   const guard = guardTerminal("");
   const { openLiveView } = await import("../watch/live-view.ts");
-  const player = new Player({ events, speed: Math.min(speed, MAX_SPEED), clock });
+  const player = new Player({ events, speed: Math.min(speed, MAX_SPEED), clock: realTimers });
   const left = Promise.withResolvers<void>();
   const controls = { send: () => undefined, leave: () => left.resolve() };
   const onGone = () => left.resolve();
@@ -53,7 +46,7 @@ async function playLive({ folder, events }: KnownRun, speed: number): Promise<vo
 
 /** To the end, or until a signal. */
 async function playLines({ events }: KnownRun, speed: number, drawing: RunDrawing): Promise<void> {
-  const player = new Player({ events, speed, clock });
+  const player = new Player({ events, speed, clock: realTimers });
   const ended = Promise.withResolvers<void>();
   const stop = () => {
     process.exitCode = exitCodes.interrupted;

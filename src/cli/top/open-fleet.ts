@@ -1,4 +1,4 @@
-import { openFleetView, type FleetView, type FleetViewOptions } from "#tui/ink/fleet/open-fleet-view.ts";
+import { FleetView, type FleetViewOptions } from "#tui/ink/fleet/open-fleet-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 
@@ -14,7 +14,7 @@ export async function openFleet(
   const onGone = () => options.leave();
   process.stdin.on("error", onGone);
   const theme = detectTheme(process.env, process.stdout);
-  const view = openFleetView({ stdin: process.stdin, stdout: process.stdout, theme, ...options });
+  const view = new FleetView({ stdin: process.stdin, stdout: process.stdout, theme, ...options });
   return {
     show: (snapshot) => view.show(snapshot),
     tell: (link) => view.tell(link),

@@ -13,7 +13,7 @@ import type {
   FleetUpdate,
 } from "#tui/ink/fleet/snapshot.ts";
 import { troubleOf } from "../update/draw-update.ts";
-import { taintText, valueText } from "#tui/fleet-words.ts";
+import { taintText, valueText } from "#tui/fleet-labels.ts";
 
 /** What is read together. */
 export type Part = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";

@@ -2,7 +2,7 @@ import { setPriority } from "node:os";
 import type { RunControl } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { RunFolder } from "#engine/run/run-folder.ts";
-import { openRunView, type RunView } from "#tui/ink/open-run-view.ts";
+import { RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
@@ -33,7 +33,7 @@ export interface LiveViewOptions extends RunControls {
  * The Ink view of a run, over the whole terminal. Ink comes with this file, and this file is loaded only when it is
  * wanted, so that nobody else pays for it.
  */
-export async function openLiveView({ folder, player, guard, ...options }: LiveViewOptions): Promise<RunView> {
+export async function openLiveView({ folder, player, guard, ...options }: LiveViewOptions): Promise<Pick<RunView, "draw" | "replace" | "rest" | "close">> {
   // Ink changes the terminal's modes: the guard has to know them by then.
   const { release } = await guard;
   const earlier = new EarlierRuns(folder);
@@ -42,7 +42,7 @@ export async function openLiveView({ folder, player, guard, ...options }: LiveVi
   process.stdin.on("error", onGone);
   const record = new RecordReader(folder.events);
   let told: Foretold | undefined;
-  const view = await openRunView({
+  const view = new RunView({
     stdin: process.stdin,
     stdout: process.stdout,
     theme: detectTheme(process.env, process.stdout),

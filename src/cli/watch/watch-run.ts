@@ -8,7 +8,7 @@ import type { Launched } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
-import type { RunDrawing } from "#tui/drawing.ts";
+import type { RunDrawing } from "#tui/run-drawing.ts";
 import { whatFollows } from "#tui/what-follows.ts";
 import { drawEnd } from "./draw-end.ts";
 import { Interrupts } from "./interrupts.ts";
@@ -214,7 +214,7 @@ interface Lines {
 
 /** A view that writes lines to the output; events up to `since` are known and not told again. */
 export async function openLines(output: "plain" | "json", { style, ...more }: Lines = {}): Promise<RunDrawing> {
-  if (output === "json") return (await import("#tui/ndjson.ts")).createJsonView((text) => process.stdout.write(text));
+  if (output === "json") return (await import("#tui/run-drawing.ts")).createJsonView((text) => process.stdout.write(text));
   const { createPlainView } = await import("#tui/plain.ts");
   const { detectCi } = await import("#tui/ci.ts");
   const ci = detectCi(process.env);

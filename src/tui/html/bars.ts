@@ -1,8 +1,8 @@
 import type { Piece } from "./work.ts";
 import { html, Html } from "./html.ts";
-import { tellStep } from "./words.ts";
+import { stepLabel } from "./labels.ts";
 
-/** The time that the page's bars span. One that may still grow has no end (`Infinity`): its bars' units are milliseconds. */
+/** The time that the page's bars span. A span that may still grow ends at `Infinity`, and its bars' units are milliseconds. */
 export interface Span {
   readonly from: number;
   readonly to: number;
@@ -11,7 +11,7 @@ export interface Span {
 /** Units of a bar's drawing: fine enough for a hundredfold zoom. */
 export const WIDE = 10_000;
 const TALL = 20;
-/** What goes on on an axis that may still grow ends so far out: eleven days. */
+/** The end of a running bar on an axis that may still grow: eleven days. */
 const FAR = 1e9;
 
 /** Height of a bar in its lane: outcomes differ in shape too. */
@@ -26,7 +26,7 @@ const heights: Readonly<Record<string, number>> = {
   failed: 20,
 };
 
-/** Pieces as bars over time, one path an outcome: a thousand rows of them are drawn in no time. */
+/** Pieces as bars over time, one path for each outcome, so that a browser draws a thousand rows quickly. */
 export function drawBars(pieces: readonly Piece[], span: Span): Html {
   const paths: Paths = new Map();
   for (const piece of pieces) addBar(paths, piece, span);
@@ -38,14 +38,14 @@ export class GrowingBars {
   readonly #over: Piece[] = [];
   readonly #paths: Paths = new Map();
 
-  /** The bars of all these pieces. What was over the last time is not drawn again. */
+  /** The bars of all these pieces. Pieces that had ended the last time are not drawn again. */
   draw(pieces: readonly Piece[], from: number): Html {
     const span = { from, to: Infinity };
     if (this.#over.some((piece, at) => piece !== pieces[at])) {
       this.#over.length = 0;
       this.#paths.clear();
     }
-    for (let next = pieces[this.#over.length]; next?.outcome !== undefined; next = pieces[this.#over.length]) {
+    for (let next = pieces[this.#over.length]; next?.item.outcome !== undefined; next = pieces[this.#over.length]) {
       addBar(this.#paths, next, span);
       this.#over.push(next);
     }
@@ -58,16 +58,16 @@ export class GrowingBars {
 
 type Paths = Map<string, string>;
 
-function addBar(paths: Paths, { outcome, from, to }: Piece, span: Span): void {
-  const { look } = tellStep(outcome);
+function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: Span): void {
+  const { look } = stepLabel(outcome);
   const tall = heights[look] ?? TALL;
   const [start, end] = [placeOf(from, span), placeOf(to, span)];
-  // Of an axis that may still grow: about what it was when the bar began.
+  // On an axis that may still grow: its unit when the bar began.
   const unit = span.to === Infinity ? Math.max(1, start / WIDE) : 1;
   // Bars that touch would look like one.
   const gap = end - start > 60 * unit ? Math.round(Math.min(15 * unit, (end - start) * 0.06)) : 0;
   const [x, wide] = [start + gap, Math.max(Math.round(unit), end - start - 2 * gap)];
-  // Joined and not added up: what V8 only links would be put together anew for each picture.
+  // V8 links added strings and flattens them again for each picture; joined strings are flat.
   paths.set(look, [paths.get(look), "M", x, " ", (TALL - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""));
 }
 
@@ -83,7 +83,7 @@ export function placeOf(at: number, { from, to }: Span): number {
   return Math.round((Math.min(Math.max(at, from), to) - from) * (WIDE / Math.max(1, to - from)));
 }
 
-/** Bars on an axis that may still grow, as they stand where it spans so many milliseconds now; web-page.js does the same. */
+/** Bars of a growing axis at its present length in milliseconds; web-page.js does the same. */
 export function fitBars(source: string, long: number): string {
   return source.replace(viewBox(WIDE).source, viewBox(long).source);
 }

@@ -1,13 +1,44 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import type { Change } from "#engine/events/event.ts";
-import type { StepModel } from "#engine/events/run-model.ts";
-import type { Budget } from "./budget.ts";
+import type { WorkItem } from "../work-item.ts";
+import { lastLines } from "#engine/events/whole-lines.ts";
 import { html, type Html, type Part } from "./html.ts";
+
+/** The characters left for texts whose length only the nodes decide, so that a page stays small. */
+export class Budget {
+  #left: number;
+
+  constructor(characters: number) {
+    this.#left = characters;
+  }
+
+  /** The end of a text, or as much of it as is left; undefined when nothing is. */
+  end(text: string): string | undefined {
+    return this.#take(text, (length) => lastLines(text, length));
+  }
+
+  /** The start of a text, likewise. */
+  start(text: string): string | undefined {
+    return this.#take(text, (length) => text.slice(0, length));
+  }
+
+  #take(text: string, cut: (length: number) => string): string | undefined {
+    if (text.length <= this.#left) {
+      this.#left -= text.length;
+      return text;
+    }
+    // A handful of characters would tell nothing.
+    if (this.#left < 400) return undefined;
+    const length = this.#left;
+    this.#left = 0;
+    return cut(length);
+  }
+}
 
 /** Longest value of a change that is shown. */
 const VALUE = 400;
 
-/** A name and what is known of it; what is not known is left out. */
+/** A name and its value; a fact without a value is left out. */
 export type Fact = readonly [name: string, value: Part];
 
 /** The rows of a `dl`. */
@@ -24,7 +55,7 @@ export function drawFactRows(facts: readonly Fact[]): readonly Html[] {
   );
 }
 
-/** What was found and what was wanted. */
+/** Changes, from the present value to the wanted one. */
 export function drawChanges(changes: readonly Change[], budget: Budget): Part {
   if (changes.length === 0) return undefined;
   const rows = changes.map(({ name, have, want }) => {
@@ -62,9 +93,9 @@ function drawLine(line: string): Part {
   return html`<span>${line}</span>`;
 }
 
-/** The last of what a step printed. */
+/** The last lines of a step's output. */
 export function drawOutput(
-  { tail, above = 0, title }: Pick<StepModel, "tail" | "above" | "title">,
+  { tail, above = 0, title }: Pick<WorkItem, "tail" | "above" | "title">,
   budget: Budget,
   open: boolean,
 ): Part {
@@ -74,7 +105,7 @@ export function drawOutput(
   if (shown === undefined) return html`<p class="gone">Its output is left out here; it stands in the node's log.</p>`;
   const lines = shown.split("\n").length;
   const all = above + text.split("\n").length;
-  return html`<details class="output" ${open && attribute("open")}>
+  return html`<details class="output" ${open && html` open`}>
     <summary>
       Output${lines > 1 && html` <small>${lines < all && "last "}${lines}${lines < all && ` of ${all}`} lines</small>`}
     </summary>
@@ -82,11 +113,7 @@ export function drawOutput(
   </details>`;
 }
 
-function attribute(name: "open"): Html {
-  return name === "open" ? html` open` : html``;
-}
-
-/** A problem as `drawProblem` tells it in a terminal: message, place with its line, details, hint. */
+/** A problem as in a terminal: message, place with its line, details, hint. */
 export function drawProblem(problem: Problem, sourceLine?: (at: SourcePosition) => string | undefined): Html {
   const { code, message, at, detail, hint, conceal } = problem;
   const source = at && conceal !== true ? sourceLine?.(at) : undefined;

@@ -47,8 +47,9 @@ const SHORTEST = 1_000;
 export function drawSlowest(model: RunModel, lanes: readonly Lane[]): Part {
   const times = new Map<string, { readonly title: string; readonly kind: string; readonly all: [number, Lane][] }>();
   for (const lane of lanes)
-    for (const { title, kind, from, to } of lane.pieces) {
+    for (const { item, title, from, to } of lane.pieces) {
       if (to - from < SHORTEST) continue;
+      const kind = item.module;
       const key = `${kind} ${title}`;
       const known = times.get(key) ?? { title, kind, all: [] };
       known.all.push([to - from, lane]);

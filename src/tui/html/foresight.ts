@@ -1,9 +1,8 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import { foresee, tellNodes, type Foreseen } from "../foreseen.ts";
-import { Budget } from "./budget.ts";
-import { drawChanges, drawDiff } from "./details.ts";
+import { Budget, drawChanges, drawDiff } from "./details.ts";
 import { html, type Html, type Part } from "./html.ts";
-import { badge, count, tellStep } from "./words.ts";
+import { badge, count, stepLabel } from "./labels.ts";
 
 /** The most steps listed here; the nodes' rows show the rest. */
 const MANY = 200;
@@ -30,7 +29,7 @@ function drawOne(
 ): Html {
   return html`<article class="card">
     <h3>
-      ${badge(tellStep(would ? "would-change" : "unknown"))} ${stage !== title && `${stage}: `}${title}
+      ${badge(stepLabel(would ? "would-change" : "unknown"))} ${stage !== title && `${stage}: `}${title}
       ${module !== title && html`<small>${module}</small>`}
     </h3>
     <p>${tellNodes(nodes)}</p>

@@ -3,36 +3,31 @@ import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model
 import { askedOf } from "../asked.ts";
 import { causeLine } from "../cause-line.ts";
 import { foreseenSum } from "../foreseen.ts";
-import { actionsByNode, causeIn, itemOf, workOn } from "../work-item.ts";
+import { actionsByNode, bastionActions, causeIn, itemOf, workOn } from "../work-item.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";
-import { count, goingOn, moment } from "./words.ts";
+import { count, goingOn, labelOf, moment, waitingForYou } from "./labels.ts";
 
-const told = {
-  done: { mark: "✔", word: "done", look: "ok" },
-  failed: { mark: "✖", word: "failed", look: "failed" },
-  unreachable: { mark: "✖", word: "unreachable nodes", look: "failed" },
-  interrupted: { mark: "⚠", word: "interrupted", look: "cut" },
+const ends = {
+  done: labelOf("ok", "done"),
+  failed: labelOf("failed", "failed"),
+  unreachable: labelOf("failed", "unreachable nodes"),
+  interrupted: labelOf("interrupted", "interrupted"),
 } as const;
 
-/** What the page is called. */
+/** The page's title. */
 export function titleOf(model: RunModel, isLive = false): string {
-  const open = !isLive ? "not finished" : model.questions.length > 0 ? "waiting for you" : "running";
-  const outcome = model.outcome === undefined ? open : told[model.outcome].word;
+  const open = !isLive ? "not finished" : model.questions.length > 0 ? waitingForYou.word : "running";
+  const outcome = model.outcome === undefined ? open : ends[model.outcome].word;
   return `${nameOf(model)}: ${outcome} · kcore run ${model.runId}`;
 }
 
-/** The page's head: what ran, how it ended, who ran it when, and of what revision. `isLive`: its process goes on with it. */
+/** The page's head: the run, its end, operator, time and revision. `isLive`: the run's process works on it. */
 export function drawHead(model: RunModel, isLive = false): Html {
   const { outcome, dryRun, startedAt, partAt, ranBefore, revision, dirty, who, command, runId, resumed } = model;
   const [question] = isLive && outcome === undefined ? model.questions : [];
-  const waiting = { mark: "?", word: "waiting for you", look: "unknown" };
-  const open = {
-    mark: "▸",
-    word: isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished",
-    look: "running",
-  };
-  const { mark, word, look } = outcome ? told[outcome] : question ? waiting : open;
+  const open = labelOf("running", isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished");
+  const { mark, word, look } = outcome ? ends[outcome] : question ? waitingForYou : open;
   const isGoing = isLive && outcome === undefined;
   const cause = headCause(model);
   const facts: readonly Fact[] = [
@@ -72,8 +67,7 @@ function headCause(model: RunModel): string | undefined {
   const actions = actionsByNode(model);
   const isFailed = ({ outcome }: NodeModel) => outcome === "failed" || outcome === "unreachable";
   const node = [...model.nodes.values()].find(isFailed);
-  const work = node ? workOn(node, actions.get(node.name) ?? []) : (actions.get("") ?? []);
-  const item = causeIn(work);
+  const item = causeIn(node ? workOn(node, actions.get(node.name) ?? []) : bastionActions(model));
   const found = item && causeLine(itemOf(item));
   return found ?? node?.problem?.message ?? (model.outcome === "done" ? undefined : model.problems[0]?.message);
 }
@@ -82,7 +76,7 @@ function nameOf({ title }: RunModel): string {
   return title === "" ? "a run that did not begin" : title;
 }
 
-/** “2 of 3 nodes done, 1 failed, in 41 s”; of a run that goes on its time stands below alone, where it goes on too. */
+/** “2 of 3 nodes done, 1 failed, in 41 s”; a living run has its time only below, where it goes on. */
 function leadOf(model: RunModel, isGoing: boolean): string {
   const all = [...model.nodes.values()];
   const tell = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;

@@ -1,6 +1,6 @@
 import { cleanText } from "#engine/events/clean.ts";
 
-/** Text that is HTML already. Only {@link html} and the page's own parts make it. */
+/** Text that is HTML already, made by {@link html} and the page's own parts alone. */
 export class Html {
   readonly source: string;
 
@@ -9,12 +9,12 @@ export class Html {
   }
 }
 
-/** What may stand in a template: anything that is not `Html` is text, and shown as it is. */
+/** A value of a template: anything but `Html` is text, and shown as it is. */
 export type Part = Html | string | number | undefined | false | readonly Part[];
 
 /**
- * A piece of HTML. Every value is escaped, for elements and for quoted attributes alike, and its control characters are
- * written out (S-4): what a node says can become neither an element nor a script. `undefined` and `false` are nothing.
+ * A piece of HTML. Every value is escaped, and its control characters are written out (S-4), so that the text of a node becomes
+ * neither an element nor a script. `undefined` and `false` are nothing.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly Part[]): Html {
   const fixed = squeeze(parts);

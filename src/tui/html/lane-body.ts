@@ -4,39 +4,34 @@ import { causeFirst } from "../cause-line.ts";
 import { savedText, sendingText, sentText } from "../describe-event.ts";
 import { waitsFor } from "../waits-for.ts";
 import { drawBars, type Span } from "./bars.ts";
-import type { Budget } from "./budget.ts";
-import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Fact } from "./details.ts";
+import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Budget, type Fact } from "./details.ts";
 import { html, type Html, type Part } from "./html.ts";
 import type { Lane, Piece } from "./work.ts";
-import { badge, tellStep } from "./words.ts";
+import { badge, stepLabel } from "./labels.ts";
 
 export interface BodyOptions {
   readonly model: RunModel;
   readonly span: Span;
   readonly budget: Budget;
-  /** Where the node's log lies, or the bastion's. */
+  /** The path of the node's log, or of the bastion's. */
   readonly log?: string;
-  /** Its rows are known by a key, so that a page which draws them again keeps what its reader opened. */
+  /** Rows have keys, so that a page that draws them again keeps the ones that its reader opened. */
   readonly keyed?: boolean;
 }
 
-/** What a node's row opens to: a table of its steps, with what each changed, printed, or failed of. */
+/** The body of a node's row: a table of its steps with their changes, output and causes. */
 export function drawLaneBody(
   { name, node, pieces }: Lane,
   { model, span, budget, log, keyed = false }: BodyOptions,
 ): Html {
   const titles = new Map(model.stages.map(({ id, title }) => [id, title]));
-  // By stage, then by time: what is skipped from the start is told all at once, in the middle of other stages.
+  // By stage, then by time: steps that are skipped from the start come amid other stages.
   const order = new Map(model.stages.map(({ id }, index) => [id, index]));
-  const sorted = pieces.toSorted((a, b) => (order.get(a.stage) ?? 0) - (order.get(b.stage) ?? 0) || a.from - b.from);
-  const groups: { stage: string; pieces: Piece[] }[] = [];
-  for (const piece of sorted) {
-    const last = groups.at(-1);
-    if (last?.stage === piece.stage) last.pieces.push(piece);
-    else groups.push({ stage: piece.stage, pieces: [piece] });
-  }
+  const placeOf = ({ item: { stage } }: Piece) => order.get(stage) ?? 0;
+  const sorted = pieces.toSorted((a, b) => placeOf(a) - placeOf(b) || a.from - b.from);
+  const groups = [...Map.groupBy(sorted, ({ item: { stage } }) => stage)];
   const several =
-    groups.length > 1 || groups.some(({ pieces: [first] }) => first?.title !== titles.get(first?.stage ?? ""));
+    groups.length > 1 || groups.some(([stage, [first]]) => first?.title !== titles.get(stage));
   return html`${drawFacts(node, log, node && waitsFor(model, node.name))}${
     pieces.length === 0
       ? html`<p class="gone">No step was begun here.</p>`
@@ -53,7 +48,7 @@ export function drawLaneBody(
             </tr>
           </thead>
           ${groups.map(
-            ({ stage, pieces: own }) =>
+            ([stage, own]) =>
               html`<tbody>
                 ${
                   several &&
@@ -100,37 +95,27 @@ interface PieceOptions extends Pick<BodyOptions, "span" | "budget" | "keyed"> {
 }
 
 function drawPiece(piece: Piece, { span, budget, startedAt, keyed = false }: PieceOptions): Html {
-  const { title, kind, outcome, from, to, step, action } = piece;
-  const { reason } = step ?? action ?? {};
-  const problem = causeFirst((step ?? action)?.problem, step?.exitStatus);
-  const always = step?.always === true && (outcome === "changed" || outcome === "would-change");
-  const note = outcome === undefined ? (step ?? action)?.note : undefined;
-  const work = step ?? action;
-  const at = work?.position;
-  const failed = outcome === "failed";
+  const { item, title, from, to } = piece;
+  const { outcome, module, reason, note, changes, diff, position: at, key } = item;
+  const problem = causeFirst(item.problem, item.exitStatus);
+  const always = item.always && (outcome === "changed" || outcome === "would-change");
   const more = [
     reason && html`<p class="reason">${reason}</p>`,
-    note && html`<p class="reason">${note}</p>`,
+    outcome === undefined && note && html`<p class="reason">${note}</p>`,
     problem && drawProblem(problem.at === undefined && at ? { ...problem, at } : problem),
-    step && drawChanges(step.changes, budget),
-    step && drawDiff(step.diff, budget),
-    work && drawOutput({ title, ...work }, budget, failed && !problem?.detail),
+    drawChanges(changes, budget),
+    drawDiff(diff, budget),
+    drawOutput({ ...item, title }, budget, outcome === "failed" && !problem?.detail),
   ].filter((part) => part !== undefined && part !== false && part !== "");
-  const key = step ? `${step.stage} ${step.step}` : undefined;
-  return html`<tr class="${tellStep(outcome).look}" ${keyed && key !== undefined && html` data-key="${key}"`}>
-    <td>${badge(tellStep(outcome))}</td>
+  const took = item.duration === undefined && outcome !== undefined ? "–" : formatDuration(to - from);
+  return html`<tr class="${stepLabel(outcome).look}" ${keyed && html` data-key="${key}"`}>
+    <td>${badge(stepLabel(outcome))}</td>
     <th scope="row">
       ${title}
-      <small>${kind}${always && ", always changes"}</small
+      <small>${module}${always && ", always changes"}</small
       >${drawBars([piece], span)}${more.length > 0 && html`<div class="more">${more}</div>`}
     </th>
     <td class="time">+${formatDuration(Math.max(0, from - startedAt))}</td>
-    <td class="time">${took(piece, to - from)}</td>
+    <td class="time">${took}</td>
   </tr>`;
-}
-
-function took({ step, action }: Piece, time: number): string {
-  return (step ?? action)?.duration === undefined && (step ?? action)?.outcome !== undefined
-    ? "–"
-    : formatDuration(time);
 }

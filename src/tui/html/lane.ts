@@ -1,7 +1,7 @@
 import { formatDuration } from "#base/units.ts";
 import { html, type Html } from "./html.ts";
 import type { Lane } from "./work.ts";
-import { badge, count, tellEnd, tellStep } from "./words.ts";
+import { badge, count, nodeLabel, stepLabel } from "./labels.ts";
 
 export interface LaneDrawing {
   readonly bars: Html;
@@ -12,24 +12,18 @@ export interface LaneDrawing {
   readonly asks?: boolean;
   /** Shown opened from the start. */
   readonly open?: boolean;
-  /** What it opens to; else the page's script knows where it is. */
+  /** The steps that the row opens to; without them the page's script loads them. */
   readonly body?: Html;
-  /** Its place among the packed bodies. */
+  /** The place of the steps among the packed bodies. */
   readonly packed?: number;
-  /** Grows with what it opens to. */
+  /** Grows with the steps. */
   readonly news?: number;
 }
 
 /** Filters that rows answer to. */
 export const kinds = ["failed", "changed", "ok", "open"] as const;
 
-/** Those that a row answers to. */
-export function kindsOf(lane: Lane): readonly (typeof kinds)[number][] {
-  const has = hasKind(lane);
-  return kinds.filter((kind) => has[kind]);
-}
-
-/** Whether it answers to each of them. */
+/** Whether a row answers to each filter. */
 export function hasKind({ node, tally }: Lane): Readonly<Record<(typeof kinds)[number], boolean>> {
   const failed = tally.failed + tally.unreachable > 0;
   const changed = tally.changed + tally.wouldChange > 0;
@@ -43,13 +37,14 @@ export function drawLane(
   { bars, dryRun, isLive = false, asks = false, open = false, body, packed, news }: LaneDrawing,
 ): Html {
   const { id, name, node, tally, since } = lane;
+  const has = hasKind(lane);
   const isForeseen = tally.wouldChange > 0 && tally.failed === 0;
   const told =
     isForeseen && (!node || node.outcome === "done")
-      ? tellStep("would-change")
+      ? stepLabel("would-change")
       : node
-        ? tellEnd(node, isLive, asks)
-        : tellStep(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
+        ? nodeLabel(node, isLive, asks)
+        : stepLabel(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
   const differs = dryRun ? tally.wouldChange : tally.changed;
   const counts = [
     count(tally.run, "step"),
@@ -62,7 +57,7 @@ export function drawLane(
     class="lane ${told.look}"
     id="${id}"
     data-name="${name}"
-    data-kinds="${kindsOf(lane).join(" ")}"
+    data-kinds="${kinds.filter((kind) => has[kind]).join(" ")}"
     ${open && html` open`}${packed !== undefined && html` data-packed="${packed}"`}${news !== undefined && html` data-count="${news}"`}
   >
     <summary>

@@ -1,18 +1,18 @@
+import { gzipSync } from "node:zlib";
 import { formatDuration } from "#base/units.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { drawBars, placeOf, type Span } from "./bars.ts";
-import { Budget } from "./budget.ts";
+import { Budget } from "./details.ts";
 import { html, type Html } from "./html.ts";
 import { drawLane } from "./lane.ts";
 import { drawLaneBody } from "./lane-body.ts";
-import { pack } from "./pack.ts";
 import { drawTimeline, FEW } from "./timeline.ts";
 import type { Lane } from "./work.ts";
-import { tellStep } from "./words.ts";
+import { stepLabel } from "./labels.ts";
 
-/** Steps that are drawn into the page itself; those of further nodes are packed, and unpacked when they are opened. */
+/** Steps that are drawn into the page itself; the steps of further nodes are packed until their row is opened. */
 const PLAIN_STEPS = 500;
-/** Characters that nodes decide the length of, in all rows together. */
+/** Characters of texts of nodes, in all rows together. */
 const TEXTS = 3_500_000;
 
 export interface LanesOptions {
@@ -50,10 +50,15 @@ export function drawLanes({ model, lanes, logOf }: LanesOptions): Html {
     </script>`;
 }
 
-/** What the bars of a row are, as the page's script tells it: from, to, and the words. */
+/** A value for the page's script: gzip in base64, which holds no HTML. */
+function pack(value: unknown): string {
+  return gzipSync(JSON.stringify(value)).toString("base64");
+}
+
+/** The bars of a row for the page's script: from, to, and the words. */
 export function barTexts({ pieces }: Lane, span: Span): readonly (readonly [number, number, string])[] {
-  return pieces.map(({ title, outcome, from, to }) => {
+  return pieces.map(({ item: { outcome }, title, from, to }) => {
     const time = to > from ? `, ${formatDuration(to - from)}` : "";
-    return [placeOf(from, span), placeOf(to, span), `${title}: ${tellStep(outcome).word}${time}`];
+    return [placeOf(from, span), placeOf(to, span), `${title}: ${stepLabel(outcome).word}${time}`];
   });
 }

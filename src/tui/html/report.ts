@@ -1,27 +1,26 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { drawFailures } from "./failures.ts";
+import { drawFailures, drawWarnings } from "./failures.ts";
 import { drawFigures, drawSlowest } from "./figures.ts";
 import { drawForesight } from "./foresight.ts";
 import { drawHead, titleOf } from "./head.ts";
 import { html } from "./html.ts";
 import { drawLanes } from "./lanes.ts";
 import { pageScript, pageStyle } from "./page-parts.ts";
-import { drawWarnings } from "./warnings.ts";
 import { lanesOf } from "./work.ts";
 
 export interface ReportOptions {
-  /** Gives the line a problem points at, if it can be read. */
+  /** The line that a problem points at, if it can be read. */
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
-  /** Where a node's log lies, or the bastion's, to be shown. */
+  /** The path of a node's log, or of the bastion's. */
   readonly logOf?: (node?: string) => string;
   /** The kcore that writes the page. */
   readonly version?: string;
 }
 
 /**
- * A run as one self-contained HTML page: no network, nothing to build, no script but its own (a policy in the page
- * itself sees to that). Pure: the same run gives the same page. It is at most about 6 MB whatever the nodes printed.
+ * A run as one self-contained HTML page without network and without foreign scripts, by a policy in the page itself. Pure: the
+ * same run gives the same page, of about 6 MB at most.
  */
 export function drawReport(model: RunModel, { sourceLine, logOf, version }: ReportOptions = {}): string {
   const lanes = lanesOf(model);

@@ -4,9 +4,9 @@ import { placeOf, WIDE, type Span } from "./bars.ts";
 import { html, type Html, type Part } from "./html.ts";
 import { hasKind, kinds } from "./lane.ts";
 import type { Lane } from "./work.ts";
-import { count, goingOn, tellStep } from "./words.ts";
+import { count, goingOn, stepLabel } from "./labels.ts";
 
-/** So many rows can be taken in at a glance: failed nodes are open then from the start, and stages are listed. */
+/** Up to this many rows, failed nodes are open from the start and stages are listed. */
 export const FEW = 12;
 
 /** From here on the browser lays out only the rows in sight. */
@@ -17,11 +17,11 @@ export interface Timeline {
   readonly lanes: readonly Lane[];
   readonly span: Span;
   readonly rows: readonly Html[];
-  /** Where the page's script asks for what stands in no row yet; absent: the page is complete in itself. */
+  /** The address of the rows' bodies for the page's script; absent: the page is complete in itself. */
   readonly live?: string;
   /** The run goes on, and its page with it. */
   readonly isLive?: boolean;
-  /** What is said to whoever runs no scripts. */
+  /** The note for a browser without scripts. */
   readonly scriptless: string;
 }
 
@@ -72,7 +72,7 @@ function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean):
       <legend>Show</legend>
       ${names.flatMap(([value, name]) => {
         const number = counts.get(value) ?? 0;
-        // What there is none of may come while the run goes on.
+        // A filter without rows may get some while the run goes on.
         return number > 0 || value === "all" || isLive
           ? [
               html`<label
@@ -108,14 +108,14 @@ export function tickText(milliseconds: number): string {
     : formatDuration(milliseconds);
 }
 
-/** The stages as bars over time; nothing where one stage is all. `isLive`: the page's script lets those that run go on. */
+/** The stages as bars over time, if there are several. `isLive`: the page's script lets running bars go on. */
 export function drawStages(model: RunModel, span: Span, isLive = false): Part {
   const known = model.stages.filter(({ startedAt }) => startedAt !== undefined);
   if (model.stages.length < 2 || known.length === 0) return undefined;
   const rows = known.map(({ title, state, startedAt = span.from, endedAt = model.lastAt }) => {
     const outcome =
       state === "ok" || state === "failed" || state === "skipped" || state === "interrupted" ? state : undefined;
-    const told = tellStep(outcome);
+    const told = stepLabel(outcome);
     const word = outcome === "ok" ? "done" : told.word;
     const [x, end] = [placeOf(startedAt, span), placeOf(endedAt, span)];
     const isGoing = isLive && outcome === undefined;

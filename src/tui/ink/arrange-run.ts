@@ -24,7 +24,7 @@ export function arrange(props: SceneProps): Scene {
   const { model, ui, size, theme, now, player } = props;
   const { columns: width, rows: height } = size;
   const open = player || model.state === "finished" ? [] : model.questions.filter(({ id }) => !ui.sent.has(id));
-  // What one step says has the whole terminal, but for a question.
+  // The full screen of a step shares the terminal only with a question.
   const isFull = ui.pane === "node" && ui.full && ui.overlay === undefined;
   const isWide = width >= 140 && height >= 20 && !isFull;
   const header = isFull ? [] : headerLines({ ...props, width, compact: height < 18, isAsking: open.length > 0 });
@@ -47,19 +47,16 @@ export function arrange(props: SceneProps): Scene {
     replay: player !== undefined,
     showsStages: isWide && ui.overlay === undefined && sidebarLines.length < room,
     ...(question ? { question } : {}),
-    parts: isTiny
-      ? [{ name: "main", lines: [tinyLine(model, size)] }]
+    lines: isTiny
+      ? [tinyLine(model, size)]
       : [
-          { name: "header", lines: header },
-          { name: "stages", lines: stages },
-          {
-            name: "main",
-            lines: filled(isWide ? withStages(props, sidebarLines, main.lines, room) : main.lines, room),
-          },
-          { name: "warnings", lines: warnings },
-          { name: "panel", lines: panel },
-          { name: "player", lines: bar },
-          { name: "footer", lines: [footer] },
+          ...header,
+          ...stages,
+          ...filled(isWide ? withStages(props, sidebarLines, main.lines, room) : main.lines, room),
+          ...warnings,
+          ...panel,
+          ...bar,
+          footer,
         ],
   };
 }
@@ -92,7 +89,7 @@ function withStages(
   return besides([title, ...list], sidebar - 2, main, theme, height, true);
 }
 
-/** What is beyond the end stays unseen unless the run has got there. */
+/** The stages around the running one, as many as fit. */
 function fitList(lines: readonly Line[], height: number, { stages }: RunModel): readonly Line[] {
   const now = stages.findLastIndex(({ state }) => state !== "pending");
   const { top, end } = windowAround(lines.length, height, 0, Math.max(0, Math.min(lines.length - 1, now + 2)));

@@ -1,6 +1,6 @@
 import type { NodeRow } from "../node-row.ts";
-import { stateMark, stateRole, stateWord } from "./marks.ts";
-import { lineWidth, span, type Line, type Span } from "./text.ts";
+import { stateMark, stateRole, stateLabel } from "./marks.ts";
+import { joinFitting, span, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 export interface GlanceProps {
@@ -10,13 +10,13 @@ export interface GlanceProps {
   readonly now: number;
 }
 
-/** All nodes where a list shows only some: a cell for each, and what most of them do. */
+/** All nodes, where a list shows only some: a cell for each, and counts of their work. */
 export function glanceLines(props: GlanceProps): readonly Line[] {
   const rows = props.rows.filter(({ isBastion }) => !isBastion);
   return [cellLine({ ...props, rows }), groupLine({ ...props, rows })];
 }
 
-/** A mark for each node in the order of the run; where there are more nodes than columns, of each share the one to look at. */
+/** A mark for each node in the order of the run; with more nodes than columns, the most urgent of each share. */
 function cellLine({ rows, theme: { glyphs }, width, now }: GlanceProps): Line {
   const cells = Math.min(rows.length, width - 2);
   const line: Span[] = [span(" ")];
@@ -37,7 +37,7 @@ function cellLine({ rows, theme: { glyphs }, width, now }: GlanceProps): Line {
   return line;
 }
 
-/** “186 running: package nginx”: alike nodes counted, what needs a look first, then the most; as many groups as fit. */
+/** “186 running: package nginx”: groups of equal nodes, urgent ones first, then large ones; as many as fit. */
 function groupLine({ rows, theme, width }: GlanceProps): Line {
   const found = new Map<string, { count: number; readonly row: NodeRow }>();
   for (const row of rows) {
@@ -48,28 +48,19 @@ function groupLine({ rows, theme, width }: GlanceProps): Line {
   }
   const groups = [...found].map(([words, { count, row }]) => ({ text: `${count} ${words}`, count, row }));
   groups.sort((a, b) => a.row.rank - b.row.rank || b.count - a.count);
-  let line: Line = [];
-  for (const { text, row } of groups) {
-    const next = [
-      ...line,
-      span(line.length === 0 ? " " : `  ${theme.glyphs.dot}  `, "muted"),
-      span(text, stateRole(row.state)),
-    ];
-    if (line.length > 0 && lineWidth(next) > width) break;
-    line = next;
-  }
-  return line;
+  const parts = groups.map(({ text, row }): Line => [span(text, stateRole(row.state))]);
+  return joinFitting(parts, `  ${theme.glyphs.dot}  `, width);
 }
 
 const known = new WeakMap<NodeRow, string>();
 
-/** What a node does in words; kept, as the row is another one when it does something else. */
+/** The work of a node in words; kept, as a row never changes. */
 function wordsOf(row: NodeRow): string {
   const before = known.get(row);
   if (before !== undefined) return before;
   const isTold = row.state === "running" || row.state === "failed";
   const title = isTold ? row.item?.title : undefined;
-  const words = title === undefined ? stateWord(row) : `${stateWord(row)}: ${title}`;
+  const words = title === undefined ? stateLabel(row) : `${stateLabel(row)}: ${title}`;
   known.set(row, words);
   return words;
 }

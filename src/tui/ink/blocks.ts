@@ -1,3 +1,4 @@
+import { windowAround } from "./scroll.ts";
 import { justify, lineWidth, padLine, span, type Line } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
@@ -10,6 +11,19 @@ export function ruled(left: Line, right: Line, width: number, glyphs: Glyphs): L
 /** A rule that begins with a title. */
 export function titled(title: Line, width: number, glyphs: Glyphs, role: Role = "muted"): Line {
   return ruled([span(`${glyphs.rule.repeat(2)} `, role), ...title, span(" ")], [], width, glyphs);
+}
+
+/** A title over the part of a text that is in sight from `top` on, and the top that fits. */
+export function scrolled(
+  title: Line,
+  text: readonly Line[],
+  { top: wanted, room, width }: { readonly top: number; readonly room: number; readonly width: number },
+  glyphs: Glyphs,
+): { readonly lines: readonly Line[]; readonly top: number } {
+  const { top, end } = windowAround(text.length, room - 1, wanted);
+  const more = end < text.length ? [span(`, ${text.length - end} more below`, "muted")] : [];
+  const [first, ...rest] = title;
+  return { top, lines: [titled([...(first ? [first] : []), ...more, ...rest], width, glyphs), ...text.slice(top, end)] };
 }
 
 /** Two blocks beside each other with a bar between them, hung from the rule that both begin with. */

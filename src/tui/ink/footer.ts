@@ -1,6 +1,6 @@
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { mayResume } from "../may-resume.ts";
+import { mayResume } from "../repeat-command.ts";
 import { footerLine, searchField } from "./keys.ts";
 import { runKeys } from "./run-help.ts";
 import type { SceneProps } from "./scene.ts";

@@ -1,19 +1,15 @@
+import type { Timers } from "../timers.ts";
+
 /** Milliseconds between two frames that only bring news: ten a second (ADR 0405). */
 export const newsInterval = 100;
-/** Of the time at most one part in so many goes into news: on a slow or busy machine frames come less often. */
+/** News take at most this share of the time (one part in ten): frames come less often on a slow machine. */
 const restAfter = 10;
-/** Milliseconds that news wait at most, however dear a frame is. */
+/** Milliseconds that news wait at most. */
 const slowest = 1000;
-/** Milliseconds between two frames of which one answers a key: a held arrow key moves smoothly. */
+/** Milliseconds before a frame that answers a key: a held arrow key moves smoothly. */
 export const keyInterval = 33;
 
-export interface Timers {
-  readonly now: () => number;
-  /** Calls back after so many milliseconds; gives what takes that back. */
-  readonly after: (milliseconds: number, callback: () => void) => () => void;
-}
-
-/** Decides when to draw: at once if the last frame is long enough ago, else as soon as it is; never twice for the same. */
+/** Decides when to draw: as soon as the last frame is long enough ago, never twice for the same news. */
 export class FramePace {
   readonly #draw: () => void;
   readonly #timers: Timers;
@@ -28,7 +24,7 @@ export class FramePace {
     this.#timers = timers;
   }
 
-  /** Something happened in the run. */
+  /** An event came. */
   news(): void {
     this.#request(Math.max(newsInterval, Math.min(slowest, this.#cost * restAfter)));
   }
@@ -61,12 +57,3 @@ export class FramePace {
     this.#due = { at, cancel };
   }
 }
-
-/** The real clock. */
-export const realTimers: Timers = {
-  now: () => performance.now(),
-  after: (milliseconds, callback) => {
-    const timer = setTimeout(callback, milliseconds);
-    return () => clearTimeout(timer);
-  },
-};

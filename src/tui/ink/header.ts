@@ -6,7 +6,7 @@ import type { PlayerState } from "../player.ts";
 import type { Pace } from "../time-left.ts";
 import { runningMark } from "./marks.ts";
 import { leftOf, runProgress } from "./run-progress.ts";
-import { justify, lineWidth, span, type Line, type Span } from "./text.ts";
+import { joinFitting, justify, lineWidth, span, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 export interface HeaderProps {
@@ -18,13 +18,13 @@ export interface HeaderProps {
   readonly now: number;
   readonly project: string;
   readonly player?: PlayerState;
-  /** How earlier runs of the same came forward. */
+  /** The pace of earlier runs of the same. */
   readonly paces?: readonly Pace[];
   /** A question is open. */
   readonly isAsking?: boolean;
 }
 
-/** What is run, on what, for how long, and how far it is; which run, at which revision, by whom; and that it is a dry run. */
+/** The run's title, nodes, time and progress; its id, revision and operator; and a banner for a dry run. */
 export function headerLines(props: HeaderProps): readonly Line[] {
   const { model, theme, width, compact } = props;
   const { glyphs } = theme;
@@ -81,7 +81,6 @@ function stateOf({ model, theme, now, player, width, isAsking = false }: HeaderP
       return [...replay, span(`${runningMark(glyphs, now)} running`, "running"), ...clock];
     case "stopping": {
       const word = model.stopping?.how === "stop" ? "stopping" : "aborting";
-      // Others who watch it want to know whose doing it is.
       const by = model.stopping === undefined || width < 80 ? [] : [span(` by ${model.stopping.by}`, "muted")];
       return [...replay, span(`${glyphs.warning} ${word}`, "warning"), ...by, ...clock];
     }
@@ -108,19 +107,12 @@ function idsOf(props: HeaderProps): Line {
           span(`git ${model.revision.slice(0, width < 100 ? 8 : 12)}`, "muted"),
           ...(model.dirty ? [span(width < 100 ? " + uncommitted" : " + uncommitted changes", "warning")] : []),
         ];
-  const dot = span(`  ${glyphs.dot}  `, "muted");
   const parts: Line[] = [
     [span(model.runId === "" ? "" : `run ${model.runId}`, "muted")],
     revision,
     [span(model.who === "" ? "" : `by ${model.who}`, "muted")],
     [span(basename(project), "muted")],
   ].filter((part) => lineWidth(part) > 0);
-  // What does not fit is left out from the end, whole.
-  let line: Line = [span(" ")];
-  for (const [index, part] of parts.entries()) {
-    const next = [...line, ...(index > 0 ? [dot] : []), ...part];
-    if (lineWidth(next) > room) break;
-    line = next;
-  }
+  const line = joinFitting(parts, `  ${glyphs.dot}  `, room);
   return progress.length === 0 ? line : justify(line, [...progress, span(" ")], width, glyphs);
 }

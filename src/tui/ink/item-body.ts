@@ -1,11 +1,11 @@
 import { formatDuration } from "#base/units.ts";
 import type { Change } from "#engine/events/event.ts";
 import type { Problem } from "#errors/problem.ts";
-import { causeFirst } from "../cause-line.ts";
+import { causeFirst, endOfDetail } from "../cause-line.ts";
 import { quietOf } from "../quiet.ts";
-import { endOfDetail } from "../end-of-detail.ts";
 import type { WorkItem } from "../work-item.ts";
-import { outcomeMark, outcomeWord } from "./marks.ts";
+import { outcomeLabel } from "../labels.ts";
+import { outcomeMark } from "./marks.ts";
 import { quietSpans } from "./nodes.ts";
 import { finder, outputRows, type OutputRow } from "./output-rows.ts";
 import { takeColumns, widthOf } from "#base/text.ts";
@@ -37,7 +37,7 @@ export function itemHead({ item, theme: { glyphs }, now, usual }: Omit<BodyProps
     [
       span(" "),
       mark,
-      span(` ${outcomeWord(outcome, always)}`, mark.role),
+      span(` ${outcomeLabel(outcome, always)}`, mark.role),
       span(took),
       ...(reason === undefined ? [] : [span(`  (${reason})`, "muted")]),
       ...quietSpans(quietOf(item, now, usual), glyphs, now),

@@ -1,7 +1,8 @@
 import { shortDuration } from "#base/units.ts";
 import { quietOf } from "../quiet.ts";
 import type { WorkItem } from "../work-item.ts";
-import { outcomeMark, outcomeWord } from "./marks.ts";
+import { outcomeLabel } from "../labels.ts";
+import { outcomeMark } from "./marks.ts";
 import type { Window } from "./scroll.ts";
 import { placeColumns, rowLine, type Column } from "./table.ts";
 import { span, type Line } from "./text.ts";
@@ -42,7 +43,7 @@ export function itemLines({ items, window, selected, theme, width, now, usual }:
         const quiet = quietOf(item, now, usual);
         if (quiet) return [span(`${glyphs.warning} ${quiet.kind}`, "warning")];
         const mark = outcomeMark(item.outcome, glyphs, now);
-        return [span(outcomeWord(item.outcome), mark.role)];
+        return [span(outcomeLabel(item.outcome), mark.role)];
       },
     },
     {

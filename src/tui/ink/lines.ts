@@ -3,12 +3,12 @@ import { createElement as h, memo, type ReactElement } from "react";
 import { paintLine, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-/** One row: React leaves it alone while its text stays the same. An empty one would have no height. */
+/** One row, drawn again only when its text changes; an empty text would have no height. */
 const Row = memo(function Row({ text }: { readonly text: string }): ReactElement {
   return h(Text, { wrap: "truncate" }, text === "" ? " " : text);
 });
 
-/** Rows of the terminal, one below the other: the ground that every part of a view stands on. */
+/** A frame: rows of the terminal, one below the other. */
 export function Lines({
   lines,
   width,

@@ -4,12 +4,12 @@ import type { NodeRow, RowState } from "../node-row.ts";
 import { span, type Span } from "./text.ts";
 import type { Glyphs, Role } from "./theme.ts";
 
-/** The wheel of what runs; it turns once a second. */
+/** The wheel of running work; it turns once a second. */
 export function runningMark({ running }: Glyphs, now: number): string {
   return running[Math.floor(now / 1000) % running.length] ?? "";
 }
 
-/** A step's end as a shape; the word stands beside it wherever there is room. */
+/** A step's outcome as a shape; the label stands beside it wherever there is room. */
 export function outcomeMark(outcome: Outcome | undefined, glyphs: Glyphs, now: number): Span {
   switch (outcome) {
     case undefined:
@@ -28,25 +28,6 @@ export function outcomeMark(outcome: Outcome | undefined, glyphs: Glyphs, now: n
       return span(glyphs.unknown, "warning");
     case "interrupted":
       return span(glyphs.interrupted, "warning");
-  }
-}
-
-/** How a step's end is said. */
-export function outcomeWord(outcome: Outcome | undefined, always = false): string {
-  switch (outcome) {
-    case undefined:
-      return "running";
-    case "ok":
-      return "in order";
-    case "changed":
-      return always ? "ran (always changes)" : "changed";
-    case "would-change":
-      return always ? "would run (always changes)" : "would change";
-    case "failed":
-    case "skipped":
-    case "unknown":
-    case "interrupted":
-      return outcome;
   }
 }
 
@@ -79,7 +60,7 @@ export function stateRole(state: RowState): Role {
   }
 }
 
-export function stateWord({ state }: Pick<NodeRow, "state">): string {
+export function stateLabel({ state }: Pick<NodeRow, "state">): string {
   if (state === "unfinished") return "not finished";
   if (state === "asking") return "waiting for you";
   return state === "lost" ? "reconnecting" : state.replace("-", " ");

@@ -3,7 +3,7 @@ import { causeLine } from "../cause-line.ts";
 import type { NodeRow } from "../node-row.ts";
 import { quietOf, type Quiet } from "../quiet.ts";
 import type { Filter, Sort } from "../row-order.ts";
-import { stateMark, stateRole, stateWord } from "./marks.ts";
+import { stateMark, stateRole, stateLabel } from "./marks.ts";
 import type { Window } from "./scroll.ts";
 import { ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
@@ -92,7 +92,7 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
       title: "STATE",
       width: rows.some(({ state }) => state === "asking") ? 15 : 12,
       drop: 5,
-      cell: (row) => [span(stateWord(row), stateRole(row.state))],
+      cell: (row) => [span(stateLabel(row), stateRole(row.state))],
     },
     { title: "STEP", width: 24, grow: 5, max: 76, drop: 0, cell: (row, width) => stepCell(row, width, options) },
     ...(hasMilestones

@@ -1,24 +1,21 @@
-import { createElement as h } from "react";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { defined } from "#optional/defined.ts";
-import type { RunDrawing } from "../drawing.ts";
+import type { RunDrawing } from "../run-drawing.ts";
 import { calling, knowsTitles } from "../attention.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
 import type { Pace } from "../time-left.ts";
 import type { Foretold } from "../what-follows.ts";
 import { arrange } from "./arrange-run.ts";
-import type { Timers } from "./frame-pace.ts";
+import type { Timers } from "../timers.ts";
 import type { KeyPress } from "./keys.ts";
 import { isSamePlace, isSameStep, OutputPager, type OutputPlace, type ReadRecord } from "./output-pager.ts";
-import type { Deed } from "./pressed.ts";
 import { pressKey } from "./run-keys.ts";
-import { RunScreen } from "./run-screen.ts";
-import { freshUi, type RunUi } from "./run-ui.ts";
+import { freshUi, type Deed, type RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { openScreen, type Screen, type Size } from "./screen.ts";
+import { Screen, type Size } from "./screen.ts";
 import type { Theme } from "./theme.ts";
 
 export interface RunViewOptions {
@@ -32,62 +29,42 @@ export interface RunViewOptions {
   readonly now?: () => number;
   /** Milliseconds that earlier runs of the same step took (p90), by `${module} ${title}`: for the marker “slow”. */
   readonly usual?: ReadonlyMap<string, number>;
-  /** How earlier runs of the same came forward, as far as that is known: for “about 40 s left”. */
+  /** The pace of earlier runs of the same, as far as known: for “about 40 s left”. */
   readonly paces?: readonly Pace[];
-  /** What a dry run of the same said, as soon as that is known: told where a confirmation is asked. */
+  /** The last dry run of the same, once known: a confirmation shows it. */
   readonly foretold?: () => Foretold | undefined;
   /** Answers, stop and abort. Never called with a player. */
   readonly send: (control: RunControl) => void;
   /**
-   * The user leaves and the run goes on: `detached` by q, by d after a Ctrl-C or by a hangup, `left` by the third
-   * Ctrl-C. Called once; the terminal is still the view's until `close`.
+   * The operator leaves and the run goes on: `detached` by q, by d after a Ctrl-C or by a hangup, `left` by the third
+   * Ctrl-C. Called once; the view keeps the terminal until `close`.
    */
   readonly leave: (why: "left" | "detached") => void;
-  /** What `c` does; else the text goes to the terminal's clipboard (OSC 52). */
+  /** Copies a text for `c`; without it the text goes to the terminal's clipboard (OSC 52). */
   readonly copy?: (text: string) => void;
-  /** The run's record, for what steps printed; without it the last lines are shown. */
+  /** The run's record, for the output of steps; without it the view shows the last lines. */
   readonly read?: ReadRecord;
   /** A replay; nothing is sent then. */
   readonly player?: PlayerControls;
-  /** The run as it is known before its first event. */
+  /** The state of the run before its first event. */
   readonly before?: RunModel;
-  /** Somebody is known to be at the keys. */
+  /** The operator has used a key before this view opened. */
   readonly isUsed?: boolean;
   /** The clock that frames are paced by, for tests. */
   readonly timers?: Timers;
 }
 
-/** The live view of a run, over the whole terminal. */
-export interface RunView extends RunDrawing {
-  /** Takes an event in; it is on the screen within 100 ms, where frames are dear within ten times what one takes (at most a second). Never waits, never throws. */
-  draw(event: RunEvent): void;
-  /** Shows another state of the run, after a seek. */
-  replace(model: RunModel): void;
-  /**
-   * After the last event: resolves when nobody looks any more, and with what is wanted then. At once where there is nothing to look
-   * at (all went well, and no key was used), and where somebody here had stopped it.
-   */
-  rest(): Promise<AfterRun>;
-  /** Gives the terminal back as it was, with nothing of the view on it. May be called twice. */
-  close(): Promise<void>;
-}
-
-/** What somebody wants who has seen how a run ended. */
+/** The wish of an operator who has seen the end of a run. */
 export type AfterRun = "leave" | "resume";
 
-/**
- * Takes the terminal (alternate screen, raw mode, no cursor) and shows the run until `close`. While it is open it
- * handles SIGINT, SIGTERM, SIGHUP, SIGTSTP and SIGCONT by itself: the caller must not (`Interrupts` is for the plain
- * view). SIGTERM and SIGHUP leave, the run goes on. It answers questions by `send`. `run.finished` does not close it: the caller does, when the events end.
- */
-export function openRunView(options: RunViewOptions): Promise<RunView> {
-  return Promise.resolve(new InkRunView(options).open());
-}
-
-/** Nobody has read a question so soon. */
+/** Milliseconds within which an operator cannot have read a question. */
 const hastyMs = 500;
 
-class InkRunView implements RunView {
+/**
+ * The live view of a run, over the whole terminal until `close`. It handles SIGINT, SIGTERM, SIGHUP, SIGTSTP and SIGCONT
+ * by itself; SIGTERM and SIGHUP leave, and the run goes on. `run.finished` does not close it.
+ */
+export class RunView implements RunDrawing {
   readonly #options: RunViewOptions;
   readonly #interrupts = new InterruptSteps();
   readonly #call: (open: number) => void;
@@ -100,13 +77,13 @@ class InkRunView implements RunView {
   #askedAt = 0;
   #scene: Scene;
   #hasLeft = false;
-  /** Somebody is at the keys. */
+  /** The operator has used a key. */
   #isUsed: boolean;
-  /** Somebody here wants it to end. */
+  /** The operator stopped the run in this view. */
   #isStopped = false;
   readonly #rested = Promise.withResolvers<AfterRun>();
   #pager: OutputPager | undefined;
-  /** The last one of the same step that had read all: what was in sight stays until the next one has. */
+  /** The last pager of the same step that had read all: its rows stay in sight until the next pager has. */
   #paged: OutputPager | undefined;
   #unsubscribe: (() => void) | undefined;
 
@@ -116,14 +93,15 @@ class InkRunView implements RunView {
     this.#model = options.before ?? emptyRun;
     this.#isUsed = options.isUsed ?? false;
     this.#scene = this.#arrange({ columns: 80, rows: 24 });
+    this.#open();
   }
 
-  open(): this {
+  #open(): void {
     const { stdin, stdout, theme, player, timers } = this.#options;
-    this.#screen = openScreen({
+    this.#screen = new Screen({
       stdin,
       stdout,
-      ticks: true,
+      theme,
       ...defined({ timers }),
       onKey: (press) => this.#press(press),
       onSignal: (signal) => this.#signal(signal),
@@ -131,42 +109,48 @@ class InkRunView implements RunView {
         this.#take();
         this.#scene = this.#arrange(size);
         this.#ui = this.#scene.ui;
-        return h(RunScreen, { scene: this.#scene, size, theme });
+        return this.#scene.lines;
       },
     });
     this.#unsubscribe = player?.subscribe(() => this.#screen?.news());
-    return this;
   }
 
+  /** Takes an event in; it is on the screen within 100 ms, on a slow machine within a second. Never waits, never throws. */
   draw(event: RunEvent): void {
     this.#pending.push(event);
     this.#screen?.news();
   }
 
+  /** Shows another state of the run, after a seek. */
   replace(model: RunModel): void {
     this.#pending = [];
     this.#model = model;
     this.#screen?.news();
   }
 
+  /**
+   * After the last event: resolves with the operator's wish. It resolves at once if all went well and no key was used, or if
+   * the operator stopped the run here.
+   */
   rest(): Promise<AfterRun> {
     const { outcome, dryRun } = this.#take();
     const isUnseen = outcome === "done" && !this.#isUsed && !dryRun;
     if (this.#hasLeft || this.#isStopped || isUnseen) return Promise.resolve("leave");
-    // What a dry run was for comes first.
+    // A dry run shows its plan first.
     const shown = dryRun && outcome === "done" ? { overlay: "foresight" as const, overlayTop: 0 } : {};
     this.#ui = { ...this.#ui, resting: true, stopping: false, ...shown };
     this.#screen?.news();
     return this.#rested.promise;
   }
 
+  /** Gives the terminal back as it was. May be called twice. */
   async close(): Promise<void> {
     this.#unsubscribe?.();
     this.#call(0);
     await this.#screen?.close();
   }
 
-  /** The run with all that was heard of it. */
+  /** The run with all events taken in. */
   #take(): RunModel {
     if (this.#pending.length > 0) this.#model = reduceEvents(this.#pending, this.#model);
     this.#pending = [];
@@ -199,7 +183,7 @@ class InkRunView implements RunView {
     return scene;
   }
 
-  /** Reads all that the step in sight printed, and of no other. */
+  /** Reads the whole output of the step in sight, and of no other. */
   #page(place: OutputPlace | undefined, seq: number): void {
     const { read } = this.#options;
     if (!place || !read) this.#pager = undefined;
@@ -217,10 +201,9 @@ class InkRunView implements RunView {
 
   #press(press: KeyPress): void {
     this.#isUsed ||= !press.name.startsWith("ctrl+");
-    // A key means what was seen: events since the last frame wait for the next one. Of several keys between two frames
-    // each finds what the one before it made.
+    // A key applies to the frame in sight, so newer events wait; the next key in the same frame applies to this key's result.
     if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
-    // A key that was meant for the list must not decide what was asked that very moment.
+    // A key meant for the list must not answer a question that appeared at the same moment.
     const { now = Date.now } = this.#options;
     const isHasty = this.#scene.question?.kind === "confirm" && now() - this.#askedAt < hastyMs;
     if (isHasty && /^[yn]$/i.test(press.name)) return;
@@ -252,14 +235,13 @@ class InkRunView implements RunView {
         return send({ type: "answer", id: deed.id, value: deed.value });
       case "copy":
         if (copy) copy(deed.text);
-        else this.#screen?.copy(deed.text);
+        else this.#screen?.do(deed);
         return this.#say(`copied: ${deed.text}`, "ok");
       case "say":
         return this.#say(deed.text, "warning");
       case "suspend":
-        return this.#screen?.suspend();
       case "redraw":
-        return this.#screen?.redraw();
+        return this.#screen?.do(deed);
       case "toggle":
         return player?.toggle();
       case "seek":
@@ -275,7 +257,7 @@ class InkRunView implements RunView {
 
   #interrupt(): void {
     const { send, player } = this.#options;
-    // Nothing is left to stop.
+    // A replay or an ended run cannot be stopped.
     if (player || this.#model.state === "finished") return this.#leave("detached");
     this.#isStopped = true;
     switch (this.#interrupts.next()) {

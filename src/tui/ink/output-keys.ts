@@ -1,11 +1,10 @@
 import type { KeyPress } from "./keys.ts";
-import type { RunUi } from "./run-ui.ts";
-import type { Pressed } from "./pressed.ts";
+import type { Pressed, RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { typeInto } from "./shared-keys.ts";
+import { linesMoved, typeInto } from "./shared-keys.ts";
 import { toShow } from "./step-body.ts";
 
-/** The keys for what a step says, beside its node's steps or over the whole terminal; undefined: it is none of them. */
+/** The keys of a step's texts, beside the steps or over the whole terminal; undefined for every other key. */
 export function pressOutputKey(scene: Scene, press: KeyPress): Pressed | undefined {
   const { ui } = scene;
   switch (press.name) {
@@ -37,21 +36,9 @@ export function pressOutputKey(scene: Scene, press: KeyPress): Pressed | undefin
 function inFull(scene: Scene, { name }: KeyPress): Pressed | undefined {
   const { ui, page } = scene;
   const scroll = (to: number): Pressed => ({ ui: { ...reading(scene), bodyTop: Math.max(0, to), follow: false } });
+  const by = { J: 1, K: -1 }[name] ?? (/^page|^space/.test(name) ? undefined : linesMoved(name, 1));
+  if (by !== undefined) return scroll(Math.min(page.count, ui.bodyTop + by));
   switch (name) {
-    case "down":
-    case "j":
-    case "J":
-      return scroll(ui.bodyTop + 1);
-    case "up":
-    case "k":
-    case "K":
-      return scroll(ui.bodyTop - 1);
-    case "g":
-    case "home":
-      return scroll(0);
-    case "G":
-    case "end":
-      return scroll(page.count);
     case "left":
     case "h":
     case "backspace":
@@ -63,7 +50,7 @@ function inFull(scene: Scene, { name }: KeyPress): Pressed | undefined {
   }
 }
 
-/** What is being read stays, also when the next step begins. */
+/** The step in sight stays, also when the next step begins. */
 function reading({ ui, item }: Scene): RunUi {
   return item ? { ...ui, step: item.key } : ui;
 }
@@ -85,7 +72,7 @@ function goToMatch(scene: Scene, by: 1 | -1): Pressed {
   return { ...found, does: { type: "say", text: by === 1 ? "on from the top" : "on from the end" } };
 }
 
-/** A key while somebody types what to search; it begins with Enter. */
+/** A key while a search is typed; the search begins with Enter. */
 export function typeFind(scene: Scene, press: KeyPress): RunUi {
   const { ui } = scene;
   const { typed = "", ...find } = ui.find;
@@ -93,7 +80,7 @@ export function typeFind(scene: Scene, press: KeyPress): RunUi {
     case "escape":
       return { ...ui, find };
     case "enter":
-      // Nothing typed: what was searched before goes on.
+      // Nothing was typed: the former search goes on.
       if (typed === "") return { ...ui, find };
       return { ...reading(scene), follow: false, find: { text: typed, isNew: true } };
     default: {

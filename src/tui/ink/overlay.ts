@@ -1,17 +1,16 @@
 import type { RunModel } from "#engine/events/run-model.ts";
-import { ownProblems } from "../own-problems.ts";
+import { ownProblems } from "../tally.ts";
 import { foresightLines } from "./foresight.ts";
 import { helpLines } from "./keys.ts";
-import { titled } from "./blocks.ts";
+import { scrolled } from "./blocks.ts";
 import { runKeys } from "./run-help.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Page, SceneProps } from "./scene.ts";
-import { windowAround } from "./scroll.ts";
 import { stageList } from "./stages.ts";
-import { lineWidth, span, wrapWords, type Line } from "./text.ts";
+import { span, wrapParts, wrapWords, type Line } from "./text.ts";
 import type { Role, Theme } from "./theme.ts";
 
-/** What lies over the nodes for a moment: the keys, all stages, all warnings. */
+/** A page over the nodes: the keys, all stages, all warnings, the plan of a dry run. */
 export interface Overlay {
   readonly lines: readonly Line[];
   readonly ui: RunUi;
@@ -30,19 +29,14 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
     warnings: () => allWarnings(model, theme, width),
     foresight: () => foresightLines(model, theme, width),
   }[ui.overlay ?? "help"]();
-  const { top, end } = windowAround(content.length, room - 1, ui.overlayTop);
   const title = { help: "keys", stages: "stages", warnings: "warnings", foresight: "what would change" }[
     ui.overlay ?? "help"
   ];
-  const more = end < content.length ? `, ${content.length - end} more below` : "";
-  return {
-    lines: [titled([span(`${title}${more}`, "accent")], width, theme.glyphs), ...content.slice(top, end)],
-    ui: { ...ui, overlayTop: top },
-    page: { list: Math.max(1, room - 1), body: 1, count: 0 },
-  };
+  const { top, lines } = scrolled([span(title, "accent")], content, { top: ui.overlayTop, room, width }, theme.glyphs);
+  return { lines, ui: { ...ui, overlayTop: top }, page: { list: Math.max(1, room - 1), body: 1, count: 0 } };
 }
 
-/** What the shapes say, as many a line as fit. */
+/** The meaning of the shapes. */
 function legend({ glyphs }: Theme, width: number): readonly Line[] {
   const { ok, changed, wouldChange, failed, skipped, unknown, interrupted, pending, warning, running } = glyphs;
   const shapes: readonly (readonly [string, string, Role])[] = [
@@ -57,20 +51,15 @@ function legend({ glyphs }: Theme, width: number): readonly Line[] {
     [interrupted, "interrupted", "warning"],
     [warning, "look here", "warning"],
   ];
-  const lines: Line[] = [[]];
-  for (const [shape, word, role] of shapes) {
-    const last = lines.at(-1) as Line;
-    const part = [span(last.length > 0 ? "   " : " "), span(shape, role), span(` ${word}`, "muted")];
-    if (last.length > 0 && lineWidth([...last, ...part]) > width) lines.push([span(" "), ...part.slice(1)]);
-    else lines[lines.length - 1] = [...last, ...part];
-  }
-  return lines;
+  return wrapParts(
+    shapes.map(([shape, word, role]) => [span(shape, role), span(` ${word}`, "muted")]),
+    { gap: 3, width },
+  );
 }
 
-/** Why the run itself could not go on, else the newest warning and how many there are. */
+/** The problem that stopped the run, else the newest warning and the number of warnings. */
 export function warningLines(model: RunModel, { glyphs }: Theme): readonly Line[] {
   const { warnings } = model;
-  // Most of the time there is none, and what was told already need not be looked for.
   const own = model.problems.length > 0 ? ownProblems(model)[0] : undefined;
   if (own) return [[span(` ${glyphs.failed} `, "failed"), span(`${own.message}  [${own.code}]`)]];
   const last = warnings.at(-1);

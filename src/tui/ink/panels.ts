@@ -5,10 +5,10 @@ import { nodeRows } from "../node-row.ts";
 import { MAX_SPEED, type PlayerState } from "../player.ts";
 import { titled } from "./blocks.ts";
 import { takeColumns, widthOf } from "#base/text.ts";
-import { span, wrapWords, type Line } from "./text.ts";
+import { span, wrapParts, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-/** The question that is asked, where its answer is typed. A secret shows nothing of itself, not even its length. */
+/** The open question and the answer as typed so far. A secret answer is not shown, nor its length. */
 export function questionLines(
   question: Question,
   open: number,
@@ -21,37 +21,49 @@ export function questionLines(
   const { node, text, kind, secret } = question;
   const title = `waiting for you: ${kind}${open > 1 ? `, 1 of ${open} questions` : ""}`;
   const asked = wrapWords(node === undefined ? text : `${node}: ${text}`, width - 4).slice(0, 6);
+  const head = [
+    panelRule(`${glyphs.unknown} ${title}`, theme, width),
+    ...asked.map((line): Line => [span("  "), span(line, "strong")]),
+  ];
   if (kind === "confirm")
     return [
-      panelRule(`${glyphs.unknown} ${title}`, theme, width),
-      ...asked.map((line): Line => [span("  "), span(line, "strong")]),
+      ...head,
       ...follows.flatMap((one) => wrapWords(one, width - 4)).map((line): Line => [span("  "), span(line, "muted")]),
-      [span("  "), span("y", "strong"), span(" yes", "muted"), span("   "), span("n", "strong"), span(" no", "muted")],
+      yesOrNo,
     ];
   const shown = secret ? (typed === "" ? "" : "(typed, not shown)") : tailColumns(typed, width - 16);
   const label = secret ? "not shown" : "answer";
-  return [
-    panelRule(`${glyphs.unknown} ${title}`, theme, width),
-    ...asked.map((line): Line => [span("  "), span(line, "strong")]),
-    [span(`  ${label}: `, "muted"), span(shown), span(theme.unicode ? "█" : "_", "accent")],
-  ];
+  return [...head, [span(`  ${label}: `, "muted"), span(shown), span(theme.unicode ? "█" : "_", "accent")]];
 }
 
-/** The end of what is typed, when the field is too short for all of it. */
+const yesOrNo: Line = [
+  span("  "),
+  span("y", "strong"),
+  span(" yes", "muted"),
+  span("   "),
+  span("n", "strong"),
+  span(" no", "muted"),
+];
+
+/** The first four names, and the number of the others. */
+function firstOf(names: readonly string[]): string {
+  return names.slice(0, 4).join(", ") + (names.length > 4 ? ` and ${names.length - 4} more` : "");
+}
+
+/** The end of a typed text that is longer than its field. */
 function tailColumns(text: string, width: number): string {
   let shown = text;
   while (widthOf(shown) > Math.max(1, width)) shown = shown.slice(takeColumns(shown, 1).length || 1);
   return shown;
 }
 
-/** After the first Ctrl-C: what goes on, and what one may choose. */
+/** After the first Ctrl-C: the running steps, and the choices. */
 export function stopLines(model: RunModel, theme: Theme, width: number): readonly Line[] {
   const isAborting = model.stopping !== undefined && model.stopping.how !== "stop";
   const running = nodeRows(model).flatMap(({ name, items }) =>
     items.filter(({ outcome }) => outcome === undefined).map(({ title }) => `${name} ${title}`),
   );
-  const names = running.slice(0, 4).join(", ") + (running.length > 4 ? ` and ${running.length - 4} more` : "");
-  const told = running.length === 0 ? "Nothing runs at the moment." : `Running: ${names}.`;
+  const told = running.length === 0 ? "Nothing runs at the moment." : `Running: ${firstOf(running)}.`;
   const text = isAborting ? `The running steps get TERM, after 5 s KILL. ${told}` : `No new step starts. ${told}`;
   const keys: readonly (readonly [string, string])[] = isAborting
     ? [
@@ -64,18 +76,10 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
         ["d", "detach: the run goes on"],
         ["Ctrl-C", "abort"],
       ];
-  const choices: Line[] = [[]];
-  let used = 2;
-  for (const [key, does] of keys) {
-    const needs = key.length + does.length + 4;
-    if (used + needs > width && used > 2) {
-      choices.push([]);
-      used = 2;
-    }
-    const last = choices.at(-1) as Line;
-    choices[choices.length - 1] = [...last, span("  "), span(key, "strong"), span(` ${does} `, "muted")];
-    used += needs;
-  }
+  const choices = wrapParts(
+    keys.map(([key, does]) => [span(key, "strong"), span(` ${does}`, "muted")]),
+    { indent: 2, gap: 3, width },
+  );
   return [
     panelRule(`${theme.glyphs.warning} ${isAborting ? "aborting" : "stopping"}`, theme, width),
     ...wrapWords(text, width - 4)
@@ -88,12 +92,11 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
 /** The question before a run is resumed, with the nodes that go on. */
 export function resumeLines({ runId, nodes }: RunModel, theme: Theme, width: number): readonly Line[] {
   const left = [...nodes.values()].filter(({ outcome }) => outcome !== "done").map(({ name }) => name);
-  const names = left.slice(0, 4).join(", ") + (left.length > 4 ? ` and ${left.length - 4} more` : "");
-  const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${names}` : ""}.`;
+  const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${firstOf(left)}` : ""}.`;
   return [
     panelRule(`${theme.glyphs.unknown} resume`, theme, width),
     ...wrapWords(text, width - 4).map((line): Line => [span("  "), span(line, "strong")]),
-    [span("  "), span("y", "strong"), span(" yes", "muted"), span("   "), span("n", "strong"), span(" no", "muted")],
+    yesOrNo,
   ];
 }
 

@@ -6,7 +6,7 @@ import { glanceLines } from "./at-a-glance.ts";
 import { besides, filled, ruled, titled } from "./blocks.ts";
 import { outputWidth, problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
-import { stateMark, stateRole, stateWord } from "./marks.ts";
+import { stateMark, stateRole, stateLabel } from "./marks.ts";
 import { countsLine, nodeLines, stepsOf } from "./nodes.ts";
 import { isSamePlace, isSameStep, mostMatches, type OutputPlace } from "./output-pager.ts";
 import { arrangeOverlay } from "./overlay.ts";
@@ -18,9 +18,7 @@ import { span, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 /** The large part of the view, with what the keys need to know of it. */
-export type Main = Omit<Scene, "parts" | "model" | "replay" | "question" | "showsStages"> & {
-  readonly lines: readonly Line[];
-};
+export type Main = Omit<Scene, "model" | "replay" | "question" | "showsStages">;
 
 /** What is chosen: a row among those shown, a step among its steps. */
 type Choice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | "item">;
@@ -256,7 +254,7 @@ function nodeTitle(row: NodeRow, theme: Theme, width: number, now: number): Line
       span(`${glyphs.rule.repeat(2)} `, "muted"),
       mark,
       span(` ${row.name}`, "title"),
-      span(` ${stateWord(row)}`, stateRole(row.state)),
+      span(` ${stateLabel(row)}`, stateRole(row.state)),
       ...(row.milestone === undefined ? [] : [span(`  milestone ${row.milestone}`, "accent")]),
       ...(row.saved === undefined ? [] : [span(`  saved the table of ${row.saved}`, "muted")]),
       ...(row.sending === undefined ? [] : [span(`  ${row.sending}`, "muted")]),

@@ -1,14 +1,12 @@
-import { mayResume } from "../may-resume.ts";
-import { repeatCommand } from "../repeat-command.ts";
+import { mayResume, repeatCommand } from "../repeat-command.ts";
 import { sorts, type Filter } from "../row-order.ts";
 import type { KeyPress } from "./keys.ts";
 import { pressOutputKey, typeFind } from "./output-keys.ts";
-import type { Pressed } from "./pressed.ts";
-import type { RunUi } from "./run-ui.ts";
+import type { Pressed, RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { isMove, pressScreenKey, typeInto } from "./shared-keys.ts";
+import { isMove, linesMoved, pressScreenKey, typeInto } from "./shared-keys.ts";
 
-/** What a key makes of the view that shows this scene. Pure. */
+/** The view after a key, and its effect. Pure. */
 export function pressKey(scene: Scene, press: KeyPress): Pressed {
   const { ui } = scene;
   if (press.name === "ctrl+c")
@@ -114,35 +112,14 @@ function typeSearch(scene: Scene, press: KeyPress): Pressed {
 }
 
 function inOverlay({ ui, page }: Scene, { name }: KeyPress): Pressed {
-  const scroll = (by: number): Pressed => ({ ui: { ...ui, overlayTop: Math.max(0, ui.overlayTop + by) } });
-  switch (name) {
-    case "down":
-    case "j":
-      return scroll(1);
-    case "up":
-    case "k":
-      return scroll(-1);
-    case "pagedown":
-    case "space":
-      return scroll(page.list);
-    case "pageup":
-      return scroll(-page.list);
-    case "escape":
-    case "q":
-    case "enter":
-    case "?":
-    case "s":
-    case "d":
-    case "w": {
-      const { overlay: _, ...rest } = ui;
-      return { ui: { ...rest, overlayTop: 0 } };
-    }
-    default:
-      return { ui };
+  if (["escape", "q", "enter", "?", "s", "d", "w"].includes(name)) {
+    const { overlay: _, ...rest } = ui;
+    return { ui: { ...rest, overlayTop: 0 } };
   }
+  return { ui: { ...ui, overlayTop: Math.max(0, ui.overlayTop + (linesMoved(name, page.list) ?? 0)) } };
 }
 
-/** A run that has ended and may go on: what comes next for it, where its nodes are listed. */
+/** The keys of a run that has ended and may be resumed, while its nodes are listed. */
 function atRest({ ui, model }: Scene, { name }: KeyPress): Pressed | undefined {
   if (!ui.resting || ui.pane === "node" || !mayResume(model)) return undefined;
   if (name === "R") return { ui: { ...ui, resuming: true } };
@@ -201,7 +178,7 @@ function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
   }
 }
 
-/** Follows what runs now; or, when it did already, stops following. */
+/** Follows the running step, or stops following. */
 function follow({ ui, item }: Scene): Pressed {
   if (ui.follow && item?.outcome === undefined)
     return { ui: { ...ui, follow: false }, does: { type: "say", text: "no longer following the output" } };
@@ -231,24 +208,10 @@ function inNodes(scene: Scene, { name }: KeyPress): Pressed {
   const filter = (wanted: Filter): Pressed => ({
     ui: { ...free, filter: ui.filter === wanted ? "all" : wanted, listTop: 0 },
   });
+  const by = linesMoved(name, page.list);
+  if (by === -Infinity) return { ui: { ...free, listTop: 0 } };
+  if (by !== undefined) return move(selected + by);
   switch (name) {
-    case "down":
-    case "j":
-      return move(selected + 1);
-    case "up":
-    case "k":
-      return move(selected - 1);
-    case "pagedown":
-    case "space":
-      return move(selected + page.list);
-    case "pageup":
-      return move(selected - page.list);
-    case "G":
-    case "end":
-      return move(rows.length - 1);
-    case "g":
-    case "home":
-      return { ui: { ...free, listTop: 0 } };
     case "enter":
     case "right":
     case "l":
@@ -271,7 +234,7 @@ function inNodes(scene: Scene, { name }: KeyPress): Pressed {
   }
 }
 
-/** By the next thing: what the record does not tell of any node is passed over. What is selected stays so. */
+/** Sorts by the next criterion that the record knows of any node; the selected node stays selected. */
 function sortNext({ ui, model, row }: Scene): Pressed {
   const nodes = [...model.nodes.values()];
   const known = sorts.filter(
@@ -288,13 +251,13 @@ function sortNext({ ui, model, row }: Scene): Pressed {
 function inNode(scene: Scene, { name }: KeyPress): Pressed {
   const { ui, items, item, itemIndex, page } = scene;
   const { step: _, ...free } = ui;
-  // What is searched stays; where it was found is another place.
+  // The search stays; its matches are at other places in another step.
   const find = { text: ui.find.text };
   const move = (to: number): Pressed => {
     const item = items[Math.max(0, Math.min(items.length - 1, to))];
     return item ? { ui: { ...ui, step: item.key, bodyTop: 0, follow: true, find } } : { ui };
   };
-  // What is being read stays, also when the next step begins.
+  // The step in sight stays, also when the next step begins.
   const scroll = (by: number): Pressed => ({
     ui: { ...ui, ...(item ? { step: item.key } : {}), bodyTop: Math.max(0, ui.bodyTop + by), follow: false },
   });
@@ -304,24 +267,10 @@ function inNode(scene: Scene, { name }: KeyPress): Pressed {
       ? { ui: { ...free, selected: { name: row.name, rank: row.rank }, stepTop: 0, bodyTop: 0, follow: true, find } }
       : { ui };
   };
+  const by = linesMoved(name, page.body);
+  if (by === -Infinity) return { ui: { ...free, stepTop: 0, bodyTop: 0, follow: true, find } };
+  if (by !== undefined) return /^page|^space/.test(name) ? scroll(by) : move(itemIndex + by);
   switch (name) {
-    case "down":
-    case "j":
-      return move(itemIndex + 1);
-    case "up":
-    case "k":
-      return move(itemIndex - 1);
-    case "G":
-    case "end":
-      return move(items.length - 1);
-    case "g":
-    case "home":
-      return { ui: { ...free, stepTop: 0, bodyTop: 0, follow: true, find } };
-    case "pagedown":
-    case "space":
-      return scroll(page.body);
-    case "pageup":
-      return scroll(-page.body);
     case "J":
       return scroll(1);
     case "K":

@@ -1,11 +1,12 @@
 import type { Rank } from "../node-row.ts";
 import type { Filter, Sort } from "../row-order.ts";
+import type { ScreenDeed } from "./shared-keys.ts";
 
-/** What the user made of the view: plain values, never changed in place. */
+/** The user's settings of the view: plain values, never changed in place. */
 export interface RunUi {
   /** All nodes, or the steps of one. */
   readonly pane: "nodes" | "node";
-  /** The node somebody moved to; without one the first row counts as selected. */
+  /** The node that a key moved to; without one the first row counts as selected. */
   readonly selected?: { readonly name: string; readonly rank: Rank };
   readonly listTop: number;
   readonly filter: Filter;
@@ -13,28 +14,28 @@ export interface RunUi {
   readonly sort: Sort;
   /** Characters go into the search field. */
   readonly searching: boolean;
-  /** The step somebody moved to; without one the item that tells most. */
+  /** The step that a key moved to; without one the item that tells most. */
   readonly step?: string;
   readonly stepTop: number;
   readonly bodyTop: number;
   /** The newest output stays in sight while the step runs. */
   readonly follow: boolean;
-  /** What a step says has the whole terminal. */
+  /** The step's texts fill the whole terminal. */
   readonly full: boolean;
-  /** Long lines of it go on in the next row. */
+  /** Long lines of output go on in the next row. */
   readonly wrap: boolean;
-  /** Rows are others than they were: it goes on at this share of all of them, 0 to 1, as soon as their number is known. */
+  /** After other wrapping: the share of all rows, 0 to 1, at which the body goes on once their number is known. */
   readonly bodyShare?: number | undefined;
   readonly find: Find;
   readonly overlay?: "help" | "stages" | "warnings" | "foresight";
   readonly overlayTop: number;
-  /** What is typed for the question of that id. */
+  /** The answer as typed so far, for the question of that id. */
   readonly answer: { readonly id: string; readonly typed: string };
   /** Questions answered here whose answer the run has not yet confirmed. */
   readonly sent: ReadonlySet<string>;
   /** The open question was put aside for now. */
   readonly aside: boolean;
-  /** The run has ended, and somebody still looks. */
+  /** The run has ended, and the view stays open. */
   readonly resting: boolean;
   /** The choice after a Ctrl-C is open. */
   readonly stopping: boolean;
@@ -44,15 +45,15 @@ export interface RunUi {
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
 }
 
-/** A search in what a step says. */
+/** A search in a step's texts. */
 export interface Find {
-  /** Empty: nothing is searched. */
+  /** Empty: no search. */
   readonly text: string;
-  /** What is being typed to be searched next. */
+  /** The next search, as typed so far. */
   readonly typed?: string;
-  /** The match that somebody went to: its row in what scrolls. */
+  /** The present match: its row in the body. */
   readonly row?: number;
-  /** As soon as the matches are known, the first one is gone to. */
+  /** The view jumps to the first match once the matches are known. */
   readonly isNew?: true;
 }
 
@@ -77,3 +78,22 @@ export const freshUi: RunUi = {
   stopping: false,
   resuming: false,
 };
+
+/** An effect of a key beyond the view itself. */
+export type Deed =
+  | ScreenDeed
+  | { readonly type: "interrupt" }
+  | { readonly type: "abort" }
+  | { readonly type: "leave"; readonly why: "left" | "detached" }
+  | { readonly type: "resume" }
+  | { readonly type: "answer"; readonly id: string; readonly value: string }
+  | { readonly type: "say"; readonly text: string }
+  | { readonly type: "toggle" }
+  | { readonly type: "seek"; readonly by: number }
+  | { readonly type: "step"; readonly direction: 1 | -1 }
+  | { readonly type: "speed"; readonly factor: number };
+
+export interface Pressed {
+  readonly ui: RunUi;
+  readonly does?: Deed;
+}

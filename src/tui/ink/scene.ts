@@ -16,26 +16,26 @@ export interface SceneProps {
   readonly ui: RunUi;
   readonly size: Size;
   readonly theme: Theme;
-  /** Milliseconds since the epoch: the run's clock, and that of the person before the screen. */
+  /** Milliseconds since the epoch: of the run, and of the operator's clock. */
   readonly now: number;
   readonly real: number;
   readonly project: string;
   readonly usual?: ReadonlyMap<string, number>;
   readonly paces?: readonly Pace[];
-  /** What a dry run of the same said, as soon as that is known. */
+  /** The last dry run of the same, as soon as that is known. */
   readonly foretold?: () => Foretold | undefined;
   readonly player?: PlayerState;
-  /** All that one step printed; of any other the model's last lines are shown. */
+  /** The whole output of one step; other steps show the model's last lines. */
   readonly output?: PagedOutput;
-  /** What is wanted of it is still being read. */
+  /** The output is still being read. */
   readonly isReading?: boolean;
 }
 
-/** A frame and what the keys need to know of it. */
+/** A frame, and its state as the keys see it. */
 export interface Scene {
-  /** From top to bottom; together exactly as high as the terminal. */
-  readonly parts: readonly Part[];
-  /** What the user made of the view, with scroll positions that fit. */
+  /** From top to bottom; as many as the terminal has rows. */
+  readonly lines: readonly Line[];
+  /** The user's settings, with scroll positions that fit. */
   readonly ui: RunUi;
   readonly model: RunModel;
   readonly rows: readonly NodeRow[];
@@ -56,14 +56,9 @@ export interface Page {
   /** Rows that the list and the body show. */
   readonly list: number;
   readonly body: number;
-  /** Rows of all that the body scrolls through, and those of them in which a match begins, when that is known. */
+  /** Rows of the whole body, and those in which a match begins, once known. */
   readonly count: number;
   readonly matches?: readonly number[] | undefined;
-  /** What whole output would be of use in the body. */
+  /** The step in sight whose whole output may be read. */
   readonly output?: OutputPlace;
-}
-
-export interface Part {
-  readonly name: "header" | "stages" | "main" | "warnings" | "panel" | "player" | "footer";
-  readonly lines: readonly Line[];
 }

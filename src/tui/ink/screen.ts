@@ -1,8 +1,13 @@
 import { render, useApp, useInput, type Instance, type SuspendTerminal } from "ink";
 import { createElement as h, Fragment, type ReactElement } from "react";
 import { wait } from "#base/wait.ts";
-import { FramePace, realTimers, type Timers } from "./frame-pace.ts";
+import { realTimers, type Timers } from "../timers.ts";
+import { FramePace } from "./frame-pace.ts";
 import { keyPresses, type KeyPress } from "./keys.ts";
+import { Lines } from "./lines.ts";
+import type { ScreenDeed } from "./shared-keys.ts";
+import type { Line } from "./text.ts";
+import type { Theme } from "./theme.ts";
 
 export interface Size {
   readonly columns: number;
@@ -12,47 +17,22 @@ export interface Size {
 export interface ScreenOptions {
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: NodeJS.WriteStream;
+  readonly theme: Theme;
   /** The whole frame: at most `rows` rows of at most `columns` columns. */
-  readonly draw: (size: Size) => ReactElement;
+  readonly draw: (size: Size) => readonly Line[];
   readonly onKey: (press: KeyPress) => void;
-  /** Ctrl-C comes as a key; this is a signal from elsewhere, or a terminal that is gone (SIGHUP). */
+  /** A signal of another process, or a terminal that is gone (SIGHUP); Ctrl-C comes as a key. */
   readonly onSignal: (signal: "SIGINT" | "SIGTERM" | "SIGHUP") => void;
-  /** For times that go on without events; a frame each second. */
-  readonly ticks?: boolean;
   readonly timers?: Timers;
-}
-
-/** The whole terminal, taken for a view. */
-export interface Screen {
-  readonly size: Size;
-  /** There is news to draw, some time within 100 ms. */
-  news(): void;
-  /** A key changed something: draw now. */
-  key(): void;
-  /** Puts a text into the terminal's clipboard (OSC 52), also through ssh; tmux passes it on (set-clipboard). */
-  copy(text: string): void;
-  /** Draws everything again: somebody else wrote on the terminal. */
-  redraw(): void;
-  /** Gives the terminal to the shell until it wakes us (Ctrl-Z). */
-  suspend(): void;
-  /** Gives the terminal back as it was. */
-  close(): Promise<void>;
 }
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * Takes the terminal: alternate screen, raw mode, no cursor. Whatever ends the process (an exception, `process.exit`, a
- * signal that nobody else handles) gives it back first; only SIGKILL cannot. The alternate screen leaves the scrollback
- * alone.
+ * The terminal, taken for a view: alternate screen, raw mode, no cursor. An exception, `process.exit` or an unhandled signal
+ * gives the terminal back first; only SIGKILL cannot. The alternate screen leaves the scrollback alone.
  */
-export function openScreen(options: ScreenOptions): Screen {
-  const screen = new InkScreen(options);
-  screen.open();
-  return screen;
-}
-
-class InkScreen implements Screen {
+export class Screen {
   readonly #options: ScreenOptions;
   readonly #pace: FramePace;
   #ink: Instance | undefined;
@@ -63,23 +43,24 @@ class InkScreen implements Screen {
   readonly #onSignal = (signal: NodeJS.Signals) => this.#options.onSignal(signal as (typeof signals)[number]);
   readonly #onResize = () => this.key();
   readonly #onGone = () => this.#options.onSignal("SIGHUP");
-  readonly #onStop = () => this.suspend();
+  readonly #onStop = () => this.#suspend();
   readonly #onContinue = () => void this.#takeAgain();
   readonly #giveBack = () => this.#unmount();
 
   constructor(options: ScreenOptions) {
     this.#options = options;
     this.#pace = new FramePace(() => this.#frame(), options.timers ?? realTimers);
+    this.#open();
   }
 
   get size(): Size {
-    // Undefined, whatever the types say, where a terminal does not tell its size.
+    // A terminal that does not tell its size has neither, against its type.
     const { columns, rows } = this.#options.stdout as Partial<NodeJS.WriteStream>;
     return { columns: columns || 80, rows: rows || 24 };
   }
 
-  open(): void {
-    const { stdin, stdout, ticks = false } = this.#options;
+  #open(): void {
+    const { stdin, stdout } = this.#options;
     for (const signal of signals) process.on(signal, this.#onSignal);
     process.on("SIGTSTP", this.#onStop);
     process.on("SIGCONT", this.#onContinue);
@@ -100,28 +81,39 @@ class InkScreen implements Screen {
       // The pace is ours: ink must never hold a frame back.
       maxFps: 1000,
     });
-    if (ticks) this.#tick = setInterval(() => this.news(), 1000);
-    this.#tick?.unref();
+    // Times go on without events.
+    this.#tick = setInterval(() => this.news(), 1000).unref();
   }
 
+  /** Draws within 100 ms. */
   news(): void {
     this.#pace.news();
   }
 
+  /** Draws now: a key changed something. */
   key(): void {
     this.#pace.key();
   }
 
-  copy(text: string): void {
+  do(deed: ScreenDeed): void {
+    switch (deed.type) {
+      case "suspend":
+        return this.#suspend();
+      case "redraw":
+        return void this.#takeAgain();
+      case "copy":
+        return this.#copy(deed.text);
+    }
+  }
+
+  /** Puts a text into the terminal's clipboard (OSC 52), also through ssh; tmux passes it on (set-clipboard). */
+  #copy(text: string): void {
     if (this.#closed || this.#suspended) return;
     this.#options.stdout.write(`\u001b]52;c;${Buffer.from(text).toString("base64")}\u0007`);
   }
 
-  redraw(): void {
-    void this.#takeAgain();
-  }
-
-  suspend(): void {
+  /** Gives the terminal to the shell until the operator continues the job (Ctrl-Z, fg). */
+  #suspend(): void {
     if (this.#closed || this.#suspended || !this.#suspendInk) return;
     this.#suspended = true;
     void this.#stopUntilContinued(this.#suspendInk);
@@ -133,7 +125,7 @@ class InkScreen implements Screen {
     process.off("SIGTSTP", this.#onStop);
     // The whole job stops, as if the terminal had sent it: a shell script that started us waits with us.
     process.kill(0, "SIGTSTP");
-    // We are stopped somewhere in this wait; where nobody does job control we go on after it.
+    // The process is stopped within this wait; without job control it goes on after the wait.
     await wait(100);
     process.on("SIGTSTP", this.#onStop);
     this.#suspended = false;
@@ -141,7 +133,7 @@ class InkScreen implements Screen {
     this.key();
   }
 
-  /** Somebody else has had the terminal: after a stop without a word (SIGSTOP), or by writing on it. */
+  /** Draws everything again: another program has had the terminal, after SIGSTOP or by writing on it. */
   async #takeAgain(): Promise<void> {
     if (this.#closed || this.#suspended || !this.#suspendInk) return;
     this.#suspended = true;
@@ -153,6 +145,7 @@ class InkScreen implements Screen {
     this.key();
   }
 
+  /** Gives the terminal back as it was. May be called twice. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -189,7 +182,7 @@ class InkScreen implements Screen {
       Fragment,
       undefined,
       h(Keyboard, { onKey: this.#options.onKey, onSuspender: (suspend) => (this.#suspendInk = suspend) }),
-      this.#options.draw(this.size),
+      h(Lines, { lines: this.#options.draw(this.size), width: this.size.columns, theme: this.#options.theme }),
     );
   }
 }

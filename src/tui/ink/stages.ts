@@ -2,7 +2,7 @@ import { shortDuration } from "#base/units.ts";
 import { causeFirst } from "../cause-line.ts";
 import type { RunModel, StageModel } from "#engine/events/run-model.ts";
 import { stageMark } from "./marks.ts";
-import { justify, lineWidth, span, type Line, type Span } from "./text.ts";
+import { justify, span, wrapParts, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 export interface StagesProps {
@@ -17,16 +17,11 @@ export function stageTime({ startedAt, endedAt }: StageModel, now: number): numb
   return startedAt === undefined ? undefined : (endedAt ?? now) - startedAt;
 }
 
-/** Stages side by side, in at most `height` lines; where they do not fit, a row of shapes and the names of what runs. */
+/** Stages side by side, in at most `height` lines; beyond that a row of shapes and the names of running stages. */
 export function stageStrip({ model, theme, width, now }: StagesProps, height: number): readonly Line[] {
   if (model.stages.length === 0 || height < 1) return [];
-  const lines: Span[][] = [[]];
-  for (const stage of model.stages) {
-    const label = stageLabel(stage, theme, now);
-    const last = lines.at(-1) as Span[];
-    if (last.length > 0 && lineWidth(last) + 2 + lineWidth(label) > width - 1) lines.push([span(" "), ...label]);
-    else last.push(span(last.length > 0 ? "  " : " "), ...label);
-  }
+  const labels = model.stages.map((stage) => stageLabel(stage, theme, now));
+  const lines = wrapParts(labels, { gap: 2, width: width - 1 });
   return lines.length <= height ? lines : [shortStrip({ model, theme, width, now })];
 }
 
@@ -55,7 +50,7 @@ function shortStrip({ model: { stages }, theme: { glyphs }, now }: StagesProps):
   ];
 }
 
-/** Stages one below the other, with what their actions on the bastion say. */
+/** Stages one below the other, with notes of their actions on the bastion. */
 export function stageList({ model, theme, width, now }: StagesProps): readonly Line[] {
   const { glyphs } = theme;
   return model.stages.flatMap((stage) => {

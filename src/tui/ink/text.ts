@@ -2,7 +2,7 @@ import { padColumns, takeColumns, widthOf } from "#base/text.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
-/** A piece of a line. Its text may come from anywhere: what could drive the terminal is taken out when it is painted. */
+/** A piece of a line. Painting makes a text from a node harmless for the terminal. */
 export interface Span {
   readonly text: string;
   readonly role?: Role;
@@ -17,7 +17,7 @@ export function span(text: string, role?: Role): Span {
 
 const printable = /^[\u0020-\u007e]*$/;
 
-/** The text as one harmless line: without sequences, line breaks and tabs (S-4). */
+/** The text as one harmless line, without sequences, line breaks and tabs (S-4). */
 export function oneLine(text: string): string {
   return printable.test(text) ? text : cleanText(text).replaceAll("\t", "    ").replaceAll("\n", " ");
 }
@@ -73,6 +73,31 @@ export function justify(left: Line, right: Line, width: number, glyphs: Pick<Gly
   if (needs === 0) return fitLine(left, width, glyphs);
   if (needs + 2 > width) return end;
   return [...padLine(left, width - needs - 1, glyphs), span(" "), ...end];
+}
+
+/** As many whole parts as fit into `width` columns, the first in any case. */
+export function joinFitting(parts: readonly Line[], between: string, width: number): Line {
+  let line: Line = [span(" ")];
+  for (const [index, part] of parts.entries()) {
+    const next = [...line, ...(index > 0 ? [span(between, "muted")] : []), ...part];
+    if (index > 0 && lineWidth(next) > width) break;
+    line = next;
+  }
+  return line;
+}
+
+/** Parts side by side, in as many lines of `width` columns as they need. */
+export function wrapParts(
+  parts: readonly Line[],
+  { indent = 1, gap, width }: { readonly indent?: number; readonly gap: number; readonly width: number },
+): readonly Line[] {
+  const lines: Span[][] = [];
+  for (const part of parts) {
+    const last = lines.at(-1);
+    if (last && lineWidth(last) + gap + lineWidth(part) <= width) last.push(span(" ".repeat(gap)), ...part);
+    else lines.push([span(" ".repeat(indent)), ...part]);
+  }
+  return lines;
 }
 
 /** A text of several lines, each broken where it is longer than `width`. */
@@ -132,12 +157,12 @@ function asciiOnly(text: string): string {
   ).join("");
 }
 
-/** The line with its colours, in at most `width` columns, and nothing in it that a node could have put there. */
+/** The line with its colours, in at most `width` columns, without sequences of a node. */
 export function paintLine(line: Line, width: number, theme: Theme): string {
   let painted = "";
   let text = "";
   let role: Role = "plain";
-  // Neighbours that look the same are painted in one: each sequence costs ink more than the letters between them.
+  // Neighbours of one role are painted together: each sequence costs ink more than the letters between.
   for (const piece of fitLine(line, width, theme.glyphs)) {
     const next = piece.role ?? "plain";
     if (next !== role) {

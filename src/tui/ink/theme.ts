@@ -1,59 +1,70 @@
-/** What a piece of text means; a theme decides how that looks. */
-export type Role =
-  | "plain"
-  | "strong"
-  | "muted"
-  | "accent"
-  | "ok"
-  | "changed"
-  | "failed"
-  | "running"
-  | "warning"
-  | "added"
-  | "removed"
-  | "stderr"
-  | "title"
-  | "banner"
-  | "selected";
+/** The codes of each role on a terminal without colours: bold, dim, underline and inverse are no colours. */
+const plainCodes = {
+  plain: "",
+  strong: "1",
+  muted: "2",
+  accent: "1",
+  ok: "",
+  changed: "",
+  failed: "1",
+  running: "",
+  warning: "1",
+  added: "",
+  removed: "",
+  stderr: "",
+  title: "1",
+  banner: "7",
+  selected: "7",
+};
 
-/** Shapes that carry meaning without colour; in ASCII where the terminal knows no more. */
-export interface Glyphs {
-  readonly ok: string;
-  readonly changed: string;
-  readonly wouldChange: string;
-  readonly failed: string;
-  readonly skipped: string;
-  readonly unknown: string;
-  readonly interrupted: string;
-  readonly pending: string;
-  readonly warning: string;
+/** The meaning of a piece of text; a theme decides its look. */
+export type Role = keyof typeof plainCodes;
+
+/** Shapes that carry meaning without colour: in Unicode, and in ASCII for terminals that know no more. */
+const shapes = {
+  ok: ["✓", "="],
+  changed: ["◆", "*"],
+  wouldChange: ["◇", "~"],
+  failed: ["✗", "X"],
+  skipped: ["⊘", "-"],
+  unknown: ["?", "?"],
+  interrupted: ["!", "!"],
+  pending: ["·", "."],
+  warning: ["▲", "!"],
   /** One after the other, a second each. */
-  readonly running: readonly string[];
-  readonly pointer: string;
-  readonly rule: string;
-  readonly bar: string;
+  running: ["◐◓◑◒", "|/-\\"],
+  pointer: ["▸", ">"],
+  rule: ["─", "-"],
+  bar: ["│", "|"],
   /** Three columns: a rule from which a bar hangs. */
-  readonly hung: string;
+  hung: ["─┬─", "-+-"],
   /** From nothing to all, in eight steps. */
-  readonly levels: string;
-  readonly barDone: string;
-  readonly barLeft: string;
-  readonly arrow: string;
-  readonly ellipsis: string;
-  readonly dot: string;
-  readonly enter: string;
-  readonly upDown: string;
-  readonly leftRight: string;
-  readonly up: string;
-  readonly down: string;
-  readonly play: string;
-  readonly pause: string;
-  readonly dash: string;
+  levels: ["▁▂▃▄▅▆▇█", "_.-:=+*#"],
+  barDone: ["━", "#"],
+  barLeft: ["─", "-"],
+  arrow: ["→", "->"],
+  ellipsis: ["…", "~"],
+  dot: ["·", "|"],
+  enter: ["⏎", "Enter"],
+  upDown: ["↑↓", "Up/Dn"],
+  leftRight: ["←→", "Lt/Rt"],
+  up: ["↑", "^"],
+  down: ["↓", "v"],
+  play: ["▶", ">"],
+  pause: ["‖", "="],
+  dash: ["–", "-"],
+} as const;
+
+export type Glyphs = Readonly<Record<keyof typeof shapes, string>>;
+
+function glyphsOf(unicode: boolean): Glyphs {
+  const glyphs = Object.entries(shapes).map(([name, forms]) => [name, forms[unicode ? 0 : 1]]);
+  return Object.fromEntries(glyphs) as Glyphs;
 }
 
-/** How a terminal is drawn on: its colours, its shapes. A plain value; other dashboards share it. */
+/** The colours and shapes of a terminal, as a plain value. */
 export interface Theme {
-  /** Colours that it shows: none (NO_COLOR), its own 16, 256, or all of them. */
+  /** Colours that the terminal shows: none (NO_COLOR), its own 16, 256, or all of them. */
   readonly depth: 0 | 16 | 256 | 16_777_216;
   readonly background: "dark" | "light" | "unknown";
   readonly unicode: boolean;
@@ -65,9 +76,8 @@ export interface Theme {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The theme for a terminal. Obeyed are `NO_COLOR` (no-color.org), `FORCE_COLOR=0`, `COLORTERM`, `TERM` (`dumb` and
- * `linux` have no Unicode shapes), `LC_ALL`/`LC_CTYPE`/`LANG` (Unicode only where it says UTF-8), `COLORFGBG` and, over
- * it, `KCORE_BACKGROUND=dark|light`.
+ * The theme for a terminal, by `NO_COLOR` (no-color.org), `FORCE_COLOR=0`, `COLORTERM` and `TERM` (`dumb` and `linux` have no Unicode shapes).
+ * `LC_ALL`/`LC_CTYPE`/`LANG` must say UTF-8 for Unicode; `KCORE_BACKGROUND=dark|light` overrides `COLORFGBG`.
  */
 export function detectTheme(env: Environment, stdout?: Pick<NodeJS.WriteStream, "getColorDepth">): Theme {
   return createTheme({ depth: depthOf(env, stdout), background: backgroundOf(env), unicode: hasUnicode(env) });
@@ -80,7 +90,7 @@ export function createTheme({ depth, background, unicode }: Pick<Theme, "depth" 
     depth,
     background,
     unicode,
-    glyphs: unicode ? unicodeGlyphs : asciiGlyphs,
+    glyphs: glyphsOf(unicode),
     paint: (role, text) => (codes[role] === "" || text === "" ? text : `\u001b[${codes[role]}m${text}\u001b[0m`),
   };
 }
@@ -109,32 +119,13 @@ function hasUnicode(env: Environment): boolean {
   return /utf-?8/i.test(locale);
 }
 
-/** Roles whose meaning survives without colour: bold, dim, underline and inverse are no colours. */
-const plainCodes: Readonly<Record<Role, string>> = {
-  plain: "",
-  strong: "1",
-  muted: "2",
-  accent: "1",
-  ok: "",
-  changed: "",
-  failed: "1",
-  running: "",
-  warning: "1",
-  added: "",
-  removed: "",
-  stderr: "",
-  title: "1",
-  banner: "7",
-  selected: "7",
-};
-
 type Coloured = "muted" | "accent" | "ok" | "changed" | "failed" | "running" | "warning";
 type Palette = Readonly<Record<Coloured, string>>;
 
 /**
  * Blue, orange and vermilion, bluish green: the pairs that matter (ok and failed, added and removed) stay apart for
- * red-green blindness (Okabe and Ito, “Color Universal Design”). `unknown` takes middle tones that can be read on
- * white and on black alike (contrast of 3:1 and more on both).
+ * red-green blindness (Okabe and Ito, “Color Universal Design”). `unknown` has middle tones: contrast 3:1 and more
+ * on white and on black.
  */
 const palettes: Readonly<Record<Theme["background"], Palette>> = {
   dark: {
@@ -187,7 +178,7 @@ const trueColours: Readonly<Record<"dark" | "light", Palette>> = {
   },
 };
 
-/** The terminal's own colours: readable on its own background, whatever that is. */
+/** The terminal's own colours are readable on its own background. */
 const sixteen: Palette = {
   muted: "2",
   accent: "36",
@@ -223,65 +214,3 @@ function codesOf(depth: Theme["depth"], background: Theme["background"]): Readon
 function rgb(colour: number): string {
   return `38;2;${colour >> 16};${(colour >> 8) & 255};${colour & 255}`;
 }
-
-const unicodeGlyphs: Glyphs = {
-  ok: "✓",
-  changed: "◆",
-  wouldChange: "◇",
-  failed: "✗",
-  skipped: "⊘",
-  unknown: "?",
-  interrupted: "!",
-  pending: "·",
-  warning: "▲",
-  running: ["◐", "◓", "◑", "◒"],
-  pointer: "▸",
-  rule: "─",
-  bar: "│",
-  hung: "─┬─",
-  levels: "▁▂▃▄▅▆▇█",
-  barDone: "━",
-  barLeft: "─",
-  arrow: "→",
-  ellipsis: "…",
-  dot: "·",
-  enter: "⏎",
-  upDown: "↑↓",
-  leftRight: "←→",
-  up: "↑",
-  down: "↓",
-  play: "▶",
-  pause: "‖",
-  dash: "–",
-};
-
-const asciiGlyphs: Glyphs = {
-  ok: "=",
-  changed: "*",
-  wouldChange: "~",
-  failed: "X",
-  skipped: "-",
-  unknown: "?",
-  interrupted: "!",
-  pending: ".",
-  warning: "!",
-  running: ["|", "/", "-", "\\"],
-  pointer: ">",
-  rule: "-",
-  bar: "|",
-  hung: "-+-",
-  levels: "_.-:=+*#",
-  barDone: "#",
-  barLeft: "-",
-  arrow: "->",
-  ellipsis: "~",
-  dot: "|",
-  enter: "Enter",
-  upDown: "Up/Dn",
-  leftRight: "Lt/Rt",
-  up: "^",
-  down: "v",
-  play: ">",
-  pause: "=",
-  dash: "-",
-};

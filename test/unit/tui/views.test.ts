@@ -8,7 +8,7 @@ import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { drawJunit } from "#tui/junit.ts";
-import { createJsonView } from "#tui/ndjson.ts";
+import { createJsonView } from "#tui/run-drawing.ts";
 import { createPlainView } from "#tui/plain.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { writtenText } from "#support/written-text.ts";

@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { reduceEvents, RunFold } from "#engine/events/reduce.ts";
-import { horizonOf } from "#web/horizon.ts";
-import { RunParts } from "#web/run-parts.ts";
+import { axisLength, RunParts } from "#web/run-parts.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { wideRun } from "#support/wide-run.ts";
 
@@ -82,7 +81,7 @@ describe("A run's page in parts", () => {
   });
 
   it("spans a round time beyond what has passed", () =>
-    expect([0, 9_999, 10_000, 59_000, 61_000, 3_600_000, 7_200_000, 90_000_000].map(horizonOf)).to.deep.equal([
+    expect([0, 9_999, 10_000, 59_000, 61_000, 3_600_000, 7_200_000, 90_000_000].map(axisLength)).to.deep.equal([
       10_000, 10_000, 20_000, 60_000, 120_000, 7_200_000, 14_400_000, 115_200_000,
     ]));
 });

@@ -1,24 +1,24 @@
 import { since, until } from "#base/units.ts";
 import { span, wrapWords, type Line, type Span } from "../text.ts";
 import type { Glyphs, Theme } from "../theme.ts";
-import { roleOf, type Concern } from "./section.ts";
+import { roleOf, type Concern, type Fact, type Page } from "./section.ts";
 
 const day = 86_400_000;
 
-/** Certificates live 90 days and are renewed at 30 left: less says that nobody did. */
+/** Certificates live 90 days and are renewed at 30 days left, so that fewer days left mean a missed renewal. */
 export function concernOfExpiry(time: string | undefined, now: number): Concern {
   if (time === undefined || time === "") return 2;
   const left = Date.parse(time) - now;
   return left <= 7 * day ? 0 : left <= 30 * day ? 1 : 2;
 }
 
-/** How long until then, coloured where it is soon. */
+/** The time until then, coloured if it is short. */
 export function expiryCell(time: string | undefined, now: number): Line {
   const concern = concernOfExpiry(time, now);
   return [span(until(time ?? "", now), concern === 2 ? "muted" : roleOf(concern))];
 }
 
-/** How long ago, in steps of five seconds at first: what lives must not make the whole screen flicker. */
+/** The age of a time, in steps of five seconds at first, so that heartbeats do not make the screen flicker. */
 export function coarseSince(time: string, now: number): string {
   const age = now - Date.parse(time);
   if (time === "" || age >= 120_000) return since(time, now);
@@ -29,10 +29,10 @@ export function sinceCell(time: string, now: number): Line {
   return [span(coarseSince(time, now), "muted")];
 }
 
-/** An agent tells every 15 s that it lives, and another controller hears of it up to 15 s later: then two are missed. */
+/** Two missed heartbeats: an agent sends one every 15 s, and other controllers get it up to 15 s later. */
 const missedMs = 45_000;
 
-/** When a node was heard last; it stands out when two heartbeats are missed. */
+/** The age of a node's last heartbeat; it stands out when two are missed. */
 export function seenCell(time: string, now: number): Line {
   const isMissed = time !== "" && now - Date.parse(time) > missedMs;
   return [span(coarseSince(time, now), isMissed ? "warning" : "muted")];
@@ -46,12 +46,12 @@ export function graph(shares: readonly number[], width: number, { levels }: Pick
   return shown.join("").padStart(width);
 }
 
-/** A number that should be nought. */
+/** A number that should be zero. */
 export function countCell(count: number): Line {
   return [count === 0 ? span("0", "muted") : span(String(count), "warning")];
 }
 
-/** A shape for how it stands; a word stands beside it wherever it is shown. */
+/** The shape of a concern; a word stands beside it everywhere. */
 export function concernMark(concern: Concern, { glyphs }: Theme): Span {
   const shape = { 0: glyphs.failed, 1: glyphs.warning, 2: glyphs.ok, 3: glyphs.skipped }[concern];
   return span(shape, roleOf(concern));
@@ -59,15 +59,27 @@ export function concernMark(concern: Concern, { glyphs }: Theme): Span {
 
 const labelWidth = 14;
 
-/** `label   value`, the value broken between words. */
-export function factLines(label: string, value: string, width: number, role?: Span["role"]): readonly Line[] {
+/** A page's facts as `label   value`, values broken between words, in so many columns. */
+export function pageLines({ facts, groups = [] }: Page, width: number): readonly Line[] {
+  const lines = (some: readonly Fact[]) => some.flatMap((fact) => factLines(fact, width));
+  return [
+    ...lines(facts),
+    ...groups.flatMap(([heading, some]): readonly Line[] => {
+      if (some.length === 0) return [];
+      return [[], ...(heading === "" ? [] : [[span(` ${heading}`, "accent")]]), ...lines(some)];
+    }),
+  ];
+}
+
+function factLines([label, value, role]: Fact, width: number): readonly Line[] {
   return wrapWords(value === "" ? "-" : value, Math.max(8, width - labelWidth - 2)).map((part, index): Line => [
     span(` ${(index === 0 ? label : "").padEnd(labelWidth)} `, "muted"),
     span(part, role),
   ]);
 }
 
-/** A blank line and a word over what follows. */
-export function headed(title: string, lines: readonly Line[]): readonly Line[] {
-  return lines.length === 0 ? [] : [[], [span(` ${title}`, "accent")], ...lines];
+/** A time and the time until then; empty where there is none. */
+export function expiryFact(label: string, time: string | undefined, now: number, about = ""): Fact {
+  const concern = concernOfExpiry(time, now);
+  return [label, time ? `${about}${time} (${until(time, now)})` : "", concern === 2 ? "plain" : roleOf(concern)];
 }

@@ -1,8 +1,7 @@
-import { until } from "#base/units.ts";
-import { certificateWord } from "../../fleet-words.ts";
+import { certificateWord } from "../../fleet-labels.ts";
 import { span } from "../text.ts";
-import { concernMark, concernOfExpiry, expiryCell, factLines, sinceCell } from "./cells.ts";
-import { roleOf, type Section } from "./section.ts";
+import { concernMark, concernOfExpiry, expiryCell, expiryFact, sinceCell } from "./cells.ts";
+import type { Section } from "./section.ts";
 import type { FleetCertificate, FleetSnapshot } from "./snapshot.ts";
 
 /** A certificate with the name of the node that holds it. */
@@ -10,7 +9,7 @@ interface CertificateRow extends FleetCertificate {
   readonly holder: string;
 }
 
-/** The one that each holder has now: what was replaced or revoked does not run out. */
+/** The present certificate of each holder; replaced and revoked ones do not count. */
 function held({ certificates, nodes, controllers }: FleetSnapshot): readonly CertificateRow[] {
   const latest = new Map<string, FleetCertificate>();
   for (const certificate of certificates) {
@@ -56,28 +55,17 @@ export const certificatesSection: Section<CertificateRow> = {
     { title: "SERIAL", width: 12, grow: 2, max: 40, drop: 4, cell: ({ serial }) => [span(serial, "muted")] },
     { title: "ISSUER", width: 12, grow: 2, max: 40, drop: 5, cell: ({ issuer }) => [span(issuer, "muted")] },
   ],
-  open: (row, _snapshot, { now, width }) => {
-    const concern = concernOfExpiry(row.notAfter, now);
-    const facts: readonly (readonly [string, string])[] = [
+  open: (row, _snapshot, { now }) => ({
+    title: `certificate of ${row.holder}`,
+    facts: [
+      expiryFact("expires", row.notAfter, now),
       ["role", row.role],
       ["id", row.id],
       ["serial", row.serial],
       ["issuer", row.issuer],
       ["issued", row.issued],
       ["status", certificateWord(row)],
-    ];
-    return {
-      title: `certificate of ${row.holder}`,
-      lines: [
-        ...factLines(
-          "expires",
-          `${row.notAfter} (${until(row.notAfter, now)})`,
-          width,
-          concern === 2 ? "plain" : roleOf(concern),
-        ),
-        ...facts.flatMap(([label, value]) => factLines(label, value, width)),
-      ],
-    };
-  },
+    ],
+  }),
   command: ({ id }) => `kcore get certificates --node ${id}`,
 };

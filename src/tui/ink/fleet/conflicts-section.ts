@@ -1,7 +1,7 @@
-import { span, type Line } from "../text.ts";
+import { span } from "../text.ts";
 import type { Glyphs } from "../theme.ts";
-import { coarseSince, concernMark, factLines, sinceCell } from "./cells.ts";
-import type { Section } from "./section.ts";
+import { coarseSince, concernMark, sinceCell } from "./cells.ts";
+import type { Fact, Section } from "./section.ts";
 import type { FleetConflict, FleetEdit } from "./snapshot.ts";
 
 export const conflictsSection: Section<FleetConflict> = {
@@ -33,37 +33,38 @@ export const conflictsSection: Section<FleetConflict> = {
     { title: "AGE", width: 5, align: "right", drop: 1, cell: ({ at }) => sinceCell(at, now) },
     { title: "ID", width: 10, grow: 1, max: 24, drop: 2, cell: ({ id }) => [span(id, "muted")] },
   ],
-  open: (conflict, _snapshot, { theme, now, width }) => ({
+  open: (conflict, _snapshot, { theme, now }) => ({
     title: `conflict ${conflict.id}`,
-    lines: [
-      ...conflictLines(conflict, width, theme.glyphs, now),
+    facts: [
+      ...conflictFacts(conflict, theme.glyphs, now),
       ...(conflict.kind === "edit"
-        ? factLines(
-            "to settle",
-            `kcore conflict ack ${conflict.id}, or kcore conflict take-loser ${conflict.id}`,
-            width,
-            "accent",
-          )
+        ? [
+            [
+              "to settle",
+              `kcore conflict ack ${conflict.id}, or kcore conflict take-loser ${conflict.id}`,
+              "accent",
+            ] as const,
+          ]
         : []),
     ],
   }),
   command: ({ id, kind }) => (kind === "edit" ? `kcore conflict ack ${id}` : "kcore get conflicts"),
 };
 
-/** Both edits, who made them and when. */
-export function conflictLines(
+/** Both edits with their authors and times. */
+export function conflictFacts(
   { key, kind, winner, loser }: FleetConflict,
-  width: number,
   glyphs: Glyphs,
   now: number,
-): readonly Line[] {
-  const edit = (label: string, { value, origin, at }: FleetEdit): readonly Line[] => [
-    ...factLines(label, value, width),
-    ...(origin === "" ? [] : factLines("", `${glyphs.dash} by ${origin}, ${coarseSince(at, now)} ago`, width, "muted")),
+): readonly Fact[] {
+  const isName = kind === "name";
+  const edit = (label: string, { value, origin, at }: FleetEdit): readonly Fact[] => [
+    [label, value],
+    ...(origin === "" ? [] : [["", `${glyphs.dash} by ${origin}, ${coarseSince(at, now)} ago`, "muted"] as const]),
   ];
   return [
-    ...factLines(kind === "name" ? "host name" : "register", key, width, "strong"),
-    ...edit(kind === "name" ? "kept by" : "won", winner),
-    ...edit(kind === "name" ? "also" : "lost", loser),
+    [isName ? "host name" : "register", key, "strong"],
+    ...edit(isName ? "kept by" : "won", winner),
+    ...edit(isName ? "also" : "lost", loser),
   ];
 }

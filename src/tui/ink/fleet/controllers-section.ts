@@ -1,25 +1,16 @@
-import { formatLatency, until } from "#base/units.ts";
+import { formatLatency } from "#base/units.ts";
 import { span, type Line } from "../text.ts";
 import type { Role } from "../theme.ts";
-import {
-  coarseSince,
-  concernMark,
-  concernOfExpiry,
-  countCell,
-  expiryCell,
-  factLines,
-  headed,
-  sinceCell,
-} from "./cells.ts";
-import { roleOf, type Concern, type Section } from "./section.ts";
+import { coarseSince, concernMark, concernOfExpiry, countCell, expiryCell, expiryFact, sinceCell } from "./cells.ts";
+import type { Concern, Fact, Section } from "./section.ts";
 import type { FleetController, FleetPeer, FleetSnapshot } from "./snapshot.ts";
 
-/** A controller, with how the one that was asked sees it. */
+/** A controller, with its link as the asked controller sees it. */
 export interface ControllerRow extends FleetController {
   readonly link?: FleetPeer;
 }
 
-/** How a controller stands, by what it says and by what the asked one says of it. */
+/** The concern of a controller, by its own report and by that of the asked controller. */
 export function concernOfController(controller: ControllerRow, now: number): Concern {
   const { state, replication, link, certificateExpires, subCa } = controller;
   const expiries = [concernOfExpiry(certificateExpires, now), concernOfExpiry(subCa?.notAfter, now)];
@@ -29,7 +20,7 @@ export function concernOfController(controller: ControllerRow, now: number): Con
   return isAsItShould && isWell && controller.silent === undefined && !expiries.includes(1) ? 2 : 1;
 }
 
-/** All that somebody should know of a controller, worst first. */
+/** The alarms of a controller, the worst first. */
 export function alarmsOf({ replication, silent, link }: ControllerRow): readonly string[] {
   return [
     ...(replication?.readOnly === undefined ? [] : [`writes are refused: ${replication.readOnly}`]),
@@ -49,7 +40,7 @@ export function controllerRows({ controllers }: FleetSnapshot): readonly Control
   });
 }
 
-/** As operators know it: its address. */
+/** The controller's name for operators: its address. */
 export function nameOf({ address, controllerId }: FleetController): string {
   return address === "" ? controllerId : address;
 }
@@ -125,42 +116,25 @@ export const controllersSection: Section<ControllerRow> = {
     { title: "VERSION", width: 8, grow: 1, max: 16, drop: 10, cell: ({ version }) => [span(version, "muted")] },
     { title: "ALARM", width: 14, grow: 4, drop: 3, cell: (row) => [span(alarmsOf(row)[0] ?? "", "warning")] },
   ],
-  open: (row, _snapshot, { theme, now, width }) => {
-    const fact = (label: string, value: string, role?: Role): readonly Line[] => factLines(label, value, width, role);
+  open: (row, _snapshot, { theme, now }) => {
     const { replication, link, subCa, state } = row;
-    const alarms = alarmsOf(row);
     return {
       title: nameOf(row),
-      lines: [
-        ...fact("state", state === "self" ? "it tells all this" : state, stateRole(state)),
-        ...fact("id", row.controllerId),
-        ...fact("address", row.address),
-        ...fact("datacenter", row.dc),
-        ...fact("version", row.version),
-        ...(link ? fact("lag", lagText(link), link.inStep ? "plain" : "warning") : []),
-        ...fact("registered", row.registered),
-        ...fact("certificate", expiry(row.certificateExpires, now), expiryRole(row.certificateExpires, now)),
-        ...fact(
-          "sub-CA",
-          subCa ? `${subCa.serial}, ${expiry(subCa.notAfter, now)}` : "",
-          expiryRole(subCa?.notAfter, now),
-        ),
-        ...(replication ? fact("holds", contentText(replication)) : []),
-        ...headed(
-          "alarms",
-          alarms.flatMap((alarm) => factLines(theme.glyphs.warning, alarm, width, "warning")),
-        ),
-        ...headed(
-          "how it sees the others",
-          (replication?.peers ?? []).flatMap((peer) =>
-            factLines(
-              peer.state,
-              `${peer.address}: ${lagText(peer)}, heard ${coarseSince(peer.lastContact, now)} ago`,
-              width,
-              peer.inStep ? "plain" : "warning",
-            ),
-          ),
-        ),
+      facts: [
+        ["state", state === "self" ? "it tells all this" : state, stateRole(state)],
+        ["id", row.controllerId],
+        ["address", row.address],
+        ["datacenter", row.dc],
+        ["version", row.version],
+        ...(link ? [["lag", lagText(link), link.inStep ? "plain" : "warning"] as const] : []),
+        ["registered", row.registered],
+        expiryFact("certificate", row.certificateExpires, now),
+        expiryFact("sub-CA", subCa?.notAfter, now, `${subCa?.serial}, `),
+        ...(replication ? [["holds", contentText(replication)] as const] : []),
+      ],
+      groups: [
+        ["alarms", alarmsOf(row).map((alarm) => [theme.glyphs.warning, alarm, "warning"] as const)],
+        ["how it sees the others", (replication?.peers ?? []).map((peer) => peerFact(peer, now))],
       ],
     };
   },
@@ -180,11 +154,7 @@ function contentText({ registers, tombstones, quarantined }: NonNullable<FleetCo
   return `${registers} registers, ${tombstones} tombstones, ${quarantined} quarantined`;
 }
 
-function expiry(time: string | undefined, now: number): string {
-  return time === undefined || time === "" ? "" : `${time} (${until(time, now)})`;
-}
-
-function expiryRole(time: string | undefined, now: number): Role {
-  const concern = concernOfExpiry(time, now);
-  return concern === 2 ? "plain" : roleOf(concern);
+function peerFact(peer: FleetPeer, now: number): Fact {
+  const heard = `${peer.address}: ${lagText(peer)}, heard ${coarseSince(peer.lastContact, now)} ago`;
+  return [peer.state, heard, peer.inStep ? "plain" : "warning"];
 }

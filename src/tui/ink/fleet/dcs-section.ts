@@ -1,11 +1,11 @@
 import { span, type Line } from "../text.ts";
-import { concernMark, countCell, factLines, headed } from "./cells.ts";
+import { concernMark, countCell } from "./cells.ts";
 import { concernOfController } from "./controllers-section.ts";
 import { concernOfNode } from "./nodes-section.ts";
 import type { Concern, Section } from "./section.ts";
 import type { FleetController, FleetNode, FleetSnapshot } from "./snapshot.ts";
 
-/** What stands in one datacenter. */
+/** A datacenter with its nodes and controllers. */
 interface Datacenter {
   readonly name: string;
   readonly nodes: readonly FleetNode[];
@@ -78,17 +78,14 @@ export const dcsSection: Section<Datacenter> = {
       },
     },
   ],
-  open: (dc, _snapshot, { width }) => ({
+  open: (dc) => ({
     title: dc.name,
-    lines: [
-      ...factLines("nodes", String(dc.nodes.length), width),
-      ...factLines("controllers", String(dc.controllers.length), width),
-      ...headed(
-        "controllers",
-        dc.controllers.flatMap(({ address, controllerId, state }) =>
-          factLines(state, `${address} ${controllerId}`, width),
-        ),
-      ),
+    facts: [
+      ["nodes", String(dc.nodes.length)],
+      ["controllers", String(dc.controllers.length)],
+    ],
+    groups: [
+      ["controllers", dc.controllers.map(({ address, controllerId, state }) => [state, `${address} ${controllerId}`])],
     ],
   }),
   command: ({ name }) => `kcore get nodes --dc ${name}`,

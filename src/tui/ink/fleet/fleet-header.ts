@@ -1,5 +1,5 @@
 import { shortAge } from "#base/units.ts";
-import { justify, lineWidth, span, type Line, type Span } from "../text.ts";
+import { joinFitting, justify, lineWidth, span, type Line, type Span } from "../text.ts";
 import type { Role, Theme } from "../theme.ts";
 import { alarmsOf, controllerRows, nameOf } from "./controllers-section.ts";
 import type { FleetUi } from "./fleet-ui.ts";
@@ -19,12 +19,12 @@ export interface FleetProps {
 /** A live view whose data is older than this says so: its controller may be hanging. */
 const lateMs = 15_000;
 
-/** Whether what is shown may no longer be so. */
+/** Whether the data may be out of date. */
 export function isStale({ link, snapshot, now }: FleetProps): boolean {
   return link.state === "lost" || now - snapshot.at > lateMs;
 }
 
-/** What is watched through which controller; then, where there is room, how the cluster stands in numbers. */
+/** The context and its controller; then, with room, the cluster in numbers. */
 export function fleetHeader(props: FleetProps, width: number, compact: boolean): readonly Line[] {
   const { snapshot, theme } = props;
   const title: Line = [span(" "), span("kcore top", "title"), span("  context ", "muted"), span(snapshot.context)];
@@ -65,14 +65,7 @@ function summaryLine({ snapshot, theme, ui }: FleetProps, width: number): Line {
     dues > 0 ? [span(`${glyphs.warning} ${numbered(dues, "certificate")} near expiry`, "warning")] : [],
     conflicts > 0 ? [span(`${glyphs.warning} ${numbered(conflicts, "conflict")}`, "warning")] : [],
   ].filter((part) => part.length > 0);
-  // What does not fit is left out from the end, whole.
-  let line: Line = [span(" ")];
-  for (const [index, part] of parts.entries()) {
-    const next = [...line, ...(index > 0 ? [span(`  ${glyphs.dot}  `, "muted")] : []), ...part];
-    if (index > 0 && lineWidth(next) > width) break;
-    line = next;
-  }
-  return line;
+  return joinFitting(parts, `  ${glyphs.dot}  `, width);
 }
 
 function numbered(count: number, what: string): string {

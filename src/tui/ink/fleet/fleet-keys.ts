@@ -1,10 +1,9 @@
 import type { KeyPress } from "../keys.ts";
-import { isMove, pressScreenKey, typeInto } from "../shared-keys.ts";
-import type { ScreenDeed } from "../shared-keys.ts";
+import { isMove, linesMoved, pressScreenKey, typeInto, type ScreenDeed } from "../shared-keys.ts";
 import type { FleetScene } from "./fleet-scene.ts";
 import { sectionNames, type FleetUi, type Place, type SectionName } from "./fleet-ui.ts";
 
-/** What a key does beyond the view itself. */
+/** An effect of a key beyond the view itself. */
 export type FleetDeed = ScreenDeed | { readonly type: "leave" };
 
 export interface FleetPressed {
@@ -12,7 +11,7 @@ export interface FleetPressed {
   readonly does?: FleetDeed;
 }
 
-/** What a key makes of the dashboard that shows this scene. Pure. */
+/** The dashboard after a key, and its effect. Pure. */
 export function pressFleetKey(scene: FleetScene, press: KeyPress): FleetPressed {
   const { ui } = scene;
   const does: FleetDeed | undefined = press.name === "ctrl+c" ? { type: "leave" } : pressScreenKey(press);
@@ -50,7 +49,7 @@ function placed(ui: FleetUi, change: Partial<Place>): FleetUi {
   return { ...ui, places: { ...ui.places, [ui.section]: { ...ui.places[ui.section], ...change } } };
 }
 
-/** At the top again, on no row in particular: what is shown became another. */
+/** The first row, none selected: the list shows other rows now. */
 function atTop(ui: FleetUi, section: SectionName = ui.section): FleetUi {
   const { key: _, ...place } = ui.places[section];
   return { ...ui, places: { ...ui.places, [section]: { ...place, top: 0 } } };
@@ -77,27 +76,14 @@ function typeSearch(scene: FleetScene, press: KeyPress): FleetUi {
   }
 }
 
-function scrolled({ ui, page }: FleetScene, name: string): FleetUi | undefined {
-  const steps: Readonly<Record<string, number>> = {
-    down: 1,
-    j: 1,
-    up: -1,
-    k: -1,
-    pagedown: page,
-    space: page,
-    pageup: -page,
-    g: -Infinity,
-    home: -Infinity,
-    G: 1e9,
-    end: 1e9,
-  };
-  const by = steps[name];
-  return by === undefined ? undefined : { ...ui, bodyTop: Math.max(0, ui.bodyTop + by) };
+function scrolled({ ui, page }: FleetScene, name: string): FleetUi {
+  const by = linesMoved(name, page) ?? 0;
+  return { ...ui, bodyTop: Math.max(0, Math.min(1e9, ui.bodyTop + by)) };
 }
 
 function inHelp(scene: FleetScene, { name }: KeyPress): FleetUi {
   const closes = ["escape", "q", "enter", "?", "h", "backspace", "left"].includes(name);
-  return closes ? { ...scene.ui, help: false, bodyTop: 0 } : (scrolled(scene, name) ?? scene.ui);
+  return closes ? { ...scene.ui, help: false, bodyTop: 0 } : scrolled(scene, name);
 }
 
 function inPage(scene: FleetScene, { name }: KeyPress): FleetUi {
@@ -113,31 +99,17 @@ function inPage(scene: FleetScene, { name }: KeyPress): FleetUi {
     case "p":
       return { ...move(scene, selected - 1), bodyTop: 0 };
     default:
-      return scrolled(scene, name) ?? ui;
+      return scrolled(scene, name);
   }
 }
 
 function inList(scene: FleetScene, { name }: KeyPress): FleetUi {
   const { ui, selected, page, listing } = scene;
   const place = ui.places[ui.section];
+  const by = linesMoved(name, page);
+  if (by === -Infinity) return atTop(ui);
+  if (by !== undefined) return move(scene, selected + by);
   switch (name) {
-    case "down":
-    case "j":
-      return move(scene, selected + 1);
-    case "up":
-    case "k":
-      return move(scene, selected - 1);
-    case "pagedown":
-    case "space":
-      return move(scene, selected + page);
-    case "pageup":
-      return move(scene, selected - page);
-    case "G":
-    case "end":
-      return move(scene, listing.keys.length - 1);
-    case "g":
-    case "home":
-      return atTop(ui);
     case "enter":
     case "right":
     case "l":

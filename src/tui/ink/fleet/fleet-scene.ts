@@ -1,4 +1,4 @@
-import { filled, ruled, titled } from "../blocks.ts";
+import { filled, ruled, scrolled } from "../blocks.ts";
 import { footerLine, helpLines, searchField } from "../keys.ts";
 import type { Size } from "../screen.ts";
 import { windowAround } from "../scroll.ts";
@@ -15,11 +15,11 @@ export interface FleetSceneProps extends FleetProps {
   readonly size: Size;
 }
 
-/** A frame of the dashboard and what the keys need to know of it. */
+/** A frame of the dashboard, and its state as the keys see it. */
 export interface FleetScene {
   /** From top to bottom; exactly as many as the terminal has rows. */
   readonly lines: readonly Line[];
-  /** What the user made of the view, with scroll positions that fit. */
+  /** The user's settings, with scroll positions that fit. */
   readonly ui: FleetUi;
   readonly listing: Listing;
   readonly selected: number;
@@ -79,7 +79,7 @@ function listPane(props: FleetSceneProps, { listing, selected }: Chosen, room: n
   };
 }
 
-/** The rule above the rows: how many, how they stand, what is chosen of them and how it is ordered. */
+/** The rule above the rows: their number, concerns, filter and order. */
 function countsLine(props: FleetSceneProps, { title, total, counts, keys, order }: Listing): Line {
   const { ui, theme, size } = props;
   const { glyphs } = theme;
@@ -88,7 +88,7 @@ function countsLine(props: FleetSceneProps, { title, total, counts, keys, order 
     span(`${glyphs.rule.repeat(2)} `, "muted"),
     span(`${total} ${total === 1 ? title.replace(/s$/, "") : title}`, "strong"),
     // Before all that may be cut off.
-    ...(isStale(props) ? [span("  "), span(" stale ", "banner")] : []),
+    ...staleMark(props),
     ...(bad > 0 ? [span(`  ${glyphs.failed} ${bad} bad`, "failed")] : []),
     ...(look > 0 ? [span(`  ${glyphs.warning} ${look} to look at`, "warning")] : []),
     span(" "),
@@ -113,29 +113,22 @@ function openPane(props: FleetSceneProps, { listing, key }: Chosen, room: number
     title: key,
     lines: [[span(" it is no longer there; Esc goes back", "warning")]],
   };
-  const { top, end } = windowAround(page.lines.length, room - 1, ui.bodyTop);
-  const more = end < page.lines.length ? `, ${page.lines.length - end} more below` : "";
-  const stale = isStale(props) ? [span("  "), span(" stale ", "banner")] : [];
-  return {
-    ui: { ...ui, bodyTop: top },
-    lines: [
-      titled([span(page.title, "title"), span(more, "muted"), ...stale], width, theme.glyphs),
-      ...page.lines.slice(top, end),
-    ],
-  };
+  const title = [span(page.title, "title"), ...staleMark(props)];
+  const { top, lines } = scrolled(title, page.lines, { top: ui.bodyTop, room, width }, theme.glyphs);
+  return { ui: { ...ui, bodyTop: top }, lines };
 }
 
-function helpPane({ ui, size, theme }: FleetSceneProps, room: number): Pane {
-  const content = [...helpLines(fleetKeys(ui, theme.glyphs), size.columns), [], ...legend(theme)];
-  const { top, end } = windowAround(content.length, room - 1, ui.bodyTop);
-  const more = end < content.length ? `, ${content.length - end} more below` : "";
-  return {
-    ui: { ...ui, bodyTop: top },
-    lines: [titled([span(`keys${more}`, "accent")], size.columns, theme.glyphs), ...content.slice(top, end)],
-  };
+function helpPane({ ui, size: { columns: width }, theme }: FleetSceneProps, room: number): Pane {
+  const text = [...helpLines(fleetKeys(ui, theme.glyphs), width), [], ...legend(theme)];
+  const { top, lines } = scrolled([span("keys", "accent")], text, { top: ui.bodyTop, room, width }, theme.glyphs);
+  return { ui: { ...ui, bodyTop: top }, lines };
 }
 
-/** What the shapes say. */
+function staleMark(props: FleetSceneProps): Line {
+  return isStale(props) ? [span("  "), span(" stale ", "banner")] : [];
+}
+
+/** The meaning of the shapes. */
 function legend(theme: Theme): readonly Line[] {
   const shapes: readonly (readonly [Concern, string])[] = [
     [0, "not ready, down, read-only, or a certificate with 7 days left or less"],

@@ -1,17 +1,18 @@
 import type { Window } from "../scroll.ts";
 import { headingLine, placeColumns, rowLine } from "../table.ts";
 import { span, type Line } from "../text.ts";
+import { pageLines } from "./cells.ts";
 import { certificatesSection } from "./certificates-section.ts";
 import { conflictsSection } from "./conflicts-section.ts";
 import { controllersSection } from "./controllers-section.ts";
 import { dcsSection } from "./dcs-section.ts";
 import type { FleetUi, SectionName } from "./fleet-ui.ts";
 import { nodesSection } from "./nodes-section.ts";
-import type { Concern, DrawOptions, Order, Page, Section } from "./section.ts";
+import type { Concern, DrawOptions, Order, Section } from "./section.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import { updatesSection } from "./updates-section.ts";
 
-/** A section's rows as they are chosen and ordered, whatever kind of row it is. */
+/** A section's rows as they are chosen and ordered, of any kind. */
 export interface Listing {
   readonly title: string;
   readonly none: string;
@@ -24,13 +25,18 @@ export interface Listing {
   readonly orders: number;
   /** The heading, and the rows in the window. */
   readonly lines: (window: Window, selected: number, options: DrawOptions & TableOptions) => readonly Line[];
-  readonly page: (key: string, options: DrawOptions & { readonly width: number }) => Page | undefined;
+  readonly page: (key: string, options: DrawOptions & { readonly width: number }) => PageLines | undefined;
   readonly command: (key: string) => string | undefined;
+}
+
+interface PageLines {
+  readonly title: string;
+  readonly lines: readonly Line[];
 }
 
 interface TableOptions {
   readonly width: number;
-  /** What is shown may no longer be so: it is drawn in grey. */
+  /** The data may be out of date: rows are drawn in grey. */
   readonly stale: boolean;
 }
 
@@ -41,7 +47,7 @@ type Lister = (snapshot: FleetSnapshot, choice: Choice) => Listing;
 interface Prepared<Row> {
   readonly rows: readonly { readonly row: Row; readonly concern: Concern }[];
   readonly counts: readonly number[];
-  /** The last choice and what it gave: between two snapshots nothing is sorted twice. */
+  /** The last choice and its rows: between two snapshots no choice is sorted twice. */
   chosen?: { readonly choice: string; readonly rows: readonly Row[]; readonly keys: readonly string[] };
 }
 
@@ -55,7 +61,7 @@ function lister<Row>(section: Section<Row>): Lister {
     }
     const { rows: all, counts } = prepared;
     const place = choice.places[section.name];
-    // Ordered when it is looked at: the other sections tell no more than how many there are.
+    // Ordered on demand: sections out of sight need only their counts.
     const chosen = () => chosenOf(section, prepared, choice);
     const find = (key: string): Row | undefined => all.find(({ row }) => section.key(row) === key)?.row;
     return {
@@ -71,7 +77,8 @@ function lister<Row>(section: Section<Row>): Lister {
       lines: (window, selected, options) => tableLines(section, chosen().rows, { ...options, window, selected }),
       page: (key, options) => {
         const row = find(key);
-        return row && section.open(row, snapshot, options);
+        const page = row && section.open(row, snapshot, options);
+        return page && { title: page.title, lines: pageLines(page, options.width) };
       },
       command: (key) => {
         const row = find(key);
@@ -150,38 +157,33 @@ function tableLines<Row>(
   ];
 }
 
-/** The sections of the dashboard by their names. */
-export const listers: Readonly<Record<SectionName, Lister>> = {
-  nodes: lister(nodesSection),
-  dcs: lister(dcsSection),
-  controllers: lister(controllersSection),
-  certificates: lister(certificatesSection),
-  conflicts: lister(conflictsSection),
-  updates: lister(updatesSection),
-};
+const sections = {
+  nodes: nodesSection,
+  dcs: dcsSection,
+  controllers: controllersSection,
+  certificates: certificatesSection,
+  conflicts: conflictsSection,
+  updates: updatesSection,
+} as const;
 
-/** A section with all of its rows and columns, for what nobody can move about in. */
+/** The listings of the dashboard's sections by their names. */
+export const listers = Object.fromEntries(
+  Object.values(sections).map((section) => [section.name, lister(section as Section<unknown>)]),
+) as Readonly<Record<SectionName, Lister>>;
+
+/** A section with all of its rows and columns, for a page or a pipe. */
 export interface FleetTable {
   readonly name: SectionName;
   readonly title: string;
   readonly none: string;
-  /** The first is a shape's, without a word. */
+  /** The first column has a shape and no heading. */
   readonly headings: readonly string[];
   readonly rows: readonly { readonly key: string; readonly cells: readonly Line[] }[];
 }
 
-const sections = [
-  nodesSection,
-  dcsSection,
-  controllersSection,
-  certificatesSection,
-  conflictsSection,
-  updatesSection,
-] as const;
-
 /** All sections whole, in their first order. */
 export function fleetTables(snapshot: FleetSnapshot, options: DrawOptions): readonly FleetTable[] {
-  return sections.map((section) => tableOf(section as Section<unknown>, snapshot, options));
+  return Object.values(sections).map((section) => tableOf(section as Section<unknown>, snapshot, options));
 }
 
 /** The page of one row, and the command that tells more; undefined where there is none. */
@@ -190,7 +192,7 @@ export function fleetPage(
   section: string,
   key: string,
   options: DrawOptions & { readonly width: number },
-): (Page & { readonly command: string }) | undefined {
+): (PageLines & { readonly command: string }) | undefined {
   if (!Object.hasOwn(listers, section)) return undefined;
   const listing = listers[section as SectionName](snapshot, allOf(section as SectionName));
   const [page, command] = [listing.page(key, options), listing.command(key)];

@@ -1,5 +1,5 @@
-import { formatBinary, since, until } from "#base/units.ts";
-import { approvalWord, labelPairs, statusWord } from "../../fleet-words.ts";
+import { formatBinary, since } from "#base/units.ts";
+import { approvalWord, labelPairs, statusWord } from "../../fleet-labels.ts";
 import { span, type Line } from "../text.ts";
 import type { Role, Theme } from "../theme.ts";
 import {
@@ -8,13 +8,12 @@ import {
   concernOfExpiry,
   countCell,
   expiryCell,
-  factLines,
-  headed,
+  expiryFact,
   graph,
   seenCell,
 } from "./cells.ts";
-import { conflictLines } from "./conflicts-section.ts";
-import { roleOf, type Concern, type Section } from "./section.ts";
+import { conflictFacts } from "./conflicts-section.ts";
+import type { Concern, Fact, Section } from "./section.ts";
 import type { FleetNode, FleetRun, FleetSnapshot, FleetUsage } from "./snapshot.ts";
 
 /** Ranks a node: not ready or expiring first, then waiting or never registered, then ready, then rejected. */
@@ -95,49 +94,51 @@ export const nodesSection: Section<FleetNode> = {
     { title: "ADDRESS", width: 15, grow: 1, max: 24, drop: 11, cell: ({ address }) => [span(address, "muted")] },
     { title: "REASON", width: 18, grow: 4, drop: 8, cell: (node) => [span(reasonInRow(node, now), "muted")] },
   ],
-  open: (node, snapshot, { theme, now, width }) => {
-    const fact = (label: string, value: string, role?: Role): readonly Line[] => factLines(label, value, width, role);
-    const { glyphs } = theme;
+  open: (node, snapshot, { theme, now }) => {
     const detail = snapshot.detail?.id === node.id ? snapshot.detail : undefined;
-    const expiry = concernOfExpiry(node.certificateExpires, now);
     const reason = reasonOf(node);
-    const status = `${statusWord(node)}${reason === "" ? "" : `: ${reason}`}`;
+    const name = node.nameConflict;
     return {
       title: node.hostname,
-      lines: [
-        ...fact("status", status, statusRole(node)),
-        ...fact("approval", approvalWord(node)),
-        ...fact("next", nextCommand(node, now)),
-        ...fact("heartbeat", node.lastSeen === "" ? "" : `${coarseSince(node.lastSeen, now)} ago`),
-        ...fact("load", loadText(node)),
-        ...fact("memory used", partText(node.usage?.memoryUsed, node.memory)),
-        ...fact("disk used", partText(node.usage?.diskUsed, node.usage?.diskSize)),
-        ...headed(
-          "open conflicts",
-          conflictsOf(node, snapshot)
-            .flatMap((conflict) => [[], ...conflictLines(conflict, width, glyphs, now)])
-            .slice(1),
+      facts: [
+        ["status", `${statusWord(node)}${reason === "" ? "" : `: ${reason}`}`, statusRole(node)],
+        ["approval", approvalWord(node)],
+        ["next", nextCommand(node, now)],
+        ["heartbeat", node.lastSeen === "" ? "" : `${coarseSince(node.lastSeen, now)} ago`],
+        ["load", loadText(node)],
+        ["memory used", partText(node.usage?.memoryUsed, node.memory)],
+        ["disk used", partText(node.usage?.diskUsed, node.usage?.diskSize)],
+      ],
+      groups: [
+        ...conflictsOf(node, snapshot).map(
+          (conflict, index) =>
+            [index === 0 ? "open conflicts" : "", conflictFacts(conflict, theme.glyphs, now)] as const,
         ),
-        ...headed("runs", runLines(detail?.runs, width, now)),
-        ...headed("what it is", [
-          ...fact("id", node.id),
-          ...fact("datacenter", node.dc),
-          ...fact("address", node.address),
-          ...fact("roles", node.roles.join(", ")),
-          ...fact("labels", labelPairs(node.labels).join(", ")),
-          ...fact("version", node.version),
-          ...fact("machine", node.cpu === 0 ? "" : `${node.cpu} cores, ${formatBinary(node.memory)}`),
-          ...fact("registered", node.registered),
-          ...fact("certificate", expiryText(node.certificateExpires, now), expiry === 2 ? "plain" : roleOf(expiry)),
-          ...(node.nameConflict
-            ? fact(
-                "name conflict",
-                `${node.nameConflict.keepsName ? "keeps its name" : "does not own its name"}; also: ${node.nameConflict.with.join(", ")}`,
-                "warning",
-              )
-            : []),
-          ...(detail?.facts ?? []).flatMap(([label, value]) => factLines(label, value, width)),
-        ]),
+        ["runs", (detail?.runs ?? []).map((run) => runFact(run, now))],
+        [
+          "what it is",
+          [
+            ["id", node.id],
+            ["datacenter", node.dc],
+            ["address", node.address],
+            ["roles", node.roles.join(", ")],
+            ["labels", labelPairs(node.labels).join(", ")],
+            ["version", node.version],
+            ["machine", node.cpu === 0 ? "" : `${node.cpu} cores, ${formatBinary(node.memory)}`],
+            ["registered", node.registered],
+            expiryFact("certificate", node.certificateExpires, now),
+            ...(name
+              ? [
+                  [
+                    "name conflict",
+                    `${name.keepsName ? "keeps its name" : "does not own its name"}; also: ${name.with.join(", ")}`,
+                    "warning",
+                  ] as const,
+                ]
+              : []),
+            ...(detail?.facts ?? []),
+          ],
+        ],
       ],
     };
   },
@@ -162,14 +163,10 @@ function reasonOf({ reason, status, approval, usage }: FleetNode): string {
   return usage && diskShare(usage) >= diskFull ? `a disk is ${percent(diskShare(usage))} full` : "";
 }
 
-/** For a row: how long it has been silent, and not since which moment in full. */
+/** The reason in a row: a silence by its age, not by its date. */
 function reasonInRow(node: FleetNode, now: number): string {
   const reason = reasonOf(node);
   return reason.startsWith("no heartbeat since ") ? `no heartbeat for ${coarseSince(node.lastSeen, now)}` : reason;
-}
-
-function expiryText(time: string, now: number): string {
-  return time === "" ? "" : `${time} (${until(time, now)})`;
 }
 
 /** The command that an operator of this node wants next. */
@@ -182,7 +179,7 @@ function nextCommand({ hostname, id, status, conflicts, certificateExpires }: Fl
 }
 
 const graphWidth = 7;
-/** From here on a disk is nearly full, and full. */
+/** Shares from which on a disk is nearly full, and full. */
 const diskTight = 0.85;
 const diskFull = 0.95;
 
@@ -194,7 +191,7 @@ function percent(share: number): string {
   return `${Math.round(share * 100)}%`;
 }
 
-/** What is not told is not known. */
+/** The cell of a value that the node has not reported. */
 const unknown: Line = [span("-", "muted")];
 
 function loadCell({ cpu, usage, trend }: FleetNode, { glyphs }: Theme): Line {
@@ -228,13 +225,8 @@ function partText(used: number | undefined, all: number | undefined): string {
   return `${formatBinary(used)} of ${formatBinary(all)} (${percent(used / all)})`;
 }
 
-function runLines(runs: readonly FleetRun[] | undefined, width: number, now: number): readonly Line[] {
-  return (runs ?? []).flatMap(({ id, state, at, command, milestone }) =>
-    factLines(
-      state,
-      `${command.replace(/^kcore /, "")}, ${since(at, now)} ago${milestone === undefined ? "" : `, reached ${milestone}`} (${id})`,
-      width,
-      ["failed", "unreachable", "died"].includes(state) ? "failed" : "plain",
-    ),
-  );
+function runFact({ id, state, at, command, milestone }: FleetRun, now: number): Fact {
+  const reached = milestone === undefined ? "" : `, reached ${milestone}`;
+  const text = `${command.replace(/^kcore /, "")}, ${since(at, now)} ago${reached} (${id})`;
+  return [state, text, ["failed", "unreachable", "died"].includes(state) ? "failed" : "plain"];
 }

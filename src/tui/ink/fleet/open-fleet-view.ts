@@ -1,8 +1,6 @@
-import { createElement as h } from "react";
-import type { Timers } from "../frame-pace.ts";
+import type { Timers } from "../../timers.ts";
 import type { KeyPress } from "../keys.ts";
-import { Lines } from "../lines.ts";
-import { openScreen, type Screen, type Size } from "../screen.ts";
+import { Screen, type Size } from "../screen.ts";
 import type { Theme } from "../theme.ts";
 import { pressFleetKey, type FleetDeed } from "./fleet-keys.ts";
 import { arrangeFleet, type FleetScene } from "./fleet-scene.ts";
@@ -13,11 +11,11 @@ export interface FleetViewOptions {
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: NodeJS.WriteStream;
   readonly theme: Theme;
-  /** What is shown first. */
+  /** The first snapshot. */
   readonly snapshot: FleetSnapshot;
-  /** The user leaves, or the terminal is gone. Called once; the terminal is still the view's until `close`. */
+  /** The operator leaves, or the terminal is gone. Called once; the view keeps the terminal until `close`. */
   readonly leave: () => void;
-  /** A node's page was opened: what more is known of it may come with the next snapshots. Nobody's: closed. */
+  /** The operator opened a node's page, so that the next snapshots may have its details; undefined: closed it. */
   readonly openNode?: (id: string | undefined) => void;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
@@ -25,24 +23,8 @@ export interface FleetViewOptions {
   readonly timers?: Timers;
 }
 
-/** The dashboard over the whole terminal. */
-export interface FleetView {
-  /** Shows what is so now; it is on the screen within 100 ms. */
-  show(snapshot: FleetSnapshot): void;
-  /** Shows how the connection stands. */
-  tell(link: FleetLink): void;
-  /** Gives the terminal back as it was. May be called twice. */
-  close(): Promise<void>;
-}
-
-/** Takes the terminal as `openScreen` does and shows the cluster until `close`. It reaches nothing by itself. */
-export function openFleetView(options: FleetViewOptions): FleetView {
-  const view = new InkFleetView(options);
-  view.open();
-  return view;
-}
-
-class InkFleetView implements FleetView {
+/** The dashboard of a cluster, over the whole terminal until `close`. */
+export class FleetView {
   readonly #options: FleetViewOptions;
   #screen: Screen | undefined;
   #snapshot: FleetSnapshot;
@@ -57,35 +39,39 @@ class InkFleetView implements FleetView {
     this.#snapshot = options.snapshot;
     this.#link = { state: "live", endpoint: options.snapshot.asked };
     this.#scene = this.#arrange({ columns: 80, rows: 24 });
+    this.#open();
   }
 
-  open(): void {
+  #open(): void {
     const { stdin, stdout, theme, timers } = this.#options;
-    this.#screen = openScreen({
+    this.#screen = new Screen({
       stdin,
       stdout,
-      ticks: true,
+      theme,
       ...(timers ? { timers } : {}),
       onKey: (press) => this.#press(press),
       onSignal: () => this.#leave(),
       draw: (size) => {
         this.#scene = this.#arrange(size);
         this.#ui = this.#scene.ui;
-        return h(Lines, { lines: this.#scene.lines, width: size.columns, theme });
+        return this.#scene.lines;
       },
     });
   }
 
+  /** Shows the state of the cluster; it is on the screen within 100 ms. */
   show(snapshot: FleetSnapshot): void {
     this.#snapshot = snapshot;
     this.#screen?.news();
   }
 
+  /** Shows the state of the connection. */
   tell(link: FleetLink): void {
     this.#link = link;
     this.#screen?.news();
   }
 
+  /** Gives the terminal back as it was. May be called twice. */
   async close(): Promise<void> {
     await this.#screen?.close();
   }
@@ -96,7 +82,7 @@ class InkFleetView implements FleetView {
   }
 
   #press(press: KeyPress): void {
-    // Of several keys between two frames each finds what the one before it made; news wait for the next frame.
+    // A second key in the same frame applies to the first key's result; news wait for the next frame.
     if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
     const { ui, does } = pressFleetKey(this.#scene, press);
     this.#ui = ui;
@@ -117,15 +103,14 @@ class InkFleetView implements FleetView {
     switch (deed.type) {
       case "leave":
         return this.#leave();
-      case "suspend":
-        return this.#screen?.suspend();
-      case "redraw":
-        return this.#screen?.redraw();
       case "copy": {
         const { now = Date.now } = this.#options;
-        this.#screen?.copy(deed.text);
         this.#ui = { ...this.#ui, toast: { text: `copied: ${deed.text}`, role: "ok", until: now() + 4000 } };
+        return this.#screen?.do(deed);
       }
+      case "suspend":
+      case "redraw":
+        return this.#screen?.do(deed);
     }
   }
 

@@ -1,10 +1,9 @@
 import type { Column } from "../table.ts";
-import type { Line } from "../text.ts";
 import type { Role, Theme } from "../theme.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import type { SectionName } from "./fleet-ui.ts";
 
-/** How much a row wants an operator's eye: failed, look here, in order, put aside. */
+/** How urgent a row is: failed, look here, in order, put aside. */
 export type Concern = 0 | 1 | 2 | 3;
 
 export interface DrawOptions {
@@ -13,24 +12,24 @@ export interface DrawOptions {
   readonly now: number;
 }
 
-/** A kind of row of the dashboard: what it is called, how it is ordered, searched, shown and opened. */
+/** A kind of row of the dashboard: its name, orders, search, columns and page. */
 export interface Section<Row> {
   readonly name: SectionName;
   readonly title: string;
-  /** What is said where there is none. */
+  /** The note where there is no row. */
   readonly none: string;
   readonly rows: (snapshot: FleetSnapshot) => readonly Row[];
   readonly key: (row: Row) => string;
   readonly dc: (row: Row) => string | undefined;
-  /** What a search looks at. */
+  /** The text that a search looks at. */
   readonly text: (row: Row) => string;
   readonly concern: (row: Row, at: number) => Concern;
-  /** After the first, which is by concern and then by the second. */
+  /** The orders by `s`, after the first one, which is by concern. */
   readonly orders: readonly Order<Row>[];
   readonly columns: (options: DrawOptions) => readonly Column<Row>[];
-  /** A row's own page: its name and what is known of it. */
-  readonly open: (row: Row, snapshot: FleetSnapshot, options: DrawOptions & { readonly width: number }) => Page;
-  /** The command that tells more, to be copied. */
+  /** A row's own page. */
+  readonly open: (row: Row, snapshot: FleetSnapshot, options: DrawOptions) => Page;
+  /** The command that comes next for the row, to be copied. */
   readonly command: (row: Row, now: number) => string;
 }
 
@@ -39,9 +38,13 @@ export interface Order<Row> {
   readonly by: (row: Row) => string | number;
 }
 
+export type Fact = readonly [label: string, value: string, role?: Role];
+
+/** The name of a row, its facts, and groups of further facts under headings; an empty heading is a blank line. */
 export interface Page {
   readonly title: string;
-  readonly lines: readonly Line[];
+  readonly facts: readonly Fact[];
+  readonly groups?: readonly (readonly [heading: string, facts: readonly Fact[]])[];
 }
 
 const roles: Readonly<Record<Concern, Role>> = { 0: "failed", 1: "warning", 2: "ok", 3: "muted" };

@@ -1,4 +1,4 @@
-import type { NodeStatusName } from "../../fleet-words.ts";
+import type { NodeStatusName } from "../../fleet-labels.ts";
 
 /** A node as the dashboard shows it. Times are ISO 8601 in UTC, empty where there is none. */
 export interface FleetNode {

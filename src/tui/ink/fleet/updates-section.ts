@@ -1,12 +1,12 @@
-import { span, type Line } from "../text.ts";
-import { coarseSince, concernMark, factLines, headed, sinceCell } from "./cells.ts";
-import type { Concern, Section } from "./section.ts";
+import { span } from "../text.ts";
+import { coarseSince, concernMark, sinceCell } from "./cells.ts";
+import type { Concern, Fact, Section } from "./section.ts";
 import type { FleetUpdate, FleetUpdateNode } from "./snapshot.ts";
 
-/** Phases in which nobody waits for a node. */
+/** Phases in which the rollout does not wait for the node. */
 const quiet: ReadonlySet<string> = new Set(["pending", "succeeded", "failed", "cancelled", "rolled_back"]);
 
-/** The wait for an operator, or for a bastion to which no process attends, among others. */
+/** A wait for an operator, or for a bastion to which no process attends. */
 const forPerson = /(?:^|; )(approval|promotion|the bastion(?!: [^;]* \(attended by ))\b/;
 
 export function concernOfUpdate({ nodes, owner, waits = "" }: FleetUpdate): Concern {
@@ -18,7 +18,7 @@ function underWay({ nodes }: FleetUpdate): readonly FleetUpdateNode[] {
   return nodes.filter(({ phase }) => !quiet.has(phase));
 }
 
-/** How many of each datacenter's nodes are done: `DC1 3/3, DC2 0/2`. */
+/** The ended nodes of each datacenter: `DC1 3/3, DC2 0/2`. */
 function doneByDc({ nodes }: FleetUpdate): string {
   const dcs = [...Map.groupBy(nodes, ({ dc }) => dc)].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const done = (of: readonly FleetUpdateNode[]): number => of.filter(({ phase }) => phase === "succeeded").length;
@@ -49,24 +49,19 @@ export const updatesSection: Section<FleetUpdate> = {
     { title: "WAITS FOR", width: 10, grow: 2, drop: 3, cell: ({ waits = "" }) => [span(waits, "muted")] },
     { title: "SINCE", width: 5, align: "right", drop: 4, cell: ({ since }) => sinceCell(since, now) },
   ],
-  open: (update, _snapshot, { now, width }) => ({
+  open: (update, _snapshot, { now }) => ({
     title: update.name,
-    lines: [
-      ...factLines("phase", update.phase, width, "strong"),
-      ...factLines("target", update.target, width),
-      ...factLines("generation", String(update.generation), width),
-      ...factLines("done", doneByDc(update), width),
-      ...factLines("waits for", update.waits ?? "", width),
-      ...factLines("owner", `${update.owner.name}${update.owner.heard ? "" : ", not heard of"}`, width),
-      ...headed("under way", nodeLines(underWay(update), width, now)),
-      ...headed(
-        "failed",
-        nodeLines(
-          update.nodes.filter(({ phase }) => phase === "failed"),
-          width,
-          now,
-        ),
-      ),
+    facts: [
+      ["phase", update.phase, "strong"],
+      ["target", update.target],
+      ["generation", String(update.generation)],
+      ["done", doneByDc(update)],
+      ["waits for", update.waits ?? ""],
+      ["owner", `${update.owner.name}${update.owner.heard ? "" : ", not heard of"}`],
+    ],
+    groups: [
+      ["under way", underWay(update).map((node) => nodeFact(node, now))],
+      ["failed", update.nodes.filter(({ phase }) => phase === "failed").map((node) => nodeFact(node, now))],
     ],
   }),
   command: ({ name, phase, waits = "" }) => {
@@ -84,8 +79,6 @@ function namesOf(update: FleetUpdate): string {
     .join(", ");
 }
 
-function nodeLines(nodes: readonly FleetUpdateNode[], width: number, now: number): readonly Line[] {
-  return nodes.flatMap(({ hostname, dc, phase, since, trouble = "" }) =>
-    factLines(hostname, `${phase} for ${coarseSince(since, now)}, ${dc}${trouble === "" ? "" : `: ${trouble}`}`, width),
-  );
+function nodeFact({ hostname, dc, phase, since, trouble = "" }: FleetUpdateNode, now: number): Fact {
+  return [hostname, `${phase} for ${coarseSince(since, now)}, ${dc}${trouble === "" ? "" : `: ${trouble}`}`];
 }

@@ -2,7 +2,6 @@ import { expect } from "chai";
 import { render } from "ink-testing-library";
 import { createElement as h } from "react";
 import { Lines } from "#tui/ink/lines.ts";
-import { RunScreen } from "#tui/ink/run-screen.ts";
 import { span } from "#tui/ink/text.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { plainTheme, sceneOf } from "#support/scenes.ts";
@@ -21,8 +20,8 @@ describe("the components of the live view", () => {
 
   it("draw a scene again with only what changed", () => {
     const events = recordedRun("done");
-    const size = { columns: 80, rows: 24 };
-    const draw = (count: number) => h(RunScreen, { scene: sceneOf(events.slice(0, count)), size, theme: plainTheme });
+    const draw = (count: number) =>
+      h(Lines, { lines: sceneOf(events.slice(0, count)).lines, width: 80, theme: plainTheme });
     const { lastFrame, rerender, unmount } = render(draw(12));
     expect(lastFrame()?.split("\n").length).to.equal(24);
     expect(lastFrame()).to.contain("running");

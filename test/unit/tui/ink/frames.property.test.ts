@@ -104,7 +104,7 @@ describe("any frame", () => {
           }));
           const options = { ...at, theme, now: 90_000, paces: [{ nodes: 3, ends: [], whole: 120_000 }] };
           const scene = sceneOf(events, { ...options, ui: typeKeys(events, pressed, options) });
-          const lines = scene.parts.flatMap((part) => part.lines.map((line) => paintLine(line, at.columns, theme)));
+          const lines = scene.lines.map((line) => paintLine(line, at.columns, theme));
           const isTiny = at.columns < 40 || at.rows < 8;
           expect(lines.length).to.equal(isTiny ? 1 : at.rows);
           for (const line of lines) {
@@ -128,8 +128,7 @@ describe("any frame", () => {
       const events = recordedRun(name);
       for (let count = 0; count <= events.length; count += Math.ceil(events.length / 12)) {
         const [columns, rows] = [40 + ((count * 7) % 120), 8 + ((count * 3) % 50)];
-        const { parts } = sceneOf(events.slice(0, count), { columns, rows });
-        expect(parts.reduce((sum, { lines }) => sum + lines.length, 0)).to.equal(rows);
+        expect(sceneOf(events.slice(0, count), { columns, rows }).lines).to.have.length(rows);
       }
     });
 });

@@ -1,5 +1,5 @@
 import { createElement as h } from "react";
-import { RunScreen } from "#tui/ink/run-screen.ts";
+import { Lines } from "#tui/ink/lines.ts";
 import { describeFrames } from "#support/frames.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { asciiTheme, colourTheme, plainTheme, sceneOf, typeKeys, type SceneOptions } from "#support/scenes.ts";
@@ -47,11 +47,11 @@ for (const name of recordedRunNames)
     const titles = Object.keys(variants).filter((title) => shown.includes(title));
     describeFrames(name, titles, (title) => {
       const { share, keys = [], ...options } = variants[title] as Variant;
-      const { columns = 80, rows = 24, theme = plainTheme } = options;
+      const { columns = 80, theme = plainTheme } = options;
       const events = recordedRun(name);
       const come = events.slice(0, Math.ceil(events.length * share));
-      const scene = sceneOf(come, { ...options, theme, ui: typeKeys(come, keys, options) });
-      const element = h(RunScreen, { scene, size: { columns, rows }, theme });
+      const { lines } = sceneOf(come, { ...options, theme, ui: typeKeys(come, keys, options) });
+      const element = h(Lines, { lines, width: columns, theme });
       return { element, columns, isColoured: title.includes("COLOR") || theme.depth > 0 };
     });
   });

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
-import type { Deed } from "#tui/ink/pressed.ts";
 import { pressKey } from "#tui/ink/run-keys.ts";
-import { freshUi, type RunUi } from "#tui/ink/run-ui.ts";
+import { freshUi, type Deed, type RunUi } from "#tui/ink/run-ui.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { linesOf, sceneOf, typeKeys, type SceneOptions } from "#support/scenes.ts";
 

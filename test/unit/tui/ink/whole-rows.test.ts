@@ -49,9 +49,8 @@ describe("rows that are whole", () => {
       for (const theme of [plainTheme, asciiTheme, colourTheme]) {
         const events = recordedRun(name);
         for (let count = 0; count <= events.length; count += 7) {
-          const { parts } = sceneOf(events.slice(0, count), { theme, columns: 100 });
+          const { lines } = sceneOf(events.slice(0, count), { theme, columns: 100 });
           const output = new InkOutput({ width: 100, height: 24 });
-          const lines = parts.flatMap((part) => part.lines);
           for (const [y, line] of lines.entries()) output.write(0, y, paintLine(line, 100, theme) || " ", same);
           expectSame(output, 24);
         }

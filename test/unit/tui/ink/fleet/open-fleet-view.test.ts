@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
-import { openFleetView, type FleetView, type FleetViewOptions } from "#tui/ink/fleet/open-fleet-view.ts";
+import { FleetView, type FleetViewOptions } from "#tui/ink/fleet/open-fleet-view.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { fleetNode, fleetNow, smallFleet } from "#support/fleet.ts";
@@ -20,7 +20,7 @@ describe("the dashboard on a terminal", () => {
   });
 
   const open = async (options: Partial<FleetViewOptions> = {}) => {
-    view = openFleetView({
+    view = new FleetView({
       stdin: terminal.stdin,
       stdout: terminal.stdout,
       theme: plainTheme,

@@ -1,0 +1,57 @@
+import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
+import type { Problem } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import { causeFirst } from "./cause-line.ts";
+import { ownProblems } from "./tally.ts";
+import { causeIn, itemsByNode, namesOf, type WorkItem } from "./work-item.ts";
+
+/** The cause that stopped one or more nodes: the same step with the same problem, as the first of the nodes has it. */
+export interface Failure {
+  /** Empty when the run itself failed. */
+  readonly nodes: readonly string[];
+  readonly stage?: string;
+  readonly title: string;
+  readonly module?: string;
+  readonly problem: Problem;
+  /** The cause in one line: “no space left on device (exit 28)”. */
+  readonly cause: string;
+  readonly item?: WorkItem;
+}
+
+/** The first cause of each failure, without its consequences; nodes that failed alike stand together. */
+export function failuresOf(model: RunModel): readonly Failure[] {
+  const alike = new Map<string, Failure & { readonly nodes: string[] }>();
+  const own: Failure[] = [];
+  for (const { node, items } of itemsByNode(model)) {
+    // In a resumed run, a failure of the last part comes first.
+    const newest = items.filter(({ startedAt }) => startedAt >= model.partAt);
+    if (!node) {
+      own.push(...newest.filter(({ outcome }) => outcome === "failed").map((item) => failureOf(item, "bastion")));
+      continue;
+    }
+    const failure = causeOf(node, causeIn(newest) ?? (node.problem ? undefined : causeIn(items)));
+    if (!failure) continue;
+    const { stage, title, module, problem } = failure;
+    const { file, line, column } = problem.at ?? {};
+    const key = JSON.stringify([stage, title, module, problem.code, file, line, column]);
+    const known = alike.get(key);
+    if (known) known.nodes.push(node.name);
+    else alike.set(key, { ...failure, nodes: [node.name] });
+  }
+  const ofRun = ownProblems(model).map((problem) => ({ title: "the run itself", problem, cause: problem.message }));
+  return [...alike.values(), ...own, ...ofRun.map((failure) => ({ nodes: [], ...failure }))];
+}
+
+function causeOf({ name, outcome, problem }: NodeModel, item: WorkItem | undefined): Failure | undefined {
+  if (outcome === "done" || outcome === "not-started") return undefined;
+  if (item) return failureOf(item, name, problem);
+  return problem && { nodes: [name], title: outcome ?? "not finished", problem, cause: problem.message };
+}
+
+function failureOf(item: WorkItem, node: string, other?: Problem): Failure {
+  const names = namesOf(item);
+  const message = `${names.title} failed without saying why`;
+  const found = item.problem ?? other ?? { code: "INTERNAL", message };
+  const problem = { ...found, ...defined({ at: found.at ?? item.position }) };
+  return { nodes: [node], ...names, problem, cause: causeFirst(found, item.exitStatus).message, item };
+}

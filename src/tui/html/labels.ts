@@ -1,0 +1,78 @@
+import { formatDuration } from "#base/units.ts";
+import type { Outcome } from "#engine/events/event.ts";
+import type { NodeModel } from "#engine/events/run-model.ts";
+import { outcomeLabel } from "../labels.ts";
+import { html, type Html } from "./html.ts";
+
+/** A mark, a word and the class of their colour: an outcome is never told by colour alone. */
+export interface Label {
+  readonly mark: string;
+  readonly word: string;
+  readonly look: string;
+}
+
+const marks = {
+  ok: ["✔", "ok"],
+  changed: ["●", "changed"],
+  "would-change": ["◇", "would"],
+  failed: ["✖", "failed"],
+  skipped: ["↓", "skipped"],
+  unknown: ["?", "unknown"],
+  interrupted: ["⚠", "cut"],
+  running: ["▸", "running"],
+} as const;
+
+/** A label with the mark and colour of this outcome, and a word of its own. */
+export function labelOf(kind: keyof typeof marks, word: string): Label {
+  const [mark, look] = marks[kind];
+  return { mark, word, look };
+}
+
+export const waitingForYou: Label = labelOf("unknown", "waiting for you");
+
+export function stepLabel(outcome: Outcome | undefined): Label {
+  return labelOf(outcome ?? "running", outcomeLabel(outcome));
+}
+
+/** The end of a node. In a living run (`isLive`) a node without an end runs, waits for its turn, or `asks`. */
+export function nodeLabel(node: Pick<NodeModel, "outcome" | "startedAt">, isLive = false, asks = false): Label {
+  switch (node.outcome) {
+    case "done":
+      return labelOf("ok", "done");
+    case "not-started":
+      return labelOf("skipped", "not started");
+    case "unreachable":
+      return labelOf("failed", "unreachable");
+    case "failed":
+    case "interrupted":
+      return stepLabel(node.outcome);
+    case undefined:
+      if (!isLive) return labelOf("running", "not finished");
+      if (asks) return waitingForYou;
+      return node.startedAt === undefined ? { ...labelOf("skipped", "waiting"), mark: "·" } : stepLabel(undefined);
+  }
+}
+
+/** Mark and word, coloured. */
+export function badge({ mark, word, look }: Label): Html {
+  return html`<span class="badge ${look}"><span aria-hidden="true">${mark}</span> ${word}</span>`;
+}
+
+// A formatter is slow to make and to use, and a thousand rows have numbers each.
+const inEnglish = new Intl.NumberFormat("en");
+
+/** `1,234` of something, its name in the plural unless it is one. */
+export function count(number: number, one: string, many = `${one}s`): string {
+  return `${number < 1000 ? number : inEnglish.format(number)} ${number === 1 ? one : many}`;
+}
+
+/** Milliseconds since the epoch as `2026-11-21 06:15:00 UTC`. */
+export function moment(at: number): Html {
+  const iso = new Date(at).toISOString();
+  return html`<time datetime="${iso}">${iso.slice(0, 19).replace("T", " ")} UTC</time>`;
+}
+
+/** A time that the page's script lets go on from `since` (milliseconds since the epoch), and its value now. */
+export function goingOn(since: number, now: number): Html {
+  return html`<span data-since="${since}">${formatDuration(now)}</span>`;
+}
