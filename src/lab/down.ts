@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { RunTasks } from "#base/tasks.ts";
 import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { bridgeDown, isForeign, labInterfaces, removeCable } from "./bridge.ts";
@@ -10,24 +11,30 @@ import { withLock } from "./lock.ts";
 import { detachLoops, findLoops } from "./loops.ts";
 import { removeMachine } from "./machine.ts";
 import { lockOfLab, type Place } from "./place.ts";
-import { told, type Log } from "./progress.ts";
 import { lockOfNode, readRecord, readRecords, type NodeRecord } from "./record.ts";
 
 /**
  * Kills and removes these nodes, by default all; with the last one go the package server, the bridge, the cgroups and the lab's
  * folder. Throws `LAB_LEFTOVERS` if anything stays.
  */
-export async function takeDown(place: Place, names: readonly string[] | undefined, log: Log): Promise<void> {
+export async function takeDown(
+  place: Place,
+  names: readonly string[] | undefined,
+  { tasks, note }: { readonly tasks: RunTasks; readonly note: (line: string) => void },
+): Promise<void> {
   const all = names === undefined || names.length === 0;
   const records = all ? await readRecords(place) : await Promise.all(names.map((name) => readRecord(place, name)));
   const remove = (record: NodeRecord): Promise<void> =>
     withLock(place.home, lockOfNode(place, record), 120, () => removeMachine(place, record));
   if (all && records.length === 0 && !existsSync(place.folder) && (await findLeftovers(place)).length === 0) {
-    log(`lab “${place.name}” is not up`);
+    note(`lab “${place.name}” is not up`);
     return;
   }
-  await told(log, `taking down ${records.map(({ name }) => name).join(", ") || "what is left"}`, () =>
-    Promise.all(records.map(remove)),
+  await tasks(
+    records.map((record) => ({
+      title: `taking down ${record.name}`,
+      work: () => remove(record),
+    })),
   );
   await withLock(place.home, lockOfLab(place), 60, async () => {
     if ((await readRecords(place)).length > 0) return; // other nodes stay, or somebody has just made new ones

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { RunTasks, Task } from "#base/tasks.ts";
 import { formatBytes } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
@@ -13,7 +14,6 @@ import { bound, must } from "./run-command.ts";
 import { withLock } from "./lock.ts";
 import { busyboxPackages, imagePackages, nixPackages, servedPackages, suite, vmPackages } from "./debian-packages.ts";
 import type { Place } from "./place.ts";
-import { told, type Log } from "./progress.ts";
 import type { Images } from "./images.ts";
 import { indexRepository } from "./repository.ts";
 import { hashGolden, hashVmImage, makeGolden, makeVmImage } from "./vm/vm-image.ts";
@@ -30,7 +30,7 @@ interface Wanted {
 /** Finds the images that this version of the lab needs, and makes those that are missing. Labs on one machine share them. */
 export async function prepareImages(
   place: Place,
-  { mirror, log, ...wanted }: Wanted & { mirror: string | undefined; log: Log },
+  { mirror, tasks, note, ...wanted }: Wanted & { mirror: string | undefined; tasks: RunTasks; note: (line: string) => void },
 ): Promise<Images> {
   const { withNix, withVms, withZfs, packages: named } = wanted;
   if (withVms && process.arch !== "x64") throw noVms();
@@ -50,35 +50,43 @@ export async function prepareImages(
     await requireSpace(place.home, withVms);
     const site = await findMirror(mirror);
     let opened: Promise<Apt> | undefined;
-    const apt = (): Promise<Apt> => (opened ??= told(log, "reading the package lists", () => openApt(place, site)));
+    const apt = (): Promise<Apt> => (opened ??= openApt(place, site));
+    const packagesTask = (folder: string, title: string, lists: readonly (readonly string[])[]): readonly Task[] =>
+      making(folder, title, async (aside) => makePackages(aside, { debian: images.debian, lists, apt: await apt() }));
     await make(images.layer, makeLayer);
-    // debootstrap mostly unpacks, on one processor: the rest need not wait for it
-    const debian = make(images.debian, (folder) => makeDebian(folder, { site, place, log }));
-    const busybox = make(images.busybox, async (folder) => makeBusybox(folder, await apt(), log));
-    await Promise.allSettled([debian, busybox]);
-    await debian;
-    await busybox;
-    const served = { debian: images.debian, log };
-    await make(images.packages, async (folder) =>
-      makePackages(folder, { ...served, lists: servedPackages, apt: await apt() }),
-    );
-    if (withNix) await make(images.nix, (folder) => makeNix(folder, images, log));
-    if (more !== "")
-      await make(more, async (folder) => {
-        requirePackages(named, await (await apt()).names());
-        await makePackages(folder, { ...served, lists: named.map((name) => [name]), apt: await apt() });
-      });
+    // debootstrap mostly unpacks, on one processor: the BusyBox image need not wait for it
+    await tasks([
+      ...making(images.debian, `making the Debian ${suite} image from ${site}`, (aside) => makeDebian(aside, site, place)),
+      ...making(images.busybox, "making the BusyBox image", async (aside) => makeBusybox(aside, await apt())),
+    ]);
+    await tasks(packagesTask(images.packages, "fetching the packages that nodes may install", servedPackages));
+    if (withNix)
+      await tasks(making(images.nix, "installing Nix over the Debian image", (aside) => makeNix(aside, images)));
+    if (more !== "" && !existsSync(more)) {
+      requirePackages(named, await (await apt()).names());
+      const lists = named.map((name) => [name]);
+      await tasks(packagesTask(more, `fetching ${named.join(", ")}`, lists));
+    }
     if (!withVms) return images;
-    await make(images.vm, async (folder) => makeVm(folder, { site, place, log, apt: await apt() }));
-    const boot = (folder: string): Promise<void> =>
-      told(log, "booting the machine that virtual ones begin with", () => makeGolden(folder, images.vm));
-    await make(images.golden, boot);
+    const makeVm = async (folder: string, say: (progress: string) => void): Promise<void> => {
+      const tree = join(folder, "tree");
+      say(`making a larger Debian ${suite} image from ${site}`);
+      await makeDebian(tree, site, place, vmPackages);
+      say("making a disk image of it");
+      await makeVmImage(folder, tree, await apt());
+    };
+    await tasks(making(images.vm, "making the image of virtual machines", makeVm));
+    const boot = (folder: string): Promise<void> => makeGolden(folder, images.vm);
+    await tasks(making(images.golden, "booting the machine that virtual ones begin with", boot));
     if (!withZfs) return images;
     const whole = { ...images, zfs: await zfsOf(place, vm) };
-    await make(whole.zfs, async (folder) => makeZfs(folder, { images, log, apt: await apt() }));
+    const kernel = await kernelOf(images.vm);
+    const makeZfs = async (folder: string): Promise<void> =>
+      makeZfsLayer(folder, { kernel, tree: images.debian, apt: await apt() });
+    await tasks(making(whole.zfs, `building ZFS for the virtual machines' kernel ${kernel}`, makeZfs));
     return whole;
   };
-  return withLock(place.home, "images", 900, work, () => log("waiting for another lab command that makes images"));
+  return withLock(place.home, "images", 900, work, () => note("waiting for another lab command that makes images"));
 }
 
 async function nameImages(place: Place, { withNix, withVms, withZfs, packages: named }: Wanted): Promise<Images> {
@@ -108,13 +116,23 @@ async function zfsOf({ home }: Place, vm: string): Promise<string> {
 }
 
 /** Makes a folder aside and renames it when it is whole: one that has its name is complete. */
-async function make(folder: string, work: (folder: string) => Promise<unknown>): Promise<void> {
-  if (existsSync(folder)) return;
+async function make(folder: string, work: (aside: string) => Promise<unknown>): Promise<unknown> {
+  if (existsSync(folder)) return undefined;
   const aside = `${folder}.new`;
   await mkdir(aside, { recursive: true, mode: 0o755 });
-  await work(aside);
+  const result = await work(aside);
   await must("sync", ["-f", aside]); // whole also after a power cut of this machine
   await rename(aside, folder);
+  return result;
+}
+
+/** The task that makes a folder, unless the folder is there. */
+function making(
+  folder: string,
+  title: string,
+  work: (aside: string, say: (progress: string) => void) => Promise<unknown>,
+): readonly Task[] {
+  return existsSync(folder) ? [] : [{ title, work: (say) => make(folder, (aside) => work(aside, say)) }];
 }
 
 function noVms(): KcoreError {
@@ -136,54 +154,28 @@ async function removeUnused({ home }: Place, used: readonly string[], others: re
   }
 }
 
+/** Makes Debian's tree with these packages, and tells its size. */
 async function makeDebian(
   folder: string,
-  { site, place, log, more = [] }: { site: string; place: Place; log: Log; more?: readonly string[] },
-): Promise<void> {
+  site: string,
+  place: Place,
+  more: readonly string[] = [],
+): Promise<string> {
   const args = [folder, suite, site, join(place.home, "debs"), ...imagePackages, ...more];
-  const size = async (): Promise<number> => Number((await must("du", ["-sk", folder])).split("\t")[0]) * 1024;
-  const work = async (): Promise<number> => {
-    await must(...bound(join(assetFolder(), "make-image"), args));
-    return size();
-  };
-  await told(
-    log,
-    `making ${more.length === 0 ? "the" : "a larger"} Debian ${suite} image from ${site}`,
-    work,
-    formatBytes,
-  );
+  await must(...bound(join(assetFolder(), "make-image"), args));
+  return formatBytes(Number((await must("du", ["-sk", folder])).split("\t")[0]) * 1024);
 }
 
-async function makeVm(
-  folder: string,
-  { site, place, log, apt }: { site: string; place: Place; log: Log; apt: Apt },
-): Promise<void> {
-  const tree = join(folder, "tree");
-  await makeDebian(tree, { site, place, log, more: vmPackages });
-  await told(log, "making the image of virtual machines", () => makeVmImage(folder, tree, apt));
+async function makeNix(folder: string, { debian, packages }: Images): Promise<void> {
+  await must(...bound(join(assetFolder(), "make-nix"), [debian, packages, folder, ...nixPackages]));
 }
 
-async function makeZfs(folder: string, { images, log, apt }: { images: Images; log: Log; apt: Apt }): Promise<void> {
-  const kernel = await kernelOf(images.vm);
-  await told(log, `building ZFS for the virtual machines' kernel ${kernel}`, () =>
-    makeZfsLayer(folder, { kernel, tree: images.debian, apt }),
-  );
-}
-
-async function makeNix(folder: string, { debian, packages }: Images, log: Log): Promise<void> {
-  await told(log, "installing Nix over the Debian image", () =>
-    must(...bound(join(assetFolder(), "make-nix"), [debian, packages, folder, ...nixPackages])),
-  );
-}
-
-async function makeBusybox(folder: string, apt: Apt, log: Log): Promise<void> {
-  await told(log, "making the BusyBox image", async () => {
-    const debs = `${folder}.archive`;
-    await apt.download({ packages: busyboxPackages, folder: debs });
-    const wanted = (await debsOf(debs)).filter((path) => busyboxPackages.some((name) => path.includes(`/${name}_`)));
-    await must(...bound(join(assetFolder(), "make-busybox"), [folder, ...wanted]));
-    await rm(debs, { recursive: true });
-  });
+async function makeBusybox(folder: string, apt: Apt): Promise<void> {
+  const debs = `${folder}.archive`;
+  await apt.download({ packages: busyboxPackages, folder: debs });
+  const wanted = (await debsOf(debs)).filter((path) => busyboxPackages.some((name) => path.includes(`/${name}_`)));
+  await must(...bound(join(assetFolder(), "make-busybox"), [folder, ...wanted]));
+  await rm(debs, { recursive: true });
 }
 
 function requirePackages(named: readonly string[], known: readonly string[]): void {
@@ -200,18 +192,11 @@ function requirePackages(named: readonly string[], known: readonly string[]): vo
 /** A flat repository of these packages with all that a Debian node lacks for them; each list is resolved by itself, as packages may exclude each other. */
 async function makePackages(
   folder: string,
-  { debian, lists, apt, log }: { debian: string; lists: readonly (readonly string[])[]; apt: Apt; log: Log },
-): Promise<void> {
+  { debian, lists, apt }: { debian: string; lists: readonly (readonly string[])[]; apt: Apt },
+): Promise<string> {
   const status = join(debian, "var/lib/dpkg/status");
-  const work = async (): Promise<{ count: number; bytes: number }> => {
-    for (const packages of lists) await apt.download({ packages, folder, status });
-    for (const name of ["partial", "lock"]) await rm(join(folder, name), { recursive: true, force: true });
-    return indexRepository(folder);
-  };
-  await told(
-    log,
-    lists === servedPackages ? "fetching the packages that nodes may install" : `fetching ${lists.flat().join(", ")}`,
-    work,
-    ({ count, bytes }) => `${count} packages, ${formatBytes(bytes)}`,
-  );
+  for (const packages of lists) await apt.download({ packages, folder, status });
+  for (const name of ["partial", "lock"]) await rm(join(folder, name), { recursive: true, force: true });
+  const { count, bytes } = await indexRepository(folder);
+  return `${count} packages, ${formatBytes(bytes)}`;
 }

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { join } from "node:path";
+import type { RunTasks, Task } from "#base/tasks.ts";
 import type { KcoreError } from "#errors/problem.ts";
 import { cableOf, cutCable, healCable, isCut } from "./bridge.ts";
 import type { Images } from "./images.ts";
@@ -9,7 +10,6 @@ import { diskFile } from "./disk-file.ts";
 import { cutMachine, devicesOf, isUp, startMachine } from "./machine.ts";
 import { usualName, type Place } from "./place.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
-import { told, type Log } from "./progress.ts";
 import { consoleLogOf, lockOfNode, type NodeKind, type NodeRecord, type NodeSpec } from "./record.ts";
 import { serialOf } from "./roster-text.ts";
 import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
@@ -86,7 +86,7 @@ export type Prepare = <T>(
 ) => Promise<T>;
 
 /** What product code and tests use of a node. */
-export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, log: Log): Promise<LabNode> {
+export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, tasks: RunTasks): Promise<LabNode> {
   const cable = cableOf(place, record.number);
   const locked = <T>(work: () => Promise<T>): Promise<T> => withLock(place.home, lockOfNode(place, record), 120, work);
   const requireRunning = async (): Promise<void> => {
@@ -115,7 +115,7 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     powerCut: () => locked(() => cutMachine(place, record)),
     start: async () => {
       await prepare([record], async () => {});
-      await startNode(place, record, log);
+      await tasks([startTask(place, record)]);
     },
     consoleLog: consoleLogOf(record),
     consoleShell: async () => dial(await secondLine(), () => isRunning(place, record)),
@@ -144,21 +144,16 @@ async function moveVmDisk(place: Place, node: NodeRecord, move: DiskMove): Promi
 }
 
 /** Starts a node unless it runs, and waits until ssh answers. */
-export async function startNode(place: Place, record: NodeRecord, log: Log): Promise<void> {
-  if (await isUp(place, record)) {
-    await waitForSsh(place, record);
-    log(`${record.name} runs already, ${record.address}`);
-    return;
-  }
-  await told(
-    log,
-    `starting ${record.name}`,
-    async () => {
-      await withLock(place.home, lockOfNode(place, record), 120, () => startMachine(place, record));
+export function startTask(place: Place, record: NodeRecord): Task {
+  return {
+    title: `starting ${record.name}`,
+    work: async () => {
+      const isRunningAlready = await isUp(place, record);
+      if (!isRunningAlready) await withLock(place.home, lockOfNode(place, record), 120, () => startMachine(place, record));
       await waitForSsh(place, record);
+      return `${isRunningAlready ? "runs already, " : ""}${record.address}`;
     },
-    () => record.address,
-  );
+  };
 }
 
 export async function statusOf(place: Place, record: NodeRecord): Promise<LabNodeStatus> {

@@ -1,11 +1,12 @@
 import { mkdir } from "node:fs/promises";
+import { runTasks, type RunTasks } from "#base/tasks.ts";
 import { bridgeUp } from "./bridge.ts";
 import { raiseWeight } from "./cgroup.ts";
 import { takeDown } from "./down.ts";
 import { prepareHost, raiseInotifyLimit, requireRoot } from "./prepare-host.ts";
 import { prepareImages } from "./image.ts";
 import { makeKey } from "./key.ts";
-import { labNode, startNode, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
+import { labNode, startTask, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
 import { withLock } from "./lock.ts";
 import { hostPackages, tpmHostPackages, vmHostPackages } from "./debian-packages.ts";
 import { isRunning } from "./processes.ts";
@@ -18,7 +19,6 @@ import {
   recordPlace,
   type PlaceOptions,
 } from "./place.ts";
-import type { Log } from "./progress.ts";
 import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
 import { servePackages } from "./repository.ts";
 import { rosterText } from "./roster-text.ts";
@@ -32,8 +32,10 @@ export interface LabOptions extends PlaceOptions {
   readonly mirror?: string;
   /** Names of Debian packages that nodes may install beside the usual ones (docs/lab.md). */
   readonly packages?: readonly string[];
-  /** Takes the progress; default: nobody. */
-  readonly log?: Log;
+  /** Runs work that takes long, and shows it; default: without a view. */
+  readonly tasks?: RunTasks;
+  /** Takes a line for the operator. */
+  readonly note?: (line: string) => void;
 }
 
 /** Throwaway real machines on this computer. */
@@ -50,7 +52,8 @@ export interface Lab {
 }
 
 /** Finds a lab; nothing is made until `up`. Throws `LAB_NEEDS_ROOT`, `USAGE`. */
-export async function openLab({ mirror, packages: asked, log = () => {}, ...where }: LabOptions = {}): Promise<Lab> {
+export async function openLab(options: LabOptions = {}): Promise<Lab> {
+  const { mirror, packages: asked, tasks = runTasks, note = () => undefined, ...where } = options;
   requireRoot();
   const place = await findPlace(where);
   const prepare: Prepare = async (nodes, work) => {
@@ -63,12 +66,12 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
       ...(withVms ? vmHostPackages : {}),
       ...(withTpm ? tpmHostPackages : {}),
     };
-    await prepareHost(log, needed, (work) => withLock(place.home, "packages", 900, work));
+    await prepareHost(tasks, needed, (work) => withLock(place.home, "packages", 900, work));
     await raiseInotifyLimit();
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
     const packages = await namedPackages(place, asked);
-    const images = await prepareImages(place, { mirror, log, withNix, withVms, withZfs, packages });
+    const images = await prepareImages(place, { mirror, tasks, note, withNix, withVms, withZfs, packages });
     return withLock(place.home, lockOfLab(place), 60, async () => {
       await bridgeUp(place);
       await recordPlace(place);
@@ -81,13 +84,13 @@ export async function openLab({ mirror, packages: asked, log = () => {}, ...wher
     name: place.name,
     up: async (specs) => {
       const records = await prepare(specs, (images) => makeRecords(place, specs, images));
-      for (const [index, record] of records.entries()) tellDifference(record, specs[index], log);
+      for (const [index, record] of records.entries()) tellDifference(record, specs[index], note);
       await raiseWeight(place.group, records.some(({ kind }) => kind === "vm") ? weights.machine : weights.fleet);
-      await Promise.all(records.map((record) => startNode(place, record, log)));
-      return Promise.all(records.map(async (record) => labNode(place, record, prepare, log)));
+      await tasks(records.map((record) => startTask(place, record)));
+      return Promise.all(records.map(async (record) => labNode(place, record, prepare, tasks)));
     },
-    down: (names) => takeDown(place, names, log),
-    node: async (name) => labNode(place, await readRecord(place, name), prepare, log),
+    down: (names) => takeDown(place, names, { tasks, note }),
+    node: async (name) => labNode(place, await readRecord(place, name), prepare, tasks),
     list: async () => Promise.all((await readRecords(place)).map((record) => statusOf(place, record))),
     roster: async () => {
       const records = await readRecords(place);
@@ -115,9 +118,9 @@ export async function listLabs(home?: string): Promise<readonly (LabNodeStatus &
 }
 
 /** A node that is there stays as it is: say so if something else was asked for. */
-function tellDifference(record: NodeRecord, spec: NodeSpec | undefined, log: Log): void {
+function tellDifference(record: NodeRecord, spec: NodeSpec | undefined, note: (line: string) => void): void {
   const shape = ({ kind, disks, zfs = false, live = false, tpm = false }: NodeSpec): string =>
     `${live ? "live " : ""}${kind} with disks ${disks.join(" ") || "none"}${zfs ? " and ZFS" : ""}${tpm ? " and a TPM" : ""}`;
   if (!spec || shape(spec) === shape(record)) return;
-  log(`${record.name} is there already, ${shape(record)}; take it down first to change that`);
+  note(`${record.name} is there already, ${shape(record)}; take it down first to change that`);
 }

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { readFile, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { RunTasks } from "#base/tasks.ts";
 import { formatBytes } from "#base/units.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { commandPath, must } from "./run-command.ts";
-import { told, type Log } from "./progress.ts";
 
 /** Throws `LAB_NEEDS_ROOT` unless this process may make containers, bridges and loop devices. */
 export function requireRoot(): void {
@@ -43,17 +43,16 @@ export async function raiseInotifyLimit(): Promise<void> {
 }
 
 /**
- * Installs the packages of those commands (command → package) that this machine lacks, saying so first. `locked`: apt bears no second one
- * beside it. Throws `LAB_UNSUPPORTED` without apt.
+ * Installs the packages of those commands (command → package) that this machine lacks, as a task. `locked`: apt must run alone. Throws `LAB_UNSUPPORTED` without apt.
  */
 export async function prepareHost(
-  log: Log,
+  tasks: RunTasks,
   packagesOf: Readonly<Record<string, string>>,
   locked: (work: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
   if (missingOf(packagesOf).size === 0) return;
   // Whoever had the lock may have installed them.
-  await locked(() => install(log, missingOf(packagesOf)));
+  await locked(() => install(tasks, missingOf(packagesOf)));
 }
 
 const folders = commandPath.split(":");
@@ -67,7 +66,7 @@ function missingOf(packagesOf: Readonly<Record<string, string>>): ReadonlySet<st
   return packages;
 }
 
-async function install(log: Log, packages: ReadonlySet<string>): Promise<void> {
+async function install(tasks: RunTasks, packages: ReadonlySet<string>): Promise<void> {
   if (packages.size === 0) return;
   if (!folders.some((folder) => existsSync(join(folder, "apt-get")))) {
     throw new KcoreError({
@@ -77,9 +76,10 @@ async function install(log: Log, packages: ReadonlySet<string>): Promise<void> {
     });
   }
   const words = ["-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "install", ...packages];
-  await told(log, `installing on this machine: ${[...packages].join(" ")}`, async () => {
+  const work = async (): Promise<void> => {
     await must("dpkg", ["--configure", "-a"]); // an earlier run may have been killed in the middle
     await must("apt-get", ["-q", "update"]);
     await must("apt-get", words);
-  });
+  };
+  await tasks([{ title: `installing on this machine: ${[...packages].join(" ")}`, work }]);
 }

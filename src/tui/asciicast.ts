@@ -1,6 +1,6 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 
-/** A run as a terminal recording (asciicast v2): what the lines view wrote, when it wrote it. Pure. */
+/** A run as a terminal recording (asciicast v2): the texts of the lines view at their times. Pure. */
 export function drawCast(model: RunModel, written: readonly { readonly at: number; readonly text: string }[]): string {
   const start = written[0]?.at ?? 0;
   const head = {

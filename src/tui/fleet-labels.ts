@@ -14,7 +14,7 @@ export function statusWord({ status }: { readonly status: NodeStatusName }): str
   return statusWords[status];
 }
 
-/** Nobody decides about a node that has never registered. */
+/** The approval of a node; a node that has never registered has none. */
 export function approvalWord({
   approval,
   status,

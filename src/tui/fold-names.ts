@@ -7,7 +7,7 @@ export interface Fold {
 /** Fewer are told by their names. */
 const least = 4;
 
-/** Names of which one number counts up are told by the first and the last of them; few of them, and all others, each by itself. */
+/** Folds four and more names whose number counts up into the first and the last; other names stay as they are. */
 export function foldNames(names: readonly string[]): readonly Fold[] {
   const rows: { readonly names: string[]; place: number | undefined }[] = [];
   for (const name of names) {
@@ -25,7 +25,7 @@ export function foldNames(names: readonly string[]): readonly Fold[] {
   );
 }
 
-/** Which of its numbers is one more than in the name before, where that is all that differs. */
+/** The place of the number that is one more than in the name before, if nothing else differs. */
 function countedAt(before: string, name: string): number | undefined {
   const [one, other] = [before.split(/(\d+)/), name.split(/(\d+)/)];
   if (one.length !== other.length) return undefined;

@@ -1,4 +1,4 @@
-/** What the next Ctrl-C does (docs/runner.md, Stopping): no new step starts; the running ones are ended; this view leaves. */
+/** The effect of the next Ctrl-C (docs/runner.md, Stopping): no new step starts; running steps are ended; this view leaves. */
 export type InterruptStep = "stop" | "abort" | "leave";
 
 /** Counts the Ctrl-C of a view; every view counts its own. */
@@ -14,7 +14,7 @@ export class InterruptSteps {
     return this.#count === 1 ? "stop" : this.#count === 2 ? "abort" : "leave";
   }
 
-  /** Somebody chose to abort at once: the next Ctrl-C leaves. */
+  /** The operator chose to abort at once: the next Ctrl-C leaves. */
   skipToAbort(): void {
     this.#count = Math.max(this.#count, 2);
   }

@@ -5,7 +5,7 @@ import { sendingText } from "./describe-event.ts";
 import { noPlan, plansOf, progressOf, type NodePlan } from "./progress.ts";
 import { actionsByNode, itemOf, telling, workOn, type WorkItem } from "./work-item.ts";
 
-/** Failed nodes come first and stay there; then what goes on, what waits for its turn, what is over. */
+/** Failed nodes come first and stay there; then running nodes, waiting nodes, ended nodes. */
 export type Rank = 0 | 1 | 2 | 3;
 
 export type RowState =
@@ -38,19 +38,19 @@ export interface NodeRow {
   readonly item?: WorkItem | undefined;
   /** Why it waits, was lost, or failed without a step that did. */
   readonly reason?: string | undefined;
-  /** What is wrong with the node, when no step has told it. */
+  /** The problem of the node, if no step has told it. */
   readonly problem?: Problem | undefined;
   readonly milestone?: string | undefined;
-  /** What of its disks was saved before it may be wiped. */
+  /** The disks whose table was saved before a wipe. */
   readonly saved?: string | undefined;
-  /** What is on its way to it. */
+  /** The content that the bastion is sending. */
   readonly sending?: string | undefined;
   readonly fingerprint?: string | undefined;
   readonly ended: number;
   readonly planned: number;
   /** More may come than is planned. */
   readonly isOpen: boolean;
-  /** Changed, or in a dry run what would change. */
+  /** Changed steps, or in a dry run steps that would change. */
   readonly changed: number;
   /** In a dry run: steps whose outcome is unknown before earlier steps are applied. */
   readonly unknown: number;
@@ -107,7 +107,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
   const running = work.filter(({ outcome }) => outcome === undefined).length;
   const end = ownEnd(node, work);
   const { changed, wouldChange, unknown, failed } = tallyOf(work, 0, end ? [end] : []);
-  // Told by a step, which says why.
+  // A failed step tells the cause.
   const hasFailed = failed > 0 && end !== "failed";
   const state = stateOf(node, running, failed, work.length, over);
   const isDone = state === "done";
@@ -120,7 +120,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
     dc: node.dc ?? "",
     state,
     rank: rankOf(state),
-    // Only of the node that somebody looks at, not of a thousand others.
+    // Made on demand: a view opens one node of a thousand.
     get items() {
       return (items ??= work.map(itemOf));
     },

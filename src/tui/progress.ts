@@ -1,17 +1,17 @@
 import type { RunModel, StageModel } from "#engine/events/run-model.ts";
 import type { Work } from "./work-item.ts";
 
-/** How far a node is: what has ended, what is known to be planned, and how much of it all lies behind. */
+/** The progress of a node: ended and planned steps, and the share of the run that lies behind. */
 export interface Progress {
   readonly ended: number;
   readonly planned: number;
-  /** More may come: what a stage before it decides, or a loop over what is not known yet. */
+  /** More steps may come, by an earlier stage or a loop over unknown values. */
   readonly isOpen: boolean;
   /** 0 to 1; while a run goes on it never runs back. */
   readonly share: number;
 }
 
-/** The stages that concern a node, in order, with what was planned for it when the run began. */
+/** The stages of a node, in order, with the steps that were planned when the run began. */
 export interface NodePlan {
   readonly stages: readonly Planned[];
   /** Of each stage its place among them. */
@@ -77,7 +77,7 @@ export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0)
   for (const one of work) {
     const place = places.get(one.stage);
     if (hasEnded(one)) ended += 1;
-    // What follows a failure stands in no plan.
+    // Steps after a failure stand in no plan.
     if (place === undefined) cleaning += 1;
     else {
       last = Math.max(last, place);
@@ -91,7 +91,7 @@ export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0)
     const [came = 0, finished = 0] = [seen[place], over[place]];
     planned += isPast && stage.isOpen ? came : Math.max(stage.planned, came);
     if (stage.isOpen && !isPast) isOpen = true;
-    // Weighed by what was planned at first: what comes to be known later must not shrink what lies behind.
+    // Weighed by the first plan: steps that become known later must not move the bar back.
     const weight = Math.max(1, stage.planned);
     all += weight;
     done += weight * (isPast ? 1 : shareOf(stage, finished));

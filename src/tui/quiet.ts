@@ -1,6 +1,6 @@
 import type { WorkItem } from "./work-item.ts";
 
-/** Why a running step deserves a look: it takes longer than earlier runs of it, or has said nothing for a while. */
+/** The reason to look at a running step: slower than in earlier runs, or long without output. */
 export type Quiet =
   { readonly kind: "slow"; readonly usual: number } | { readonly kind: "silent"; readonly since: number };
 
@@ -8,8 +8,8 @@ export type Quiet =
 export const silentAfter = 45_000;
 
 /**
- * The marker of a running step, if it deserves one. `usual`: milliseconds by `${module} ${title}` that nine of ten
- * earlier runs took; slow is half as much again and at least two seconds more.
+ * The marker of a quiet step. `usual`: milliseconds by `${module} ${title}` that nine of ten earlier runs did not exceed; slow is
+ * half as much again and at least two seconds more.
  */
 export function quietOf(item: WorkItem, now: number, usual?: ReadonlyMap<string, number>): Quiet | undefined {
   if (item.outcome !== undefined) return undefined;

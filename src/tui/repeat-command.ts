@@ -29,17 +29,16 @@ const flags = new Set([
 ]);
 
 /**
- * The command that repeats a step on one node: the run's own command with that node for its target. Steps in order
- * change nothing, so what comes before the step costs a look. Without a node, or where the command names its nodes in
- * a way that cannot be told apart (a parameter), the command as it was.
+ * The command that repeats a step on one node: the run's own command with that node for its target; steps in order change nothing. Without a
+ * node, or where a parameter names the nodes, the command as it was.
  */
 export function repeatCommand(command: string, node?: string): string {
   const words = splitWords(command);
   if (node === undefined || words === undefined || words[0] !== "kcore") return command;
-  // `kcore exec … -- COMMAND`: what follows belongs to the node.
+  // `kcore exec … -- COMMAND`: the rest belongs to the node.
   const end = words.indexOf("--");
   const own = end < 0 ? words : words.slice(0, end);
-  // NAME of `orchestrate`, NAMES of `state apply`; after them comes what is a target.
+  // NAME of `orchestrate`, NAMES of `state apply`; targets come after them.
   const names = own[1] === "orchestrate" ? 3 : own.length;
   const kept: string[] = [];
   let found = false;
@@ -63,7 +62,7 @@ export function repeatCommand(command: string, node?: string): string {
   return [...kept, "--on", node, ...rest].map(quoteWord).join(" ");
 }
 
-/** The words of a recorded command, whose quotes are single ones; undefined when it is something else. */
+/** The words of a recorded command with single quotes; undefined for any other text. */
 function splitWords(command: string): string[] | undefined {
   const words: string[] = [];
   const pattern = /\s*((?:[^\s'\\]|\\.|'[^']*')+)/y;

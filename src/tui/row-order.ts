@@ -1,9 +1,9 @@
 import type { NodeRow, Rank } from "./node-row.ts";
 
-/** Which rows are shown. */
+/** A choice of rows. */
 export type Filter = "all" | "failed" | "changed" | "running";
 
-/** In which order: as they need a look, or as somebody wants them. Failures come first in each. */
+/** The orders of rows; failures come first in each. */
 export const sorts = ["state", "name", "role", "dc", "time"] as const;
 export type Sort = (typeof sorts)[number];
 
@@ -19,7 +19,7 @@ export interface OrderOptions {
   readonly held?: { readonly name: string; readonly rank: Rank };
 }
 
-/** The rows to show: failures first, and where not all fit what goes on before what waits and what is over. */
+/** The rows to show: failures first; if not all fit, running rows before waiting and ended ones. */
 export function orderRows(
   rows: readonly NodeRow[],
   { filter, search, sort, now, height, held }: OrderOptions,
@@ -55,8 +55,8 @@ function fits(row: NodeRow, filter: Filter): boolean {
 type Test = (row: NodeRow) => boolean;
 
 /**
- * A word of a search, case does not matter: `role:worker`, `dc:fra1`, `state:failed`, `name:n1` (each from its start on), or a text that
- * occurs in the name, the step, the milestone, the reason, the state, a role or the datacenter; `!` before it: not that.
+ * A word of a search, in any case: `role:worker`, `dc:fra1`, `state:failed`, `name:n1` match from the start. Any other text matches within
+ * name, step, milestone, reason, state, roles and datacenter; `!` before it negates.
  */
 export function wordTest(word: string): Test {
   const wanted = word.toLowerCase();

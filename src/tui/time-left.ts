@@ -20,14 +20,13 @@ export interface Position {
 }
 
 /**
- * Milliseconds that a run still takes if it goes on as earlier ones did. Only those count that were as far after a time of the same kind
- * (up to twice or half of it); undefined where there is none, or where they disagree: a run that finds all in order has little in
- * common with the first on bare machines.
+ * Milliseconds that a run still takes at the pace of earlier runs. Only runs count that were as far within half to twice the time.
+ * Undefined without such a run, or where they disagree, as a first run on bare machines and a run in order do.
  */
 export function timeLeft(paces: readonly Pace[], { nodes, ended, elapsed }: Position): number | undefined {
   const left = paces.flatMap(({ nodes: those, ends, whole }) => {
     if (those !== nodes || ended > ends.length) return [];
-    // It was there from the end of that many steps to the end of the next one.
+    // The earlier run was as far between the end of that step and the end of the next one.
     const at = Math.min(Math.max(elapsed, ends[ended - 1] ?? 0), ends[ended] ?? whole);
     const isAlike = elapsed >= at / 2 - slack && elapsed <= at * 2 + slack;
     return isAlike ? [whole - at] : [];
@@ -55,7 +54,7 @@ export class PaceReading {
   #nodes = 0;
   readonly #ends: number[] = [];
   #whole: number | undefined;
-  /** It was stopped, resumed, or waited for somebody: its time says nothing of another's. */
+  /** The run was stopped or resumed, or waited for an answer: its time is no measure for others. */
   #isOdd = false;
   /** Of the part before: how many ends there were for each byte. */
   #density = 0;
@@ -67,7 +66,7 @@ export class PaceReading {
     for (const event of events) this.#takeEvent(event, ends);
     const density = ends.length / Math.max(1, bytes);
     const [from, to] = [this.#ends.at(-1) ?? 0, ends[0]];
-    // What was not read had as many ends as what lies around it.
+    // The gap had as many ends for each byte as the parts around it.
     const missed = to === undefined || before === 0 ? 0 : Math.round((gap * (density + this.#density)) / 2);
     for (let index = 1; index <= missed; index++)
       this.#ends.push(from + (((to ?? from) - from) * index) / (missed + 1));

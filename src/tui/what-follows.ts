@@ -5,7 +5,7 @@ const STAGES = 4;
 /** Nodes that are told by their names. */
 const NAMES = 3;
 
-/** What comes when somebody says yes: “then: web on n1, n2, n3; restart on 40 nodes”; empty where nothing does. */
+/** The stages after a confirmation: “then: web on n1, n2, n3; restart on 40 nodes”; empty without any. */
 export function whatFollows({ stages }: Pick<RunModel, "stages">): string {
   const coming = stages.filter(({ state }) => state === "pending");
   if (coming.length === 0) return "";
@@ -19,7 +19,7 @@ function tellStage({ title, nodes }: StageModel): string {
   return `${title} on ${nodes.length <= NAMES ? nodes.join(", ") : `${nodes.length} nodes`}`;
 }
 
-/** What a dry run of the same said. */
+/** The result of the last dry run of the same. */
 export interface Foretold {
   /** Milliseconds since the epoch. */
   readonly at: number;

@@ -9,6 +9,8 @@ import { suggestHint } from "#errors/suggest.ts";
 import { addResultOption } from "../options.ts";
 import { whyUnwritten } from "../project/write-asked.ts";
 import { formatTable } from "../terminal/format-table.ts";
+import { toStderr } from "../terminal/say.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { showFile, talk } from "./console.ts";
 
 interface PlaceFlags {
@@ -163,9 +165,9 @@ Examples:
   return lab;
 }
 
-function open({ name, bridge, net, mirror, packages: named }: PlaceFlags & Partial<UpFlags>): Promise<Lab> {
+async function open({ name, bridge, net, mirror, packages: named }: PlaceFlags & Partial<UpFlags>): Promise<Lab> {
   const packages = named?.split(/[\s,]+/).filter((one) => one !== "");
-  const options: LabOptions = { log: (line) => process.stderr.write(`${line}\n`) };
+  const options: LabOptions = { tasks: await shownTasks(), note: toStderr };
   const given = Object.fromEntries(
     Object.entries({ name, bridge, net, mirror, packages }).filter(([, value]) => value !== undefined),
   );

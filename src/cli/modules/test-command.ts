@@ -4,6 +4,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { ownModulesOf } from "./known-modules.ts";
 import { requireGood, stages, tryModule } from "./try-module.ts";
 
@@ -34,8 +35,8 @@ export function testCommand(): Command {
           message: `modules/${name}.yaml has no example to try it with`,
           hint: "example: { … }, arguments with which it converges on a new machine",
         });
-      const log = (line: string): void => void process.stderr.write(`${line}\n`);
-      const trials = await tryModule({ project: folder, module: name, args: example, withBusybox: busybox, log });
+      const tasks = await shownTasks(output);
+      const trials = await tryModule({ project: folder, module: name, args: example, withBusybox: busybox, tasks });
       const rows = trials.map(({ shell, outcomes }) => [shell, ...outcomes]);
       printRows(trials, output, ["SHELL", ...stages.map((stage) => stage.toUpperCase())], rows);
       requireGood(name, trials);

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "#base/process.ts";
+import type { RunTasks } from "#base/tasks.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -34,12 +35,12 @@ export interface TrialOptions {
   readonly args: Readonly<Record<string, unknown>>;
   /** BusyBox has no systemd, no apt, no bash: a module that needs one of them is tried without it. */
   readonly withBusybox: boolean;
-  readonly log: (line: string) => void;
+  readonly tasks: RunTasks;
 }
 
 /** Tries a module with these arguments on new machines of a lab, one for each shell, and takes them away. */
 export async function tryModule(options: TrialOptions): Promise<readonly Trial[]> {
-  const lab = await openLab({ name: labName, log: options.log });
+  const lab = await openLab({ name: labName, tasks: options.tasks });
   const folder = await mkdtemp(join(tmpdir(), "kcore-module-"));
   try {
     // What a trial that was killed left behind.

@@ -19,7 +19,7 @@ const smallest: Size = { columns: 40, rows: 8 };
 /** Columns of the list of stages beside the nodes, with the bar between them. */
 const sidebar = 30;
 
-/** Lays the run out on the terminal: a pure function of what is given. */
+/** Lays the run out on the terminal. Pure. */
 export function arrange(props: SceneProps): Scene {
   const { model, ui, size, theme, now, player } = props;
   const { columns: width, rows: height } = size;

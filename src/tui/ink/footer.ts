@@ -7,7 +7,7 @@ import type { SceneProps } from "./scene.ts";
 import { justify, lineWidth, span, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-/** The last line: what was just done, a field to type in, or the keys that do something now. */
+/** The last line: a message, a field to type in, or the keys of the moment. */
 export function footerOf(
   { model, ui, theme, size: { columns: width }, real, player }: SceneProps,
   { asked, waiting }: { readonly asked: Question["kind"] | undefined; readonly waiting: number },
@@ -43,7 +43,7 @@ export function footerOf(
   return justify(keys, [span(`${glyphs.unknown} ${waiting} open, Tab answers `, "warning")], width, glyphs);
 }
 
-/** After the end: how it ended, and what one may do about it. */
+/** After the end of the run: its outcome, and the keys for the next action. */
 function restingLine(model: RunModel, { glyphs }: Theme, width: number): Line {
   const isWell = model.outcome === "done";
   const word: Line = [span(" "), span(isWell ? "done" : (model.outcome ?? ""), isWell ? "ok" : "failed")];

@@ -7,7 +7,7 @@ import type { Theme } from "./theme.ts";
 /** Lines of a diff that are shown here; the step itself has all of it. */
 const DIFF = 40;
 
-/** What a dry run foresees, whole: each change with its diff, nodes on which it is the same told once; then what cannot be told, and why. */
+/** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */
 export function foresightLines(model: RunModel, theme: Theme, width: number): readonly Line[] {
   const { changes, unknown } = known.get(model) ?? keep(model);
   if (changes.length + unknown.length === 0) return [[span("  nothing would change: all is in order", "ok")]];
@@ -45,13 +45,13 @@ function headOf({ stage, title, module, nodes }: Foreseen, mark: string, { glyph
   return justify(left, [span(`${tellNodes(nodes)} `, "muted")], width, glyphs);
 }
 
-/** Why it is unknown, or the condition on which it would change. */
+/** The reason why the step is unknown, or the condition of its change. */
 function reasonOf({ reason }: Foreseen, width: number): readonly Line[] {
   if (reason === undefined) return [];
   return wrapWords(reason, width - 6).map((line): Line => [span("     "), span(line, "muted")]);
 }
 
-/** The diff leads; then what else differs. */
+/** The diff first, then the other changes. */
 function bodyOf({ changes, diff }: Foreseen, theme: Theme, width: number): readonly Line[] {
   const lines = diff === undefined ? [] : diffLines(diff, width);
   const rest = lines.length - DIFF;

@@ -12,7 +12,7 @@ import { takeColumns, widthOf } from "#base/text.ts";
 import { span, oneLine, wrapText, wrapWords, type Line } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
-/** Lines of what a problem tells in detail, where the output tells more. */
+/** Lines of a problem's detail, if the output below has more. */
 const LINES = 6;
 
 export interface BodyProps {
@@ -21,13 +21,13 @@ export interface BodyProps {
   readonly width: number;
   readonly now: number;
   readonly usual?: ReadonlyMap<string, number>;
-  /** Lines of a diff and of what it printed that are longer than the pane go on in the next row. */
+  /** Long lines of a diff and of the output go on in the next row. */
   readonly wrap: boolean;
-  /** What is searched; empty: nothing. */
+  /** The searched text; empty: no search. */
   readonly find: string;
 }
 
-/** How a step went, or goes, and why; which module, from which line of which file; what it notes. */
+/** A step's outcome, time and reason; its module and place; its note. */
 export function itemHead({ item, theme: { glyphs }, now, usual }: Omit<BodyProps, "wrap" | "find">): readonly Line[] {
   const { outcome, duration, always, reason, position, module, note } = item;
   const time = outcome === undefined ? now - item.startedAt : (duration ?? 0);
@@ -50,24 +50,24 @@ export function itemHead({ item, theme: { glyphs }, now, usual }: Omit<BodyProps
   return note === undefined ? lines : [...lines, [span("   "), span(note, "accent")]];
 }
 
-/** What is told of an item below its head: first what does not go on, then what it printed. */
+/** The texts of an item below its head: the fixed part, then the output. */
 interface Story {
   readonly before: readonly Line[];
   readonly output: readonly OutputRow[];
 }
 
 interface Kept extends Story, Pick<BodyProps, "width" | "theme" | "wrap" | "find"> {}
-// What cannot change without the item being another one: a diff may have thousands of lines.
+// An item never changes, and a diff may have thousands of lines.
 const kept = new WeakMap<WorkItem, Kept>();
 
-/** What is wrong, have → want, the diff; the end of what it printed. */
+/** Problem, changes and diff; then the end of the output. */
 export function itemStory({ item, theme, width, wrap, find }: BodyProps): Story {
   const known = kept.get(item);
   if (known && known.width === width && known.theme === theme && known.wrap === wrap && known.find === find)
     return known;
   const { problem, changes, diff, tail, streams } = item;
   const parts = [
-    // What it printed stands below, whole.
+    // The whole output stands below.
     problem
       ? problemLines(
           causeFirst(tail.trim() === "" ? problem : endOfDetail(problem, LINES), item.exitStatus),
@@ -87,7 +87,7 @@ export function itemStory({ item, theme, width, wrap, find }: BodyProps): Story 
   return story;
 }
 
-/** A problem as views draw it: the message, its place, more lines, what to do. */
+/** A problem as views draw it: message, place, detail, hint. */
 export function problemLines(
   problem: Problem,
   { position }: Pick<WorkItem, "position">,

@@ -7,16 +7,16 @@ import type { Theme } from "./theme.ts";
 /** A key as the views name it: `up`, `pagedown`, `enter`, `escape`, `ctrl+c`, or the character that it types. */
 export interface KeyPress {
   readonly name: string;
-  /** What it types into a field; empty for keys that type nothing. */
+  /** The text that the key types into a field; empty for keys that type nothing. */
   readonly text: string;
 }
 
-/** What ink makes of some bytes as keys; a burst of characters is one key each. */
+/** Ink's reading of some bytes as keys; a burst of characters is one key each. */
 export function keyPresses(input: string, key: Key): readonly KeyPress[] {
   const named = nameOf(key);
   if (named !== undefined) return [{ name: named, text: "" }];
   if (key.ctrl) return input === "" ? [] : [{ name: `ctrl+${input.toLowerCase()}`, text: "" }];
-  // Alt with a character, or what is left of a sequence that nobody knows: not typed by a person.
+  // Alt with a character, or the rest of an unknown sequence of the terminal, is no typed key.
   if (key.meta || (input.length > 1 && /^[[O]/.test(input))) return [];
   return Array.from(input).flatMap((character) => {
     if (character === "\r" || character === "\n") return [{ name: "enter", text: "" }];
@@ -39,7 +39,7 @@ function nameOf(key: Key): string | undefined {
   if (key.return) return "enter";
   if (key.escape) return "escape";
   if (key.tab) return key.shift ? "shift+tab" : "tab";
-  // Terminals disagree which of the two the big key sends.
+  // Terminals send either of the two for the backspace key.
   if (key.backspace || key.delete) return "backspace";
   return undefined;
 }
@@ -81,7 +81,7 @@ export function searchField(
   ];
 }
 
-/** The help: each key with what it does, which goes on below where there is no room beside it. */
+/** The help: each key with its explanation, which wraps below itself. */
 export function helpLines(keys: readonly KeyHelp[], width: number): readonly Line[] {
   const column = Math.min(16, Math.max(...keys.map(({ keys: key }) => widthOf(key))));
   return keys.flatMap(({ keys: key, long }) =>

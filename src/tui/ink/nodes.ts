@@ -26,7 +26,7 @@ export interface NodesProps {
   readonly waits?: (name: string) => string | undefined;
 }
 
-/** The heading and the rows of the window, never a line for a node beyond it; and what the names begin with that are cut. */
+/** The heading and the rows of the window, no line for other nodes; and the common start of names that are cut. */
 export function nodeLines({ rows, window, selected, theme, width, now, usual, sort, waits }: NodesProps): {
   readonly lines: readonly Line[];
   readonly common: string;
@@ -132,7 +132,7 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
   ];
 }
 
-/** What the rows are sorted by, where no other column tells it. */
+/** A column for the sorted role or datacenter, which no other column has. */
 function kindColumn(rows: readonly NodeRow[], sort: Sort): readonly Column<NodeRow>[] {
   if (sort !== "role" && sort !== "dc") return [];
   const told = (row: NodeRow) => (sort === "role" ? row.roles.join(",") : row.dc);
@@ -158,7 +158,7 @@ function timeOf({ time, state }: NodeRow, now: number): string {
   return shortDuration(milliseconds);
 }
 
-/** What it does now, or why it does not; the marker of a quiet step is never cut off. */
+/** The node's present work, or the reason of its wait; the marker of a quiet step is never cut off. */
 function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones, waits }: ColumnOptions): Line {
   const { item, reason, state, sending } = row;
   if (sending !== undefined && state === "running") return [span(sending)];
@@ -189,7 +189,7 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones,
   return [span(item?.title ?? "", "muted")];
 }
 
-/** A cause in so many columns: with which code it ended stays. */
+/** A cause in so many columns; its exit code stays. */
 function fitCause(cause: string, width: number, glyphs: Glyphs): string {
   const [code = ""] = / \((?:exit|signal) \d+\)$/.exec(cause) ?? [];
   return `${fit(cause.slice(0, cause.length - code.length), width - code.length, glyphs)}${code}`;
@@ -220,7 +220,7 @@ export interface CountsProps {
   readonly filter: Filter;
   readonly search: string;
   readonly sort: Sort;
-  /** What all names begin with, where they are cut: it is told once. */
+  /** The common start of all names, shown once where names are cut. */
   readonly common: string;
   readonly theme: Theme;
   readonly width: number;
@@ -228,7 +228,7 @@ export interface CountsProps {
   readonly window?: Window;
 }
 
-/** The rule above the nodes: how many are in which state, and what is filtered. Where it is narrow the marks alone say the state. */
+/** The rule above the nodes: counts by state, and the filter. On a narrow terminal marks alone tell the state. */
 export function countsLine({ all, shown, filter, search, sort, common, theme, width, window }: CountsProps): Line {
   const { glyphs } = theme;
   const filtered = [filter === "all" ? "" : filter, search === "" ? "" : `“${search}”`].filter((text) => text !== "");

@@ -4,7 +4,7 @@ import { finder, outputRows, type OutputRow } from "./output-rows.ts";
 /** Reads bytes of a run's record, fewer at its end. */
 export type ReadRecord = (at: number, length: number) => Promise<Uint8Array>;
 
-/** Whose output, a step's on a node, and how it is wanted. */
+/** A step's output on a node, and its layout. */
 export interface OutputPlace {
   readonly node: string;
   /** The step's id. */
@@ -13,7 +13,7 @@ export interface OutputPlace {
   readonly width: number;
   /** Lines that are longer go on in the next row. */
   readonly wrap: boolean;
-  /** What is searched in it; empty: nothing. */
+  /** The searched text; empty: no search. */
   readonly find: string;
 }
 
@@ -49,8 +49,8 @@ interface Place {
 }
 
 /**
- * What a step printed, read from the run's record as somebody scrolls through it: in memory are the rows around those in sight, and
- * a place in the record for every few hundred rows. `news` is called when there is more to show.
+ * The output of a step, read from the run's record during scrolling. In memory are the rows around those in sight, and a place
+ * in the record for every few hundred rows. `news` is called when there are more rows.
  */
 export class OutputPager implements PagedOutput {
   readonly node: string;
@@ -65,7 +65,7 @@ export class OutputPager implements PagedOutput {
   #places: Place[] = [];
   #rows = 0;
   #matches: number[] = [];
-  /** Up to where the record was looked through, and up to which event it may be. */
+  /** Bytes of the record that were scanned, and the last event that may be. */
   #scanned = 0;
   #until = 0;
   #turn = 0;
@@ -101,7 +101,7 @@ export class OutputPager implements PagedOutput {
     return this.#matches;
   }
 
-  /** Takes in what the record has of it up to the event of this number. */
+  /** Takes in the step's output up to the event of this number. */
   follow(seq: number): void {
     if (seq < this.#until) this.#restart();
     if (seq === this.#until) return;
@@ -139,7 +139,7 @@ export class OutputPager implements PagedOutput {
         if (turn !== this.#turn) until = -1;
       }
     } catch {
-      // A record that cannot be read any more: what was read stays, and the last lines are in the model.
+      // The record cannot be read any more: the rows so far stay, and the model has the last lines.
     } finally {
       [this.#isScanning, this.#isComplete] = [false, true];
       this.#news();

@@ -10,7 +10,7 @@ export type Range = readonly [from: number, to: number];
 export interface OutputRow {
   readonly text: string;
   readonly stream: Stream;
-  /** What was searched; a match that goes on in the next row is marked in both. */
+  /** The matches of a search; a match that goes on in the next row is marked in both. */
   readonly marks?: readonly Range[];
   /** A match begins here. */
   readonly isMatch?: true;
@@ -21,17 +21,17 @@ export interface RowOptions {
   readonly width: number;
   /** Lines that are longer go on in the next row; else they are one row each. */
   readonly wrap: boolean;
-  /** What is searched. */
+  /** The search. */
   readonly find?: RegExp | undefined;
 }
 
-/** What finds this text, taken literally; capitals count where it has some. Undefined of nothing. */
+/** An expression for this literal text; capitals count where the text has some. Undefined for an empty text. */
 export function finder(text: string): RegExp | undefined {
   if (text === "") return undefined;
   return new RegExp(RegExp.escape(text), text === text.toLowerCase() ? "giu" : "gu");
 }
 
-/** The rows of what was printed; `streamOf` tells by which stream a line came. */
+/** The rows of an output; `streamOf` gives the stream of a line. */
 export function outputRows(
   text: string,
   streamOf: (line: number) => Stream,
@@ -62,7 +62,7 @@ function matchesIn(text: string, find: RegExp): readonly Range[] {
   return Array.from(text.matchAll(find), ({ 0: match, index }): Range => [index, index + match.length]);
 }
 
-/** A row of output as it is shown: what came by stderr has a mark of its own, and its colour. */
+/** A row of output with its gutter; stderr has a mark and a colour of its own. */
 export function outputLine({ text, stream, marks }: OutputRow, { bar }: Pick<Glyphs, "bar">): Line {
   const isError = stream === "err";
   const gutter = isError ? span("   ! ", "warning") : span(`   ${bar} `, "muted");
@@ -79,12 +79,12 @@ function marked(whole: Span, marks: readonly Range[] = []): readonly Span[] {
   return [...spans, { ...whole, text: whole.text.slice(at) }].filter(({ text }) => text !== "");
 }
 
-/** Whether one of the line's pieces has what is searched. */
+/** Whether one of the line's pieces has a match. */
 export function hasMatch(line: Line, find: RegExp): boolean {
   return line.some(({ text }) => oneLine(text).search(find) >= 0);
 }
 
-/** The line with what is searched marked. */
+/** The line with its matches marked. */
 export function markLine(line: Line, find: RegExp | undefined): Line {
   if (!find) return line;
   return line.flatMap((whole) => {

@@ -17,10 +17,10 @@ import { arrangeBody, type StepBody } from "./step-body.ts";
 import { span, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-/** The large part of the view, with what the keys need to know of it. */
+/** The large part of the view, and its state as the keys see it. */
 export type Main = Omit<Scene, "model" | "replay" | "question" | "showsStages">;
 
-/** What is chosen: a row among those shown, a step among its steps. */
+/** The selection: a row, and one of its steps. */
 type Choice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | "item">;
 
 interface Area {
@@ -31,7 +31,7 @@ interface Area {
   readonly preview: number;
 }
 
-/** All nodes with what the selected one does; or one node with its steps; or what lies over both. */
+/** All nodes with the work of the selected one; or one node with its steps; or a page over both. */
 export function arrangeMain(props: SceneProps, width: number, height: number): Main {
   const inner = Math.max(1, height - 2);
   const preview = inner >= 10 ? Math.max(6, Math.floor(inner * 0.4)) : 0;
@@ -70,7 +70,7 @@ function paneOf(props: SceneProps, area: Area, choice: Choice, row: NodeRow): Pa
   return props.ui.full && choice.item ? fullPane(props, area, row, choice.item) : nodePane(props, area, choice, row);
 }
 
-/** What one step says, with nothing beside it. */
+/** The texts of one step, over the whole pane. */
 function fullPane(props: SceneProps, { width, height }: Area, row: NodeRow, item: WorkItem): Pane {
   const { ui, theme } = props;
   const body = bodyOf(props, row, item, width, height - 1);
@@ -97,18 +97,18 @@ function fullPane(props: SceneProps, { width, height }: Area, row: NodeRow, item
   };
 }
 
-/** What a step says: of its whole output, where that is at hand. */
+/** The texts of a step, with its whole output once that has been read. */
 function bodyOf(props: SceneProps, row: NodeRow, item: WorkItem | undefined, width: number, height: number): StepBody {
   const place = item && outputPlace(row, item, width, props.ui);
   const { output: known } = props;
   const output = place && known && isSameStep(known, place) ? known : undefined;
-  // As it was wanted before: what is wanted now is on its way.
+  // The output still has its former layout: the new one is being read.
   const isOther = place !== undefined && output !== undefined && !isSamePlace(output, place);
   const isReading = isOther || props.isReading === true;
   return arrangeBody({ ...props, output, isReading, ...troubleOf(row) }, item, width, height);
 }
 
-/** “text” 2/14: what is searched, which match one is at, and how many there are. */
+/** “text” 2/14: the search, the present match, and the number of matches. */
 function foundSpans({ find, matches }: Pick<StepBody, "find" | "matches">): Line {
   if (find.text === "") return [];
   const count = matches?.length ?? 0;
@@ -170,12 +170,12 @@ function outputPlace(
   { wrap, find }: Pick<RunUi, "wrap" | "find">,
 ): OutputPlace | undefined {
   const step = key.slice(stage.length + 1);
-  // Of an action the model has all that matters: it may print little.
+  // The model has enough of an action's output, which is short.
   if (above === undefined || step.startsWith("!")) return undefined;
   return { node: row.name, step, width: outputWidth(width), wrap, find: find.text };
 }
 
-/** The rows, and below them what the selected node does now. */
+/** The rows, and below them the present work of the selected node. */
 function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, selected, row, item }: Choice): Pane {
   const { model, ui, theme } = props;
   const all = nodeRows(model);
@@ -230,7 +230,7 @@ function troubleOf({ problem, reason }: NodeRow): Pick<NodeRow, "problem" | "rea
   return { problem, reason };
 }
 
-/** The first failure, else what was cut off, else where something goes on, else the first node. */
+/** The first failure, else an interrupted node, else a running one, else the first. */
 function rowToShow(rows: readonly NodeRow[]): number {
   const tests: readonly ((row: NodeRow) => boolean)[] = [
     ({ rank }) => rank === 0,

@@ -78,7 +78,7 @@ function searchKeys(isSearching: boolean): readonly KeyHelp[] {
   ];
 }
 
-/** Of what a step says over the whole terminal. */
+/** The keys of a step's texts over the whole terminal. */
 function outputKeys(
   glyphs: Glyphs,
   search: readonly KeyHelp[],

@@ -10,7 +10,7 @@ export interface RunProgressProps {
   readonly width: number;
   readonly now: number;
   readonly paces?: readonly Pace[];
-  /** A question is open: how long that takes nobody knows. */
+  /** A question is open, for an unknown time. */
   readonly isAsking?: boolean;
 }
 

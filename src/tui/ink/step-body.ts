@@ -15,27 +15,27 @@ export interface StepBodyProps {
   readonly usual?: ReadonlyMap<string, number>;
   /** All that the item printed, when that is at hand. */
   readonly output?: PagedOutput | undefined;
-  /** All of it is on its way: what is not found yet may be. */
+  /** The whole output is being read, so that more matches may come. */
   readonly isReading?: boolean;
-  /** What is wrong with the node itself, or what it waits for; it comes first. */
+  /** The problem of the node itself, or the reason of its wait; shown first. */
   readonly problem?: Problem | undefined;
   readonly reason?: string | undefined;
 }
 
-/** What a step says, as far as there is room. */
+/** The texts of a step, as far as there is room. */
 export interface StepBody {
   readonly lines: readonly Line[];
-  /** The part of what scrolls that is shown, and how much there is. */
+  /** The part of the body in sight, and the rows of the whole. */
   readonly top: number;
   readonly share?: number | undefined;
   readonly room: number;
   readonly count: number;
   readonly find: Find;
-  /** Where a match begins in what scrolls; undefined while that is being read, or where nothing is searched. */
+  /** Rows of the body with a match; undefined while the output is being read, or without a search. */
   readonly matches?: readonly number[] | undefined;
 }
 
-/** The head of a step stays; what follows scrolls, and shows its end while the step runs and is followed. */
+/** The head of a step stays; its body scrolls, and shows its end while the running step is followed. */
 export function arrangeBody(
   { ui, theme, now, usual, output, isReading = false, problem, reason }: StepBodyProps,
   item: WorkItem | undefined,
@@ -102,7 +102,7 @@ function rowsOfMatches(rows: readonly OutputRow[]): readonly number[] {
   return rows.flatMap(({ isMatch }, index) => (isMatch ? [index] : []));
 }
 
-/** A search that has just begun goes to the first match from where somebody looks on. */
+/** A new search goes to the first match from the rows in sight on. */
 function goToFirst(find: Find, matches: readonly number[], top: number): Find {
   if (!find.isNew) return find;
   const row = matches.find((match) => match >= top) ?? matches[0];
@@ -114,7 +114,7 @@ export function toShow(row: number, top: number, room: number): number {
   return row >= top && row < top + room - 1 ? top : Math.max(0, row - Math.floor(room / 3));
 }
 
-/** The match that somebody went to: it is not the colour alone that tells. */
+/** The line of the present match, with a pointer beside the colour. */
 function pointedAt(line: Line, { glyphs }: Theme): Line {
   const [first, ...rest] = line;
   return [span(` ${glyphs.pointer} `, "accent"), span(first?.text.slice(3) ?? "", first?.role), ...rest];

@@ -6,9 +6,9 @@ export interface Column<Row> {
   readonly title: string;
   /** Columns of the terminal that it takes at least. */
   readonly width: number;
-  /** Its share of what is left over; none: it stays as it is. */
+  /** The column's share of the spare width; absent: the column does not grow. */
   readonly grow?: number;
-  /** What is left over is this column's up to its most, before others get a share. */
+  /** The column grows to its maximum before others get a share. */
   readonly first?: boolean;
   /** At most so wide when it grows. */
   readonly max?: number;
@@ -25,7 +25,7 @@ export interface Placed<Row> extends Column<Row> {
 
 const gap = 1;
 
-/** Chooses the columns that fit and gives away what is left over. */
+/** Chooses the columns that fit, and shares the spare width among them. */
 export function placeColumns<Row>(columns: readonly Column<Row>[], width: number): readonly Placed<Row>[] {
   let kept = [...columns];
   const needs = () => kept.reduce((sum, column) => sum + column.width, 0) + gap * (kept.length - 1);

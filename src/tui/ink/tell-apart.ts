@@ -3,8 +3,8 @@ import { oneLine } from "./text.ts";
 import type { Glyphs } from "./theme.ts";
 
 /**
- * Names in at most `width` columns, no two of them alike. What fits stays whole; of the others what all have in common
- * goes first, then the ends of words that can be told apart without: `k3s-work…0001`, `w-fra1-0001`.
+ * Names in at most `width` columns, no two of them alike. Short names stay whole. Long names lose their common part first, then
+ * the ends of words that differ without them: `k3s-work…0001`, `w-fra1-0001`.
  */
 export function tellApart(
   names: readonly string[],
@@ -18,7 +18,7 @@ export function tellApart(
   return last.labels;
 }
 
-/** What all names begin with, whole words of it; empty where that is next to nothing. */
+/** The common start of all names in whole words; empty below three characters. */
 export function commonStart(names: readonly string[]): string {
   const [first = "", ...rest] = names;
   let end = rest.length === 0 ? 0 : first.length;
@@ -65,7 +65,7 @@ function labelsOf(names: readonly string[], width: number, ellipsis: string): Re
 /** Signs between words, and where a number begins within one. */
 const division = /([-._/: ]+|(?<=[a-z])(?=\d))/i;
 
-/** Words and what stands between them, in turn: a name is told apart by its words. */
+/** Words and the signs between them, in turn: names differ by their words. */
 type Parts = readonly string[];
 
 function shorten(names: readonly string[], width: number, ellipsis: string): readonly string[] {
@@ -83,13 +83,13 @@ function shorten(names: readonly string[], width: number, ellipsis: string): rea
   }
 }
 
-/** What all have in common, as much of it as there is room for. */
+/** The common start, as far as there is room. */
 function headIn(head: string, room: number, ellipsis: string): string {
   if (widthOf(head) <= room) return head;
   return room <= 0 ? "" : takeColumns(head, room - 1) + ellipsis;
 }
 
-/** How many parts all have in common at their beginnings, and at their ends; whole words with what divides them. */
+/** The number of common parts at the start, and at the end: whole words with their dividers. */
 function commonEnds(all: readonly Parts[]): readonly [number, number] {
   const [first = []] = all;
   // Something is left of each.

@@ -1,6 +1,6 @@
 import { isPlain } from "#base/text.ts";
 
-/** What Ink's renderer noted for a frame (ink/build/output.js): texts and where they stand, and areas that clip them. */
+/** An operation of Ink's renderer (ink/build/output.js): a text at its place, or an area that clips texts. */
 export interface Operation {
   readonly type: string;
   readonly x?: number;
@@ -13,9 +13,8 @@ export interface Operation {
 let [kept, earlier] = [new Map<string, string>(), new Map<string, string>()];
 
 /**
- * The rows of a frame in which each text has a row of its own, as those of our views have (./lines.ts), without a grid of characters:
- * most of them are those of the frame before. Undefined for any other frame: Ink draws it. `clean`: how Ink itself
- * writes a line. The bundle asks this first (scripts/build.ts).
+ * The rows of a frame in which each text has a row of its own (./lines.ts), without Ink's grid of characters. Undefined for any other
+ * frame, which Ink draws. `clean` is Ink's own writing of a line. The bundle calls this before Ink (scripts/build.ts).
  */
 export function wholeRows(
   operations: readonly Operation[],
@@ -25,7 +24,7 @@ export function wholeRows(
   const rows: (string | undefined)[] = Array.from({ length: height });
   for (const { type, x, y = -1, text = "", transformers = [] } of operations) {
     if (type !== "write" || x !== 0 || !(y in rows) || rows[y] !== undefined || text.includes("\n")) return undefined;
-    // Ink cleans a text before its transformers and what they made of it once more.
+    // Ink cleans a text before its transformers, and their result once more.
     rows[y] = cleaned(
       transformers.reduce((line, transform) => transform(line, 0), cleaned(text, clean)),
       clean,
@@ -40,7 +39,7 @@ function cleaned(line: string, clean: (line: string) => string): string {
   let known = kept.get(line) ?? earlier.get(line);
   if (known === undefined) {
     known = clean(line);
-    // What is clean stays so.
+    // A clean text stays clean.
     kept.set(known, known);
   }
   kept.set(line, known);

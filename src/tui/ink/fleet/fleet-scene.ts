@@ -31,7 +31,7 @@ export interface FleetScene {
 
 const smallest: Size = { columns: 40, rows: 8 };
 
-/** Lays the cluster out on the terminal: a pure function of what is given. */
+/** Lays the cluster out on the terminal. Pure. */
 export function arrangeFleet(props: FleetSceneProps): FleetScene {
   const { snapshot, ui, size, theme } = props;
   const { columns: width, rows: height } = size;

@@ -1,17 +1,17 @@
 export const sectionNames = ["nodes", "dcs", "controllers", "certificates", "conflicts", "updates"] as const;
 export type SectionName = (typeof sectionNames)[number];
 
-/** Where somebody is in one section. */
+/** The state of one section. */
 export interface Place {
-  /** The row somebody moved to; without one the first counts as selected. */
+  /** The row that a key moved to; without one the first row counts as selected. */
   readonly key?: string;
   readonly top: number;
-  /** Which of the section's orders. */
+  /** The number of the section's order. */
   readonly sort: number;
   readonly reversed: boolean;
 }
 
-/** What the user made of the dashboard: plain values, never changed in place. */
+/** The user's settings of the dashboard: plain values, never changed in place. */
 export interface FleetUi {
   readonly section: SectionName;
   readonly places: Readonly<Record<SectionName, Place>>;
@@ -21,7 +21,7 @@ export interface FleetUi {
   readonly searching: boolean;
   /** Only rows that want an operator's eye. */
   readonly trouble: boolean;
-  /** Only what is in this datacenter. */
+  /** Only rows of this datacenter. */
   readonly dc?: string;
   /** The selected row's details are open. */
   readonly isOpen: boolean;

@@ -19,7 +19,7 @@ export interface FleetNode {
   readonly lastSeen: string;
   /** As it was told last: the load average of one minute, bytes of memory and of the fuller disk. */
   readonly usage?: FleetUsage | undefined;
-  /** Absent where nobody remembers. */
+  /** Absent without earlier reports. */
   readonly trend?: FleetTrend | undefined;
   readonly certificateExpires: string;
   readonly conflicts: number;
@@ -64,7 +64,7 @@ export interface FleetPeer {
   readonly lastContact: string;
 }
 
-/** What a controller says of its own replication. */
+/** A controller's own report of its replication. */
 export interface FleetReplication {
   readonly healthy: boolean;
   readonly problems: readonly string[];
@@ -87,7 +87,7 @@ export interface FleetController {
   readonly lastContact: string;
   readonly certificateExpires?: string | undefined;
   readonly subCa?: { readonly serial: string; readonly notAfter: string } | undefined;
-  /** What it says itself; absent until it was asked. */
+  /** The controller's own report; absent before its first answer. */
   readonly replication?: FleetReplication;
   /** Why it could not be asked from here. */
   readonly silent?: string;
@@ -130,7 +130,7 @@ export interface FleetUpdateNode {
   readonly dc: string;
   readonly phase: string;
   readonly since: string;
-  /** What went wrong with it. */
+  /** The problem of the node. */
   readonly trouble?: string;
 }
 
@@ -140,7 +140,7 @@ export interface FleetUpdate {
   readonly generation: number;
   readonly phase: string;
   readonly target: string;
-  /** What it waits for. */
+  /** The reason of its wait. */
   readonly waits?: string | undefined;
   /** When its phase began. */
   readonly since: string;
@@ -149,7 +149,7 @@ export interface FleetUpdate {
   readonly nodes: readonly FleetUpdateNode[];
 }
 
-/** All that the dashboard shows, as it was at one moment. A plain value: it may come from anywhere. */
+/** The data of the dashboard at one moment, as a plain value. */
 export interface FleetSnapshot {
   readonly context: string;
   /** Milliseconds since the epoch when it was read. */

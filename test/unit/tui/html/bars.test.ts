@@ -1,15 +1,15 @@
 import { expect } from "chai";
 import { drawBars, fitBars, GrowingBars, placeOf, WIDE } from "#tui/html/bars.ts";
 import type { Piece } from "#tui/html/work.ts";
+import type { WorkItem } from "#tui/work-item.ts";
 
 const span = { from: 1000, to: 2000 };
-const piece = (outcome: Piece["outcome"], from: number, to: number): Piece => ({
-  stage: "s",
+const item: WorkItem = { key: "k", stage: "s", title: "t", module: "m", startedAt: 0, changes: [], tail: "", always: false };
+const piece = (outcome: WorkItem["outcome"], from: number, to: number): Piece => ({
+  item: { ...item, ...(outcome && { outcome }) },
   title: "t",
-  kind: "k",
   from,
   to,
-  ...(outcome && { outcome }),
 });
 
 describe("The bars of the timeline", () => {

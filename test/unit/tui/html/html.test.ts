@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { Budget } from "#tui/html/budget.ts";
+import { Budget } from "#tui/html/details.ts";
 import { html, Html } from "#tui/html/html.ts";
 
 describe("HTML templates", () => {

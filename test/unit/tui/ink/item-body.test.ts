@@ -2,12 +2,12 @@ import { expect } from "chai";
 import { freshUi } from "#tui/ink/run-ui.ts";
 import { arrangeBody } from "#tui/ink/step-body.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { type WorkItem, itemsOf } from "#tui/work-item.ts";
+import { itemOf, type WorkItem } from "#tui/work-item.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { plainTheme } from "#support/scenes.ts";
 
 const node = reduceEvents(recordedRun("failed")).nodes.get("n1");
-const failed = node && itemsOf(node, []).find(({ outcome }) => outcome === "failed");
+const failed = node && node.steps.map(itemOf).find(({ outcome }) => outcome === "failed");
 const detail = Array.from({ length: 20 }, (_, index) => `line ${index + 1}`).join("\n");
 
 function told(tail: string): string {

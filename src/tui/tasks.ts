@@ -1,0 +1,72 @@
+import { Listr, ListrLogger, ListrLogLevels, PRESET_TIMER, ProcessOutput } from "listr2";
+import type { RunTasks, Task } from "#base/tasks.ts";
+import { formatDuration } from "#base/units.ts";
+import { cleanLine } from "#engine/events/clean.ts";
+import { exitCodes } from "#errors/problem.ts";
+
+export interface TaskOptions {
+  readonly out: NodeJS.WriteStream;
+  /** Tasks are drawn anew in their place; without it each piece of news is a line. */
+  readonly isScreen: boolean;
+  /** Nothing is shown, as for `-o json`. */
+  readonly isSilent?: boolean;
+}
+
+/** Milliseconds between two lines of a long task without a screen. */
+const heartbeat = 10_000;
+
+/** Shows work of the bastion by listr2: tasks with progress and time on a screen, lines elsewhere. */
+export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): RunTasks {
+  const asItIs = () => (text?: string) => text ?? "";
+  const plain = Object.fromEntries(Object.values(ListrLogLevels).map((level) => [level, asItIs()]));
+  return async (tasks) => {
+    if (tasks.length === 0) return;
+    const errors: unknown[] = [];
+    const output = new ProcessOutput(out, out);
+    const logger = new ListrLogger({ useIcons: true, toStderr: [], processOutput: output });
+    const work = async ({ title, work: begin }: Task, shown: { title?: string; output?: string }): Promise<void> => {
+      const start = performance.now();
+      let said = "";
+      const tell = () => (shown.output = `${title} … ${said}${formatDuration(performance.now() - start)}`);
+      const say = (progress: string): void => {
+        said = `${cleanLine(progress)}, `;
+        if (isScreen) shown.output = cleanLine(progress);
+      };
+      const beat = isScreen ? undefined : setInterval(tell, heartbeat);
+      try {
+        const result = await begin(say);
+        if (typeof result === "string") shown.title = cleanLine(`${title}: ${result}`);
+      } catch (error) {
+        errors.push(error);
+        throw error;
+      } finally {
+        clearInterval(beat);
+      }
+    };
+    const list = new Listr(
+      tasks.map((task) => ({ title: cleanLine(task.title), task: (_, shown) => work(task, shown) })),
+      {
+        concurrent: true,
+        exitOnError: false,
+        registerSignalListeners: false,
+        silentRendererCondition: isSilent,
+        fallbackRendererCondition: !isScreen,
+        rendererOptions: { logger, timer: PRESET_TIMER, showErrorMessage: false },
+        fallbackRendererOptions: { logger, timer: { ...PRESET_TIMER, format: asItIs }, color: plain },
+      },
+    );
+    const leave = (): void => {
+      if (isScreen && !isSilent) output.release();
+      process.exit(exitCodes.interrupted);
+    };
+    // A command with a handler of its own ends its tasks itself.
+    const signals = (["SIGINT", "SIGTERM"] as const).filter((signal) => process.listenerCount(signal) === 0);
+    for (const signal of signals) process.once(signal, leave);
+    try {
+      await list.run();
+    } finally {
+      for (const signal of signals) process.off(signal, leave);
+    }
+    if (errors.length > 0) throw errors[0];
+  };
+}
