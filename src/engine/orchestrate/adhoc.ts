@@ -8,7 +8,7 @@ import type { StepDraft } from "#engine/states/planned-step.ts";
 import { applyTask } from "./bind-apply.ts";
 import type { Catalogue } from "./bind-context.ts";
 import type { RunRequest } from "./execute.ts";
-import { Ledger } from "./ledger.ts";
+import { UsedNames } from "./used-names.ts";
 import { givenByUser } from "./given-params.ts";
 import type { PlannedStage, RunPlan, StageTask } from "./plan.ts";
 import { titleOf } from "./title.ts";
@@ -81,7 +81,7 @@ function stagesOf(
   nodes: readonly string[],
   { catalogue, request }: Ground,
 ): readonly PlannedStage[] {
-  const context = { catalogue, ledger: new Ledger() };
+  const context = { catalogue, usedNames: new UsedNames() };
   const given = givenByUser(request.params);
   const declared = names.map((name) => ({ name, params: new Set(catalogue.stateParams(name)) }));
   refuseUnknown([...given.keys()], declared);

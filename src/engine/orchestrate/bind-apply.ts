@@ -91,7 +91,7 @@ function givenIn(map: SourceMap | undefined, takes: Names, scope: Scope): Given 
 /** A task that applies states; which and with what is told for each node. */
 export function applyTask(
   id: string,
-  { catalogue, ledger }: Pick<BindContext, "catalogue" | "ledger">,
+  { catalogue, usedNames }: Pick<BindContext, "catalogue" | "usedNames">,
   apply: (late: StageScope) => StatesUse["apply"],
 ): StageTask {
   const plain = new Map<string, string>();
@@ -99,7 +99,7 @@ export function applyTask(
     kind: "apply",
     plain,
     draft: (late) =>
-      ledger.draft(id, late.node as NodeEntry, async ({ taken, registered }) => {
+      usedNames.draft(id, late.node as NodeEntry, async ({ taken, registered }) => {
         const states = await whileOpening(secretOf(catalogue.readSecret), () => apply(late));
         if (states.every(({ given }) => given.size === 0))
           plain.set((late.node as NodeEntry).name, states.map(({ state }) => state).join(" "));

@@ -6,7 +6,7 @@ import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Action } from "./action.ts";
-import type { Ledger } from "./ledger.ts";
+import type { UsedNames } from "./used-names.ts";
 
 /** Steps of some states for one node. */
 export interface StatesUse {
@@ -43,5 +43,5 @@ export interface BindContext {
   readonly catalogue: Catalogue;
   readonly skipHealth: boolean;
   readonly problems: Problems;
-  readonly ledger: Ledger;
+  readonly usedNames: UsedNames;
 }

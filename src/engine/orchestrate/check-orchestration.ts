@@ -6,7 +6,7 @@ import { openParams } from "#engine/states/check-states.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { BindContext, Catalogue } from "./bind-context.ts";
 import { resolveTargets } from "./given-params.ts";
-import { Ledger } from "./ledger.ts";
+import { UsedNames } from "./used-names.ts";
 import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type PlannedStage } from "./plan.ts";
@@ -86,7 +86,7 @@ async function stagesFor(
     catalogue,
     skipHealth: false,
     problems,
-    ledger: new Ledger(),
+    usedNames: new UsedNames(),
   };
   const { stages, onFailure } = await new StageMaker(
     orchestration,

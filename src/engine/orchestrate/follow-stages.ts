@@ -2,7 +2,7 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import { isFinal } from "#engine/session/step-record.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { RunNode, Watch } from "./run-node.ts";
-import type { StageTracker } from "./tracker.ts";
+import type { StageTracker } from "./stage-tracker.ts";
 
 interface Followed {
   readonly id: string;

@@ -7,7 +7,7 @@ import { defined } from "#optional/defined.ts";
 import { followStages } from "./follow-stages.ts";
 import { isDenied, runAction } from "./run-action.ts";
 import { conditionAgainst, isNeedless } from "./condition.ts";
-import { LastWord } from "./last-word.ts";
+import { LastOutput } from "./last-output.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
@@ -134,7 +134,7 @@ function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Pro
 }
 
 async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<LaneEnd> {
-  const last = new LastWord();
+  const last = new LastOutput();
   const watch = followStages(run.tracker, node, group);
   node.watch = {
     ...watch,
@@ -158,7 +158,7 @@ async function within(
   run: LiveRun,
   node: RunNode,
   group: readonly Ready[],
-  { isLast, last }: { readonly isLast: boolean; readonly last: LastWord },
+  { isLast, last }: { readonly isLast: boolean; readonly last: LastOutput },
 ): Promise<WorkResult> {
   const [{ stage }] = group as readonly [Ready, ...Ready[]];
   run.tracker.enter(stage.id);
@@ -182,7 +182,7 @@ async function within(
   }
 }
 
-function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: LastWord): Problem {
+function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: LastOutput): Problem {
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${id}” took longer than ${timeout} s on “${node.name}”`,

@@ -13,7 +13,7 @@ import { recordedSteps } from "./recorded-steps.ts";
 import { RunNode } from "./run-node.ts";
 import { RunSecrets } from "./secrets.ts";
 import { Slots } from "./slots.ts";
-import { StageTracker } from "./tracker.ts";
+import { StageTracker } from "./stage-tracker.ts";
 
 /** Nodes at once, and connections being opened at once, when nobody says otherwise. */
 export const CONCURRENCY = 50;

@@ -14,7 +14,7 @@ import { planAdHoc } from "./adhoc.ts";
 import type { BindContext, Catalogue } from "./bind-context.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { KeptDrafts } from "./kept-drafts.ts";
-import { Ledger } from "./ledger.ts";
+import { UsedNames } from "./used-names.ts";
 import { loadOrchestration, readOrchestration, type Orchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration, resolveTargets } from "./given-params.ts";
@@ -87,7 +87,7 @@ async function planOrchestration(
     catalogue,
     skipHealth: request.skipHealth,
     problems,
-    ledger: new Ledger(),
+    usedNames: new UsedNames(),
   };
   const { stages, onFailure } = await new StageMaker(orchestration, context, targets).make();
   const nodes = new Set([...stages, ...onFailure].flatMap((stage) => stage.nodes ?? []));

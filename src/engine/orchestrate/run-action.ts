@@ -9,7 +9,7 @@ import { secret } from "#engine/step/secret.ts";
 import { defined } from "#optional/defined.ts";
 import type { Action, ActionContext, ActionResult } from "./action.ts";
 import { neverKnown } from "./condition.ts";
-import { LastWord } from "./last-word.ts";
+import { LastOutput } from "./last-output.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
@@ -58,7 +58,7 @@ async function attempt(
   const seconds = stage.timeout ?? LIMIT;
   const timer = setTimeout(() => limit.abort(), seconds * 1000);
   const signal = AbortSignal.any([run.deps.abort, limit.signal, ...(action.endsAtStop ? [run.deps.stop] : [])]);
-  const last = new LastWord(action.name);
+  const last = new LastOutput(action.name);
   try {
     const args = await whileOpening(
       (reference, at) => run.deps.readSecret(reference, at).then(secret),
@@ -100,7 +100,7 @@ function unknown(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: R
   return { outcome: "failed", problem: neverKnown(stage, after) } as const;
 }
 
-function tooLong(stage: PlannedStage, seconds: number, last: LastWord, node?: RunNode): Problem {
+function tooLong(stage: PlannedStage, seconds: number, last: LastOutput, node?: RunNode): Problem {
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${stage.id}” took longer than ${seconds} s${node ? ` for “${node.name}”` : ""}`,
@@ -113,7 +113,7 @@ function tooLong(stage: PlannedStage, seconds: number, last: LastWord, node?: Ru
 function contextOf(
   run: LiveRun,
   stage: PlannedStage,
-  { signal, last }: { readonly signal: AbortSignal; readonly last: LastWord },
+  { signal, last }: { readonly signal: AbortSignal; readonly last: LastOutput },
   node?: RunNode,
 ): ActionContext {
   const { deps, request, plan } = run;

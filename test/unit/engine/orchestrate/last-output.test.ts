@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { LastWord } from "#engine/orchestrate/last-word.ts";
+import { LastOutput } from "#engine/orchestrate/last-output.ts";
 
 const step = { node: "n1", stage: "s", step: "s/a", title: "answers", module: "http.ready" } as const;
 
 describe("the last word of what ran out of time", () => {
   it("is what was found instead of what is wanted, or the last line that was printed", () => {
-    const last = new LastWord();
+    const last = new LastOutput();
     expect(last.tell("on n1")).to.deep.equal({});
     last.hear({ type: "step.started", ...step });
     expect(last.tell("on n1").detail).to.equal("at work on n1: “answers” (http.ready)\nit gave no answer");

@@ -1,12 +1,12 @@
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Problem } from "#errors/problem.ts";
 
-/** What was at work last on a node or on the bastion, and what it said last: all there is to tell when its time is up. */
-export class LastWord {
+/** The last step or action on a node or on the bastion, and its last output, for the problem of an expired time limit. */
+export class LastOutput {
   #asked: string;
   #answer = "";
 
-  /** @param asked what is at work until an event tells of a step */
+  /** @param asked the work before the first event of a step */
   constructor(asked = "") {
     this.#asked = asked;
   }

@@ -11,7 +11,7 @@ interface Tracked {
 
 const RANK: readonly StageOutcome[] = ["failed", "interrupted", "ok", "skipped"];
 
-/** Says when a stage began on its first node and ended on its last; each stage starts and finishes exactly once. */
+/** Emits the begin of a stage on its first node and its end on its last node, each exactly once. */
 export class StageTracker {
   readonly #emit: Emit;
   readonly #stages = new Map<string, Tracked>();
@@ -32,17 +32,17 @@ export class StageTracker {
     this.#emit({ type: "stage.started", stage });
   }
 
-  /** A node is through with a stage; only the first word about it counts. */
+  /** A node has left a stage; only the first call for a node counts. */
   leave(stage: string, node: string, outcome: StageOutcome, reason?: string): void {
     const tracked = this.#stages.get(stage);
     if (!tracked?.waiting.delete(node)) return;
-    // A node that never comes here does not begin the stage: another one still may.
+    // A node that skips the stage does not begin it; another node may.
     if (outcome !== "skipped") this.enter(stage);
     tracked.outcomes.push({ node, outcome, ...(reason !== undefined && { reason }) });
     if (tracked.waiting.size === 0) this.#finish(stage, tracked);
   }
 
-  /** Ends whatever has not ended: no stage of the outline is left without a last word. */
+  /** Ends all stages that have not ended: each stage of the outline gets its end. */
   close(reason: string): void {
     for (const [stage, tracked] of this.#stages) {
       if (tracked.finished) continue;

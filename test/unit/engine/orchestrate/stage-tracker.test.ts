@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { StageTracker } from "#engine/orchestrate/tracker.ts";
+import { StageTracker } from "#engine/orchestrate/stage-tracker.ts";
 
 function tracking(...nodes: readonly string[]): { readonly tracker: StageTracker; readonly events: RunEventBody[] } {
   const events: RunEventBody[] = [];
