@@ -136,12 +136,13 @@ function openState({ questions }: RunModel, { name, startedAt }: NodeModel, stat
 }
 
 function changesOf(model: RunModel): readonly ChangeDigest[] {
-  const found = new Map<string, ChangeDigest & { readonly nodes: string[] }>();
+  type Found = ChangeDigest & { readonly nodes: string[] };
+  const found = new Map<string, Found>();
   for (const { node, items } of itemsByNode(model))
     for (const item of items) {
       const { outcome } = item;
       if (outcome !== "changed" && outcome !== "would-change") continue;
-      const change = { ...namesOf(item), outcome, nodes: [] };
+      const change: Found = { ...namesOf(item), outcome, nodes: [] };
       const key = JSON.stringify(change);
       const known = found.get(key) ?? change;
       known.nodes.push(node?.name ?? "bastion");

@@ -32,8 +32,8 @@ export function failuresOf(model: RunModel): readonly Failure[] {
     const failure = causeOf(node, causeIn(newest) ?? (node.problem ? undefined : causeIn(items)));
     if (!failure) continue;
     const { stage, title, module, problem } = failure;
-    const { file, line, column } = problem.at ?? {};
-    const key = JSON.stringify([stage, title, module, problem.code, file, line, column]);
+    const { code, at } = problem;
+    const key = JSON.stringify([stage, title, module, code, at?.file, at?.line, at?.column]);
     const known = alike.get(key);
     if (known) known.nodes.push(node.name);
     else alike.set(key, { ...failure, nodes: [node.name] });
@@ -51,7 +51,7 @@ function causeOf({ name, outcome, problem }: NodeModel, item: WorkItem | undefin
 function failureOf(item: WorkItem, node: string, other?: Problem): Failure {
   const names = namesOf(item);
   const message = `${names.title} failed without saying why`;
-  const found = item.problem ?? other ?? { code: "INTERNAL", message };
+  const found: Problem = item.problem ?? other ?? { code: "INTERNAL", message };
   const problem = { ...found, ...defined({ at: found.at ?? item.position }) };
   return { nodes: [node], ...names, problem, cause: causeFirst(found, item.exitStatus).message, item };
 }

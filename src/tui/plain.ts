@@ -1,6 +1,6 @@
 import { LISTR_LOGGER_STYLE, ListrLogger, ListrLogLevels, ProcessOutput } from "listr2";
 import { RunFold } from "#engine/events/reduce.ts";
-import { BriefLines, LONG, type Detail } from "./brief.ts";
+import { BriefLines, LONG, type Detail, type Told } from "./brief.ts";
 import { escapeForCi, foldOf, type Ci } from "./ci.ts";
 import { describeEvent, type PlainLine } from "./describe-event.ts";
 import type { RunDrawing } from "./run-drawing.ts";
@@ -51,7 +51,8 @@ export function createPlainView(options: PlainOptions): RunDrawing {
   return {
     draw: (event) => {
       const before = (run ?? own).fleeting;
-      const { lines, folded } = brief?.tell(before, event) ?? { lines: describeEvent(before, event) };
+      const told: Told = brief ? brief.tell(before, event) : { lines: describeEvent(before, event) };
+      const { lines, folded } = told;
       if (!run) own.add(event);
       // The lines of a later event may depend on this event.
       if (event.seq <= since) return;

@@ -43,7 +43,7 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
         clearInterval(beat);
       }
     };
-    const list = new Listr(
+    const list = new Listr<object, "default", "simple">(
       tasks.map((task) => ({ title: cleanLine(task.title), task: (_, shown) => work(task, shown) })),
       {
         concurrent: true,

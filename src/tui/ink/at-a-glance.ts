@@ -1,13 +1,11 @@
 import type { NodeRow } from "../node-row.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
 import { joinFitting, span, type Line, type Span } from "./text.ts";
-import type { Theme } from "./theme.ts";
+import type { SceneProps } from "./scene.ts";
 
-export interface GlanceProps {
+interface GlanceProps extends Pick<SceneProps, "theme" | "now"> {
   readonly rows: readonly NodeRow[];
-  readonly theme: Theme;
   readonly width: number;
-  readonly now: number;
 }
 
 /** All nodes, where a list shows only some: a cell for each, and counts of their work. */

@@ -2,24 +2,16 @@ import { basename } from "node:path";
 import { shortDuration } from "#base/units.ts";
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
 import { foreseenSum } from "../foreseen.ts";
-import type { PlayerState } from "../player.ts";
-import type { Pace } from "../time-left.ts";
 import { runningMark } from "./marks.ts";
 import { leftOf, runProgress } from "./run-progress.ts";
+import type { SceneProps } from "./scene.ts";
 import { joinFitting, justify, lineWidth, span, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-export interface HeaderProps {
-  readonly model: RunModel;
-  readonly theme: Theme;
+export interface HeaderProps extends Pick<SceneProps, "model" | "theme" | "now" | "project" | "player" | "paces"> {
   readonly width: number;
   /** One line; else two, and the banner of a dry run as one of its own. */
   readonly compact: boolean;
-  readonly now: number;
-  readonly project: string;
-  readonly player?: PlayerState;
-  /** The pace of earlier runs of the same. */
-  readonly paces?: readonly Pace[];
   /** A question is open. */
   readonly isAsking?: boolean;
 }

@@ -8,6 +8,7 @@ import { outcomeLabel } from "../labels.ts";
 import { outcomeMark } from "./marks.ts";
 import { quietSpans } from "./nodes.ts";
 import { finder, outputRows, type OutputRow } from "./output-rows.ts";
+import type { SceneProps } from "./scene.ts";
 import { takeColumns, widthOf } from "#base/text.ts";
 import { span, oneLine, wrapText, wrapWords, type Line } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
@@ -15,12 +16,9 @@ import type { Glyphs, Role, Theme } from "./theme.ts";
 /** Lines of a problem's detail, if the output below has more. */
 const LINES = 6;
 
-export interface BodyProps {
+export interface BodyProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly item: WorkItem;
-  readonly theme: Theme;
   readonly width: number;
-  readonly now: number;
-  readonly usual?: ReadonlyMap<string, number>;
   /** Long lines of a diff and of the output go on in the next row. */
   readonly wrap: boolean;
   /** The searched text; empty: no search. */

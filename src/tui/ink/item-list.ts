@@ -3,19 +3,16 @@ import { quietOf } from "../quiet.ts";
 import type { WorkItem } from "../work-item.ts";
 import { outcomeLabel } from "../labels.ts";
 import { outcomeMark } from "./marks.ts";
+import type { SceneProps } from "./scene.ts";
 import type { Window } from "./scroll.ts";
 import { placeColumns, rowLine, type Column } from "./table.ts";
 import { span, type Line } from "./text.ts";
-import type { Theme } from "./theme.ts";
 
-export interface ItemListProps {
+interface ItemListProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly items: readonly WorkItem[];
   readonly window: Window;
   readonly selected: number;
-  readonly theme: Theme;
   readonly width: number;
-  readonly now: number;
-  readonly usual?: ReadonlyMap<string, number>;
 }
 
 /** The steps of one node, as far as the window shows them. */

@@ -4,6 +4,7 @@ import type { NodeRow } from "../node-row.ts";
 import { quietOf, type Quiet } from "../quiet.ts";
 import type { Filter, Sort } from "../row-order.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
+import type { SceneProps } from "./scene.ts";
 import type { Window } from "./scroll.ts";
 import { ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
@@ -12,14 +13,11 @@ import { widthOf } from "#base/text.ts";
 import { fit, lineWidth, oneLine, span, type Line, type Span } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
-export interface NodesProps {
+interface NodesProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly rows: readonly NodeRow[];
   readonly window: Window;
   readonly selected: number;
-  readonly theme: Theme;
   readonly width: number;
-  readonly now: number;
-  readonly usual?: ReadonlyMap<string, number>;
   /** By a role or a datacenter: then it has a column. */
   readonly sort: Sort;
   /** The reason why an idle node waits, for its row. */

@@ -1,20 +1,16 @@
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
 import { nodeRows } from "../node-row.ts";
-import { tellTimeLeft, timeLeft, type Pace } from "../time-left.ts";
+import { tellTimeLeft, timeLeft } from "../time-left.ts";
+import type { SceneProps } from "./scene.ts";
 import { span, type Line } from "./text.ts";
-import type { Theme } from "./theme.ts";
 
-export interface RunProgressProps {
-  readonly model: RunModel;
-  readonly theme: Theme;
+export interface RunProgressProps extends Pick<SceneProps, "model" | "theme" | "now" | "paces"> {
   readonly width: number;
-  readonly now: number;
-  readonly paces?: readonly Pace[];
   /** A question is open, for an unknown time. */
   readonly isAsking?: boolean;
 }
 
-/** How much of a run that goes on lies behind, as a bar, and how long it still takes where earlier runs tell. */
+/** The progress of a running run as a bar, and the time left if earlier runs tell it. */
 export function runProgress(props: RunProgressProps): Line {
   const { model, theme, width } = props;
   if (model.state !== "running" && model.state !== "stopping") return [];

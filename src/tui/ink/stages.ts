@@ -1,15 +1,13 @@
 import { shortDuration } from "#base/units.ts";
 import { causeFirst } from "../cause-line.ts";
-import type { RunModel, StageModel } from "#engine/events/run-model.ts";
+import type { StageModel } from "#engine/events/run-model.ts";
 import { stageMark } from "./marks.ts";
+import type { SceneProps } from "./scene.ts";
 import { justify, span, wrapParts, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-export interface StagesProps {
-  readonly model: RunModel;
-  readonly theme: Theme;
+interface StagesProps extends Pick<SceneProps, "model" | "theme" | "now"> {
   readonly width: number;
-  readonly now: number;
 }
 
 /** Milliseconds a stage took so far; undefined before it began. */

@@ -4,19 +4,15 @@ import { hung, itemHead, itemStory, problemLines } from "./item-body.ts";
 import type { PagedOutput } from "./output-pager.ts";
 import { finder, hasMatch, markLine, outputLine, type OutputRow } from "./output-rows.ts";
 import type { Find, RunUi } from "./run-ui.ts";
+import type { SceneProps } from "./scene.ts";
 import { windowAround } from "./scroll.ts";
 import { span, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-export interface StepBodyProps {
+interface StepBodyProps extends Pick<SceneProps, "theme" | "now" | "usual" | "isReading"> {
   readonly ui: Pick<RunUi, "follow" | "bodyTop" | "bodyShare" | "wrap" | "find">;
-  readonly theme: Theme;
-  readonly now: number;
-  readonly usual?: ReadonlyMap<string, number>;
-  /** All that the item printed, when that is at hand. */
+  /** The whole output of the item, once read. */
   readonly output?: PagedOutput | undefined;
-  /** The whole output is being read, so that more matches may come. */
-  readonly isReading?: boolean;
   /** The problem of the node itself, or the reason of its wait; shown first. */
   readonly problem?: Problem | undefined;
   readonly reason?: string | undefined;

@@ -77,14 +77,6 @@ describe("the end of a run", () => {
     expect(text).to.contain("\nNext:\n  kcore orchestrate deploy_node");
   });
 
-  it("tells what would change, and what it cannot know, in a dry run", () => {
-    const text = draw(recordedRun("dry-run"));
-    expect(text)
-      .to.contain("(dry run: nothing was changed)")
-      .and.to.contain("Would change:\n")
-      .and.to.contain("2 unknown");
-  });
-
   it("fits 200 nodes on a screen, each line of it within its columns and broken at words", () => {
     const events = wideRun({ nodes: 200, steps: 12, failEvery: 3 });
     const lines = draw(events, { columns: 60, cut: true, color: true }).split("\n").map(stripVTControlCharacters);

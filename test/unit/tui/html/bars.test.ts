@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { drawBars, fitBars, GrowingBars, placeOf, WIDE } from "#tui/html/bars.ts";
+import { tickText } from "#tui/html/timeline.ts";
 import type { Piece } from "#tui/html/work.ts";
 import type { WorkItem } from "#tui/work-item.ts";
 
@@ -48,5 +49,10 @@ describe("The bars of the timeline", () => {
       [second],
     ])
       expect(bars.draw(pieces, 1000).source).to.equal(new GrowingBars().draw(pieces, 1000).source);
+  });
+
+  it("V11: have an axis whose ticks are told as they are, also between whole seconds", () => {
+    expect([1500, 3000, 4500].map(tickText)).to.deep.equal(["1.5 s", "3.0 s", "4.5 s"]);
+    expect([12_500, 25_000, 37_500, 90_000].map(tickText)).to.deep.equal(["12.5 s", "25 s", "37.5 s", "1 min 30 s"]);
   });
 });
