@@ -30,7 +30,12 @@ interface Wanted {
 /** Finds the images that this version of the lab needs, and makes those that are missing. Labs on one machine share them. */
 export async function prepareImages(
   place: Place,
-  { mirror, tasks, note, ...wanted }: Wanted & { mirror: string | undefined; tasks: RunTasks; note: (line: string) => void },
+  {
+    mirror,
+    tasks,
+    note,
+    ...wanted
+  }: Wanted & { mirror: string | undefined; tasks: RunTasks; note: (line: string) => void },
 ): Promise<Images> {
   const { withNix, withVms, withZfs, packages: named } = wanted;
   if (withVms && process.arch !== "x64") throw noVms();
@@ -56,7 +61,9 @@ export async function prepareImages(
     await make(images.layer, makeLayer);
     // debootstrap mostly unpacks, on one processor: the BusyBox image need not wait for it
     await tasks([
-      ...making(images.debian, `making the Debian ${suite} image from ${site}`, (aside) => makeDebian(aside, site, place)),
+      ...making(images.debian, `making the Debian ${suite} image from ${site}`, (aside) =>
+        makeDebian(aside, site, place),
+      ),
       ...making(images.busybox, "making the BusyBox image", async (aside) => makeBusybox(aside, await apt())),
     ]);
     await tasks(packagesTask(images.packages, "fetching the packages that nodes may install", servedPackages));
@@ -155,12 +162,7 @@ async function removeUnused({ home }: Place, used: readonly string[], others: re
 }
 
 /** Makes Debian's tree with these packages, and tells its size. */
-async function makeDebian(
-  folder: string,
-  site: string,
-  place: Place,
-  more: readonly string[] = [],
-): Promise<string> {
+async function makeDebian(folder: string, site: string, place: Place, more: readonly string[] = []): Promise<string> {
   const args = [folder, suite, site, join(place.home, "debs"), ...imagePackages, ...more];
   await must(...bound(join(assetFolder(), "make-image"), args));
   return formatBytes(Number((await must("du", ["-sk", folder])).split("\t")[0]) * 1024);

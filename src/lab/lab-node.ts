@@ -149,7 +149,8 @@ export function startTask(place: Place, record: NodeRecord): Task {
     title: `starting ${record.name}`,
     work: async () => {
       const isRunningAlready = await isUp(place, record);
-      if (!isRunningAlready) await withLock(place.home, lockOfNode(place, record), 120, () => startMachine(place, record));
+      if (!isRunningAlready)
+        await withLock(place.home, lockOfNode(place, record), 120, () => startMachine(place, record));
       await waitForSsh(place, record);
       return `${isRunningAlready ? "runs already, " : ""}${record.address}`;
     },

@@ -62,7 +62,10 @@ function workByName(model: RunModel): ReadonlyMap<string, NodeWork> {
   return new Map(
     itemsByNode(model).map(({ node, items }) => [
       node?.name ?? "bastion",
-      { outcome: node ? (node.outcome ?? "not finished") : "done", items: new Map(items.map((item) => [item.key, item])) },
+      {
+        outcome: node ? (node.outcome ?? "not finished") : "done",
+        items: new Map(items.map((item) => [item.key, item])),
+      },
     ]),
   );
 }

@@ -151,17 +151,14 @@ function changesOf(model: RunModel): readonly ChangeDigest[] {
   return [...found.values()];
 }
 
-function digestFailure(
-  model: RunModel,
-  { item, ...failure }: Failure,
-  logOf: DigestFacts["logOf"],
-): FailureDigest {
+function digestFailure(model: RunModel, { item, ...failure }: Failure, logOf: DigestFacts["logOf"]): FailureDigest {
   const { nodes, problem } = failure;
   const [first] = nodes;
   const node = first !== undefined && model.nodes.has(first) ? first : undefined;
   const printed = item?.tail ? item.tail : (item?.note ?? "");
   const text = cleanText(printed).trimEnd();
-  const repeat = node !== undefined && nodes.length <= NAMED ? repeatCommand(model.command, nodes.join(",")) : undefined;
+  const repeat =
+    node !== undefined && nodes.length <= NAMED ? repeatCommand(model.command, nodes.join(",")) : undefined;
   return {
     ...failure,
     output: text === "" ? [] : text.split("\n").slice(-LINES),

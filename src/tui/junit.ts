@@ -65,7 +65,19 @@ function placed(cases: readonly Case[], problem: Problem | undefined): readonly 
 }
 
 function caseOf(work: Work, printed: string): Case {
-  const { title, stage, duration = 0, outcome, reason, problem, exitStatus, position, changes, diff, note } = itemOf(work);
+  const {
+    title,
+    stage,
+    duration = 0,
+    outcome,
+    reason,
+    problem,
+    exitStatus,
+    position,
+    changes,
+    diff,
+    note,
+  } = itemOf(work);
   const told = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), printed];
   return {
     name: "step" in work ? title : [work.action, ...(work.item === undefined ? [] : [work.item])].join(" "),

@@ -108,7 +108,11 @@ export function withoutWave(stage: string): string {
 }
 
 /** The names of an item without waves: the same step of another wave is the same step; an action is called as its stage. */
-export function namesOf({ stage: id, title, module }: WorkItem): Readonly<Record<"stage" | "title" | "module", string>> {
+export function namesOf({
+  stage: id,
+  title,
+  module,
+}: WorkItem): Readonly<Record<"stage" | "title" | "module", string>> {
   const stage = withoutWave(id);
   return { stage, title: title === id ? stage : title, module };
 }

@@ -33,7 +33,12 @@ export interface LiveViewOptions extends RunControls {
  * The Ink view of a run, over the whole terminal. Ink comes with this file, and this file is loaded only when it is
  * wanted, so that nobody else pays for it.
  */
-export async function openLiveView({ folder, player, guard, ...options }: LiveViewOptions): Promise<Pick<RunView, "draw" | "replace" | "rest" | "close">> {
+export async function openLiveView({
+  folder,
+  player,
+  guard,
+  ...options
+}: LiveViewOptions): Promise<Pick<RunView, "draw" | "replace" | "rest" | "close">> {
   // Ink changes the terminal's modes: the guard has to know them by then.
   const { release } = await guard;
   const earlier = new EarlierRuns(folder);

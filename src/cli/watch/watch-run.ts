@@ -214,7 +214,8 @@ interface Lines {
 
 /** A view that writes lines to the output; events up to `since` are known and not told again. */
 export async function openLines(output: "plain" | "json", { style, ...more }: Lines = {}): Promise<RunDrawing> {
-  if (output === "json") return (await import("#tui/run-drawing.ts")).createJsonView((text) => process.stdout.write(text));
+  if (output === "json")
+    return (await import("#tui/run-drawing.ts")).createJsonView((text) => process.stdout.write(text));
   const { createPlainView } = await import("#tui/plain.ts");
   const { detectCi } = await import("#tui/ci.ts");
   const ci = detectCi(process.env);

@@ -19,7 +19,10 @@ export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine
   const ids = new Map(lanes.map(({ name, id }) => [name, id]));
   const budget = new Budget(400_000);
   // The run's own problem comes first.
-  const [own, others] = [failures.filter(({ nodes }) => nodes.length === 0), failures.filter(({ nodes }) => nodes.length > 0)];
+  const [own, others] = [
+    failures.filter(({ nodes }) => nodes.length === 0),
+    failures.filter(({ nodes }) => nodes.length > 0),
+  ];
   return html`<section class="failures" aria-labelledby="failures">
     <h2 id="failures">What went wrong</h2>
     ${own.map(

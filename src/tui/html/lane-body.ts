@@ -30,8 +30,7 @@ export function drawLaneBody(
   const placeOf = ({ item: { stage } }: Piece) => order.get(stage) ?? 0;
   const sorted = pieces.toSorted((a, b) => placeOf(a) - placeOf(b) || a.from - b.from);
   const groups = [...Map.groupBy(sorted, ({ item: { stage } }) => stage)];
-  const several =
-    groups.length > 1 || groups.some(([stage, [first]]) => first?.title !== titles.get(stage));
+  const several = groups.length > 1 || groups.some(([stage, [first]]) => first?.title !== titles.get(stage));
   return html`${drawFacts(node, log, node && waitsFor(model, node.name))}${
     pieces.length === 0
       ? html`<p class="gone">No step was begun here.</p>`

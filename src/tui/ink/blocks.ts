@@ -23,7 +23,10 @@ export function scrolled(
   const { top, end } = windowAround(text.length, room - 1, wanted);
   const more = end < text.length ? [span(`, ${text.length - end} more below`, "muted")] : [];
   const [first, ...rest] = title;
-  return { top, lines: [titled([...(first ? [first] : []), ...more, ...rest], width, glyphs), ...text.slice(top, end)] };
+  return {
+    top,
+    lines: [titled([...(first ? [first] : []), ...more, ...rest], width, glyphs), ...text.slice(top, end)],
+  };
 }
 
 /** Two blocks beside each other with a bar between them, hung from the rule that both begin with. */

@@ -16,9 +16,10 @@ describe("the tasks of the bastion", () => {
 
   it("are lines in a pipe: begin and result; all end before the first error is thrown", async () => {
     const { text, error } = await run(false);
-    for (const part of ["❯ starting n1\n", "✔ starting n1: 10.77.0.11", "✔ starting n3"])
-      expect(text).to.contain(part);
-    expect(text).to.match(/✖ starting n2 .*no room/).and.not.to.contain("\u001B");
+    for (const part of ["❯ starting n1\n", "✔ starting n1: 10.77.0.11", "✔ starting n3"]) expect(text).to.contain(part);
+    expect(text)
+      .to.match(/✖ starting n2 .*no room/)
+      .and.not.to.contain("\u001B");
     expect(error).to.be.an("error").with.property("message", "no room");
   });
 

@@ -5,7 +5,16 @@ import type { Piece } from "#tui/html/work.ts";
 import type { WorkItem } from "#tui/work-item.ts";
 
 const span = { from: 1000, to: 2000 };
-const item: WorkItem = { key: "k", stage: "s", title: "t", module: "m", startedAt: 0, changes: [], tail: "", always: false };
+const item: WorkItem = {
+  key: "k",
+  stage: "s",
+  title: "t",
+  module: "m",
+  startedAt: 0,
+  changes: [],
+  tail: "",
+  always: false,
+};
 const piece = (outcome: WorkItem["outcome"], from: number, to: number): Piece => ({
   item: { ...item, ...(outcome && { outcome }) },
   title: "t",

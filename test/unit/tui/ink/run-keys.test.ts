@@ -141,7 +141,9 @@ describe("the keys of the live view", () => {
     expect(sceneOf(asking("confirm"), replay).question).to.equal(undefined);
     expect(linesOf(sceneOf(done, replay)).join("\n")).to.match(/▶ 1x {2}━+─+ {2}1\.0s \/ 3\.4s/);
     const fastest = { player: { ...player, speed: 1e6 } };
-    expect(linesOf(sceneOf(done, fastest)).join("\n")).to.contain(" max ").and.not.contain("1000000");
+    expect(linesOf(sceneOf(done, fastest)).join("\n"))
+      .to.contain(" max ")
+      .and.not.contain("1000000");
   });
 
   it("follow the output of what runs until it is scrolled", () => {
