@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { parseEvent } from "#engine/events/recording.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { runFolder } from "#engine/run/run-folder.ts";
-import { Board } from "#web/board.ts";
+import { LiveParts } from "#web/live-parts.ts";
 import { RunParts } from "#web/run-parts.ts";
 import { recordBigRun } from "./big-recording.ts";
 import { median } from "./pseudo-terminal.ts";
@@ -19,10 +19,10 @@ export async function measureWeb(project: string, { nodes = 1000, steps = 30, se
   const id = "20261121-060000-feed";
   await recordBigRun({ project, id, nodes, steps, length: seconds * 1000 });
   const lines = (await readFile(runFolder(project, id).events, "utf8")).trimEnd().split("\n");
-  const [fold, parts, board] = [new RunFold(), new RunParts(), new Board()];
+  const [fold, parts, live] = [new RunFold(), new RunParts(), new LiveParts()];
   const openPage = (): number => {
     const from = performance.now();
-    board.show(parts.draw(fold.model, true));
+    live.show(parts.draw(fold.model, true));
     parts.drawPage(fold.model, { base: "/runs/x", isLive: true });
     return performance.now() - from;
   };
@@ -38,12 +38,12 @@ export async function measureWeb(project: string, { nodes = 1000, steps = 30, se
   takeIn(start + 1);
   const first = openPage();
   const frames: number[] = [];
-  let [known, bytes] = [board.version, 0];
+  let [known, bytes] = [live.version, 0];
   for (let until = start + PICTURE; next < lines.length; until += PICTURE) {
     const from = performance.now();
     takeIn(until);
-    board.show(parts.draw(fold.model, true));
-    const news = board.since(known);
+    live.show(parts.draw(fold.model, true));
+    const news = live.since(known);
     bytes += JSON.stringify(news.parts).length;
     known = news.version;
     frames.push(performance.now() - from);
