@@ -40,8 +40,9 @@ const realTimers = {
 /** The view for logs, pipes and plain terminals: a line for each piece of news, with listr2's icons and colours. */
 export function createPlainView(options: PlainOptions): RunDrawing {
   const { out, color, since = 0, run, detail = "verbose", times = false, ci, timers = realTimers } = options;
+  const { color: _, ...icons } = LISTR_LOGGER_STYLE;
   const logger = new ListrLogger<ListrLogLevels>({
-    ...(color ? LISTR_LOGGER_STYLE : { icon: LISTR_LOGGER_STYLE.icon }),
+    ...(color ? LISTR_LOGGER_STYLE : icons),
     useIcons: true,
     toStderr: [],
     processOutput: new ProcessOutput(out, out),

@@ -187,7 +187,7 @@ export class RunView implements RunDrawing {
   #page(place: OutputPlace | undefined, seq: number): void {
     const { read } = this.#options;
     if (!place || !read) this.#pager = undefined;
-    else if (!this.#pager || !isSamePlace(this.#pager, place)) {
+    else if (!this.#pager || !isSamePlace(this.#pager.place, place)) {
       const pager: OutputPager = new OutputPager(place, read, () => {
         if (this.#pager !== pager) return;
         if (pager.isComplete) this.#paged = pager;
@@ -195,7 +195,7 @@ export class RunView implements RunDrawing {
       });
       this.#pager = pager;
     }
-    if (!this.#pager || (this.#paged && !isSameStep(this.#paged, this.#pager))) this.#paged = undefined;
+    if (!this.#pager || (this.#paged && !isSameStep(this.#paged.place, this.#pager.place))) this.#paged = undefined;
     this.#pager?.follow(seq);
   }
 

@@ -36,7 +36,8 @@ export function pressOutputKey(scene: Scene, press: KeyPress): Pressed | undefin
 function inFull(scene: Scene, { name }: KeyPress): Pressed | undefined {
   const { ui, page } = scene;
   const scroll = (to: number): Pressed => ({ ui: { ...reading(scene), bodyTop: Math.max(0, to), follow: false } });
-  const by = { J: 1, K: -1 }[name] ?? (/^page|^space/.test(name) ? undefined : linesMoved(name, 1));
+  const isPaged = /^page|^space/.test(name);
+  const by = isPaged ? undefined : linesMoved(name === "J" || name === "K" ? name.toLowerCase() : name, 1);
   if (by !== undefined) return scroll(Math.min(page.count, ui.bodyTop + by));
   switch (name) {
     case "left":

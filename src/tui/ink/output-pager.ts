@@ -26,14 +26,7 @@ export function isSameStep(a: OutputPlace, b: OutputPlace): boolean {
 }
 
 /** The whole output of one step, as far as it has been read. */
-export interface PagedOutput extends OutputPlace {
-  /** How many rows there are. */
-  readonly rows: number;
-  /** The rows in which a match begins; of very many the first {@link mostMatches}. */
-  readonly matches: readonly number[];
-  /** Those rows; undefined while they are being read. */
-  slice(top: number, end: number): readonly OutputRow[] | undefined;
-}
+export type PagedOutput = Pick<OutputPager, "place" | "rows" | "matches" | "slice">;
 
 /** Bytes that are read at a time; rows between two places that are kept in mind; rows around those in sight that are kept. */
 const portion = 1 << 20;
@@ -52,12 +45,8 @@ interface Place {
  * The output of a step, read from the run's record during scrolling. In memory are the rows around those in sight, and a place
  * in the record for every few hundred rows. `news` is called when there are more rows.
  */
-export class OutputPager implements PagedOutput {
-  readonly node: string;
-  readonly step: string;
-  readonly width: number;
-  readonly wrap: boolean;
-  readonly find: string;
+export class OutputPager {
+  readonly place: OutputPlace;
   readonly #find: RegExp | undefined;
   readonly #read: ReadRecord;
   readonly #news: () => void;
@@ -76,10 +65,8 @@ export class OutputPager implements PagedOutput {
   #isLoading = false;
 
   constructor(place: OutputPlace, read: ReadRecord, news: () => void) {
-    const { node, step, width, wrap, find } = place;
-    [this.node, this.step, this.width, this.wrap] = [node, step, width, wrap];
-    [this.find, this.#find] = [find, finder(find)];
-    [this.#read, this.#news] = [read, news];
+    const { node, step, find } = place;
+    [this.place, this.#find, this.#read, this.#news] = [place, finder(find), read, news];
     // In JSON no text can hold these: its quotes are escaped.
     const whose = `"node":${JSON.stringify(node)},`;
     this.#needles = [
@@ -93,10 +80,12 @@ export class OutputPager implements PagedOutput {
     return this.#isComplete;
   }
 
+  /** The number of rows. */
   get rows(): number {
     return this.#rows;
   }
 
+  /** The rows in which a match begins; of very many the first {@link mostMatches}. */
   get matches(): readonly number[] {
     return this.#matches;
   }
@@ -109,6 +98,7 @@ export class OutputPager implements PagedOutput {
     if (!this.#isScanning) void this.#scan();
   }
 
+  /** The rows from `top` to `end`; undefined while they are being read. */
   slice(top: number, end: number): readonly OutputRow[] | undefined {
     const window = this.#window;
     if (window && window.top <= top && end <= window.top + window.rows.length)
@@ -196,7 +186,7 @@ export class OutputPager implements PagedOutput {
           passed(at + from);
           return;
         }
-        if (event?.type === "step.started" && event.step === this.step) call(at + from, "started");
+        if (event?.type === "step.started" && event.step === this.place.step) call(at + from, "started");
         if (!isStart && event?.type === "step.output" && call(at + from, this.#rowsOf(event)) === "enough") return;
       }
       at += end;
@@ -230,7 +220,7 @@ export class OutputPager implements PagedOutput {
     readonly skipped?: number;
   }) {
     const rows =
-      text === "" ? [] : outputRows(text, () => stream, { width: this.width, wrap: this.wrap, find: this.#find });
+      text === "" ? [] : outputRows(text, () => stream, { ...this.place, find: this.#find });
     return skipped > 0 ? [{ text: `… ${skipped} bytes left out`, stream }, ...rows] : rows;
   }
 }

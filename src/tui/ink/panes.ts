@@ -101,9 +101,9 @@ function fullPane(props: SceneProps, { width, height }: Area, row: NodeRow, item
 function bodyOf(props: SceneProps, row: NodeRow, item: WorkItem | undefined, width: number, height: number): StepBody {
   const place = item && outputPlace(row, item, width, props.ui);
   const { output: known } = props;
-  const output = place && known && isSameStep(known, place) ? known : undefined;
+  const output = place && known && isSameStep(known.place, place) ? known : undefined;
   // The output still has its former layout: the new one is being read.
-  const isOther = place !== undefined && output !== undefined && !isSamePlace(output, place);
+  const isOther = place !== undefined && output !== undefined && !isSamePlace(output.place, place);
   const isReading = isOther || props.isReading === true;
   return arrangeBody({ ...props, output, isReading, ...troubleOf(row) }, item, width, height);
 }
