@@ -45,7 +45,6 @@ export interface NodeRow {
   readonly saved?: string | undefined;
   /** The content that the bastion is sending. */
   readonly sending?: string | undefined;
-  readonly fingerprint?: string | undefined;
   readonly ended: number;
   readonly planned: number;
   /** More may come than is planned. */
@@ -134,7 +133,6 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
     milestone: node.milestone,
     saved: node.saved?.map(({ device }) => device).join(", "),
     sending: node.sending && sendingText(node.sending),
-    fingerprint: node.fingerprint,
     ended,
     planned: isDone ? ended : planned,
     isOpen: isOpen && !isDone,

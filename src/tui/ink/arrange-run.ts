@@ -2,19 +2,16 @@ import { shortAge } from "#base/units.ts";
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { tellForetold, whatFollows } from "../what-follows.ts";
-import { besides, filled, titled } from "./blocks.ts";
+import { besides, filled, titled, tooSmall } from "./blocks.ts";
 import { footerOf } from "./footer.ts";
 import { headerLines } from "./header.ts";
 import { warningLines } from "./overlay.ts";
 import { arrangeMain } from "./panes.ts";
 import { playerLine, questionLines, resumeLines, stopLines } from "./panels.ts";
-import type { Size } from "./screen.ts";
 import type { Scene, SceneProps } from "./scene.ts";
 import { windowAround } from "./scroll.ts";
 import { stageList, stageStrip } from "./stages.ts";
 import { span, type Line } from "./text.ts";
-
-const smallest: Size = { columns: 40, rows: 8 };
 
 /** Columns of the list of stages beside the nodes, with the bar between them. */
 const sidebar = 30;
@@ -39,7 +36,7 @@ export function arrange(props: SceneProps): Scene {
   const room = Math.max(0, height - used - panel.length);
   const main = arrangeMain(props, isWide ? width - sidebar : width, room);
   const footer = footerOf(props, { asked: question?.kind, waiting: open.length });
-  const isTiny = width < smallest.columns || height < smallest.rows;
+  const tiny = tooSmall(size, `${model.title} ${model.state}`);
   const sidebarLines = isWide ? stageList({ model, theme, width: sidebar - 3, now }) : [];
   return {
     ...main,
@@ -47,8 +44,8 @@ export function arrange(props: SceneProps): Scene {
     replay: player !== undefined,
     showsStages: isWide && ui.overlay === undefined && sidebarLines.length < room,
     ...(question ? { question } : {}),
-    lines: isTiny
-      ? [tinyLine(model, size)]
+    lines: tiny
+      ? [tiny]
       : [
           ...header,
           ...stages,
@@ -94,8 +91,4 @@ function fitList(lines: readonly Line[], height: number, { stages }: RunModel): 
   const now = stages.findLastIndex(({ state }) => state !== "pending");
   const { top, end } = windowAround(lines.length, height, 0, Math.max(0, Math.min(lines.length - 1, now + 2)));
   return lines.slice(top, end);
-}
-
-function tinyLine({ title, state }: RunModel, { columns, rows }: Size): Line {
-  return [span(`${columns}x${rows} is too small; ${smallest.columns}x${smallest.rows} will do. ${title} ${state}`)];
 }

@@ -1,3 +1,4 @@
+import type { Size } from "./screen.ts";
 import { windowAround } from "./scroll.ts";
 import { justify, lineWidth, padLine, span, type Line } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
@@ -49,4 +50,12 @@ export function besides(
 export function filled(lines: readonly Line[], height: number): readonly Line[] {
   if (lines.length >= height) return lines.slice(0, Math.max(0, height));
   return [...lines, ...Array.from({ length: height - lines.length }, () => [])];
+}
+
+const smallest: Size = { columns: 40, rows: 8 };
+
+/** The line for a terminal that is too small for a view; undefined for a larger one. */
+export function tooSmall({ columns, rows }: Size, view: string): Line | undefined {
+  if (columns >= smallest.columns && rows >= smallest.rows) return undefined;
+  return [span(`${columns}x${rows} is too small; ${smallest.columns}x${smallest.rows} will do. ${view}`)];
 }

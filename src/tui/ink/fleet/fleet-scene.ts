@@ -1,4 +1,4 @@
-import { filled, ruled, scrolled } from "../blocks.ts";
+import { filled, ruled, scrolled, tooSmall } from "../blocks.ts";
 import { footerLine, helpLines, searchField } from "../keys.ts";
 import type { Size } from "../screen.ts";
 import { windowAround } from "../scroll.ts";
@@ -29,8 +29,6 @@ export interface FleetScene {
   readonly page: number;
 }
 
-const smallest: Size = { columns: 40, rows: 8 };
-
 /** Lays the cluster out on the terminal. Pure. */
 export function arrangeFleet(props: FleetSceneProps): FleetScene {
   const { snapshot, ui, size, theme } = props;
@@ -42,10 +40,8 @@ export function arrangeFleet(props: FleetSceneProps): FleetScene {
   // An open page stays with its row, also when a filter no longer lets the row through.
   const key = ui.isOpen ? place.key : listing.keys[selected];
   const base = { listing, selected, ...(key === undefined ? {} : { key }) };
-  if (width < smallest.columns || height < smallest.rows) {
-    const text = `${width}x${height} is too small; ${smallest.columns}x${smallest.rows} will do. kcore top`;
-    return { ...base, ui, page: 1, lines: filled([[span(text)]], height) };
-  }
+  const tiny = tooSmall(size, "kcore top");
+  if (tiny) return { ...base, ui, page: 1, lines: filled([tiny], height) };
   const head = [...fleetHeader(props, width, height < 18), sectionsLine(props, width)];
   const alarms = height < 16 ? [] : alarmLines(props);
   const room = height - head.length - alarms.length - 1;

@@ -16,7 +16,6 @@ const variants: Readonly<Record<string, Variant>> = {
   "80x24, at the end": { share: 1 },
   "80x24, a node": { share: 1, keys: ["enter"] },
   "80x24, ASCII": { share: 0.75, theme: asciiTheme },
-  "80x24, a node, ASCII": { share: 1, keys: ["enter"], theme: asciiTheme },
   "80x24, NO_COLOR with bold and dim": { share: 0.75 },
   "80x24, in colour": { share: 0.75, theme: colourTheme },
   "60x15, three quarters": { share: 0.75, columns: 60, rows: 15 },
@@ -33,7 +32,7 @@ const framesOf: Readonly<Record<string, readonly string[]>> = {
   resumed: ["80x24, halfway", "80x24, at the end"],
   refused: ["80x24, at the end"],
   questions: ["80x24, halfway", "60x15, three quarters", "200x60, a node"],
-  "dry-run": ["80x24, three quarters", "80x24, at the end", "200x60, three quarters"],
+  "dry-run": ["80x24, at the end", "200x60, three quarters"],
   "dry-run-refused": ["80x24, at the end", "80x24, ASCII"],
 };
 
