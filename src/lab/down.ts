@@ -37,14 +37,14 @@ export async function takeDown(
     })),
   );
   await withLock(place.home, lockOfLab(place), 60, async () => {
-    if ((await readRecords(place)).length > 0) return; // other nodes stay, or somebody has just made new ones
+    if ((await readRecords(place)).length > 0) return; // other nodes stay, or another command has just made new ones
     await sweep(place);
     await refuseLeftovers(place);
     await rm(place.folder, { recursive: true, force: true }); // another “down” may have been faster
   });
 }
 
-/** Removes what the kernel still has of the lab, also when the lab's folder was removed by hand, and a node that is half made. */
+/** Removes the lab's remains in the kernel, also after its folder was removed by hand, and half-made nodes. */
 async function sweep(place: Place): Promise<void> {
   if (!(await isForeign(place))) {
     await killAll(place.group);

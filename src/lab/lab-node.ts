@@ -18,10 +18,10 @@ import { sockets } from "./vm/qemu.ts";
 import { dial } from "./vm/qmp.ts";
 import { moveDisk, type DiskMove } from "./vm/vm.ts";
 
-/** A data disk of a node: what the roster and a test need to name it. */
+/** A data disk of a node, by its names for the roster and for tests. */
 interface LabDisk {
   readonly serial: string;
-  /** Its stable name on the node. */
+  /** The disk's stable name on the node. */
   readonly byId: string;
   /** As asked for: “1G”. */
   readonly size: string;
@@ -60,15 +60,15 @@ export interface LabNode {
   /** Takes it off the network; open connections hang, as with a dead switch port. */
   cut(): Promise<void>;
   heal(): Promise<void>;
-  /** What was not synced is lost. */
+  /** Data that was not synced is lost. */
   powerCut(): Promise<void>;
-  /** What it wrote to its console since it was made, in a file. */
+  /** The file of the console's output since the node was made. */
   readonly consoleLog: string;
   /** Root's shell on a running virtual machine's second serial line: it needs no network. */
   consoleShell(): Promise<Socket>;
-  /** Runs one command line in that shell and returns what it printed. */
+  /** Runs one command line in that shell and returns its output. */
   onConsole(command: string): Promise<string>;
-  /** Takes a disk out of a running virtual machine, as a hand would, or puts it back, as one that says to be another if a serial is given. */
+  /** Takes a disk out of a running virtual machine, or puts it back, with another serial if one is given. */
   unplug(disk: number): Promise<void>;
   plug(disk: number, serial?: string): Promise<void>;
   /** Starts it again after a power cut or poweroff, and waits until ssh answers. */
@@ -85,7 +85,7 @@ export type Prepare = <T>(
   work: (images: Images) => Promise<T>,
 ) => Promise<T>;
 
-/** What product code and tests use of a node. */
+/** A node for product code and tests. */
 export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, tasks: RunTasks): Promise<LabNode> {
   const cable = cableOf(place, record.number);
   const locked = <T>(work: () => Promise<T>): Promise<T> => withLock(place.home, lockOfNode(place, record), 120, work);

@@ -28,7 +28,7 @@ export type { LabNode } from "./lab-node.ts";
 export type { NodeSpec } from "./record.ts";
 
 export interface LabOptions extends PlaceOptions {
-  /** Where Debian comes from; default: what this machine's apt uses. */
+  /** The mirror of Debian; default: the one of this machine's apt. */
   readonly mirror?: string;
   /** Names of Debian packages that nodes may install beside the usual ones (docs/lab.md). */
   readonly packages?: readonly string[];
@@ -41,7 +41,7 @@ export interface LabOptions extends PlaceOptions {
 /** Throwaway real machines on this computer. */
 export interface Lab {
   readonly name: string;
-  /** Makes and starts these nodes, installing and building what is missing first; running ones stay as they are. */
+  /** Makes and starts these nodes, with missing packages and images first; running nodes stay as they are. */
   up(specs: readonly NodeSpec[]): Promise<LabNode[]>;
   /** Takes these nodes away, by default all, then with the last one everything else. Throws `LAB_LEFTOVERS` if anything stays. */
   down(names?: readonly string[]): Promise<void>;

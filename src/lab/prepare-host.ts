@@ -16,7 +16,7 @@ export function requireRoot(): void {
   });
 }
 
-/** What the images take with everything that is needed to make them, and a little for the nodes' own files; virtual machines' double it. */
+/** Bytes for the images, the files to make them and the nodes' own files; virtual machines take the double. */
 const neededBytes = 1_000_000_000;
 
 /** Throws `LAB_DISK_FULL` if the images would not fit under `home`. */
@@ -51,7 +51,7 @@ export async function prepareHost(
   locked: (work: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
   if (missingOf(packagesOf).size === 0) return;
-  // Whoever had the lock may have installed them.
+  // The former holder of the lock may have installed them.
   await locked(() => install(tasks, missingOf(packagesOf)));
 }
 

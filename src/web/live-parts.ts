@@ -11,8 +11,8 @@ interface News {
 }
 
 /**
- * The parts of a page that change while browsers show it. Each part has the number of its last change, so that a browser gets
- * the changes since its version, and no state of any browser is kept.
+ * The parts of a page that change while browsers show it. Each part has the number of its last change: a browser gets the
+ * changes since its version, and the server keeps no state of browsers.
  */
 export class LiveParts {
   /** Distinguishes the versions of another process. */

@@ -18,12 +18,12 @@ export class FakeTimers implements Timers {
     return this.#waiting.length;
   }
 
-  /** What is done now takes so long; nothing else happens meanwhile. */
+  /** The present work takes so long; no timer is called meanwhile. */
   spend(milliseconds: number): void {
     this.#now += milliseconds;
   }
 
-  /** Moves on by so much; what is due on the way is called at its time. */
+  /** Moves on by so much, and calls due timers at their times. */
   pass(milliseconds: number): void {
     const end = this.#now + milliseconds;
     for (;;) {

@@ -8,7 +8,7 @@ import type { ReactElement } from "react";
 /** `UPDATE_FRAMES=1 npx mocha FILE` writes the frames of a test file anew: look at the difference. */
 const isUpdating = process.env["UPDATE_FRAMES"] === "1";
 
-/** What a view draws, so many columns wide; `isColoured`: its escape characters are kept. */
+/** A drawing of a view, so many columns wide; `isColoured`: escape characters are kept. */
 export interface Frame {
   readonly element: ReactElement;
   readonly columns: number;

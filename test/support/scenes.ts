@@ -18,7 +18,7 @@ export interface SceneOptions extends Partial<Omit<SceneProps, "model">> {
   readonly rows?: number;
 }
 
-/** What the live view shows of a run after these events; `now` is the time of the last one unless told otherwise. */
+/** The live view of a run after these events; `now` is the time of the last one unless told otherwise. */
 export function sceneOf(events: readonly RunEvent[], options: SceneOptions = {}): Scene {
   const { columns = 80, rows = 24, ...more } = options;
   const model = reduceEvents(events);
@@ -39,7 +39,7 @@ export function linesOf(scene: Scene, { columns = 80, theme = plainTheme }: Scen
   return scene.lines.map((line) => stripVTControlCharacters(paintLine(line, columns, theme)).trimEnd());
 }
 
-/** What the user made of the view after these keys: names as `KeyPress` has them, other texts are typed. */
+/** The user's settings after these keys: names as `KeyPress` has them, other texts are typed. */
 export function typeKeys(events: readonly RunEvent[], keys: readonly string[], options: SceneOptions = {}): RunUi {
   return keys.reduce<RunUi>((ui, name) => {
     const scene = sceneOf(events, { ...options, ui });

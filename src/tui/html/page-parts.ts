@@ -21,7 +21,7 @@ export function pageScript(...more: readonly URL[]): PagePart {
   return partOf("script", [script, ...more]);
 }
 
-/** These files in one element, without comments and indentation. */
+/** One element with the texts of these files, without comments and indentation. */
 function partOf(name: "style" | "script", files: readonly URL[]): PagePart {
   const text = files
     .map((file) => readFileSync(file, "utf8"))

@@ -86,7 +86,7 @@ describe("the brief view", () => {
     ];
     const lost: RunEventBody = { type: "node.disconnected", node: "n1", reason: "reset" };
     const again: RunEventBody = { ...started, resumed: true };
-    // A resumed run connects once for what is still at work there, and once more for what is left.
+    // A resumed run connects once for steps that still run there, and once more for the other steps.
     const lines = draw(
       stamped(started, ...connected, again, ...connected, ...connected, lost, ...connected, ...connected),
     );

@@ -23,7 +23,7 @@ import { glanceAtRun } from "../../../src/cli/runs/glance.ts";
 
 const logOf = (node = "bastion") => `nodes/${node}.log`;
 
-/** What each view says of a run. A further view is a further function here, and what it tells stands in the tests below. */
+/** The text of each view of a run. A further view is a further function here; the tests below compare the texts. */
 const views = {
   plain: (events: readonly RunEvent[]) => drawDigest(digest(events), { columns: 400, isEnd: true }),
   show: (events: readonly RunEvent[]) => drawDigest(digest(events), { columns: 400 }),
@@ -40,7 +40,7 @@ const screen = { columns: 240, rows: 60 };
 function digest(events: readonly RunEvent[]) {
   const model = reduceEvents(events);
   const { who, command, startedAt } = model;
-  // The process was there before the run began: that is another clock, and nobody's time.
+  // The process was there before the run began: its clock counts in no view.
   const created = startedAt - 1500;
   return digestRun(model, { id: model.runId, state: model.outcome ?? "died", who, command, created, logOf });
 }
@@ -69,7 +69,7 @@ const words: Readonly<Record<string, keyof Tally>> = {
   "not started": "notStarted",
 };
 
-/** Counts by word; what a view does not tell is none. */
+/** Counts by word; a word that the view lacks counts zero. */
 function counted(found: Iterable<readonly [word: string, count: number]>): Partial<Tally> {
   const counts: Partial<Record<keyof Tally, number>> = Object.fromEntries(Object.values(words).map((key) => [key, 0]));
   for (const [word, count] of found) {

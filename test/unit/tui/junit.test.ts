@@ -7,7 +7,7 @@ import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 
 const dtd = join(import.meta.dirname, "../../fixtures/junit.dtd");
 
-/** Throws what libxml2 says about XML that is not well-formed or not valid. */
+/** Throws the message of libxml2 about XML that is not well-formed or not valid. */
 function validate(xml: string): void {
   execFileSync("xmllint", ["--noout", "--nonet", "--dtdvalid", dtd, "-"], { input: xml, stdio: "pipe" });
 }

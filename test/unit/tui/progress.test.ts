@@ -29,7 +29,7 @@ interface Planned {
   readonly real: number;
 }
 
-/** What happens to a step: it is tried so often in vain, and then ends; or without having begun. */
+/** The fate of a step: it ends at once, ends without a begin, begins again, or fails. */
 type Fate = "changed" | "quick" | "again" | "failed";
 
 function eventsOf(node: string, stages: readonly Planned[], fates: readonly Fate[]): readonly RunEventBody[] {
@@ -103,7 +103,7 @@ describe("how far a node is", () => {
             expect(row.progress).to.be.within(was?.progress ?? 0, 1);
             expect(row.ended).to.be.within(was?.ended ?? 0, row.planned);
             expect(row.planned).to.be.within(sure, all);
-            // What is not open is the truth.
+            // A count that is not open stays.
             if (was && !was.isOpen) expect(row.planned).to.equal(was.planned);
             if (!stages.some(({ open }) => open)) expect(row.planned).to.equal(all);
             before.set(name, row);

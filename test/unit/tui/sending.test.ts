@@ -38,7 +38,7 @@ function runWith(...bodies: readonly RunEventBody[]): RunEvent[] {
   ];
 }
 
-/** What is told of the last events, the run before each of them known. */
+/** The lines of the last events, each with the run before it. */
 function told(events: readonly RunEvent[], tell: typeof describeEvent): string[] {
   return events.flatMap((event, index) => tell(reduceEvents(events.slice(0, index)), event).map((line) => line.text));
 }

@@ -50,7 +50,7 @@ describe("the tally", () => {
     });
   });
 
-  /** A run of one stage over these nodes, each with what happened on it. */
+  /** A run of one stage over these nodes, each with its events. */
   function runOf(nodes: Readonly<Record<string, readonly RunEventBody[]>>, end?: RunEventBody) {
     const names = Object.keys(nodes);
     const started = runStarted({ nodes: names, stages: ["s"] });

@@ -16,7 +16,7 @@ import { writtenText } from "#support/written-text.ts";
 // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
 const escapes = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 
-/** What the lines view writes, event by event. */
+/** The texts of the lines view, event by event. */
 function plain(name: string, detail: Detail = "verbose"): { at: number; text: string }[] {
   const { out, take } = writtenText();
   const view = createPlainView({ out, color: false, detail });

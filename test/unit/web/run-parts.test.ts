@@ -4,7 +4,7 @@ import { axisLength, RunParts } from "#web/run-parts.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-/** Without what counts how often a row has changed. */
+/** The parts without the rows' counts of changes. */
 const uncounted = (parts: ReturnType<RunParts["draw"]>) =>
   parts.map(([id, html]) => [id, html.replace(/ data-count="\d+"/, "")]);
 

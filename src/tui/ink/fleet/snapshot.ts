@@ -144,7 +144,7 @@ export interface FleetUpdate {
   readonly waits?: string | undefined;
   /** When its phase began. */
   readonly since: string;
-  /** The controller that carries it out, and whether that one is heard of. */
+  /** The controller that carries it out, and whether its heartbeats arrive. */
   readonly owner: { readonly name: string; readonly heard: boolean };
   readonly nodes: readonly FleetUpdateNode[];
 }

@@ -108,7 +108,7 @@ describe("any frame", () => {
           const isTiny = at.columns < 40 || at.rows < 8;
           expect(lines.length).to.equal(isTiny ? 1 : at.rows);
           for (const line of lines) {
-            // What is left without the theme's own colours.
+            // The text without the theme's own colours.
             const text = line
               .replaceAll("\u001b[0m", "")
               .split("\u001b[")

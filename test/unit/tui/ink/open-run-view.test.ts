@@ -40,7 +40,7 @@ describe("the live view", () => {
     await pass(200);
     return view;
   };
-  /** Also lets ink write what it was given: it waits a millisecond of the real clock between two frames. */
+  /** Also lets ink write its frame: it waits a millisecond of the real clock between two frames. */
   const pass = async (milliseconds: number) => {
     timers.pass(milliseconds);
     await new Promise((resolve) => setTimeout(resolve, 3));
@@ -92,7 +92,7 @@ describe("the live view", () => {
     const [first = 0, ...more] = await seen();
     expect(first).to.be.within(50, 800);
     expect(more).to.deep.equal(more.map((_, index) => first + index + 1));
-    // What is searched is found where the model has nothing any more; and what was in sight stays until it is.
+    // A search finds lines that the model has no longer; the rows in sight stay until the match is found.
     await type("g/line 123 \r");
     expect(await seen()).to.include(123);
     await type("n");
@@ -255,7 +255,7 @@ describe("the live view", () => {
 
   describe("after the end", () => {
     const failed = recordedRun("failed");
-    /** What the view wants, if it has said so. */
+    /** The view's wish, if it has one. */
     const wanted = async (one: RunView, keys = "") => {
       let said: string | undefined;
       void one.rest().then((what) => (said = what));

@@ -60,7 +60,7 @@ describe("the pages of a step's output", () => {
     const lines = Array.from({ length: 20_000 }, (_, line) =>
       printed(`line ${line}\n`, line % 100 === 7 ? { stream: "err" } : {}),
     );
-    // What it prints itself must not be taken for an event.
+    // The step's own output must not be taken for an event.
     const foreign = printed(`"type":"step.output","node":"n1","step":"s/a",\n`, { node: "n2" });
     record.add({ type: "step.started", ...step }, ...lines.slice(0, 9000), foreign, ...lines.slice(9000));
     const { pager, follow, rows } = open(record);

@@ -12,7 +12,7 @@ const asking = (kind: "confirm" | "password", secret = false): readonly RunEvent
   { seq: 16, at: 1, type: "question.asked", question: { id: "q1", kind, text: "Go on?", node: "n2", secret } },
 ];
 
-/** What the last of these keys does. */
+/** The effect of the last of these keys. */
 function deed(events: readonly RunEvent[], keys: readonly string[], options: SceneOptions = {}): Deed | undefined {
   const ui = typeKeys(events, keys.slice(0, -1), options);
   const name = keys.at(-1) ?? "";

@@ -34,7 +34,7 @@ describe("the dashboard on a terminal", () => {
     await pass(200);
     return view;
   };
-  /** Also lets ink write what it was given. */
+  /** Also lets ink write its frame. */
   const pass = async (milliseconds: number) => {
     timers.pass(milliseconds);
     await new Promise((resolve) => setTimeout(resolve, 3));
@@ -45,7 +45,7 @@ describe("the dashboard on a terminal", () => {
     await pass(50);
   };
   const shown = () => stripVTControlCharacters(terminal.written);
-  /** What is written by this. */
+  /** The text that this work writes. */
   const writes = async (work: () => void, milliseconds = 200): Promise<string> => {
     const { length } = terminal.written;
     work();
