@@ -1,5 +1,5 @@
 import type { Outcome } from "#engine/events/event.ts";
-import { nodeTime, runTime, type ActionModel, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
+import { nodeTime, runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
 import { actionsByNode, bastionActions, workOn, type Work } from "./work-item.ts";
 

@@ -21,7 +21,7 @@ export async function drawEnd(model: RunModel, { output, style, folder }: End): 
   if (output === "json" || (style?.detail === "quiet" && model.exitCode === exitCodes.done)) return;
   const { project } = folder;
   if (model.runId === "" || output === "quiet") {
-    const { ownProblems } = await import("#tui/own-problems.ts");
+    const { ownProblems } = await import("#tui/tally.ts");
     return tellProblems(ownProblems(model), project);
   }
   const header = await readHeader(folder);

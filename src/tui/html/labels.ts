@@ -35,8 +35,12 @@ export function stepLabel(outcome: Outcome | undefined): Label {
 }
 
 /** The end of a node. In a living run (`isLive`) a node without an end runs, waits for its turn, or `asks`. */
-export function nodeLabel(node: Pick<NodeModel, "outcome" | "startedAt">, isLive = false, asks = false): Label {
-  switch (node.outcome) {
+export function nodeLabel(
+  { outcome, startedAt }: Pick<NodeModel, "outcome" | "startedAt">,
+  isLive = false,
+  asks = false,
+): Label {
+  switch (outcome) {
     case "done":
       return labelOf("ok", "done");
     case "not-started":
@@ -45,11 +49,11 @@ export function nodeLabel(node: Pick<NodeModel, "outcome" | "startedAt">, isLive
       return labelOf("failed", "unreachable");
     case "failed":
     case "interrupted":
-      return stepLabel(node.outcome);
+      return stepLabel(outcome);
     case undefined:
       if (!isLive) return labelOf("running", "not finished");
       if (asks) return waitingForYou;
-      return node.startedAt === undefined ? { ...labelOf("skipped", "waiting"), mark: "·" } : stepLabel(undefined);
+      return startedAt === undefined ? { ...labelOf("skipped", "waiting"), mark: "·" } : stepLabel(undefined);
   }
 }
 

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readOrchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
-import { withoutWave } from "#tui/wave.ts";
+import { withoutWave } from "#tui/work-item.ts";
 import { problemsIn } from "#support/problems.ts";
 import { codeOf } from "#support/rejection.ts";
 import { nodeEntry } from "#support/runs.ts";
