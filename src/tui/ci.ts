@@ -39,10 +39,10 @@ export function escapeForCi(ci: Ci | undefined, text: string): string {
  */
 export function drawCiErrors({ failures }: RunDigest, fileOf: (at: SourcePosition) => string | undefined): string {
   return failures
-    .map(({ nodes, module: _, problem, cause, at = problem.at, ...names }) => {
+    .map(({ nodes, stage, title, problem, cause, at = problem.at }) => {
       const { code, hint } = problem;
       const more = nodes.length > 1 ? ` and ${nodes.length - 1} more` : "";
-      const what = whatOf(names);
+      const what = whatOf({ stage, title });
       const file = at && fileOf(at);
       const properties = {
         title: nodes.length === 0 ? what : `${nodes[0]}${more}  ${what}`,

@@ -118,7 +118,15 @@ export function namesOf({
 }
 
 /** “stage: title  (module)”, without the parts that say the same again. */
-export function whatOf({ stage, title, module }: { stage?: string; title: string; module?: string }): string {
+export function whatOf({
+  stage,
+  title,
+  module,
+}: {
+  readonly stage?: string | undefined;
+  readonly title: string;
+  readonly module?: string;
+}): string {
   const kind = module === undefined || module === title ? "" : `  (${module})`;
   return `${stage === undefined || stage === title ? "" : `${stage}: `}${title}${kind}`;
 }

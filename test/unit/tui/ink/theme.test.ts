@@ -63,7 +63,7 @@ describe("the theme", () => {
         leftRight: _____,
         ...shapes
       } = theme.glyphs;
-      return [...running, ...levels.split(""), ...(Object.values(shapes) as string[])];
+      return [...running.split(""), ...levels.split(""), ...(Object.values(shapes) as string[])];
     };
     for (const depth of [0, 16, 256, 16_777_216] as const)
       expect(one(createTheme({ depth, background: "dark", unicode: true })).map(widthOf)).to.satisfy((all: number[]) =>
