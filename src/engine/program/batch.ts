@@ -21,19 +21,6 @@ export function provableData({ step, sensitive, runAs, unless, onlyIf }: Planned
   return isId(data.owner) || isId(data.group) ? undefined : data;
 }
 
-/** The very lines that `stat` and `sha256sum` print when the step is in order (runner.sh, k_sight); `-` before a path: nothing there. */
-export function evidenceOf(data: StepData): string[] {
-  const { path } = data;
-  if (data.kind === "absent") return [`-${path}`];
-  if (data.kind === "symlink") return [`l '${path}' -> '${data.target}'`];
-  return [
-    data.mode === undefined ? `t${foundMode(data)} ${path}` : `m ${foundMode(data)} ${path}`,
-    ...(data.owner === undefined ? [] : [`u ${data.owner} ${path}`]),
-    ...(data.group === undefined ? [] : [`g ${data.group} ${path}`]),
-    ...(data.kind === "file" ? [`${data.blob.sha256}  ${path}`] : []),
-  ];
-}
-
 /**
  * The library of the batch lane, sent when the node asks for it: the runner's half, then what its child goes on with; for a dry run
  * with what only that asks.
@@ -124,23 +111,24 @@ export class BatchPlanner {
   }
 }
 
+/** Where a step stands in its batch, and what the batch lane needs to know of it beside its data. */
+interface BatchKeys {
+  readonly key: string;
+  readonly wave: number;
+  readonly seconds: number;
+  readonly owes: string;
+  readonly shows: boolean;
+}
+
+const noKeys: BatchKeys = { key: "-", wave: 0, seconds: 0, owes: "", shows: false };
+
 /**
  * A step as a line of words for the runner and batch.sh: `TYPE WAVE KEY SECONDS OWES PATH …`. The mode is what stat's
  * %f prints, or its first digit alone; `-` stands for an owner or a group that is not managed.
  */
-export function batchLine(
-  data: StepData,
-  { key, wave, seconds, owes, shows }: { key: string; wave: number; seconds: number; owes: string; shows: boolean },
-): string {
-  return [
-    data.kind[0] === "s" ? "l" : data.kind[0],
-    wave,
-    key,
-    seconds,
-    owes || "-",
-    data.path,
-    ...ownWords(data, shows),
-  ].join(" ");
+export function batchLine(data: StepData, { key, wave, seconds, owes, shows } = noKeys): string {
+  const type = data.kind === "symlink" ? "l" : data.kind[0];
+  return [type, wave, key, seconds, owes || "-", data.path, ...ownWords(data, shows)].join(" ");
 }
 
 function ownWords(data: StepData, shows: boolean): (string | number)[] {

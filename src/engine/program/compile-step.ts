@@ -6,7 +6,7 @@ import type { Secret } from "#engine/step/secret.ts";
 import { rawSh, sh, type Sh } from "#engine/step/sh.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { blobName, blobOf } from "#engine/step/blob.ts";
-import { batchBlob, evidenceOf, isBatched, isPlain, provableData } from "./batch.ts";
+import { batchBlob, batchLine, isBatched, isPlain, provableData } from "./batch.ts";
 import { escapeLine } from "./escape.ts";
 import { shippedText } from "./texts.ts";
 
@@ -34,8 +34,8 @@ export interface CompiledStep {
   readonly late: readonly string[];
   /** By name on the node; with what the step may ask for itself (Step.offers). */
   readonly blobs: ReadonlyMap<string, Blob>;
-  /** Lines of the evidence that all hold when the step is in order; none for a step of the batch lane, whose data says it. */
-  readonly quick: readonly string[];
+  /** Words that say what the evidence shows when the step is in order; empty: it proves nothing, or the step is of the batch lane. */
+  readonly evidence: string;
   /** Keys of the steps that watch this one. */
   readonly owes: readonly string[];
   readonly data?: StepData;
@@ -64,7 +64,7 @@ export function compileStep(plan: PlannedStep, options: CompileOptions): Compile
     early: [],
     late: [...blobs.keys()],
     blobs,
-    quick: [],
+    evidence: "",
     owes: options.owes,
     data,
   };
@@ -148,7 +148,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const more = step.asks ? "asks" : step.tells ? "tells" : undefined;
   const skeleton = more ? `${shippedText(more)}\n${texts}` : texts;
   const text = lines.filter((line) => line !== "").join("\n");
-  return { key: stepKey(plan.id), text, skeleton, early, late, blobs, quick: quickOf(plan), owes };
+  return { key: stepKey(plan.id), text, skeleton, early, late, blobs, evidence: evidenceAlone(plan), owes };
 }
 
 /** The step's own variables, as every text of it begins; its PATH goes before that of the system, which kcore's texts need. */
@@ -221,14 +221,15 @@ function assign(values: Readonly<Record<string, string | number>>): string {
     .join("\n");
 }
 
-/** `+` before a path: something is there. The step key `creates` decides alone: what exists is in order. */
-function quickOf(plan: PlannedStep): string[] {
+/** The words of a step's data; of a step with the key `creates`, which decides alone, that its path exists (type `e`). */
+function evidenceAlone(plan: PlannedStep): string {
   const { creates } = plan;
+  if (creates === undefined) {
+    const data = provableData(plan);
+    return data ? batchLine(data) : "";
+  }
   const decidedInSh = plan.unless !== undefined || plan.onlyIf !== undefined || plan.runAs !== undefined;
-  if (creates !== undefined)
-    return decidedInSh || plan.sensitive || plan.step.sensitive || !isPlain(creates) ? [] : [`+${creates}`];
-  const data = provableData(plan);
-  return data ? evidenceOf(data) : [];
+  return decidedInSh || plan.sensitive || plan.step.sensitive || !isPlain(creates) ? "" : `e 0 - 0 - ${creates}`;
 }
 
 /** The whole input of a step's shell: the library, what the runner would set, the step's text. For tests as well. */

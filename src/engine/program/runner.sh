@@ -253,26 +253,10 @@ k_status() {
 # was foreseen when all is in order; that is compared as a whole (k_proved). k_names, k_links: some step speaks of them.
 k_sight() {
   case "$k_seen " in *" $1 "*) return 0 ;; esac
-  k_seen=" $*" k_stats= k_sums= k_more= k_moresums= k_proved=1 k_there=$K_NL k_hashes= k_last=
+  k_seen=" $*" k_stats= k_sums= k_more= k_moresums= k_proved=1 k_there=$K_NL k_hashes=
   for k_k in "$@"; do
-    eval "k_d=\$d_$k_k k_rest=\$q_$k_k"
-    [ -z "$k_d" ] || k_sight_data $k_d
-    while [ -n "$k_rest" ]; do
-      k_line=${k_rest%%"$K_NL"*}
-      case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
-      case $k_line in
-        [-+]*) continue ;;
-        l*) k_p=${k_line#"l '"} k_p=${k_p%%"'"*} ;;
-        ?\ * | t*) k_p=${k_line##* } ;;
-        *)
-          k_p=${k_line##* }
-          # A hash is not asked of a FIFO: it would wait for ever.
-          [ ! -f "$k_p" ] || k_moresums="$k_moresums $k_p"
-          ;;
-      esac
-      [ "$k_p" = "$k_last" ] || ! k_is "$k_p" || k_more="$k_more $k_p"
-      k_last=$k_p
-    done
+    eval "k_d=\$d_$k_k\$q_$k_k"
+    k_sight_data $k_d
   done
   k_ev=$K_NL k_x="m %f %n"
   [ -z "$k_names" ] || k_x="$k_x${K_NL}u %U %n${K_NL}g %G %n"
@@ -290,9 +274,9 @@ k_sight() {
   k_ev=$k_ev$k_x
 }
 
-# k_sight_data TYPE WAVE KEY SECONDS OWES PATH ...: the same for the data of a step; k_there and k_hashes are the lines foreseen.
+# k_sight_data TYPE WAVE KEY SECONDS OWES PATH ...: the same for one step; k_there and k_hashes are the lines foreseen.
 k_sight_data() {
-  [ "$1" != a ] || return 0
+  case $1 in [ae]) return 0 ;; esac
   if ! k_is "$6"; then k_proved= && return 0; fi
   k_x=
   if [ "$1" = f ]; then
@@ -333,26 +317,12 @@ k_sight_links() {
   [ -z "$k_rest" ] || k_ev=$K_NL k_proved=
 }
 
-# k_quick LINES: true if every line stands in the evidence; `-LINE` must not; `tDIGIT PATH` is a type of file.
-k_quick() {
-  k_rest=$1
-  while [ -n "$k_rest" ]; do
-    k_line=${k_rest%%"$K_NL"*}
-    case $k_line in
-      -*) ! k_is "${k_line#-}" || return 1 ;;
-      +*) k_is "${k_line#+}" || return 1 ;;
-      t*) k_x=${k_line#t} && case $k_ev in *"${K_NL}m ${k_x%% *}"???" ${k_x#* }$K_NL"*) ;; *) return 1 ;; esac ;;
-      *) case $k_ev in *"$K_NL$k_line$K_NL"*) ;; *) return 1 ;; esac ;;
-    esac
-    case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
-  done
-}
-
-# k_holds TYPE WAVE KEY SECONDS OWES PATH ...: the same for the data of a step (batch.ts).
+# k_holds TYPE WAVE KEY SECONDS OWES PATH ...: the evidence shows the step of these words (batch.ts) in order.
 k_holds() {
   [ -z "$k_proved" ] || ! k_foreseen "$@" || return 0
   case $1 in
     a) if k_is "$6"; then return 1; else return 0; fi ;;
+    e) if k_is "$6"; then return 0; else return 1; fi ;;
     l) case $k_ev in *"${K_NL}l '$6' -> '$7'$K_NL"*) return 0 ;; *) return 1 ;; esac ;;
   esac
   case $7 in
@@ -461,7 +431,7 @@ k_child() {
 }
 
 # k_add: declares a step of the segment, described by the variables that are set (segment.ts): i (key), title, tx (its
-# shell's text; sk: what it shares with others and what comes before it is kx_$sk), and optionally q (lines of the evidence),
+# shell's text; sk: what it shares with others and what comes before it is kx_$sk), and optionally q (words of the evidence),
 # early (blobs its probe needs), late (blobs its apply needs), big (which of them wait for its turn), as (it runs as another
 # user), rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live (how many of the last
 # chunks of its output stay; none: it is quiet), look (it may well be in order), rg (register its stdout), ms (milestone).
@@ -535,7 +505,7 @@ k_ask() {
     k_load
     if [ -n "$d" ]; then
       k_holds $d || k_want $K_BATCH $d
-    elif [ -z "$q" ] || ! k_quick "$q"; then
+    elif [ -z "$q" ] || ! k_holds $q; then
       for k_b in $early $late; do
         case " $big " in *" $k_b "*) ;; *) [ -n "$K_DRY" ] || k_wanted="$k_wanted $k_b" ;; esac
       done
@@ -641,7 +611,7 @@ k_step() {
     return
   fi
   ! k_doubt early || return 0
-  if [ -z "$k_due" ] && [ -n "$q" ] && k_sight "$i" && k_quick "$q"; then
+  if [ -z "$k_due" ] && [ -n "$q" ] && k_sight "$i" && k_holds $q; then
     k_ok
     return
   fi

@@ -12,7 +12,7 @@ import {
 } from "./compile-step.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { StepData } from "#engine/step/define.ts";
-import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, evidenceOf } from "./batch.ts";
+import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, provableData } from "./batch.ts";
 import type { DoubtsOf } from "./doubts.ts";
 import { shippedText } from "./texts.ts";
 
@@ -115,8 +115,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     ...[...trials].map(([key, seconds]) => `rk_${key}=${seconds}`),
     ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary(foresight !== undefined).sha256}`] : []),
     ...(foresight ? foresightLines(steps, foresight) : []),
-    // What the looks at the node have to print.
-    `k_names=${speaksOf(steps, /^[ug] /)} k_links=${speaksOf(steps, /^l /)}`,
+    ...looksAt(steps),
     ...[...shared].map(([skeleton, name]) => `kx_${name}=${quote(skeleton)}`),
     ...steps.map((step) => stepText(step, planner, shared)),
     ...tools.map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
@@ -137,7 +136,7 @@ function firstTools(steps: readonly SegmentStep[]): { readonly key: string; read
   return steps.slice(0, end === -1 ? undefined : end + 1).flatMap(({ plan, compiled }) => {
     const { onlyIf, unless, creates, onChanges, onFailure } = plan;
     const mayNotRun = [onlyIf, unless, creates].some((key) => key !== undefined);
-    if (mayNotRun || onChanges.length + onFailure.length + compiled.quick.length > 0) return [];
+    if (mayNotRun || onChanges.length + onFailure.length > 0 || compiled.evidence !== "") return [];
     const words = toolWords(plan).filter((word) => !known.has(word));
     for (const word of words) known.add(word);
     return words.length === 0 ? [] : [{ key: compiled.key, words }];
@@ -176,10 +175,12 @@ function sharedSkeletons(steps: readonly SegmentStep[]): ReadonlyMap<string, num
   return new Map(shared.map(([skeleton], index) => [skeleton, index + 1]));
 }
 
-/** `1` when the evidence of some step has a line of this kind, else nothing. */
-function speaksOf(steps: readonly SegmentStep[], kind: RegExp): string {
-  const lines = steps.flatMap(({ compiled: { data, quick } }) => (data ? evidenceOf(data) : quick));
-  return lines.some((line) => kind.test(line)) ? "1" : "";
+/** What the looks at the node have to print: names of owners, targets of links. */
+function looksAt(steps: readonly SegmentStep[]): string[] {
+  const data = steps.flatMap(({ plan }) => provableData(plan) ?? []);
+  const hasOwner = data.some((one) => "owner" in one && (one.owner ?? one.group) !== undefined);
+  const hasLink = data.some(({ kind }) => kind === "symlink");
+  return [`k_names=${hasOwner ? "1" : ""} k_links=${hasLink ? "1" : ""}`];
 }
 
 /** Of what a step prints faster than it can be told, so many of the last chunks of at most 1 MiB stay on the node. */
@@ -205,25 +206,24 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
   const keys = (ids: readonly string[]): string => ids.map(stepKey).join(" ");
   const { key, early, late, blobs } = compiled;
   // The last one of a trial never ends by the evidence alone: those before it may have changed something.
-  const quick = plan.risk === undefined ? compiled.quick : [];
+  const evidence = plan.risk === undefined ? compiled.evidence : "";
   const limit = limitOf(plan);
   const sizeOf = (name: string): number => blobs.get(name)?.size ?? 0;
   const variables = assignments({
     i: key,
     title: titleOf(plan),
-    q: quick.join("\n"),
+    q: evidence,
     to: limit === String(defaultTimeout) ? "" : limit,
     early: early.join(" "),
     late: late.join(" "),
     // Large blobs of a step that nothing is known of beforehand wait for its turn, and what it needs to find out which others it lacks.
-    big:
-      quick.length > 0 ? "" : [...early, ...late].filter((name) => plan.step.asks || sizeOf(name) > 65_536).join(" "),
+    big: evidence !== "" ? "" : [...early, ...late].filter((name) => plan.step.asks || sizeOf(name) > 65_536).join(" "),
     as: plan.runAs === undefined ? "" : "1",
     rs: keys(plan.restartOn),
     ch: keys(plan.onChanges),
     fo: keys(plan.onFailure),
     live: plan.step.quiet ? "" : String(plan.exact ? keptOfAnswer : keptOfOutput),
-    look: mayBeInOrder(plan, quick) ? "1" : "",
+    look: mayBeInOrder(plan, evidence !== "") ? "1" : "",
     rg: plan.register === undefined ? "" : "1",
     ms: plan.milestone ?? "",
     sk: String(shared.get(compiled.skeleton) ?? ""),
@@ -241,10 +241,10 @@ function titleOf({ title }: PlannedStep): string {
 }
 
 /** A first look is worth while: the step is not sure to change something, and its look itself says nothing that is shown. */
-function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, quick: readonly string[]): boolean {
+function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, hasEvidence: boolean): boolean {
   if (step.quiet || !step.apply || onlyIf !== undefined || register !== undefined) return false;
   // Then the evidence alone decides, and it has already said no.
-  if (step.always && creates !== undefined && quick.length > 0) return false;
+  if (step.always && creates !== undefined && hasEvidence) return false;
   return !step.always || creates !== undefined || unless !== undefined;
 }
 

@@ -64,7 +64,7 @@ describe("a step that is pure data", () => {
   for (const [what, data] of Object.entries(odd))
     it(`has a shell of its own with ${what}, and no evidence`, () => {
       const step = compiled({}, { data });
-      expect([step.quick, "data" in step]).to.deep.equal([[], false]);
+      expect([step.evidence, "data" in step]).to.deep.equal(["", false]);
     });
 });
 
@@ -82,32 +82,30 @@ describe("a sensitive step", () => {
 });
 
 describe("the evidence of a step in a shell of its own", () => {
-  const kinds: readonly (readonly [StepData, ...string[]])[] = [
-    [motd, "m 81a4 /etc/motd", `${blob.sha256}  /etc/motd`],
+  const kinds: readonly (readonly [StepData, string])[] = [
+    [motd, `f 0 - 0 - /etc/motd 81a4 - - 0 ${blob.sha256} 2`],
     [
       { kind: "directory", path: "/x", mode: "1777", owner: "root", group: "adm", makeDirs: true },
-      "m 43ff /x",
-      "u root /x",
-      "g adm /x",
+      "d 0 - 0 - /x 43ff root adm 1",
     ],
-    [{ kind: "directory", path: "/x", makeDirs: true }, "t4 /x"],
-    [{ kind: "symlink", path: "/x", target: "../y", force: false, makeDirs: false }, "l '/x' -> '../y'"],
-    [{ kind: "absent", path: "/x", recurse: true }, "-/x"],
+    [{ kind: "directory", path: "/x", makeDirs: true }, "d 0 - 0 - /x 4 - - 1"],
+    [{ kind: "symlink", path: "/x", target: "../y", force: false, makeDirs: false }, "l 0 - 0 - /x ../y 0 0"],
+    [{ kind: "absent", path: "/x", recurse: true }, "a 0 - 0 - /x 1"],
   ];
-  for (const [data, ...lines] of kinds)
-    it(`is for a ${data.kind} what stat prints: ${lines.length}`, () =>
-      expect(compiled(alone, { data }).quick).to.deep.equal(lines));
+  for (const [data, words] of kinds)
+    it(`is for a ${data.kind} what the batch lane would be told: ${words.slice(0, 30)}`, () =>
+      expect(compiled(alone, { data }).evidence).to.equal(words));
 
   it("is none under keys that it cannot prove, or of a sensitive step, beside `creates` neither", () => {
     for (const creates of [{}, { creates: "/opt/tool" }]) {
       for (const [key, keys] of Object.entries(silent))
-        expect(compiled({ ...keys, ...creates }).quick, key).to.deep.equal([]);
-      expect(compiled(creates, { sensitive: true }).quick, "by its module").to.deep.equal([]);
+        expect(compiled({ ...keys, ...creates }).evidence, key).to.equal("");
+      expect(compiled(creates, { sensitive: true }).evidence, "by its module").to.equal("");
     }
   });
 
   it("is under `creates` that its path exists, and nothing of the module's; none where that path is not plain", () => {
-    expect(compiled({ creates: "/opt/tool" }).quick).to.deep.equal(["+/opt/tool"]);
-    expect(compiled({ creates: "/opt/my tool" }).quick).to.deep.equal([]);
+    expect(compiled({ creates: "/opt/tool" }).evidence).to.equal("e 0 - 0 - /opt/tool");
+    expect(compiled({ creates: "/opt/my tool" }).evidence).to.equal("");
   });
 });
