@@ -15,7 +15,8 @@ export async function showModule(known: KnownModules, name: string, output: "tab
   const module = await known.load(name);
   if (!module) return showAction(known, name, output);
   const args = argumentsOf(module);
-  const { summary, refusals = [], alsoKnownAs = [] } = module;
+  const { summary, alsoKnownAs = [] } = module;
+  const refusals = [...(module.refusals ?? [])].sort();
   const example = known.example(name);
   if (output === "json") {
     process.stdout.write(`${printJson({ name, summary, alsoKnownAs, args, refusals, example }, 2)}\n`);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
 import { formatOf, formats, toolsOf, unpackHere } from "../step/fragments/archive.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { ownersOf, type Thing } from "../step/reach.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -50,17 +51,7 @@ export const archiveExtracted = defineModule({
   summary: "Keeps an archive unpacked in a folder.",
   alsoKnownAs: ["unarchive", "tar", "unzip"],
   args,
-  refusals: [
-    "ARCHIVE_INVALID",
-    "ARCHIVE_UNSAFE",
-    "FILE_IN_THE_WAY",
-    "FILE_MOUNTED",
-    "FILE_NOT_EMPTY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "TOOL_MISSING",
-  ],
+  refusals: ["ARCHIVE_INVALID", "ARCHIVE_UNSAFE", "FILE_MOUNTED", "FILE_NOT_EMPTY", "TOOL_MISSING", ...fileRefusals],
   step: (given, context) => {
     const { path, source, archive, strip, owner, group, makeDirs, clean } = given;
     const name = source ?? archive ?? "";

@@ -3,6 +3,7 @@ import { defineModule, type Facts } from "../step/define.ts";
 import { AccountName, accountLine } from "../step/fragments/accounts.ts";
 import { editKeys, findKeys } from "../step/fragments/authorized-keys.ts";
 import { readLines, refuseEdit } from "../step/fragments/edit.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { KeyOption, PublicKeyLine, type PublicKey } from "../step/fragments/public-keys.ts";
 import type { Reach } from "../step/reach.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
@@ -53,14 +54,7 @@ export const authorizedKeyPresent = defineModule({
   summary: "Keeps SSH keys that let a user in.",
   alsoKnownAs: ["authorized_key", "ssh_auth.present", "server.user_authorized_keys"],
   args,
-  refusals: [
-    "FILE_INVALID",
-    "FILE_IN_THE_WAY",
-    "FILE_NOT_EDITABLE",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-  ],
+  refusals: ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusals],
   step: (given) => {
     const look = sh`${findFile(given)}
 ${readLines(sh`"$file"`)}

@@ -4,6 +4,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { probeFile, wantFile } from "../step/fragments/config-file.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { sh } from "../step/sh.ts";
 
 const args = z
@@ -49,14 +50,7 @@ export const caTrusted = defineModule({
   summary: "Keeps a CA among those that the node's programs trust.",
   alsoKnownAs: ["update-ca-certificates", "ca-certificates", "trust anchor"],
   args,
-  refusals: [
-    "CERTIFICATE_INVALID",
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "TOOL_MISSING",
-  ],
+  refusals: ["CERTIFICATE_INVALID", "TOOL_MISSING", ...fileRefusals],
   step: (given, context) => {
     const { name, state } = given;
     const [debian, fedora] = ["/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors"].map(

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
-import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { probeOwnership, wantOwnership } from "../step/fragments/files.ts";
 import { ownersOf } from "../step/reach.ts";
 import { sh } from "../step/sh.ts";
 

@@ -3,6 +3,7 @@ import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
 import { lookAtTimeServices, saysSynchronized } from "../step/fragments/clock.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
 import { sh } from "../step/sh.ts";
 
@@ -42,16 +43,7 @@ export const clockSynchronized = defineModule({
       "How long it may take until the clock is synchronized; 0: that is not looked at.",
     ),
   }),
-  refusals: [
-    "CLOCK_UNSYNCHRONIZED",
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "SERVICE_FAILED",
-    "TIME_SERVICE_CONFLICT",
-    "TOOL_MISSING",
-  ],
+  refusals: ["CLOCK_UNSYNCHRONIZED", "SERVICE_FAILED", "TIME_SERVICE_CONFLICT", "TOOL_MISSING", ...fileRefusals],
   step: ({ servers, service: wanted, wait }) => {
     const look = lookAtTimeServices(wanted);
     const seconds = Math.ceil(wait);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { doneBy } from "../step/fragments/accounts.ts";
 import { Command, EtcName, Schedule } from "../step/fragments/cron.ts";
-import { fileAbsent } from "./file-absent.ts";
+import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 import { stepOfFile } from "./file-managed.ts";
 
 /** crontab(5): a value has no escapes; quotes around it keep its blanks, and may hold the other kind. */
@@ -51,18 +51,10 @@ export const cronManaged = defineModule({
         [schedule, command].every((one) => (one !== undefined) === (state === "present")),
       "give schedule and command (neither with state: absent)",
     ),
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_MOUNTED",
-    "FILE_NOT_EMPTY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "USER_MISSING",
-  ],
+  refusals: ["FILE_IN_THE_WAY", "USER_MISSING", ...absentRefusals],
   step: ({ name, schedule = "", command = "", user, environment, state }, context) => {
     const path = `/etc/cron.d/${name}`;
-    if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
+    if (state === "absent") return stepOfData({ kind: "absent", path, recurse: false });
     const variables = Object.entries(environment).map(([key, value]) => `${key}=${quoted(value)}\n`);
     const content = `# Managed by kcore.\n${variables.join("")}${schedule} ${user} ${command.replaceAll("%", String.raw`\%`)}\n`;
     return doneBy(user, stepOfFile({ path, content, mode: "0644" }, context));

@@ -1,8 +1,7 @@
 import { z } from "zod";
-import type { Facts } from "../step/define.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
-import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { fileRefusals, stepOfData } from "../step/fragments/files.ts";
 import { folderOf, ownersOf } from "../step/reach.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -51,41 +50,30 @@ export const directoryManaged = defineModule({
     "folder",
   ],
   args,
-  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
+  refusals: [...fileRefusals],
   step: (given) => {
     const { path, mode, owner, group, makeDirs } = given;
     const beneath = beneathOf(given);
+    const step = stepOfData({ kind: "directory", path, mode, owner, group, makeDirs });
+    if (beneath.length === 0) return step;
     return {
-      want: {
-        kind: "directory",
-        ...wantOwnership(given),
-        ...Object.fromEntries(beneath.map(({ fact }) => [fact, "all"])),
-      } satisfies Facts,
-      probe: sh`kind_of ${path}
-fact kind "$kind"
-[ "$kind" = directory ] || exit 0
-${probeOwnership(path, given)}
+      ...step,
+      data: undefined,
+      want: { ...step.want, ...Object.fromEntries(beneath.map(({ fact }) => [fact, "all"])) },
+      probe: sh`${step.probe}
 ${shLines(
   beneath.map(
     ({ fact, differing }) => sh`first=$(find ${path} -xdev -mindepth 1 ${differing} -print | head -n 1) || exit 1
 fact ${fact} "\${first:-all}"`,
   ),
 )}`,
-      guard: sh`guard_directory ${path}`,
-      foresee: sh`foresee_place ${path} 4 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`,
-      apply: sh`parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
-keep_folder ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"} || exit 1
-${beneath.length === 0 ? sh`` : mendBeneath(given, beneath)}`,
-      ...(beneath.length === 0
-        ? { data: { kind: "directory", path, mode, owner, group, makeDirs } as const }
-        : {
-            reach: {
-              changes: [{ is: "tree", path }, folderOf(given)],
-              restsOn: [{ is: "tree", path }, ...ownersOf(given)],
-            },
-            timeout: 600,
-          }),
-      quiet: true,
+      apply: sh`${step.apply} || exit 1
+${mendBeneath(given, beneath)}`,
+      reach: {
+        changes: [{ is: "tree", path }, folderOf(given)],
+        restsOn: [{ is: "tree", path }, ...ownersOf(given)],
+      },
+      timeout: 600,
     };
   },
 });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { sh } from "../step/sh.ts";
+import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 
 /** Folders whose removal ends the system; what lies beneath them is the operator's business. */
 const vital = new Set(
@@ -27,16 +27,6 @@ export const fileAbsent = defineModule({
     ),
     recurse: z.boolean().default(false).describe("Remove a folder with everything in it."),
   }),
-  refusals: ["FILE_MOUNTED", "FILE_NOT_EMPTY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
-  step: ({ path, recurse }) => ({
-    want: { kind: "absent" },
-    data: { kind: "absent", path, recurse },
-    probe: sh`kind_of ${path}
-fact kind "$kind"`,
-    guard: sh`guard_absent ${path} ${recurse ? 1 : 0}`,
-    ...(!recurse && { keep: sh`keep_path ${path}` }),
-    foresee: sh`foresee_place ${path} - 0 - -`,
-    apply: sh`remove_path ${path} ${recurse ? 1 : 0}`,
-    quiet: true,
-  }),
+  refusals: [...absentRefusals],
+  step: (given) => stepOfData({ kind: "absent", ...given }),
 });

@@ -17,7 +17,7 @@ import {
   refuseEdit,
   splice,
 } from "../step/fragments/edit.ts";
-import { secret } from "../step/secret.ts";
+import { compareSecret } from "../step/fragments/files.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const OneLine = z.string().regex(/^[^\0\r\n]*$/, "must be one line");
@@ -88,7 +88,8 @@ fact kind "$kind"
 case $kind:$block in
   file:[1-9]*)
     sum=$(${inner} | sha256sum) || exit 1
-    ${block.sensitive ? sh`if [ "\${sum%% *}" = ${secret(block.blob.sha256)} ]; then fact block "as wanted"; else fact block different; fi` : sh`fact block "sha256:\${sum%% *}"`}
+    sum=\${sum%% *}
+    ${block.sensitive ? compareSecret("block", block.blob.sha256) : sh`fact block "sha256:$sum"`}
     ;;
   file:* | absent:*) fact block "$block" ;;
   *) fact block unknown ;;

@@ -4,7 +4,7 @@ import { type Blob, blobName } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, HttpUrl, Sha256, Text, UserName } from "../step/fields.ts";
 import { fetchTo, foreseeDownload, type Download } from "../step/fragments/download.ts";
-import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { fileRefusals, probeFileAt, wantOwnership } from "../step/fragments/files.ts";
 import { ownersOf, type Thing } from "../step/reach.ts";
 import { refusalName } from "../step/remote.ts";
 import { Secret } from "../step/secret.ts";
@@ -62,15 +62,7 @@ export const fileDownloaded = defineModule({
       "A proxy; else what the environment of the machine that fetches names (http_proxy, https_proxy).",
     ),
   }),
-  refusals: [
-    "DOWNLOAD_DIFFERS",
-    "DOWNLOAD_FAILED",
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "TOOL_MISSING",
-  ],
+  refusals: ["DOWNLOAD_DIFFERS", "DOWNLOAD_FAILED", "TOOL_MISSING", ...fileRefusals],
   step: ({ path, mode, owner, group, makeDirs, via, ...download }, context) => {
     const above: readonly Thing[] = makeDirs ? [{ is: "parents", path }] : [];
     const label = context.sensitive ? "contents" : basename(path);
@@ -83,12 +75,7 @@ export const fileDownloaded = defineModule({
         restsOn: [{ is: "path", path, owner }, ...ownersOf({ owner, group }), ...way.restsOn],
       },
       want: { kind: "file", content: wanted, ...wantOwnership({ mode, owner, group }) },
-      probe: sh`kind_of ${path}
-fact kind "$kind"
-[ "$kind" = file ] || exit 0
-sum=$(sha256sum <${path}) || exit 1
-fact content "sha256:\${sum%% *}"
-${probeOwnership(path, { owner, group })}`,
+      probe: probeFileAt(path, { owner, group }),
       guard: sh`guard_file ${path}`,
       keep: sh`keep_path ${path}`,
       foresee: sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}

@@ -1,12 +1,9 @@
 import { z } from "zod";
-import type { Blob } from "../step/blob.ts";
-import { defineModule, type Step, type StepContext } from "../step/define.ts";
+import { defineModule, type StepContext } from "../step/define.ts";
 import { AbsolutePath, FileMode, Text, UserName } from "../step/fields.ts";
 import { contentOf } from "../step/fragments/content.ts";
-import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { fileRefusals, stepOfData, type FileStep } from "../step/fragments/files.ts";
 import { keepingBackup, Validate, validation } from "../step/fragments/replaced.ts";
-import { reachOfData } from "../step/reach-of-data.ts";
-import { secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -50,48 +47,30 @@ export const fileManaged = defineModule({
   summary: "Keeps a file's content, mode and owner.",
   alsoKnownAs: ["copy", "template", "file", "file.contents", "files.put", "files.template", "upload", "jinja"],
   args,
-  refusals: ["FILE_INVALID", "FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
-  step: (given, context) => {
-    const { path, owner, group, makeDirs, backup, validate } = given;
-    const { blob, text, sensitive } = contentOf(given, context);
-    const mode = given.mode ?? (sensitive ? "0600" : undefined);
-    const data = { kind: "file", path, blob, mode, owner, group, makeDirs } as const;
-    return {
-      ...(/\/s?bin\//.test(path) && { brings: true }),
-      want: {
-        kind: "file",
-        content: sensitive ? "as wanted" : `sha256:${blob.sha256}`,
-        ...wantOwnership({ mode, owner, group }),
-      },
-      probe: sh`kind_of ${path}
-fact kind "$kind"
-[ "$kind" = file ] || exit 0
-${probeContent(path, blob, sensitive)}
-${probeOwnership(path, { owner, group })}`,
-      guard: sh`guard_file ${path}`,
-      keep: sh`keep_path ${path}`,
-      foresee: sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`,
+  refusals: ["FILE_INVALID", ...fileRefusals],
+  step: makeStep,
+});
+
+function makeStep(given: z.output<typeof args>, context: StepContext): FileStep {
+  const { path, owner, group, makeDirs, backup, validate } = given;
+  const { blob, text, sensitive } = contentOf(given, context);
+  const mode = given.mode ?? (sensitive ? "0600" : undefined);
+  const { quiet, ...step } = stepOfData({ kind: "file", path, blob, mode, owner, group, makeDirs });
+  const isMore = validate !== undefined || backup;
+  return {
+    ...step,
+    ...(/\/s?bin\//.test(path) && { brings: true }),
+    ...((isMore || sensitive) && { data: undefined }),
+    ...(isMore && {
       apply: sh`parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
 ${validation(path, validate, blob)}
 ${backup ? keepingBackup(path, owner ?? "-") : sh``}
-put_file ${blob} ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}`,
-      ...(validate === undefined && !backup && !sensitive ? { data } : { reach: reachOfData(data) }),
-      ...(text === undefined ? {} : { show: sh`! open_file ${path} || cat <&9`, shown: text }),
-      ...(sensitive ? { sensitive } : {}),
-      ...(validate === undefined ? ({ quiet: true } as const) : {}),
-    };
-  },
-});
-
-/** The hash of secret bytes is as good as the bytes to who can guess them, so it travels as a secret too. */
-function probeContent(path: string, { sha256 }: Blob, sensitive: boolean): Sh {
-  const found = sh`sum=$(sha256sum <${path}) || exit 1
-sum=\${sum%% *}`;
-  return sensitive
-    ? sh`${found}
-if [ "$sum" = ${secret(sha256)} ]; then fact content "as wanted"; else fact content different; fi`
-    : sh`${found}
-fact content "sha256:$sum"`;
+${step.apply}`,
+    }),
+    ...(text === undefined ? {} : { show: sh`! open_file ${path} || cat <&9`, shown: text }),
+    ...(sensitive ? { sensitive } : {}),
+    ...(validate === undefined && { quiet }),
+  };
 }
 
 interface FileOfRoot {
@@ -102,19 +81,19 @@ interface FileOfRoot {
 }
 
 /** For modules whose matter is one file of root's: keeps it as a whole. */
-export function stepOfFile(file: FileOfRoot, context: StepContext): Step {
-  return fileManaged.step(fileManaged.args.parse({ ...file, owner: "root", group: "root" }), context);
+export function stepOfFile(file: FileOfRoot, context: StepContext): FileStep {
+  return makeStep(args.parse({ ...file, owner: "root", group: "root" }), context);
 }
 
 /** The same, of a text that a program of the node reads first: `check` refuses what that does not accept, in dry runs too. */
-export function stepOfCheckedFile(file: FileOfRoot, check: Sh, context: StepContext): Step {
-  const { data, ...step } = stepOfFile(file, context);
+export function stepOfCheckedFile(file: FileOfRoot, check: Sh, context: StepContext): FileStep {
+  const step = stepOfFile(file, context);
   return {
     ...step,
-    ...(data && { reach: reachOfData(data) }),
-    foresee: sh`${step.foresee ?? sh``}
+    data: undefined,
+    foresee: sh`${step.foresee}
 ${check}`,
     apply: sh`${check}
-${step.apply ?? sh``}`,
+${step.apply}`,
   };
 }

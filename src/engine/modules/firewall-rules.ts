@@ -3,6 +3,7 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { canonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
 import type { Reach } from "../step/reach.ts";
@@ -118,15 +119,7 @@ export const firewallRules = defineModule({
       ({ state, allow, rules, more }) => state === "present" || (allow.length === 0 && rules === "" && more === ""),
       "an absent table has no rules",
     ),
-  refusals: [
-    "FILE_INVALID",
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "FIREWALL_LOCKS_OUT",
-    "NIXOS_MANAGED",
-    "TOOL_MISSING",
-  ],
+  refusals: ["FILE_INVALID", "FIREWALL_LOCKS_OUT", "TOOL_MISSING", ...fileRefusals],
   step: ({ table, state, ...given }, { onTrial }) => {
     const text = tableText({ name: table, ...given });
     const unit = `kcore-nftables-${table}.service`;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { askRemote, fetchNew, isCommit, localChanges, withRemote, type Remote } from "../step/fragments/git.ts";
 import type { Thing } from "../step/reach.ts";
 import { Secret } from "../step/secret.ts";
@@ -70,15 +71,7 @@ export const gitCloned = defineModule({
   summary: "Keeps a clone of a Git repository at a branch, tag or commit.",
   alsoKnownAs: ["git", "git.latest", "git.repo"],
   args,
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_NOT_EMPTY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "GIT_CHANGED",
-    "GIT_FAILED",
-    "NIXOS_MANAGED",
-  ],
+  refusals: ["FILE_NOT_EMPTY", "GIT_CHANGED", "GIT_FAILED", ...fileRefusals],
   step: (given) => {
     const { path, url, ref, update, submodules, force } = given;
     const asks = update && !isCommit(ref);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import {
   hasModule,
   linksOf,
@@ -54,14 +55,7 @@ export const kernelModuleLoaded = defineModule({
   summary: "Keeps a kernel module loaded with its options, or away, now and at every boot.",
   alsoKnownAs: ["modprobe", "kmod.present", "server.modprobe", "kernel_blacklist"],
   args,
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "KERNEL_MODULE_REFUSED",
-    "NIXOS_MANAGED",
-    "TOOL_MISSING",
-  ],
+  refusals: ["KERNEL_MODULE_REFUSED", "TOOL_MISSING", ...fileRefusals],
   step: (given, { onTrial = false }) => {
     const { name, options, state, reload } = given;
     const load = `/etc/modules-load.d/kcore-${name}.conf`;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
-import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { probeOwnership, wantOwnership } from "../step/fragments/files.ts";
 import { ownersOf } from "../step/reach.ts";
 import { sh } from "../step/sh.ts";
 

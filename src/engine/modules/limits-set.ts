@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { defineModule, type Step } from "../step/define.ts";
-import { reachOfData } from "../step/reach-of-data.ts";
+import { absentRefusals, stepOfData, withProbe } from "../step/fragments/files.ts";
 import { sh, shLines } from "../step/sh.ts";
-import { fileAbsent } from "./file-absent.ts";
 import { stepOfFile } from "./file-managed.ts";
 
 /** What may be limited (limits.conf(5)). */
@@ -79,18 +78,10 @@ export const limitsSet = defineModule({
       );
       return new Set(keys).size === keys.length;
     }, "limits one thing twice"),
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_MOUNTED",
-    "FILE_NOT_EMPTY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "LIMIT_TOO_HIGH",
-    "NIXOS_MANAGED",
-  ],
+  refusals: ["FILE_IN_THE_WAY", "LIMIT_TOO_HIGH", ...absentRefusals],
   step: ({ name, limits, state }, context) => {
     const path = `/etc/security/limits.d/${name}.conf`;
-    if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
+    if (state === "absent") return stepOfData({ kind: "absent", path, recurse: false });
     const lines = limits.map(({ domain, type, item, value }) => `${domain} ${type} ${item} ${value}\n`);
     const content = `# made by kcore\n${lines.join("")}`;
     return belowKernels(limits, stepOfFile({ path, content, mode: "0644", makeDirs: true }, context));
@@ -103,19 +94,13 @@ const most = "/proc/sys/fs/nr_open";
 function belowKernels(limits: readonly z.output<typeof Limit>[], step: Step): Step {
   const files = limits.filter(({ item, value }) => item === "nofile" && value !== "unlimited");
   if (files.length === 0) return step;
-  const { data, ...rest } = step;
-  const reach = step.reach ?? (data && reachOfData(data));
-  return {
-    ...rest,
-    ...(reach && { reach: { ...reach, restsOn: [...reach.restsOn, { is: "path", path: most }] } }),
-    probe: sh`# The kernel gives it only as a whole, and a shell's read takes a byte at a time.
+  const probe = sh`# The kernel gives it only as a whole, and a shell's read takes a byte at a time.
 most=$(cat ${most} 2>/dev/null)
 ${shLines(
   files.map(
     ({ domain, value }) =>
       sh`[ -z "$most" ] || [ "$most" -ge ${value} ] || refuse LIMIT_TOO_HIGH ${`${domain} is to have ${value} open files, with which PAM lets nobody in: fs.nr_open of this node is `}"$most (sysctl.set raises it)"`,
   ),
-)}
-${step.probe}`,
-  };
+)}`;
+  return withProbe(step, probe, [{ is: "path", path: most }]);
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { generateLocales, lookAtLocales } from "../step/fragments/locales.ts";
 import { sh, shLines } from "../step/sh.ts";
 
@@ -46,14 +47,7 @@ export const localeSet = defineModule({
       .describe("Locales of single categories, such as LC_TIME; others are not managed."),
     locales: z.array(Locale).default([]).describe("More locales to be generated."),
   }),
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "LOCALE_UNKNOWN",
-    "NIXOS_MANAGED",
-    "TOOL_MISSING",
-  ],
+  refusals: ["LOCALE_UNKNOWN", "TOOL_MISSING", ...fileRefusals],
   step: ({ locale, categories: given, locales }) => {
     const values = Object.entries({ LANG: locale, ...given });
     const names = [...values.map(([name]) => name), "LC_ALL"];

@@ -2,9 +2,9 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { EtcName } from "../step/fragments/cron.ts";
+import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 import { sh, type Sh } from "../step/sh.ts";
 import { shellText, type ShellText } from "../step/shell-text.ts";
-import { fileAbsent } from "./file-absent.ts";
 import { stepOfCheckedFile } from "./file-managed.ts";
 
 const Path = z
@@ -53,18 +53,10 @@ export const logrotateManaged = defineModule({
       ({ paths, options, postrotate }) => paths !== undefined || (options.length === 0 && postrotate === undefined),
       "options and postrotate are for paths",
     ),
-  refusals: [
-    "FILE_INVALID",
-    "FILE_IN_THE_WAY",
-    "FILE_MOUNTED",
-    "FILE_NOT_EMPTY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-  ],
+  refusals: ["FILE_INVALID", "FILE_IN_THE_WAY", ...absentRefusals],
   step: ({ name, paths = [], options, postrotate, state, ...given }, context) => {
     const path = `/etc/logrotate.d/${name}`;
-    if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
+    if (state === "absent") return stepOfData({ kind: "absent", path, recurse: false });
     const content = given.content ?? textOf(paths, options, postrotate);
     const step = stepOfCheckedFile({ path, content, mode: "0644" }, checked(name, content), context);
     return { ...step, tools: [{ command: "logrotate", package: "logrotate" }] };

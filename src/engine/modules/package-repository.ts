@@ -4,6 +4,7 @@ import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { AbsolutePath, Duration } from "../step/fields.ts";
 import { probeFile, putFile, wantFile } from "../step/fragments/config-file.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { lockedApt } from "../step/fragments/packages.ts";
 import { fingerprintsOf } from "../step/openpgp.ts";
 import type { Thing } from "../step/reach.ts";
@@ -100,15 +101,7 @@ export const packageRepository = defineModule({
   summary: "Keeps a repository of packages with its key (apt).",
   alsoKnownAs: ["apt_repository", "deb822_repository", "yum_repository", "pkgrepo.managed", "apt.repo", "apt_key"],
   args,
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "PACKAGE_LOCKED",
-    "REPOSITORY_UNUSABLE",
-    "TOOL_MISSING",
-  ],
+  refusals: ["PACKAGE_LOCKED", "REPOSITORY_UNUSABLE", "TOOL_MISSING", ...fileRefusals],
   step: (given, context) => {
     const { name, state } = given;
     const file = `/etc/apt/sources.list.d/${name}.sources`;

@@ -2,10 +2,9 @@ import { z } from "zod";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { EtcName } from "../step/fragments/cron.ts";
+import { absentRefusals, stepOfData, type FileStep } from "../step/fragments/files.ts";
 import { refuseSudoLockout } from "../step/fragments/sudo.ts";
-import { reachOfData } from "../step/reach-of-data.ts";
 import { sh, type Sh } from "../step/sh.ts";
-import { fileAbsent } from "./file-absent.ts";
 import { stepOfCheckedFile } from "./file-managed.ts";
 
 const Account = z.string().regex(/^[a-z_][a-z0-9_-]{0,31}\$?$/, "must be a user's or group's name");
@@ -67,36 +66,22 @@ export const sudoersManaged = defineModule({
           message: "give one of user and group with commands, or content (neither with state: absent)",
         });
     }),
-  refusals: [
-    "FILE_INVALID",
-    "FILE_IN_THE_WAY",
-    "FILE_MOUNTED",
-    "FILE_NOT_EMPTY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "SUDO_LOCKS_OUT",
-  ],
+  refusals: ["FILE_INVALID", "FILE_IN_THE_WAY", "SUDO_LOCKS_OUT", ...absentRefusals],
   step: ({ name, state, ...given }, context) => {
     const path = `${folder}/${name}`;
-    const lockout = (blob?: Blob): Sh => (context.onTrial === true ? sh`` : refuseSudoLockout(name, blob));
-    if (state === "absent") {
-      const { data, ...step } = fileAbsent.step({ path, recurse: false }, context);
-      return {
-        ...step,
-        ...(data && { reach: reachOfData(data) }),
-        guard: sh`${step.guard ?? sh``}
-${lockout()}`,
-      };
-    }
+    const guarded = (step: FileStep, blob?: Blob): FileStep => ({
+      ...step,
+      data: undefined,
+      guard:
+        context.onTrial === true
+          ? step.guard
+          : sh`${step.guard}
+${refuseSudoLockout(name, blob)}`,
+    });
+    if (state === "absent") return guarded(stepOfData({ kind: "absent", path, recurse: false }));
     const content = given.content ?? ruleText(given);
     const step = stepOfCheckedFile({ path, content, mode: "0440" }, checked(name, content), context);
-    return {
-      ...step,
-      guard: sh`${step.guard ?? sh``}
-${lockout(blobOf(content))}`,
-      tools: [{ command: "visudo", package: "sudo" }],
-    };
+    return { ...guarded(step, blobOf(content)), tools: [{ command: "visudo", package: "sudo" }] };
   },
 });
 

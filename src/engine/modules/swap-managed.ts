@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineModule, type Step } from "../step/define.ts";
 import { AbsolutePath, Size } from "../step/fields.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
 import { commentSwapLines, fitsIntoMemory, lookAtAllSwap } from "../step/fragments/swap-off.ts";
@@ -44,14 +45,7 @@ export const swapManaged = defineModule({
   summary: "Keeps all swap off, or a swap file in use, now and at every boot.",
   alsoKnownAs: ["swap", "mount.swap", "mkswap", "swapfile"],
   args,
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "SWAP_ELSEWHERE",
-    "SWAP_NEEDED",
-  ],
+  refusals: ["SWAP_ELSEWHERE", "SWAP_NEEDED", ...fileRefusals],
   step: ({ state, path = "/swapfile", size = 0, priority = -1 }) => {
     const { reach, ...step } = state === "off" ? off : fileInUse(path, size, priority);
     return { ...step, ...(reach && { reach }) };

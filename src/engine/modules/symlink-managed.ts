@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { sh } from "../step/sh.ts";
+import { fileRefusals, stepOfData } from "../step/fragments/files.ts";
 
 /**
  * ```yaml
@@ -25,19 +25,9 @@ export const symlinkManaged = defineModule({
     force: z.boolean().default(false).describe("Replace an empty file or an empty folder too."),
     makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
   }),
-  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
-  step: ({ path, target, force, makeDirs }) => ({
-    ...(/\/s?bin\//.test(path) && { brings: true }),
-    want: { kind: "symlink", target },
-    data: { kind: "symlink", path, target, force, makeDirs },
-    probe: sh`kind_of ${path}
-fact kind "$kind"
-[ "$kind" != symlink ] || fact target "$(readlink -- ${path})"`,
-    guard: sh`guard_symlink ${path} ${force ? 1 : 0}`,
-    keep: sh`keep_path ${path}`,
-    foresee: sh`foresee_place ${path} - ${makeDirs ? 1 : 0} - -`,
-    apply: sh`parent_of ${path} ${makeDirs ? 1 : 0}
-put_link ${target} ${path}`,
-    quiet: true,
+  refusals: [...fileRefusals],
+  step: (given) => ({
+    ...stepOfData({ kind: "symlink", ...given }),
+    ...(/\/s?bin\//.test(given.path) && { brings: true }),
   }),
 });

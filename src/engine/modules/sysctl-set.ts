@@ -2,6 +2,7 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { lookAtSysctls, sysctlName, sysctlPath, type Sysctl } from "../step/fragments/sysctl.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -59,14 +60,7 @@ export const sysctlSet = defineModule({
   summary: "Keeps kernel settings (sysctl), now and at every boot.",
   alsoKnownAs: ["sysctl", "sysctl.present", "server.sysctl"],
   args,
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "SYSCTL_OVERRIDDEN",
-    "SYSCTL_REFUSED",
-  ],
+  refusals: ["SYSCTL_OVERRIDDEN", "SYSCTL_REFUSED", ...fileRefusals],
   step: ({ name = "", value, values = { [name]: value ?? "" }, file: given, state }) => {
     const file = given ?? `/etc/sysctl.d/60-kcore-${sysctlName(sysctlPath(name)).replaceAll("/", "-")}.conf`;
     const common = {

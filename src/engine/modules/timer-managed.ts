@@ -4,6 +4,7 @@ import { defineModule, type Facts } from "../step/define.ts";
 import { UnitName, UserName } from "../step/fields.ts";
 import { doneBy } from "../step/fragments/accounts.ts";
 import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
 import { serviceText, timerText } from "../step/fragments/timer.ts";
 import type { Reach, Thing } from "../step/reach.ts";
@@ -84,14 +85,7 @@ export const timerManaged = defineModule({
   summary: "Keeps a timer of systemd, and the service that it starts.",
   alsoKnownAs: ["cron", "schedule.present"],
   args,
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "UNIT_INVALID",
-    "USER_MISSING",
-  ],
+  refusals: ["UNIT_INVALID", "USER_MISSING", ...fileRefusals],
   step: ({ name, state, service, ...given }) => {
     const fileOf = (fact: string, text: string): ConfigFile => ({
       fact,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { sh } from "../step/sh.ts";
 
 const database = "/usr/share/zoneinfo";
@@ -23,14 +24,7 @@ export const timezoneSet = defineModule({
       .regex(/^[A-Za-z0-9_+-]+(\/[A-Za-z0-9_+-]+)*$/, "must be a zone such as Europe/Berlin or UTC")
       .describe("The zone, as /usr/share/zoneinfo names it."),
   }),
-  refusals: [
-    "FILE_IN_THE_WAY",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "NIXOS_MANAGED",
-    "TIMEZONE_UNKNOWN",
-    "TOOL_MISSING",
-  ],
+  refusals: ["TIMEZONE_UNKNOWN", "TOOL_MISSING", ...fileRefusals],
   step: ({ zone }) => {
     const city = zone.slice(zone.lastIndexOf("/") + 1);
     const target = `${database}/${zone}`;

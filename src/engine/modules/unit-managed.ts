@@ -2,7 +2,7 @@ import { z } from "zod";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { UnitName } from "../step/fields.ts";
-import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { probeFileAt, wantOwnership } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
 import type { Reach, Thing } from "../step/reach.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -110,11 +110,7 @@ if [ "$kind" = nixos ]; then
   fact kind file && fact content ${`sha256:${blob.sha256}`} && fact mode 0644 && fact owner root && fact group root
   exit 0
 fi
-fact kind "$kind"
-[ "$kind" = file ] || exit 0
-sum=$(sha256sum <${path}) || exit 1
-fact content "sha256:\${sum%% *}"
-${probeOwnership(path, ownership)}`,
+${probeFileAt(path, ownership)}`,
       apply: sh`${verify ? verification(name, dropin, blob) : sh``}
 parent_of ${path} 1
 put_file ${blob} ${path} 0644 root root && systemctl daemon-reload || exit 1

@@ -1,5 +1,4 @@
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { reachOfData } from "#engine/step/reach-of-data.ts";
 import { afterBoth, survives, type Reach, type Survival, type Thing } from "#engine/step/reach.ts";
 import { foldersAbove } from "./batch.ts";
 import { stepKey } from "./compile-step.ts";
@@ -9,7 +8,7 @@ const anything: Reach = { changes: [{ is: "command", text: "" }], restsOn: [{ is
 
 /** A step's reach, its keys included. */
 function reachOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Reach {
-  const { changes, restsOn } = step.reach ?? (step.data ? reachOfData(step.data) : anything);
+  const { changes, restsOn } = step.reach ?? anything;
   const made: readonly Thing[] = creates === undefined ? [] : [{ is: "tree", path: creates }];
   const asked = [unless, onlyIf].filter((text) => text !== undefined);
   return {

@@ -1,6 +1,5 @@
 import type { Step } from "#engine/step/define.ts";
 import type { PublicKey } from "#engine/step/fragments/public-keys.ts";
-import { reachOfData } from "#engine/step/reach-of-data.ts";
 
 /** A thing that stays on a node when its step has left the state. */
 export interface Leaving {
@@ -43,7 +42,7 @@ export function leavesOf(
   { args, step, sensitive }: { readonly args: unknown; readonly step: Step; readonly sensitive: boolean },
 ): readonly Leaving[] {
   const given = args as Readonly<Record<string, unknown>>;
-  const changes = (step.data ? reachOfData(step.data) : step.reach)?.changes ?? [];
+  const changes = step.reach?.changes ?? [];
   const paths = changes.flatMap((one) => ("path" in one && one.is !== "parents" ? one.path : []));
   const isPart = inParts.has(module) && { isPart: true as const };
   const files = paths.map((path): Leaving => ({ what: path, places: [], within: path, ...isPart }));

@@ -11,10 +11,17 @@ import type { Sh } from "./sh.ts";
  */
 export type Facts = Readonly<Record<string, string>>;
 
+/** Mode, owner and group as a module's arguments give them; what is absent is not managed. */
+export interface Ownership {
+  readonly mode?: string | undefined;
+  readonly owner?: string | undefined;
+  readonly group?: string | undefined;
+}
+
 /**
  * A step that is pure data (docs/runner.md, Evidence). One `stat` and one `sha256sum` show whether all such steps of a segment are in order, without
  * their probes; those that are not are applied by one shell, batch by batch (program/batch.sh), unless a step key asks for
- * more than that shell knows. Mode, owner and group are as the arguments give them; what is absent is not managed.
+ * more than that shell knows. Its texts for a shell of its own are made of the same data (fragments/files.ts).
  */
 export type StepData =
   | ({ readonly kind: "directory"; readonly path: string; readonly makeDirs: boolean } & Ownership)
@@ -27,12 +34,6 @@ export type StepData =
       readonly makeDirs: boolean;
     }
   | { readonly kind: "absent"; readonly path: string; readonly recurse: boolean };
-
-interface Ownership {
-  readonly mode?: string | undefined;
-  readonly owner?: string | undefined;
-  readonly group?: string | undefined;
-}
 
 /** A program that a step needs on the node beyond the baseline, and the package that brings it, for the message. */
 export interface Tool {
@@ -61,11 +62,8 @@ export interface Step {
   /** What `asks` may name; not sensitive. */
   readonly offers?: readonly Blob[];
   /** The same as `want`, `probe`, `guard` and `apply` say, as data. */
-  readonly data?: StepData;
-  /**
-   * What of the node it may change, and what its look and its apply rest on, for dry runs; of `data` that is known. Without either it may
-   * change, and look at, anything.
-   */
+  readonly data?: StepData | undefined;
+  /** What of the node it may change, and what its look and its apply rest on, for dry runs. Absent: anything. */
   readonly reach?: Reach;
   /** Runs when want and have differ, before apply, in dry runs too: `refuse CODE TEXT` stops the step. */
   readonly guard?: Sh;

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Step } from "../define.ts";
 import { ownersOf } from "../reach.ts";
-import { reachOfData } from "../reach-of-data.ts";
 import { sh, type Sh } from "../sh.ts";
+import { withProbe } from "./files.ts";
 
 /** A user's or group's name, as useradd(8) and BusyBox adduser accept it. */
 export const AccountName = z
@@ -27,15 +27,9 @@ done <${file}`;
 export function doneBy(user: string, step: Step): Step {
   const owners = ownersOf({ owner: user });
   if (owners.length === 0) return step;
-  const { data, ...rest } = step;
-  const reach = step.reach ?? (data && reachOfData(data));
-  return {
-    ...rest,
-    ...(reach && { reach: { ...reach, restsOn: [...reach.restsOn, ...owners] } }),
-    probe: sh`if [ -n "$K_DRY" ]; then (foresee_owner ${user} - 2>/dev/null); else id -u ${user} >/dev/null 2>&1; fi ||
-  refuse USER_MISSING ${`there is no user ${user} on this node, in whose name it would run: user.managed makes one`}
-${step.probe}`,
-  };
+  const probe = sh`if [ -n "$K_DRY" ]; then (foresee_owner ${user} - 2>/dev/null); else id -u ${user} >/dev/null 2>&1; fi ||
+  refuse USER_MISSING ${`there is no user ${user} on this node, in whose name it would run: user.managed makes one`}`;
+  return withProbe(step, probe, owners);
 }
 
 /** For a dry run: nobody else in passwd(5) or group(5) has the number. */

@@ -3,6 +3,7 @@ import { FileMode, UserName } from "../fields.ts";
 import { ownersOf, type Reach } from "../reach.ts";
 import { sh, type Sh } from "../sh.ts";
 import type { ShellText } from "../shell-text.ts";
+import { fileRefusals } from "./files.ts";
 import { keepingBackup, Validate, validation } from "./replaced.ts";
 
 /** A POSIX extended regular expression for one line, as `grep -E` on the node reads it. */
@@ -53,14 +54,7 @@ export interface Edit {
 }
 
 /** What all refuse that edit a file. */
-export const editRefusals = [
-  "FILE_INVALID",
-  "FILE_IN_THE_WAY",
-  "FILE_NOT_EDITABLE",
-  "FILE_NO_PARENT",
-  "FILE_PARENT_UNSAFE",
-  "NIXOS_MANAGED",
-] as const;
+export const editRefusals = ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusals] as const;
 
 /**
  * Copies the lines of a file, empty where there is none, to "$K_TMP/lines". `kind` = as kind_of says, or binary when it holds NULs; `crlf` =

@@ -1,0 +1,158 @@
+import { defined } from "#optional/defined.ts";
+import type { Facts, Ownership, Step, StepData } from "../define.ts";
+import { modeNumber } from "../fields.ts";
+import { folderOf, ownersOf, type Reach, type Thing } from "../reach.ts";
+import { secret } from "../secret.ts";
+import { sh, type Sh } from "../sh.ts";
+
+/** What every step refuses that writes a file. */
+export const fileRefusals = ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"] as const;
+/** What every step refuses that removes a file. */
+export const absentRefusals = [
+  "FILE_MOUNTED",
+  "FILE_NOT_EMPTY",
+  "FILE_NO_PARENT",
+  "FILE_PARENT_UNSAFE",
+  "NIXOS_MANAGED",
+] as const;
+
+/** A mode is four octal digits in facts. */
+export function wantOwnership({ mode, owner, group }: Ownership): Facts {
+  return {
+    ...(mode === undefined ? {} : { mode: modeNumber(mode).toString(8).padStart(4, "0") }),
+    ...defined({ owner, group }),
+  };
+}
+
+/** Facts `mode`, `owner`, `group` of a path that exists; an id is printed where the argument was an id. */
+export function probeOwnership(path: string, { owner, group }: Ownership): Sh {
+  const format = `%a ${isId(owner) ? "%u" : "%U"} ${isId(group) ? "%g" : "%G"}`;
+  return sh`stat=$(stat -c ${format} -- ${path}) || exit 1
+set -- $stat
+fact mode "$(printf %04d "$1")"
+fact owner "$2"
+fact group "$3"`;
+}
+
+function isId(name: string | undefined): boolean {
+  return name !== undefined && /^\d+$/.test(name);
+}
+
+function probeKind(path: string): Sh {
+  return sh`kind_of ${path}
+fact kind "$kind"`;
+}
+
+/** Facts `kind`, and of a file `content`, by its `$sum`, and those of its ownership. */
+export function probeFileAt(path: string, ownership: Ownership, content: Sh = sh`fact content "sha256:$sum"`): Sh {
+  return sh`${probeKind(path)}
+[ "$kind" = file ] || exit 0
+sum=$(sha256sum <${path}) || exit 1
+sum=\${sum%% *}
+${content}
+${probeOwnership(path, ownership)}`;
+}
+
+/** A step as {@link stepOfData} makes it, or one made of it that does more than its data says. */
+export type FileStep = Step & Required<Pick<Step, "reach" | "guard" | "foresee" | "apply">>;
+
+/** The one definition of a step that keeps what stands at a path: its data for batches, and the texts for a shell of its own. */
+export function stepOfData(data: StepData): FileStep {
+  const { path } = data;
+  const makeDirs = "makeDirs" in data && data.makeDirs ? 1 : 0;
+  const common = { data, reach: reachOfData(data), quiet: true } as const;
+  const keep = sh`keep_path ${path}`;
+  switch (data.kind) {
+    case "absent": {
+      const recurse = data.recurse ? 1 : 0;
+      return {
+        ...common,
+        want: { kind: "absent" },
+        probe: probeKind(path),
+        guard: sh`guard_absent ${path} ${recurse}`,
+        ...(!data.recurse && { keep }),
+        foresee: sh`foresee_place ${path} - 0 - -`,
+        apply: sh`remove_path ${path} ${recurse}`,
+      };
+    }
+    case "symlink":
+      return {
+        ...common,
+        want: { kind: "symlink", target: data.target },
+        probe: sh`${probeKind(path)}
+[ "$kind" != symlink ] || fact target "$(readlink -- ${path})"`,
+        guard: sh`guard_symlink ${path} ${data.force ? 1 : 0}`,
+        keep,
+        foresee: sh`foresee_place ${path} - ${makeDirs} - -`,
+        apply: sh`parent_of ${path} ${makeDirs}
+put_link ${data.target} ${path}`,
+      };
+    case "directory":
+      return {
+        ...common,
+        want: { kind: "directory", ...wantOwnership(data) },
+        probe: sh`${probeKind(path)}
+[ "$kind" = directory ] || exit 0
+${probeOwnership(path, data)}`,
+        guard: sh`guard_directory ${path}`,
+        foresee: sh`foresee_place ${path} 4 ${makeDirs} ${data.owner ?? "-"} ${data.group ?? "-"}`,
+        apply: sh`parent_of ${path} ${makeDirs} ${data.owner ?? ""}
+keep_folder ${path} ${data.mode ?? "-"} ${data.owner ?? "-"} ${data.group ?? "-"}`,
+      };
+    case "file":
+      return {
+        ...common,
+        want: {
+          kind: "file",
+          content: data.blob.sensitive ? "as wanted" : `sha256:${data.blob.sha256}`,
+          ...wantOwnership(data),
+        },
+        probe: probeFileAt(path, data, data.blob.sensitive ? compareSecret("content", data.blob.sha256) : undefined),
+        guard: sh`guard_file ${path}`,
+        keep,
+        foresee: sh`foresee_place ${path} 8 ${makeDirs} ${data.owner ?? "-"} ${data.group ?? "-"}`,
+        apply: sh`parent_of ${path} ${makeDirs} ${data.owner ?? ""}
+put_file ${data.blob} ${path} ${data.mode ?? "-"} ${data.owner ?? "-"} ${data.group ?? "-"}`,
+      };
+  }
+}
+
+/** The hash of secret bytes is as good as the bytes to who can guess them, so it travels as a secret too. */
+export function compareSecret(fact: string, sha256: string): Sh {
+  return sh`if [ "$sum" = ${secret(sha256)} ]; then fact ${fact} "as wanted"; else fact ${fact} different; fi`;
+}
+
+function reachOfData(data: StepData): Reach {
+  const { path } = data;
+  const above: readonly Thing[] = "makeDirs" in data && data.makeDirs ? [{ is: "parents", path }] : [];
+  switch (data.kind) {
+    case "absent":
+      return {
+        changes: [{ is: "tree", path }],
+        restsOn: [
+          { is: "tree", path },
+          { is: "noFile", path },
+        ],
+      };
+    case "symlink":
+      return { changes: [{ is: "path", path }, ...above], restsOn: [{ is: "path", path }] };
+    case "file":
+    case "directory":
+      return {
+        changes: [data.kind === "file" ? { is: "path", path } : folderOf(data), ...above],
+        restsOn: [{ is: "path", path, owner: data.owner }, ...ownersOf(data)],
+      };
+  }
+}
+
+/** The same step with more that it rests on, and a text before its probe; its data would say neither. */
+export function withProbe(step: Step, probe: Sh, restsOn: readonly Thing[]): Step {
+  const { reach } = step;
+  return {
+    ...step,
+    data: undefined,
+    ...(reach && { reach: { ...reach, restsOn: [...reach.restsOn, ...restsOn] } }),
+    probe: sh`${probe}
+${step.probe}`,
+  };
+}
