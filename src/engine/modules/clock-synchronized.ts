@@ -5,6 +5,7 @@ import { Duration } from "../step/fields.ts";
 import { lookAtTimeServices, saysSynchronized } from "../step/fragments/clock.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
+import { pathsOf } from "../step/reach.ts";
 import { sh } from "../step/sh.ts";
 
 const Server = z
@@ -65,12 +66,7 @@ export const clockSynchronized = defineModule({
           ...services,
           ...paths.flatMap((path) => [{ is: "path", path } as const, { is: "parents", path } as const]),
         ],
-        restsOn: [
-          ...services,
-          ...paths.map((path) => ({ is: "path", path }) as const),
-          { is: "packages" },
-          { is: "system" },
-        ],
+        restsOn: [...services, ...pathsOf(paths), { is: "packages" }, { is: "system" }],
       },
       want: {
         active: "active",

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { canonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
@@ -137,10 +137,10 @@ export const firewallRules = defineModule({
     };
     const files = [follower, service, rules];
     const folders = files.map((file) => file.path.slice(0, file.path.lastIndexOf("/")));
-    const guard = shLines(files.map((file) => sh`guard_file ${file.path}`));
+    const { places, guard, keep, foresee } = ofFiles(files.map(({ path: at }) => at));
     const reach: Reach = {
-      changes: [...files.map((file) => ({ is: "path", path: file.path }) as const), { is: "service", name: unit }],
-      restsOn: [...files.map((file) => ({ is: "path", path: file.path }) as const), { is: "program", name: "nft" }],
+      changes: [...places, { is: "service", name: unit }],
+      restsOn: [...places, { is: "program", name: "nft" }],
     };
     const look = sh`${probeFile(rules)}
 content=$kind
@@ -152,7 +152,7 @@ fact enabled "\${UnitFileState:-absent}"`;
       reach,
       tools: [{ command: "nft", package: "nftables" }, systemctl],
       keep: sh`keep_unit ${unit} keep
-${shLines(files.map((file) => sh`keep_path ${file.path}`))}{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_t/"${table}.nft || exit 1
+${keep}{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_t/"${table}.nft || exit 1
 on_revert "nft -f '$k_t/"${table}".nft'"`,
       timeout: 120,
       quiet: true,
@@ -192,7 +192,7 @@ if [ "$content" = ${wanted[rules.fact] ?? ""} ]; then
 ${probeRules(path, table)}
 fi`,
       guard: sh`${guard}${mayDrop(given) && onTrial !== true ? refuseLockout(given.allow) : sh``}`,
-      foresee: sh`${shLines(files.map((file) => sh`foresee_place ${file.path} 8 1 root root`))}${check}`,
+      foresee: sh`${foresee}${check}`,
       apply: sh`${check}
 ${shLines(files.map(putFile))}nft -f ${path} && systemctl daemon-reload && systemctl enable -- ${unit} && systemctl start -- ${unit} || exit 1
 # systemctl leaves what it enabled to the kernel: a power cut would have the node boot without a firewall.

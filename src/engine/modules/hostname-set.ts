@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
+import { ofFiles } from "../step/fragments/config-file.ts";
+import { fileRefusals } from "../step/fragments/files.ts";
 import { rawSh, sh, shLines, type Sh } from "../step/sh.ts";
 
 const hostname = "/etc/hostname";
@@ -38,17 +40,15 @@ export const hostnameSet = defineModule({
       .describe("A name for people, in /etc/machine-info; else not managed."),
     hosts: z.boolean().default(false).describe("Keep the name on the line of 127.0.1.1 in /etc/hosts."),
   }),
-  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
+  refusals: [...fileRefusals],
   step: ({ name, pretty, hosts: hasLine }) => {
     const [short = name] = name.split(".");
     const names = short === name ? [name] : [name, short];
     const line = [address, ...names].join(" ");
     const paths = [hostname, ...(pretty === undefined ? [] : [info]), ...(hasLine ? [hosts] : [])];
+    const { places, guard, keep } = ofFiles(paths);
     return {
-      reach: {
-        changes: paths.map((path) => ({ is: "path", path }) as const),
-        restsOn: paths.map((path) => ({ is: "path", path }) as const),
-      },
+      reach: { changes: places, restsOn: places },
       want: {
         static: name,
         live: name,
@@ -65,8 +65,8 @@ ${
 fact hosts "\${found:-absent}"`
     : sh``
 }`,
-      guard: shLines(paths.map((path) => sh`guard_file ${path}`)),
-      keep: sh`${shLines(paths.map((path) => sh`keep_path ${path}`))}on_revert "hostname '$(uname -n)'"`,
+      guard,
+      keep: sh`${keep}on_revert "hostname '$(uname -n)'"`,
       foresee: shLines(paths.map((path) => sh`foresee_place ${path} 8 0 - -`)),
       // The line first: as long as the old name stands in its file, its names on the line are known.
       apply: sh`${readStatic}

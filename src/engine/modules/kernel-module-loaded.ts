@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
+import { ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import {
   hasModule,
@@ -66,15 +67,18 @@ export const kernelModuleLoaded = defineModule({
       { path: probe, text: probeText(given) },
     ];
     const isLoaded = state === "loaded";
+    const paths = [load, probe];
+    const { places, guard, keep, foresee } = ofFiles(paths);
     return {
       reach: {
         changes: [
-          ...files.flatMap(({ path }) => [{ is: "path", path } as const, { is: "parents", path } as const]),
+          ...places,
+          ...paths.map((path) => ({ is: "parents", path }) as const),
           // A module brings settings of its own.
           ...(isLoaded ? [{ is: "tree", path: "/proc/sys" } as const] : []),
         ],
         restsOn: [
-          ...files.map(({ path }) => ({ is: "path", path }) as const),
+          ...places,
           ...(pairs.length > 0 ? [{ is: "tree", path: "/etc/modprobe.d" } as const] : []),
           { is: "packages" },
         ],
@@ -101,11 +105,11 @@ fact "options elsewhere" "\${conflicts:-none}"
 [ -z "$doubles" ] || note ${`options of ${name} that this step gives stand in `}"\${doubles% } too"`
 }
 ${shLines(pairs.map(([key, value]) => running(given, key, value)))}`,
-      guard: sh`${shLines(files.map(({ path }) => sh`guard_file ${path}`))}${lookAtModule(name)}
+      guard: sh`${guard}${lookAtModule(name)}
 ${isLoaded ? guardLoaded(given, probe, onTrial) : guardAbsent(given, load, onTrial)}`,
-      keep: sh`${shLines(files.map(({ path }) => sh`keep_path ${path}`))}${lookAtModule(name)}
+      keep: sh`${keep}${lookAtModule(name)}
 ${keepNow(given)}`,
-      foresee: shLines(files.map(({ path }) => sh`foresee_place ${path} 8 1 root root`)),
+      foresee,
       apply: sh`${shLines(files.map(({ path, text }) => keepFile(path, text)))}${lookAtModule(name)}
 ${isLoaded ? loadNow(given) : unload(name)}`,
       quiet: true,

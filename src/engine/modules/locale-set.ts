@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
+import { ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { generateLocales, lookAtLocales } from "../step/fragments/locales.ts";
 import { sh, shLines } from "../step/sh.ts";
@@ -55,9 +56,7 @@ export const localeSet = defineModule({
       (name) => name !== "C" && name !== "POSIX",
     );
     // Either may be the file; which, the node knows.
-    const places = ["/etc/default/locale", "/etc/locale.conf", generated].map(
-      (path) => ({ is: "path", path }) as const,
-    );
+    const { places, keep } = ofFiles(["/etc/default/locale", "/etc/locale.conf", generated]);
     const look = lookAtLocales(needed);
     return {
       reach: { changes: places, restsOn: [...places, { is: "packages" }] },
@@ -82,7 +81,7 @@ for name in $missing; do
   grep -qs "^$(printf %s "$name" | sed 's/[.]/[.]/g') " "$supported" || unsure ||
     refuse LOCALE_UNKNOWN "there is no locale $name$K_NL$(grep -s "^\${name%%[.@]*}" "$supported" || grep -s "^\${name%%_*}_" "$supported")"
 done`,
-      keep: shLines(places.map(({ path }) => sh`keep_path ${path}`)),
+      keep,
       foresee: sh`${look}
 foresee_place "$file" 8 1 - -`,
       apply: sh`${look}

@@ -11,7 +11,7 @@ import {
   undoCommand,
 } from "../step/fragments/network.ts";
 import { allFiles, isIpv6, kindOf, membersOf, type Interface } from "../step/fragments/network-files.ts";
-import type { Thing } from "../step/reach.ts";
+import { type Thing, pathsOf } from "../step/reach.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /** As the kernel takes it (dev_valid_name: 15 bytes), without what sh, systemd or interfaces(5) read as more than a name. */
@@ -143,7 +143,7 @@ ${declareFiles(wanted)}`;
     };
     return {
       reach: {
-        changes: [...own, ...allFiles(wanted).map((path) => ({ is: "path", path }) as const)],
+        changes: [...own, ...pathsOf(allFiles(wanted))],
         restsOn: [
           ...own,
           ...(wanted.vlan ? [linkOf(wanted.vlan.link)] : []),

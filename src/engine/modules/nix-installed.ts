@@ -5,6 +5,7 @@ import { defineModule, type StepContext } from "../step/define.ts";
 import { Sha256 } from "../step/fields.ts";
 import { apt, finishDpkg, isCutOff } from "../step/fragments/packages.ts";
 import { installNixTarball } from "../step/fragments/nix-tarball.ts";
+import { pathsOf } from "../step/reach.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /** What listens, and what answers. */
@@ -95,7 +96,7 @@ export const nixInstalled = defineModule({
         ],
         restsOn: [
           { is: "packages" },
-          ...["/nix/store", conf].map((path) => ({ is: "path", path }) as const),
+          ...pathsOf(["/nix/store", conf]),
           ...daemons.map((name) => ({ is: "service", name }) as const),
         ],
       },

@@ -8,6 +8,7 @@ import {
   type PackageManager,
   type Packages,
 } from "../step/fragments/packages.ts";
+import { pathsOf } from "../step/reach.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const PackageName = z
@@ -74,7 +75,7 @@ export const packageInstalled = defineModule({
         changes: [{ is: "packages" }],
         restsOn: [
           { is: args.state === "absent" ? "noPackages" : "packages" },
-          ...names.filter(({ name }) => name.startsWith("/")).map(({ name }) => ({ is: "path", path: name }) as const),
+          ...pathsOf(names.map(({ name }) => name).filter((name) => name.startsWith("/"))),
         ],
       },
       want: Object.fromEntries(names.map((one) => [one.name, good(one)])),

@@ -3,7 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { AbsolutePath, Duration } from "../step/fields.ts";
-import { probeFile, putFile, wantFile } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { lockedApt } from "../step/fragments/packages.ts";
 import { fingerprintsOf } from "../step/openpgp.ts";
@@ -108,41 +108,27 @@ export const packageRepository = defineModule({
     const ring = `/etc/apt/keyrings/${name}.asc`;
     const key = keyOf(given, context);
     const paths = key === undefined && state === "present" ? [file] : [file, ring];
-    const things = paths.map((path) => ({ is: "path", path }) as const);
+    const { places, ...texts } = ofFiles(paths);
     const rests: readonly Thing[] =
-      given.keyring === undefined ? things : [...things, { is: "place", path: given.keyring }];
+      given.keyring === undefined ? places : [...places, { is: "place", path: given.keyring }];
     const common = {
       reach: {
-        changes: [...things, { is: "packages", known: true }],
+        changes: [...places, { is: "packages", known: true }],
         restsOn: [...rests, { is: "program", name: "apt-get" }],
       },
-      keep: paths.reduce(
-        (all, path) => sh`${all}keep_path ${path}
-`,
-        sh``,
-      ),
+      keep: texts.keep,
       timeout: 900 + given.lockTimeout,
       stall: 300 + given.lockTimeout,
     } as const;
     const look = sh`have apt-get || refuse TOOL_MISSING "apt-get is not on this node: package.repository is for apt alone; elsewhere file.managed writes the package manager's own file"
 ${probeFile({ fact: "source", path: file })}
 ${paths.includes(ring) ? probeFile({ fact: "key", path: ring }) : sh``}`;
-    const guard = paths.reduce(
-      (all, path) => sh`${all}
-guard_file ${path}`,
-      sh`:`,
-    );
-    const foresee = paths.reduce(
-      (all, path) => sh`${all}
-foresee_place ${path} 8 1 root root`,
-      sh`:`,
-    );
     if (state === "absent")
       return {
         ...common,
         want: { source: "absent", key: "absent" },
         probe: look,
-        guard,
+        guard: texts.guard,
         apply: sh`remove_path ${file} 0 || exit 1
 [ ! -d /etc/apt/keyrings ] || remove_path ${ring} 0`,
       };
@@ -151,9 +137,8 @@ foresee_place ${path} 8 1 root root`,
       ...common,
       want: { ...wantFile({ fact: "source", blob: blobOf(text) }), ...(key && wantFile({ fact: "key", blob: key })) },
       probe: look,
-      guard: sh`${guard}
-${goesWithOthers(file, text)}`,
-      foresee,
+      guard: sh`${texts.guard}${goesWithOthers(file, text)}`,
+      foresee: texts.foresee,
       apply: sh`${key === undefined ? sh`` : putKey(key, ring)}
 ${fetchLists(given, text)}
 ${putFile({ path: file, blob: blobOf(text) })}`,

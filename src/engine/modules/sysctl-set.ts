@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { lookAtSysctls, sysctlName, sysctlPath, type Sysctl } from "../step/fragments/sysctl.ts";
+import { pathsOf } from "../step/reach.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const Key = z
@@ -63,18 +64,14 @@ export const sysctlSet = defineModule({
   refusals: ["SYSCTL_OVERRIDDEN", "SYSCTL_REFUSED", ...fileRefusals],
   step: ({ name = "", value, values = { [name]: value ?? "" }, file: given, state }) => {
     const file = given ?? `/etc/sysctl.d/60-kcore-${sysctlName(sysctlPath(name)).replaceAll("/", "-")}.conf`;
-    const common = {
-      keep: sh`keep_path ${file}`,
-      foresee: sh`foresee_place ${file} 8 1 root root`,
-    };
+    const { places, ...texts } = ofFiles([file]);
     if (state === "absent")
       return {
-        ...common,
-        reach: { changes: [{ is: "path", path: file }], restsOn: [{ is: "path", path: file }] },
+        ...texts,
+        reach: { changes: places, restsOn: places },
         want: { file: "absent" },
         probe: sh`kind_of ${file}
 fact file "$kind"`,
-        guard: sh`guard_file ${file}`,
         apply: sh`remove_path ${file} 0`,
         quiet: true,
       };
@@ -83,16 +80,11 @@ fact file "$kind"`,
     const own: ConfigFile = { fact: "file", path: file, blob: blobOf(text) };
     const look = lookAtSysctls(file, wanted);
     return {
-      ...common,
+      ...texts,
       reach: {
-        changes: [
-          { is: "path", path: file },
-          { is: "parents", path: file },
-          ...wanted.map(({ path }) => ({ is: "path", path: `/proc/sys/${path}` }) as const),
-        ],
+        changes: [...places, { is: "parents", path: file }, ...pathsOf(wanted.map(({ path }) => `/proc/sys/${path}`))],
         restsOn: [
-          { is: "path", path: file },
-          { is: "path", path: "/etc/sysctl.conf" },
+          ...pathsOf([file, "/etc/sysctl.conf"]),
           ...wanted.map(({ path }) => ({ is: "place", path: `/proc/sys/${path}` }) as const),
         ],
       },
@@ -104,8 +96,7 @@ $found
 END_OF_FACTS
 ${probeFile(own)}`,
       guard: guard(file, look),
-      keep: sh`${common.keep}
-${shLines(wanted.map(keepLive))}`,
+      keep: sh`${texts.keep}${shLines(wanted.map(keepLive))}`,
       apply: sh`set_key() {
   [ "$(now "$1")" != "$2" ] || return 0
   said=$({ printf '%s\n' "$2" >"/proc/sys/$1"; } 2>&1)

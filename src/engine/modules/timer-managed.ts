@@ -3,11 +3,11 @@ import { blobOf } from "../step/blob.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { UnitName, UserName } from "../step/fields.ts";
 import { doneBy } from "../step/fragments/accounts.ts";
-import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
 import { serviceText, timerText } from "../step/fragments/timer.ts";
-import type { Reach, Thing } from "../step/reach.ts";
+import type { Reach } from "../step/reach.ts";
 import { sh, shLines } from "../step/sh.ts";
 import { shellText, shellWords } from "../step/shell-text.ts";
 
@@ -97,7 +97,8 @@ export const timerManaged = defineModule({
     const timer = fileOf("timer", text);
     const own = fileOf("service", serviceText({ ...given, name }));
     const files = service === undefined && state === "present" ? [timer, own] : [timer];
-    const places = [timer, own].map(({ path }): Thing => ({ is: "path", path }));
+    const { places, keep } = ofFiles([timer.path, own.path]);
+    const { guard, foresee } = ofFiles(files.map(({ path }) => path));
     const reach: Reach = {
       changes: [...places, { is: "service", name: unit }],
       restsOn: [...places, { is: "service", name: unit }],
@@ -106,8 +107,7 @@ export const timerManaged = defineModule({
       reach,
       tools: [systemctl],
       keep: sh`keep_unit ${unit} restart
-keep_path ${timer.path}
-keep_path ${own.path}`,
+${keep}`,
       timeout: 120,
     } as const;
     const look = unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"]);
@@ -125,10 +125,9 @@ ${ours}
 if [ "$owner" = ours ]; then fact service ours; else fact service "not ours"; fi
 fact enabled "\${UnitFileState:-absent}"
 fact active "$ActiveState"`,
-        guard: sh`guard_file ${timer.path}
-at=$(systemctl show -p FragmentPath -- ${unit}) && at=\${at#*=} || exit 1
+        guard: sh`${guard}at=$(systemctl show -p FragmentPath -- ${unit}) && at=\${at#*=} || exit 1
 [ -z "$at" ] || [ -e ${timer.path} ] || refuse FILE_IN_THE_WAY "$at is somebody else's: ${`service.stopped for ${unit}`} keeps it from running"`,
-        foresee: sh`foresee_place ${timer.path} 8 1 root root`,
+        foresee,
         apply: sh`${ours}
 [ ! -e ${timer.path} ] || systemctl disable --now -- ${unit} || exit 1
 remove_path ${timer.path} 0 || exit 1
@@ -154,18 +153,16 @@ ${shLines(files.map(probeFile))}
 fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"
 fact active "$ActiveState"`,
-      guard: sh`${shLines(files.map(({ path }) => sh`guard_file ${path}`))}
-${
-  service === undefined
-    ? sh`${ours}
+      guard: sh`${guard}${
+        service === undefined
+          ? sh`${ours}
 if [ "$owner" != ours ]; then
   at=$(systemctl show -p FragmentPath -- ${`${name}.service`}) && at=\${at#*=} || exit 1
   [ -z "$at" ] || refuse FILE_IN_THE_WAY "$at is somebody else's: give "${`service: ${name}`}" instead of command, or another name"
 fi`
-    : sh`:`
-}`,
-      foresee: sh`${shLines(files.map(({ path }) => sh`foresee_place ${path} 8 1 root root`))}
-${verified}`,
+          : sh`:`
+      }`,
+      foresee: sh`${foresee}${verified}`,
       apply: sh`${verified}
 ${shLines(files.map(putFile))}
 systemctl daemon-reload && systemctl enable -- ${unit} || exit 1

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
+import { ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { sh } from "../step/sh.ts";
 
@@ -28,7 +29,7 @@ export const timezoneSet = defineModule({
   step: ({ zone }) => {
     const city = zone.slice(zone.lastIndexOf("/") + 1);
     const target = `${database}/${zone}`;
-    const places = ["/etc/localtime", "/etc/timezone"].map((path) => ({ is: "path", path }) as const);
+    const { places, keep } = ofFiles(["/etc/localtime", "/etc/timezone"]);
     // What the zone is called, without its place: systemd links to it by a path that is relative.
     const look = sh`kind_of /etc/localtime
 linked=$kind
@@ -58,8 +59,7 @@ if [ ! -f ${target} ] && ! unsure; then
   near=$(find ${database} -type f ! -path '*/right/*' ! -path '*/posix/*' 2>/dev/null | sed 's|^/usr/share/zoneinfo/||' | grep -i -F -e ${city} -e ${city.slice(0, 4)} | sort | head -n 10)
   refuse TIMEZONE_UNKNOWN ${`there is no time zone ${zone}`}"\${near:+: near it are}\${near:+$K_NL$near}"
 fi`,
-      keep: sh`keep_path /etc/localtime
-keep_path /etc/timezone`,
+      keep,
       foresee: sh`foresee_place /etc/localtime - 0 - -`,
       apply: sh`${look}
 [ "$linked" = ${zone} ] || put_link ${target} /etc/localtime || exit 1

@@ -46,6 +46,11 @@ export interface Owned {
   readonly group?: string | undefined;
 }
 
+/** What stands at each of these paths. */
+export function pathsOf(paths: readonly string[]): readonly Thing[] {
+  return paths.map((path) => ({ is: "path", path }));
+}
+
 /** Who has to exist; numbers need nobody. */
 export function ownersOf({ owner, group }: Owned): Thing[] {
   const isName = (name: string | undefined): name is string => name !== undefined && !/^\d+$/.test(name);

@@ -1,6 +1,7 @@
 import type { Blob } from "../blob.ts";
 import type { Facts } from "../define.ts";
-import { sh, type Sh } from "../sh.ts";
+import { pathsOf } from "../reach.ts";
+import { sh, shLines, type Sh } from "../sh.ts";
 
 /** A file of root's with one text, 0644, among other things that a step keeps; the names of its facts begin with `fact`. */
 export interface ConfigFile {
@@ -30,4 +31,14 @@ fact ${fact} "$kind"`;
 /** Puts it there, and the folders above it. */
 export function putFile({ path, blob }: Pick<ConfigFile, "path" | "blob">): Sh {
   return sh`parent_of ${path} 1 && put_file ${blob} ${path} 0644 root root || exit 1`;
+}
+
+/** Of files of root's, whose folders are made: what guards them, keeps them on trial and looks ahead in a dry run, and what they are to dry runs. */
+export function ofFiles(paths: readonly string[]) {
+  return {
+    places: pathsOf(paths),
+    guard: shLines(paths.map((path) => sh`guard_file ${path}`)),
+    keep: shLines(paths.map((path) => sh`keep_path ${path}`)),
+    foresee: shLines(paths.map((path) => sh`foresee_place ${path} 8 1 root root`)),
+  };
 }
