@@ -61,7 +61,7 @@ interface ModelRunner {
     { readonly number: number; readonly batch: Batch; at: number; isStarted: boolean; isFailed: boolean } | undefined;
 }
 
-/** A node as host.sh and runner.sh make it, without shells, files and time. */
+/** A node as follower.sh and runner.sh make it, without shells, files and time. */
 export class ModelNode {
   readonly #steps: ReadonlyMap<string, ModelStep>;
   readonly #segments = new Map<number, Batch>();

@@ -5,7 +5,7 @@ import { editKeys, findKeys } from "../step/fragments/authorized-keys.ts";
 import { readLines, refuseEdit } from "../step/fragments/edit.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { KeyOption, PublicKeyLine, type PublicKey } from "../step/fragments/public-keys.ts";
-import type { Reach } from "../step/reach.ts";
+import type { Effects } from "../step/effects.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -60,7 +60,7 @@ export const authorizedKeyPresent = defineModule({
 ${readLines(sh`"$file"`)}
 ${giveKeys(given)}`;
     return {
-      reach: reachOf(given),
+      effects: effectsOf(given),
       want: wantOf(given),
       probe: sh`${look}
 tmp=$K_TMP awk ${findKeys} <"$K_TMP/lines" >"$K_TMP/told" || exit 1
@@ -88,11 +88,11 @@ function inHome({ path }: Args): boolean {
   return path.startsWith("%h/");
 }
 
-function reachOf({ user, path }: Args): Reach {
+function effectsOf({ user, path }: Args): Effects {
   const place = path.includes("%h") ? [] : [{ is: "path", path: path.replaceAll("%u", user) } as const];
   return {
-    changes: [{ is: "user", name: user }, ...place],
-    restsOn: [{ is: "user", name: user }, { is: "owner", name: user }, ...place],
+    writes: [{ is: "user", name: user }, ...place],
+    reads: [{ is: "user", name: user }, { is: "owner", name: user }, ...place],
   };
 }
 

@@ -5,7 +5,7 @@ import { blobOf } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { probeFile, wantFile } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { pathsOf } from "../step/reach.ts";
+import { pathsOf } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
 const args = z
@@ -73,9 +73,9 @@ fi`;
 ${each((path) => probeFile({ fact: "certificate", path }))}`;
     const paths = [debian, fedora, "/etc/ssl/certs/ca-certificates.crt"];
     const common = {
-      reach: {
-        changes: pathsOf(paths),
-        restsOn: [
+      effects: {
+        writes: pathsOf(paths),
+        reads: [
           ...pathsOf(paths),
           ...["update-ca-certificates", "update-ca-trust"].map((tool) => ({ is: "program", name: tool }) as const),
         ],

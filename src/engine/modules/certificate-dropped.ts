@@ -3,7 +3,7 @@ import { blobOf } from "../step/blob.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/files.ts";
-import { ownersOf, pathsOf } from "../step/reach.ts";
+import { ownersOf, pathsOf } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
 const Pem = z
@@ -115,9 +115,9 @@ ${check(leaf.blob, root.blob, key)}
 parent_of ${path} 0 ${owner}
 parent_of ${ca.path} 0 ${root.owner}
 put_file ${root.blob} ${ca.path} ${mode} ${root.owner} ${root.group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
-      reach: {
-        changes: pathsOf([path, ca.path]),
-        restsOn: [
+      effects: {
+        writes: pathsOf([path, ca.path]),
+        reads: [
           ...[path, key].map((at) => ({ is: "path", path: at, owner }) as const),
           { is: "path", path: ca.path, owner: root.owner },
           ...files.flatMap(ownersOf),

@@ -5,7 +5,7 @@ import { Duration } from "../step/fields.ts";
 import { lookAtTimeServices, saysSynchronized } from "../step/fragments/clock.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
-import { pathsOf } from "../step/reach.ts";
+import { pathsOf } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
 const Server = z
@@ -61,12 +61,12 @@ export const clockSynchronized = defineModule({
     const names = ["chrony.service", "systemd-timesyncd.service"];
     const services = names.map((name) => ({ is: "service", name }) as const);
     return {
-      reach: {
-        changes: [
+      effects: {
+        writes: [
           ...services,
           ...paths.flatMap((path) => [{ is: "path", path } as const, { is: "parents", path } as const]),
         ],
-        restsOn: [...services, ...pathsOf(paths), { is: "packages" }, { is: "system" }],
+        reads: [...services, ...pathsOf(paths), { is: "packages" }, { is: "system" }],
       },
       want: {
         active: "active",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { withRuntime, type Image } from "../step/fragments/containers.ts";
-import type { Thing } from "../step/reach.ts";
+import type { Resource } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
 /** Docker, Podman and containerd each complete a short name in another way; a whole one means the same to all. */
@@ -55,20 +55,20 @@ export const containerImage = defineModule({
     const { name } = given;
     const digest = /@(sha256:.*)$/.exec(name)?.[1];
     const isWanted = state === "present";
-    const near: readonly Thing[] = archive === undefined ? [] : [{ is: "place", path: archive }];
+    const near: readonly Resource[] = archive === undefined ? [] : [{ is: "place", path: archive }];
     const tools = ["podman", "docker", "k3s", "ctr"].map((tool) => ({ is: "program", name: tool }) as const);
     const bring =
       archive !== undefined
         ? sh`load ${archive} >"$K_TMP/said" 2>&1 || failed ${`${archive} cannot be loaded`}`
         : sh`pull >"$K_TMP/said" 2>&1 || failed ${`${name} cannot be pulled`}`;
     return {
-      reach: {
-        changes: [
+      effects: {
+        writes: [
           { is: "tree", path: "/var/lib/containers" },
           { is: "tree", path: "/var/lib/docker" },
           { is: "tree", path: "/var/lib/containerd" },
         ],
-        restsOn: [{ is: "system" }, ...near, ...tools],
+        reads: [{ is: "system" }, ...near, ...tools],
       },
       want: isWanted ? { image: "present", ...(digest !== undefined && { digest }) } : { image: "absent" },
       probe: sh`${withRuntime(image)}

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { fileRefusals, stepOfData } from "../step/fragments/files.ts";
-import { folderOf, ownersOf } from "../step/reach.ts";
+import { folderOf, ownersOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const Attribute = z.enum(["owner", "group", "mode"]);
@@ -69,9 +69,9 @@ fact ${fact} "\${first:-all}"`,
 )}`,
       apply: sh`${step.apply} || exit 1
 ${mendBeneath(given, beneath)}`,
-      reach: {
-        changes: [{ is: "tree", path }, folderOf(given)],
-        restsOn: [{ is: "tree", path }, ...ownersOf(given)],
+      effects: {
+        writes: [{ is: "tree", path }, folderOf(given)],
+        reads: [{ is: "tree", path }, ...ownersOf(given)],
       },
       timeout: 600,
     };

@@ -41,7 +41,7 @@ export const diskCleared = defineModule({
   judge_contents "$2"
   ${body}`);
     return {
-      reach: { changes: places, restsOn: places },
+      effects: { writes: places, reads: places },
       want: Object.fromEntries(disks.map((disk) => [factOf(disk), "free"])),
       probe: sh`told=
 ${eachDisk(

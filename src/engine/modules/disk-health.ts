@@ -30,7 +30,7 @@ export const diskHealth = defineModule({
   }),
   refusals: ["DISK_AMBIGUOUS", "DISK_FAILING", "DISK_NOT_FOUND"],
   step: ({ disk, maxWear, maxBadSectors, maxTemperature, required }) => ({
-    reach: { changes: [], restsOn: [{ is: "disk", name: diskName(disk).value }, { is: "system" }] },
+    effects: { writes: [], reads: [{ is: "disk", name: diskName(disk).value }, { is: "system" }] },
     want: { health: "good" },
     probe: sh`${findDisk(disk)}
 # Bits of the exit status tell of the disk; that it cannot be asked is bit 0 or 1.

@@ -88,7 +88,7 @@ export const diskPartitioned = defineModule({
     const wanted = layoutOf(disk, partitions, context);
     const place = { is: "disk", name: diskName(disk).value } as const;
     return {
-      reach: { changes: [place], restsOn: [place, { is: "program", name: "sgdisk" }] },
+      effects: { writes: [place], reads: [place, { is: "program", name: "sgdisk" }] },
       want: {
         table: `gpt ${diskGuid(context, disk)}`,
         ...Object.fromEntries(wanted.map(({ name, fact }) => [`partition ${name}`, fact])),

@@ -107,7 +107,7 @@ describe="$device ("${name}")"
 ${judge({ name, disk, open }, context)}`;
     const place = { is: "disk", name } as const;
     return {
-      reach: { changes: [place, { is: "tree", path: luksFolder }], restsOn: [place] },
+      effects: { writes: [place, { is: "tree", path: luksFolder }], reads: [place] },
       want: { bytes: "as saved", partitions: "as the table says" },
       probe: sh`${found}
 ${compare(pieces)}

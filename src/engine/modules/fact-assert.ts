@@ -24,7 +24,7 @@ export const factAssert = defineModule({
   step: ({ that }) => {
     const checks = new Map(that.flatMap(checksOf).map((check) => [check.name, check]));
     return {
-      reach: { changes: [], restsOn: [{ is: "system" }] },
+      effects: { writes: [], reads: [{ is: "system" }] },
       want: Object.fromEntries([...checks.keys()].map((name) => [name, "ok"])),
       // Each check in a subshell of its own: none can stop or disturb another.
       probe: sh`problem() { fact "$check" "$1"; exit 3; }

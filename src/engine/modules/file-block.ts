@@ -12,7 +12,7 @@ import {
   hasOnePlace,
   placeFields,
   putLines,
-  reachOfEdit,
+  effectsOfEdit,
   readLines,
   refuseEdit,
   splice,
@@ -80,7 +80,7 @@ export const fileBlock = defineModule({
 ${findBlock(args)}`;
     const hash = `sha256:${block.blob.sha256}`;
     return {
-      reach: reachOfEdit(given),
+      effects: effectsOfEdit(given),
       want:
         given.state === "absent" ? { block: "absent" } : { kind: "file", block: block.sensitive ? "as wanted" : hash },
       probe: sh`${look}

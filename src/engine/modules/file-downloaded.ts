@@ -5,7 +5,7 @@ import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, HttpUrl, Sha256, Text, UserName } from "../step/fields.ts";
 import { fetchTo, foreseeDownload, type Download } from "../step/fragments/download.ts";
 import { fileRefusals, probeFileAt, wantOwnership } from "../step/fragments/files.ts";
-import { ownersOf, type Thing } from "../step/reach.ts";
+import { ownersOf, type Resource } from "../step/effects.ts";
 import { refusalName } from "../step/remote.ts";
 import { Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -64,15 +64,15 @@ export const fileDownloaded = defineModule({
   }),
   refusals: ["DOWNLOAD_DIFFERS", "DOWNLOAD_FAILED", "TOOL_MISSING", ...fileRefusals],
   step: ({ path, mode, owner, group, makeDirs, via, ...download }, context) => {
-    const above: readonly Thing[] = makeDirs ? [{ is: "parents", path }] : [];
+    const above: readonly Resource[] = makeDirs ? [{ is: "parents", path }] : [];
     const label = context.sensitive ? "contents" : basename(path);
     const wanted = `sha256:${download.sha256}`;
     const way = via === "node" ? byNode(download) : byBastion(context.remote({ ...download, label }));
     return {
       ...(/\/s?bin\//.test(path) && { brings: true }),
-      reach: {
-        changes: [{ is: "path", path }, ...above],
-        restsOn: [{ is: "path", path, owner }, ...ownersOf({ owner, group }), ...way.restsOn],
+      effects: {
+        writes: [{ is: "path", path }, ...above],
+        reads: [{ is: "path", path, owner }, ...ownersOf({ owner, group }), ...way.reads],
       },
       want: { kind: "file", content: wanted, ...wantOwnership({ mode, owner, group }) },
       probe: probeFileAt(path, { owner, group }),
@@ -103,7 +103,7 @@ rm -f "$part" "$K_TMP/same"`,
 
 /** How the content comes to the node. */
 interface Way {
-  readonly restsOn: readonly Thing[];
+  readonly reads: readonly Resource[];
   readonly foresee: Sh;
   /** What the node asks the bastion for where it lacks the content. */
   readonly blob?: Blob;
@@ -113,7 +113,7 @@ interface Way {
 
 function byNode(download: Download): Way {
   return {
-    restsOn: ["curl", "wget"].map((name) => ({ is: "program", name })),
+    reads: ["curl", "wget"].map((name) => ({ is: "program", name })),
     foresee: foreseeDownload(download),
     take: fetchTo(download),
   };
@@ -122,7 +122,7 @@ function byNode(download: Download): Way {
 function byBastion(blob: Blob): Way {
   const name = blobName(blob);
   return {
-    restsOn: [],
+    reads: [],
     foresee: sh`:`,
     blob,
     take: sh`part=$K_RUN/blobs/${name} why=$K_RUN/blobs/${refusalName(name)}

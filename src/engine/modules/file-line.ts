@@ -12,7 +12,7 @@ import {
   hasOnePlace,
   placeFields,
   putLines,
-  reachOfEdit,
+  effectsOfEdit,
   readLines,
   refuseEdit,
   splice,
@@ -81,7 +81,7 @@ export const fileLine = defineModule({
     const look = sh`${readLines(given.path)}
 ${findLines(given, line)}`;
     return {
-      reach: reachOfEdit(given),
+      effects: effectsOfEdit(given),
       want: wantOf(given, line),
       probe: sh`${look}
 ${factsOf(given, line)}`,

@@ -96,7 +96,7 @@ export const filesystemFormatted = defineModule({
         facts: sh`fact label "$label"`,
         ...(label === undefined ? {} : { after: sh`[ -n "$todo" ] || ${relabel(fstype, label)} || exit 1` }),
       }),
-      reach: { changes: [place], restsOn: [place, { is: "program", name: `mkfs.${fstype}` }] },
+      effects: { writes: [place], reads: [place, { is: "program", name: `mkfs.${fstype}` }] },
       want: { type: fstype, uuid: format.uuid, ...(label === undefined ? {} : { label }) },
       timeout: 600,
     };

@@ -53,7 +53,7 @@ left=$((sectors * 512 - \${size:-0}))`;
   *) refuse FILESYSTEM_DIFFERS "$device holds \${type:-nothing}, and kcore grows ext4 and xfs" ;;
 esac`;
     return {
-      reach: { changes: [place], restsOn: [place] },
+      effects: { writes: [place], reads: [place] },
       want: { size: "all of the device" },
       probe: sh`${look}
 fact type "\${type:-none}"

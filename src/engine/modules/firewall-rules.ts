@@ -6,7 +6,7 @@ import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/
 import { fileRefusals } from "../step/fragments/files.ts";
 import { canonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
-import type { Reach } from "../step/reach.ts";
+import type { Effects } from "../step/effects.ts";
 import { sh, shLines } from "../step/sh.ts";
 
 const Port = z
@@ -138,9 +138,9 @@ export const firewallRules = defineModule({
     const files = [follower, service, rules];
     const folders = files.map((file) => file.path.slice(0, file.path.lastIndexOf("/")));
     const { places, guard, keep, foresee } = ofFiles(files.map(({ path: at }) => at));
-    const reach: Reach = {
-      changes: [...places, { is: "service", name: unit }],
-      restsOn: [...places, { is: "program", name: "nft" }],
+    const effects: Effects = {
+      writes: [...places, { is: "service", name: unit }],
+      reads: [...places, { is: "program", name: "nft" }],
     };
     const look = sh`${probeFile(rules)}
 content=$kind
@@ -149,7 +149,7 @@ ${probeFile(follower)}
 ${unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"])}
 fact enabled "\${UnitFileState:-absent}"`;
     const common = {
-      reach,
+      effects,
       tools: [{ command: "nft", package: "nftables" }, systemctl],
       keep: sh`keep_unit ${unit} keep
 ${keep}{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_t/"${table}.nft || exit 1

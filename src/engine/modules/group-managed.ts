@@ -26,9 +26,9 @@ export const groupManaged = defineModule({
   step: ({ name, gid, system, state }) => {
     const number = gid === undefined ? sh`` : sh`-g ${gid}`;
     return {
-      reach: {
-        changes: [{ is: "group", name, renumbers: gid !== undefined, goes: state === "absent" }],
-        restsOn: [{ is: "group", name }],
+      effects: {
+        writes: [{ is: "group", name, renumbers: gid !== undefined, goes: state === "absent" }],
+        reads: [{ is: "group", name }],
       },
       want: { state, ...(gid === undefined || state === "absent" ? {} : { gid: String(gid) }) },
       probe: sh`${accountLine("/etc/group", name)}

@@ -48,7 +48,7 @@ export const hostnameSet = defineModule({
     const paths = [hostname, ...(pretty === undefined ? [] : [info]), ...(hasLine ? [hosts] : [])];
     const { places, guard, keep } = ofFiles(paths);
     return {
-      reach: { changes: places, restsOn: places },
+      effects: { writes: places, reads: places },
       want: {
         static: name,
         live: name,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineModule, type Facts } from "../step/define.ts";
-import { editRefusals, foreseeEdit, putLines, reachOfEdit, readLines, refuseEdit } from "../step/fragments/edit.ts";
+import { editRefusals, foreseeEdit, putLines, effectsOfEdit, readLines, refuseEdit } from "../step/fragments/edit.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
 
 const HostName = z
@@ -44,7 +44,7 @@ export const hostsEntry = defineModule({
   args,
   refusals: editRefusals.filter((code) => code !== "FILE_INVALID"),
   step: (given) => ({
-    reach: reachOfEdit(file),
+    effects: effectsOfEdit(file),
     want: wantOf(given),
     probe: sh`${readLines(file.path)}
 ${environment(given)} awk ${probing} <"$K_TMP/lines" >"$K_TMP/names" || exit 1

@@ -40,7 +40,7 @@ export const httpReady = defineModule({
   step: ({ url, status, contains, ...request }) => {
     const good = status.join(" or ");
     return {
-      reach: { changes: [], restsOn: [{ is: "system" }] },
+      effects: { writes: [], reads: [{ is: "system" }] },
       want: { status: good, ...(contains === undefined ? {} : { contains }) },
       probe: sh`${httpFunction(url, request)}
 http

@@ -70,14 +70,14 @@ export const kernelModuleLoaded = defineModule({
     const paths = [load, probe];
     const { places, guard, keep, foresee } = ofFiles(paths);
     return {
-      reach: {
-        changes: [
+      effects: {
+        writes: [
           ...places,
           ...paths.map((path) => ({ is: "parents", path }) as const),
           // A module brings settings of its own.
           ...(isLoaded ? [{ is: "tree", path: "/proc/sys" } as const] : []),
         ],
-        restsOn: [
+        reads: [
           ...places,
           ...(pairs.length > 0 ? [{ is: "tree", path: "/etc/modprobe.d" } as const] : []),
           { is: "packages" },

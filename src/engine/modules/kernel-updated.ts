@@ -40,7 +40,7 @@ export const kernelUpdated = defineModule({
       lockTimeout,
     };
     return {
-      reach: { changes: [{ is: "packages" }], restsOn: [{ is: "packages" }, { is: "system" }] },
+      effects: { writes: [{ is: "packages" }], reads: [{ is: "packages" }, { is: "system" }] },
       want: { kernel: "latest", lists: "fresh" },
       probe: withPackageManager(
         (manager) => sh`${findKernels}

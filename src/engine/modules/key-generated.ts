@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/files.ts";
-import { ownersOf } from "../step/reach.ts";
+import { ownersOf } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
 const args = z.strictObject({
@@ -48,9 +48,9 @@ export const keyGenerated = defineModule({
     const group = given.group ?? (runAs === undefined ? "root" : undefined);
     const ownership = { mode, owner, group };
     return {
-      reach: {
-        changes: [{ is: "path", path }],
-        restsOn: [
+      effects: {
+        writes: [{ is: "path", path }],
+        reads: [
           { is: "path", path, owner },
           ...(certificate === undefined ? [] : [{ is: "path", path: certificate } as const]),
           ...ownersOf(ownership),

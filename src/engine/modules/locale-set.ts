@@ -59,7 +59,7 @@ export const localeSet = defineModule({
     const { places, keep } = ofFiles(["/etc/default/locale", "/etc/locale.conf", generated]);
     const look = lookAtLocales(needed);
     return {
-      reach: { changes: places, restsOn: [...places, { is: "packages" }] },
+      effects: { writes: places, reads: [...places, { is: "packages" }] },
       want: {
         ...Object.fromEntries(values),
         LC_ALL: "unset",

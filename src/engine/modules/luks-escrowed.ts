@@ -55,9 +55,9 @@ for opener in ${luksFolder}/*.key ${luksFolder}/*.tpm2; do
   if [ "$whom" = ${sealedFor} ]; then sealed="$sealed$word "; else missing="$missing$uuid "; fi
 done`;
     return {
-      reach: {
-        changes: [{ is: "tree", path: luksFolder }],
-        restsOn: [
+      effects: {
+        writes: [{ is: "tree", path: luksFolder }],
+        reads: [
           { is: "tree", path: luksFolder },
           { is: "program", name: "cryptsetup" },
         ],

@@ -175,9 +175,9 @@ fi
 ${isTpm ? dropKey(keyFile) : release(keyFile, mark)}`,
       }),
       brings: true,
-      reach: {
-        changes: [place, ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const)],
-        restsOn: [
+      effects: {
+        writes: [place, ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const)],
+        reads: [
           place,
           ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const),
           { is: "program", name: "cryptsetup" },

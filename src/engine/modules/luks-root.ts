@@ -94,9 +94,9 @@ fact unlock "\${hostkey:+${`${uuid} ${unlockPort}`} $hostkey}"`,
 fi`,
       }),
       brings: true,
-      reach: {
-        changes: [place, ...files, { is: "tree", path: luksFolder }],
-        restsOn: [place, ...files, { is: "program", name: "cryptsetup" }],
+      effects: {
+        writes: [place, ...files, { is: "tree", path: luksFolder }],
+        reads: [place, ...files, { is: "program", name: "cryptsetup" }],
       },
       want: { type: format.type, uuid, container: "in order" },
       timeout: 180,

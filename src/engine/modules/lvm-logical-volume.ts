@@ -52,9 +52,9 @@ export const lvmLogicalVolume = defineModule({
     const bytes = typeof size === "number" ? size : undefined;
     const mark = deviceGuid(context, { vg, lv: name });
     return {
-      reach: {
-        changes: [place],
-        restsOn: [place, { is: "disk", name: vg }, { is: "program", name: "lvcreate" }],
+      effects: {
+        writes: [place],
+        reads: [place, { is: "disk", name: vg }, { is: "program", name: "lvcreate" }],
       },
       want: {
         layout: layouts[type],

@@ -60,7 +60,7 @@ ${findDevice(device, context)}`,
     const place = { is: "disk", name } as const;
     return {
       ...stepOfFormat(format),
-      reach: { changes: [place], restsOn: [place, { is: "program", name: "pvcreate" }] },
+      effects: { writes: [place], reads: [place, { is: "program", name: "pvcreate" }] },
       want: { type: format.type, uuid },
       timeout: 120,
     };

@@ -74,9 +74,9 @@ there=$(vgs --noheadings -o vg_name ${name} 2>/dev/null)
 [ -z "$there" ] || [ -n "$mine" ] ||
   refuse LVM_GROUP_TAKEN ${`there is a volume group ${name} already, and none of the physical volumes named are in it`}"$K_NL$(vgs -o +pv_name ${name} 2>&1)"`;
     return {
-      reach: {
-        changes: [{ is: "disk", name }, ...members.map(({ place }) => place)],
-        restsOn: [{ is: "disk", name }, ...members.map(({ place }) => place), { is: "program", name: "vgcreate" }],
+      effects: {
+        writes: [{ is: "disk", name }, ...members.map(({ place }) => place)],
+        reads: [{ is: "disk", name }, ...members.map(({ place }) => place), { is: "program", name: "vgcreate" }],
       },
       want: Object.fromEntries(members.map(({ shown }) => [`physical volume ${shown}`, name])),
       probe: sh`${look}

@@ -100,9 +100,9 @@ ${eachPartition(
   [ -z "$found" ] || wipe="$wipe $name=$judged"`,
 )}`;
     return {
-      reach: {
-        changes: [{ is: "disk", name: deviceName({ array: name }) }, ...members.map(place)],
-        restsOn: [
+      effects: {
+        writes: [{ is: "disk", name: deviceName({ array: name }) }, ...members.map(place)],
+        reads: [
           { is: "disk", name: deviceName({ array: name }) },
           ...members.map(place),
           { is: "program", name: "mdadm" },

@@ -5,7 +5,7 @@ import { Device, deviceGuid, deviceName, filesystemUuid, shownUuid, type DeviceO
 import { AbsolutePath } from "../step/fields.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { escapePath, underSystemd } from "../step/fragments/mount-unit.ts";
-import type { Reach } from "../step/reach.ts";
+import type { Effects } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const links = { UUID: "by-uuid", LABEL: "by-label", PARTUUID: "by-partuuid", PARTLABEL: "by-partlabel" } as const;
@@ -93,7 +93,7 @@ export const mountMounted = defineModule({
     const mount = describe(given, context);
     return {
       brings: true,
-      reach: reachOf(given),
+      effects: effectsOf(given),
       want: { ...wantBoot(given, mount), ...wantNow(given, mount) },
       probe: sh`${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
 fact fstab "$fstab"
@@ -117,12 +117,12 @@ ${given.state === "absent" ? sh`if [ "$mounted" != no ]; then umount ${given.pat
   },
 });
 
-function reachOf({ path, state, source, fstab, options }: Args): Reach {
+function effectsOf({ path, state, source, fstab, options }: Args): Effects {
   const disk = typeof source === "object" ? deviceName(source) : "*";
   const isDevice = typeof source !== "string" || tagged.test(source);
   return {
-    changes: [{ is: "path", path: fstab }, ...(state === "present" ? [] : [{ is: "tree", path } as const])],
-    restsOn: [
+    writes: [{ is: "path", path: fstab }, ...(state === "present" ? [] : [{ is: "tree", path } as const])],
+    reads: [
       { is: "path", path: fstab },
       { is: "place", path },
       ...(isDevice ? [{ is: "disk", name: disk } as const] : []),

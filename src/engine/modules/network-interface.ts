@@ -11,7 +11,7 @@ import {
   undoCommand,
 } from "../step/fragments/network.ts";
 import { allFiles, isIpv6, kindOf, membersOf, type Interface } from "../step/fragments/network-files.ts";
-import { type Thing, pathsOf } from "../step/reach.ts";
+import { type Resource, pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /** As the kernel takes it (dev_valid_name: 15 bytes), without what sh, systemd or interfaces(5) read as more than a name. */
@@ -142,9 +142,9 @@ ${declareFiles(wanted)}`;
       ...Object.fromEntries(members.map((member) => [`member ${member}`, `of ${name}`])),
     };
     return {
-      reach: {
-        changes: [...own, ...pathsOf(allFiles(wanted))],
-        restsOn: [
+      effects: {
+        writes: [...own, ...pathsOf(allFiles(wanted))],
+        reads: [
           ...own,
           ...(wanted.vlan ? [linkOf(wanted.vlan.link)] : []),
           ...["/etc/systemd/network", "/etc/network", "/etc/NetworkManager"].map(
@@ -189,7 +189,7 @@ done`,
 });
 
 /** An interface, for dry runs. */
-function linkOf(name: string): Thing {
+function linkOf(name: string): Resource {
   return { is: "path", path: `/sys/class/net/${name}` };
 }
 

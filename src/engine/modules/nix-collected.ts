@@ -47,9 +47,9 @@ surplus() {
   done
 }`;
     return {
-      reach: {
-        changes: [{ is: "tree", path: "/nix" }],
-        restsOn: [
+      effects: {
+        writes: [{ is: "tree", path: "/nix" }],
+        reads: [
           { is: "tree", path: folder },
           { is: "program", name: "nix-env" },
         ],

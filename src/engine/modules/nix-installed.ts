@@ -5,7 +5,7 @@ import { defineModule, type StepContext } from "../step/define.ts";
 import { Sha256 } from "../step/fields.ts";
 import { apt, finishDpkg, isCutOff } from "../step/fragments/packages.ts";
 import { installNixTarball } from "../step/fragments/nix-tarball.ts";
-import { pathsOf } from "../step/reach.ts";
+import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /** What listens, and what answers. */
@@ -88,13 +88,13 @@ export const nixInstalled = defineModule({
     const tarball = given.method === "tarball" ? readTarball(given, context) : undefined;
     return {
       brings: true,
-      reach: {
-        changes: [
+      effects: {
+        writes: [
           { is: "packages", known: true },
           ...["/nix", "/etc/nix"].map((path) => ({ is: "tree", path }) as const),
           ...daemons.map((name) => ({ is: "service", name }) as const),
         ],
-        restsOn: [
+        reads: [
           { is: "packages" },
           ...pathsOf(["/nix/store", conf]),
           ...daemons.map((name) => ({ is: "service", name }) as const),

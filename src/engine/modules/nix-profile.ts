@@ -2,7 +2,7 @@ import { z } from "zod";
 import { blobName, blobOf, fileBlob } from "../step/blob.ts";
 import { defineModule, type Step } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { pathsOf } from "../step/reach.ts";
+import { pathsOf } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
@@ -129,9 +129,9 @@ export const nixProfile = defineModule({
     const { profile, path } = given;
     return {
       brings: true,
-      reach: {
-        changes: [{ is: "tree", path: profile }],
-        restsOn: [...pathsOf([...(path === undefined ? [] : [path]), profile]), { is: "program", name: "nix-store" }],
+      effects: {
+        writes: [{ is: "tree", path: profile }],
+        reads: [...pathsOf([...(path === undefined ? [] : [path]), profile]), { is: "program", name: "nix-store" }],
       },
       ...(path === undefined ? atGeneration(given) : atPath({ ...given, path })),
       timeout: 7200,

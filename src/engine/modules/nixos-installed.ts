@@ -87,7 +87,7 @@ export const nixosInstalled = defineModule({
     const place = { is: "disk", name: diskName(disk).value } as const;
     const espGuid = deviceGuid(context, { disk, partition: esp });
     return {
-      reach: { changes: [place, { is: "tree", path: target }], restsOn: [place, { is: "system" }] },
+      effects: { writes: [place, { is: "tree", path: target }], reads: [place, { is: "system" }] },
       want: { system: "installed" },
       probe: sh`${find}
 if [ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${done} ]; then fact system installed; else fact system absent; fi`,

@@ -26,7 +26,7 @@ export const osBooted = defineModule({
   }),
   refusals: ["DISK_AMBIGUOUS", "DISK_NOT_FOUND", "LIVE_UNSUITED", "PARTITION_NOT_FOUND", "TOOL_MISSING"],
   step: ({ disk, root, boot, timeout }, context) => ({
-    reach: { changes: boot ? [{ is: "boot" }] : [], restsOn: [{ is: "disk", name: diskName(disk).value }] },
+    effects: { writes: boot ? [{ is: "boot" }] : [], reads: [{ is: "disk", name: diskName(disk).value }] },
     want: { root: "on its own disk" },
     probe: sh`${findRoot({ disk, partition: root }, context)}
 ${boot ? sh`` : notYet(disk)}

@@ -93,7 +93,7 @@ other=$(device_of "$other")`;
       ? sh`blkid -p "$device" 2>/dev/null | grep 'TYPE="crypto_LUKS"' | grep -qv ${`LABEL="${unfinished}"`}`
       : sh`[ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${done} ]`;
     return {
-      reach: { changes: [place, { is: "tree", path: target }], restsOn: [place, { is: "system" }] },
+      effects: { writes: [place, { is: "tree", path: target }], reads: [place, { is: "system" }] },
       want: { system: "installed" },
       probe: sh`${find}
 if ${isInstalled}; then fact system installed; else fact system "\${running:+runs, }absent"; fi`,

@@ -25,7 +25,7 @@ export const osLive = defineModule({
   }),
   refusals: ["DISK_AMBIGUOUS", "DISK_NOT_FOUND", "LIVE_UNSUITED", "TOOL_MISSING"],
   step: ({ disk, root, user }, context) => ({
-    reach: { changes: [], restsOn: [{ is: "disk", name: diskName(disk).value }, { is: "system" }] },
+    effects: { writes: [], reads: [{ is: "disk", name: diskName(disk).value }, { is: "system" }] },
     want: { live: "told" },
     probe: sh`${findDisk(disk)}
 running= name=$(partition_of ${partitionGuid(context, { disk, partition: root })})

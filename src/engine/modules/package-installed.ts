@@ -8,7 +8,7 @@ import {
   type PackageManager,
   type Packages,
 } from "../step/fragments/packages.ts";
-import { pathsOf } from "../step/reach.ts";
+import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const PackageName = z
@@ -71,9 +71,9 @@ export const packageInstalled = defineModule({
       args.state === "absent" ? "absent" : args.state === "latest" ? "latest" : (version ?? "installed");
     return {
       brings: true,
-      reach: {
-        changes: [{ is: "packages" }],
-        restsOn: [
+      effects: {
+        writes: [{ is: "packages" }],
+        reads: [
           { is: args.state === "absent" ? "noPackages" : "packages" },
           ...pathsOf(names.map(({ name }) => name).filter((name) => name.startsWith("/"))),
         ],

@@ -7,7 +7,7 @@ import { probeFile, putFile, wantFile, ofFiles } from "../step/fragments/config-
 import { fileRefusals } from "../step/fragments/files.ts";
 import { lockedApt } from "../step/fragments/packages.ts";
 import { fingerprintsOf } from "../step/openpgp.ts";
-import type { Thing } from "../step/reach.ts";
+import type { Resource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const Word = z.string().regex(/^[!-~]+$/, "must be one word");
@@ -109,12 +109,12 @@ export const packageRepository = defineModule({
     const key = keyOf(given, context);
     const paths = key === undefined && state === "present" ? [file] : [file, ring];
     const { places, ...texts } = ofFiles(paths);
-    const rests: readonly Thing[] =
+    const rests: readonly Resource[] =
       given.keyring === undefined ? places : [...places, { is: "place", path: given.keyring }];
     const common = {
-      reach: {
-        changes: [...places, { is: "packages", known: true }],
-        restsOn: [...rests, { is: "program", name: "apt-get" }],
+      effects: {
+        writes: [...places, { is: "packages", known: true }],
+        reads: [...rests, { is: "program", name: "apt-get" }],
       },
       keep: texts.keep,
       timeout: 900 + given.lockTimeout,

@@ -46,7 +46,7 @@ export const packageUpgraded = defineModule({
 }`;
     return {
       brings: true,
-      reach: { changes: [{ is: "packages" }], restsOn: [{ is: "packages" }, { is: "system" }] },
+      effects: { writes: [{ is: "packages" }], reads: [{ is: "packages" }, { is: "system" }] },
       want: { packages: "newest", lists: "fresh" },
       probe: withUpgrader(
         (upgrader) => sh`${tell}

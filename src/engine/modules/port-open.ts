@@ -27,7 +27,7 @@ export const portOpen = defineModule({
     const here = ["127.0.0.1", "::1", "localhost"].includes(host);
     const name = hostPort(host, port);
     return {
-      reach: { changes: [], restsOn: [{ is: "system" }] },
+      effects: { writes: [], reads: [{ is: "system" }] },
       want: { [name]: state },
       probe: here
         ? sh`${listening(port, { loopback: true })}

@@ -24,7 +24,7 @@ export const rebootDone = defineModule({
     .refine(({ ifFile, always }) => (ifFile !== undefined) !== always, "give either ifFile or always: true"),
   refusals: ["TOOL_MISSING"],
   step: ({ ifFile, timeout }) => ({
-    reach: { changes: [{ is: "boot" }], restsOn: ifFile === undefined ? [] : [{ is: "path", path: ifFile }] },
+    effects: { writes: [{ is: "boot" }], reads: ifFile === undefined ? [] : [{ is: "path", path: ifFile }] },
     want: { reboot: "done" },
     probe: sh`IFS= read -r boot </proc/sys/kernel/random/boot_id || exit 1
 if [ "$boot" != "$K_BOOT_ID" ]; then fact reboot done

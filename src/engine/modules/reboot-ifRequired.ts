@@ -25,7 +25,7 @@ export const rebootIfRequired = defineModule({
   }),
   refusals: ["TOOL_MISSING"],
   step: ({ services, timeout }) => ({
-    reach: { changes: [{ is: "boot" }], restsOn: [{ is: "packages" }, { is: "system" }] },
+    effects: { writes: [{ is: "boot" }], reads: [{ is: "packages" }, { is: "system" }] },
     want: { reboot: "not required" },
     probe: sh`${whyBoot}
 why=$(why_boot)

@@ -84,7 +84,7 @@ export const runtimeUpdated = defineModule({
     };
     const timeout = given.limit + 180;
     return {
-      reach: reachOf(given, updates),
+      effects: effectsOf(given, updates),
       ...gapOf(given, updates),
       timeout,
     };
@@ -96,12 +96,12 @@ function isSystem({ target }: Args): boolean {
 }
 
 /** In a plan an order that is not given yet does not hide what the next ones would do. */
-function reachOf(given: Args, { folder }: Updates): NonNullable<Step["reach"]> {
+function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"]> {
   const { to, profile, system } = given;
-  if (to === "booted") return { changes: [{ is: "boot" }], restsOn: [] };
+  if (to === "booted") return { writes: [{ is: "boot" }], reads: [] };
   const runtime = { is: "tree", path: isSystem(given) ? system : profile } as const;
   const orders = { is: "path", path: `${folder}/${to}` } as const;
-  return { changes: to === "activated" || to === "rolled_back" ? [runtime, orders] : [orders], restsOn: [runtime] };
+  return { writes: to === "activated" || to === "rolled_back" ? [runtime, orders] : [orders], reads: [runtime] };
 }
 
 type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;

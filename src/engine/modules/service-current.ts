@@ -31,7 +31,7 @@ for unit in $(stale_units); do
   case " "${[...never, ...except].join(" ")}" " in *" $unit "*) kept="$kept $unit" ;; *) stale="$stale $unit" ;; esac
 done`;
     return {
-      reach: { changes: [{ is: "service", name: "*" }], restsOn: [{ is: "packages" }, { is: "system" }] },
+      effects: { writes: [{ is: "service", name: "*" }], reads: [{ is: "packages" }, { is: "system" }] },
       want: { replaced: "none" },
       probe: sh`${look}
 kept=\${kept# } stale=\${stale# }

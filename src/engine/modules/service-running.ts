@@ -43,7 +43,7 @@ export const serviceRunning = defineModule({
   }),
   refusals: ["SERVICE_FAILED", "SERVICE_UNSTABLE", "UNIT_MASKED", "UNIT_STATIC"],
   step: ({ name, enabled, unmask, verifyFor, onChange, runsFrom }) => ({
-    reach: { changes: [{ is: "service", name }], restsOn: [{ is: "service", name }] },
+    effects: { writes: [{ is: "service", name }], reads: [{ is: "service", name }] },
     want: {
       active: "active",
       ...(enabled === "keep" ? {} : { enabled: enabled ? "enabled" : "disabled" }),

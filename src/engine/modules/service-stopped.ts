@@ -35,7 +35,7 @@ export const serviceStopped = defineModule({
   step: ({ name, enabled, mask }) => {
     const atBoot = mask ? "masked" : enabled === true ? "enabled" : "disabled";
     return {
-      reach: { changes: [{ is: "service", name }], restsOn: [{ is: "noService", name }] },
+      effects: { writes: [{ is: "service", name }], reads: [{ is: "noService", name }] },
       want: { active: "inactive", ...(enabled === "keep" && !mask ? {} : { enabled: atBoot }) },
       probe: sh`${unitProperties(name, ["ActiveState", "UnitFileState"])}
 [ "$ActiveState" != failed ] || ActiveState=inactive

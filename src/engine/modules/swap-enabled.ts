@@ -91,9 +91,9 @@ fi`,
     return {
       ...steps,
       brings: true,
-      reach: {
-        changes: [place, { is: "path", path: fstab }],
-        restsOn: [place, { is: "path", path: fstab }, { is: "program", name: "mkswap" }],
+      effects: {
+        writes: [place, { is: "path", path: fstab }],
+        reads: [place, { is: "path", path: fstab }, { is: "program", name: "mkswap" }],
       },
       want: { type: "swap", uuid, fstab: line, active: inUse },
       tools: [...steps.tools, { command: "swapon", package: "mount" }],

@@ -47,15 +47,15 @@ export const swapManaged = defineModule({
   args,
   refusals: ["SWAP_ELSEWHERE", "SWAP_NEEDED", ...fileRefusals],
   step: ({ state, path = "/swapfile", size = 0, priority = -1 }) => {
-    const { reach, ...step } = state === "off" ? off : fileInUse(path, size, priority);
-    return { ...step, ...(reach && { reach }) };
+    const { effects, ...step } = state === "off" ? off : fileInUse(path, size, priority);
+    return { ...step, ...(effects && { effects }) };
   },
 });
 
 const off: Step = {
-  reach: {
-    changes: [{ is: "path", path: fstab }],
-    restsOn: [
+  effects: {
+    writes: [{ is: "path", path: fstab }],
+    reads: [
       { is: "path", path: fstab },
       { is: "disk", name: "*" },
     ],
@@ -90,12 +90,12 @@ function fileInUse(path: string, size: number, priority: number): Step {
   const inUse = priority === -1 ? "yes" : `priority ${priority}`;
   const line = `${path} none swap ${priority === -1 ? "sw" : `sw,pri=${priority}`},nofail 0 0`;
   return {
-    reach: {
-      changes: [
+    effects: {
+      writes: [
         { is: "path", path },
         { is: "path", path: fstab },
       ],
-      restsOn: [
+      reads: [
         { is: "path", path },
         { is: "path", path: fstab },
       ],

@@ -4,7 +4,7 @@ import { defineModule } from "../step/define.ts";
 import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { lookAtSysctls, sysctlName, sysctlPath, type Sysctl } from "../step/fragments/sysctl.ts";
-import { pathsOf } from "../step/reach.ts";
+import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const Key = z
@@ -68,7 +68,7 @@ export const sysctlSet = defineModule({
     if (state === "absent")
       return {
         ...texts,
-        reach: { changes: places, restsOn: places },
+        effects: { writes: places, reads: places },
         want: { file: "absent" },
         probe: sh`kind_of ${file}
 fact file "$kind"`,
@@ -81,9 +81,9 @@ fact file "$kind"`,
     const look = lookAtSysctls(file, wanted);
     return {
       ...texts,
-      reach: {
-        changes: [...places, { is: "parents", path: file }, ...pathsOf(wanted.map(({ path }) => `/proc/sys/${path}`))],
-        restsOn: [
+      effects: {
+        writes: [...places, { is: "parents", path: file }, ...pathsOf(wanted.map(({ path }) => `/proc/sys/${path}`))],
+        reads: [
           ...pathsOf([file, "/etc/sysctl.conf"]),
           ...wanted.map(({ path }) => ({ is: "place", path: `/proc/sys/${path}` }) as const),
         ],

@@ -7,7 +7,7 @@ import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/
 import { fileRefusals } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
 import { serviceText, timerText } from "../step/fragments/timer.ts";
-import type { Reach } from "../step/reach.ts";
+import type { Effects } from "../step/effects.ts";
 import { sh, shLines } from "../step/sh.ts";
 import { shellText, shellWords } from "../step/shell-text.ts";
 
@@ -99,12 +99,12 @@ export const timerManaged = defineModule({
     const files = service === undefined && state === "present" ? [timer, own] : [timer];
     const { places, keep } = ofFiles([timer.path, own.path]);
     const { guard, foresee } = ofFiles(files.map(({ path }) => path));
-    const reach: Reach = {
-      changes: [...places, { is: "service", name: unit }],
-      restsOn: [...places, { is: "service", name: unit }],
+    const effects: Effects = {
+      writes: [...places, { is: "service", name: unit }],
+      reads: [...places, { is: "service", name: unit }],
     };
     const common = {
-      reach,
+      effects,
       tools: [systemctl],
       keep: sh`keep_unit ${unit} restart
 ${keep}`,

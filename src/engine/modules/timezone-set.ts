@@ -43,7 +43,7 @@ if [ -e /etc/timezone ] || [ -e /etc/debian_version ]; then
   { read -r named </etc/timezone; } 2>/dev/null
 fi`;
     return {
-      reach: { changes: places, restsOn: [...places, { is: "place", path: target }] },
+      effects: { writes: places, reads: [...places, { is: "place", path: target }] },
       want: { zone },
       probe: sh`${look}
 case $named in

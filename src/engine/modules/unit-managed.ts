@@ -4,7 +4,7 @@ import { defineModule } from "../step/define.ts";
 import { UnitName } from "../step/fields.ts";
 import { probeFileAt, wantOwnership } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
-import type { Reach, Thing } from "../step/reach.ts";
+import type { Effects, Resource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -62,16 +62,16 @@ fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"`;
     const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
     const setBoot = enabled === undefined ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`;
-    const atBootToo: readonly Thing[] = enabled === undefined ? [] : [{ is: "service", name }];
-    const reach: Reach = {
-      changes: [
+    const atBootToo: readonly Resource[] = enabled === undefined ? [] : [{ is: "service", name }];
+    const effects: Effects = {
+      writes: [
         { is: "path", path },
         { is: "unit", name },
       ],
-      restsOn: [{ is: "path", path }, ...atBootToo],
+      reads: [{ is: "path", path }, ...atBootToo],
     };
     const common = {
-      reach,
+      effects,
       tools: [systemctl],
       guard: sh`not_nixos ${path}`,
       // Links of units that are enabled are made and taken away with them.

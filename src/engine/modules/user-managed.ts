@@ -4,7 +4,7 @@ import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { AccountId, AccountName, accountLine, numberIsFree } from "../step/fragments/accounts.ts";
 import { foreseePassword, PasswordHash, probePassword, setPassword, wantPassword } from "../step/fragments/password.ts";
-import { ownersOf, type Reach, type Thing } from "../step/reach.ts";
+import { ownersOf, type Effects, type Resource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const OneLine = z.string().regex(/^[^:\n\0]*$/, "must not hold a colon or a line break");
@@ -45,7 +45,7 @@ export const userManaged = defineModule({
   args,
   refusals: ["TOOL_MISSING"],
   step: (given) => ({
-    reach: reachOf(given),
+    effects: effectsOf(given),
     want: wantOf(given),
     probe: probeOf(given),
     foresee: given.state === "absent" ? sh`have userdel || have deluser || ${needUserdel}` : foreseeUser(given),
@@ -53,17 +53,17 @@ export const userManaged = defineModule({
   }),
 });
 
-function reachOf({ name, uid, state, group, groups = [], home, createHome, removeHome }: Args): Reach {
+function effectsOf({ name, uid, state, group, groups = [], home, createHome, removeHome }: Args): Effects {
   const account = { name, renumbers: uid !== undefined, goes: state === "absent" };
-  const folder: Thing[] = createHome || removeHome ? [{ is: "tree", path: home ?? `/home/${name}` }] : [];
-  const owned: Thing[] = group === undefined ? [{ is: "group", name }] : ownersOf({ group });
+  const folder: Resource[] = createHome || removeHome ? [{ is: "tree", path: home ?? `/home/${name}` }] : [];
+  const owned: Resource[] = group === undefined ? [{ is: "group", name }] : ownersOf({ group });
   return {
-    changes: [
+    writes: [
       { is: "user", ...account },
       ...(group === undefined ? [{ is: "group", ...account } as const] : []),
       ...folder,
     ],
-    restsOn: [{ is: "user", name }, ...owned, ...groups.flatMap((one) => ownersOf({ group: one }))],
+    reads: [{ is: "user", name }, ...owned, ...groups.flatMap((one) => ownersOf({ group: one }))],
   };
 }
 

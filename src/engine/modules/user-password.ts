@@ -32,7 +32,7 @@ export const userPassword = defineModule({
     .refine(({ password, lock }) => password !== undefined || lock !== undefined, "give password, lock or both"),
   refusals: ["TOOL_MISSING"],
   step: (given) => ({
-    reach: { changes: [{ is: "user", name: given.name }], restsOn: [{ is: "user", name: given.name }] },
+    effects: { writes: [{ is: "user", name: given.name }], reads: [{ is: "user", name: given.name }] },
     want: { user: "present", ...wantPassword(given) },
     probe: sh`${accountLine("/etc/passwd", given.name)}
 if [ -z "$line" ]; then fact user absent && exit 0; fi

@@ -30,9 +30,9 @@ export const waitFor = defineModule({
       const at = path ?? absent ?? "";
       return {
         ...wait,
-        reach: {
-          changes: [],
-          restsOn: [{ is: "tree", path: at }, ...(path === undefined ? [{ is: "noFile", path: at } as const] : [])],
+        effects: {
+          writes: [],
+          reads: [{ is: "tree", path: at }, ...(path === undefined ? [{ is: "noFile", path: at } as const] : [])],
         },
         want: { [at]: path === undefined ? "absent" : "there" },
         probe: sh`if [ -e ${at} ] || [ -L ${at} ]; then fact ${at} there; else fact ${at} absent; fi`,
@@ -41,14 +41,14 @@ export const waitFor = defineModule({
     if (unit !== undefined)
       return {
         ...wait,
-        reach: { changes: [], restsOn: [{ is: "service", name: unit }] },
+        effects: { writes: [], reads: [{ is: "service", name: unit }] },
         want: { [unit]: "active" },
         probe: sh`state=$(systemctl show -p ActiveState -- ${unit}) && fact ${unit} "\${state#*=}"`,
         tools: [{ command: "systemctl", package: "systemd" }],
       };
     return {
       ...wait,
-      reach: { changes: [], restsOn: [{ is: "command", text: command ?? "" }] },
+      effects: { writes: [], reads: [{ is: "command", text: command ?? "" }] },
       want: { "exit code": "0" },
       probe: sh`sh -c ${command ?? ":"}
 fact "exit code" $?`,

@@ -59,9 +59,9 @@ export const zfsDataset = defineModule({
     const options = wanted.flatMap(([key, value]) => ["-o", `${key}=${value}`]);
     const place = { is: "disk", name: `zfs/${dataset}` } as const;
     return {
-      reach: {
-        changes: [place, ...(path === undefined ? [] : [{ is: "tree", path } as const])],
-        restsOn: [place, { is: "disk", name: `zfs/${pool}` }, { is: "program", name: "zfs" }],
+      effects: {
+        writes: [place, ...(path === undefined ? [] : [{ is: "tree", path } as const])],
+        reads: [place, { is: "disk", name: `zfs/${pool}` }, { is: "program", name: "zfs" }],
       },
       want: {
         type: size === undefined ? "filesystem" : "volume",

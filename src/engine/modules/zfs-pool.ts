@@ -123,9 +123,9 @@ look_at_boot() {
     const judge = sh`${look}
 ${judgePool({ name, mark, ashift, members, layout: given.layout, width: widthOf(given), shape: shapeOf(given) }, context)}`;
     return {
-      reach: {
-        changes: [...places, ...(mountpoint === "none" ? [] : [{ is: "tree", path: mountpoint } as const])],
-        restsOn: [...places, { is: "program", name: "zpool" }],
+      effects: {
+        writes: [...places, ...(mountpoint === "none" ? [] : [{ is: "tree", path: mountpoint } as const])],
+        reads: [...places, { is: "program", name: "zpool" }],
       },
       want: {
         pool: "imported",

@@ -14,7 +14,7 @@ import { type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml
 import { Problems } from "#engine/yaml/problems.ts";
 import { validate, validateValue } from "#engine/yaml/validate.ts";
 import { readArguments } from "./arguments.ts";
-import { ReachOf } from "./reach-of.ts";
+import { EffectsOf } from "./effects-of.ts";
 import { shellTemplate, type ShellTemplate } from "./shell-template.ts";
 
 /** A module that a project wrote, with what is shown of it. */
@@ -104,7 +104,7 @@ function makeStep(parts: Parts, given: Readonly<Record<string, unknown>>, contex
   const whole: Scope = { ...scope, files: filesOf(source.get("files"), scope, context) };
   const fill = (text: Text): Sh | undefined => parts.shell.get(text)?.fill(whole);
   const shown = source.get("shown");
-  const reach = reachOf(source, whole);
+  const effects = effectsOf(source, whole);
   return {
     want: factsOf(source.get("want") as SourceNode, whole),
     probe: fill("probe") as Sh,
@@ -118,7 +118,7 @@ function makeStep(parts: Parts, given: Readonly<Record<string, unknown>>, contex
       show: fill("show"),
       shown: shown === undefined ? undefined : plainText(shown, whole),
       timeout,
-      reach,
+      effects,
     }),
   };
 }
@@ -171,11 +171,11 @@ function plainText(node: SourceNode, scope: Scope): string {
   throw invalid("what is shown is a text, and no secret", node);
 }
 
-function reachOf(source: SourceMap, scope: Scope): Step["reach"] {
+function effectsOf(source: SourceMap, scope: Scope): Step["effects"] {
   const [changes, restsOn] = [source.get("changes"), source.get("restsOn")];
   if (changes === undefined && restsOn === undefined) return undefined;
   const value = (node: SourceNode | undefined): unknown => (node === undefined ? [] : evaluate(node, scope));
-  return validateValue({ changes: value(changes), restsOn: value(restsOn) }, source, ReachOf);
+  return validateValue({ changes: value(changes), restsOn: value(restsOn) }, source, EffectsOf);
 }
 
 function toolsOf(node: SourceNode | undefined): NonNullable<Step["tools"]> {

@@ -68,7 +68,7 @@ export function followerText(run: RunVariables, { offset, seen }: { offset: numb
     `k_login=${quote(run.login)}`,
     `k_offset=${offset}`,
     `k_seen=${quote(seen)}`,
-    shippedText("host"),
+    shippedText("follower"),
   ].join("\n");
   return wholeText(run, text);
 }

@@ -145,7 +145,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
     kt_show: show,
     kt_asks: asks,
   });
-  const more = step.asks ? "asks" : step.tells ? "tells" : undefined;
+  const more = step.asks ? "offered-blobs" : step.tells ? "reported-change" : undefined;
   const skeleton = more ? `${shippedText(more)}\n${texts}` : texts;
   const text = lines.filter((line) => line !== "").join("\n");
   return { key: stepKey(plan.id), text, skeleton, early, late, blobs, evidence: evidenceAlone(plan), owes };

@@ -13,19 +13,19 @@ unset CDPATH ENV IFS TZ
 if [ -n "${KSH_VERSION-}" ]; then k_print() { print -r -- "$1"; }; else k_print() { printf '%s\n' "$1"; }; fi
 k_say() { k_print "$k_nonce $1"; }
 K_RUN=$K_STATE/runs/$K_RUNID
-# As a run's folder, with a mark: what a killed one leaves is cleared by the next run (host.sh).
+# As a run's folder, with a mark: what a killed one leaves is cleared by the next run (follower.sh).
 k_dir=$K_STATE/runs/feed-$k_id
 # Where sshd looks at a second file, as it does unless it is told otherwise, the first one, which states may manage, stays as it is.
 k_keys=.ssh/authorized_keys
 case " $(sshd -T 2>/dev/null | grep -i '^authorizedkeysfile ') " in *" ${k_keys}2 "*) k_keys=${k_keys}2 ;; esac
-# The run is not over (host.sh).
+# The run is not over (follower.sh).
 k_on() { [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]; }
 k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 # ---- what others log in with: lines in the login's file of keys, which changes as a whole, also in a power cut -----------
 
 # Takes our lines out; fails where it cannot. A line tells behind its id what was there before the first of ours: d: no folder,
-# f: no file, n: no line feed at its end. A text, because the next run does it for a process that was killed (host.sh). What
+# f: no file, n: no line feed at its end. A text, because the next run does it for a process that was killed (follower.sh). What
 # somebody else writes meanwhile is not overwritten: then it looks again.
 k_undo='cd || exit 0
 f=$k_keys n=.ssh/kcore-feed-$k_id

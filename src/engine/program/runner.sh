@@ -1,5 +1,5 @@
 # The runner (POSIX sh; dash, bash, BusyBox, mksh): executes a node's segments, journals them, and outlives the connection.
-# It is a process of its own; the follower (host.sh) streams its journal to the bastion and brings what the bastion
+# It is a process of its own; the follower (follower.sh) streams its journal to the bastion and brings what the bastion
 # sends as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes it up to look again.
 #
 # Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_granted (its assignment, for the shells of steps) k_seg
@@ -133,7 +133,7 @@ k_tick() {
         # A batch is one process; each of its steps has its own time.
         [ "$k_for" = "$k_cpid $k_cstep" ] || k_for="$k_cpid $k_cstep" k_secs=0 k_over=
         k_secs=$((k_secs + 1))
-        # LIMIT/STALL: such a step brings what watches it (extras.sh).
+        # LIMIT/STALL: such a step brings what watches it (segment-functions.sh).
         case $k_limit in */*) k_watch ;; esac
         if [ "$k_limit" != 0 ] && [ "$k_secs" -ge "$k_limit" ] && k_birth "$k_cpid" && [ "$k_born" = "$k_cborn" ]; then
           echo "${k_over:-timeout}" >>"$K_RUN/late"
@@ -174,7 +174,7 @@ k_wait() {
   k_leaves
 }
 
-# k_leaves: ends when the bastion said that the run is over; on a full disk that is a link's target (host.sh, k_tell).
+# k_leaves: ends when the bastion said that the run is over; on a full disk that is a link's target (follower.sh, k_tell).
 k_leaves() {
   if [ -L "$K_RUN/fin" ]; then k_end "$(readlink "$K_RUN/fin")"; fi
   [ ! -e "$K_RUN/fin" ] || { read -r k_x <"$K_RUN/fin" && k_end "$k_x"; }
@@ -520,12 +520,12 @@ k_want() {
   [ "$2" != f ] || [ -n "$K_DRY" ] || k_wanted="$k_wanted ${12}"
 }
 
-# k_doubt VERDICT: a dry run brings its own (extras.sh).
+# k_doubt VERDICT: a dry run brings its own (segment-functions.sh).
 k_doubt() {
   false
 }
 
-# k_trial: changes on trial bring their own (extras.sh).
+# k_trial: changes on trial bring their own (segment-functions.sh).
 k_trial() {
   :
 }
@@ -634,7 +634,7 @@ k_step() {
     1:*) [ -e "$K_RUN/late" ] || [ -e "$K_RUN/aborted" ] || k_rc=20 ;;
   esac
   while [ "$k_rc" = 20 ]; do
-    # It may have said itself what it wants (asks.sh).
+    # It may have said itself what it wants (offered-blobs.sh).
     { read -r late <"$K_RUN/blobs/$i"; } 2>/dev/null
     k_need $late || return 0
     k_child

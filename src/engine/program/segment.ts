@@ -13,7 +13,7 @@ import {
 import type { Blob } from "#engine/step/blob.ts";
 import type { StepData } from "#engine/step/define.ts";
 import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, provableData } from "./batch.ts";
-import type { DoubtsOf } from "./doubts.ts";
+import type { Survivals } from "./dry-run-dependencies.ts";
 import { shippedText } from "./texts.ts";
 
 /** A step of a segment. */
@@ -24,9 +24,9 @@ export interface SegmentStep {
 
 /** What a dry run knows of the steps before. */
 export interface Foresight {
-  /** How earlier steps ended (`k_doubt` in extras.sh), by key, but for those that are in order for sure. */
+  /** How earlier steps ended (`k_doubt` in segment-functions.sh), by key, but for those that are in order for sure. */
   readonly ended: ReadonlyMap<string, string>;
-  readonly doubts: ReadonlyMap<string, DoubtsOf>;
+  readonly dependencies: ReadonlyMap<string, Survivals>;
 }
 
 export interface SegmentOptions {
@@ -46,12 +46,15 @@ const usesFiles = new RegExp(
 
 /** What only some segments need of the runner: functions by name. */
 const extras = new Map(
-  [...shippedText("extras").matchAll(/^(\w+)\(\) \{\n[^]*?\n\}$/gm)].map(([text, name = ""]) => [name, text]),
+  [...shippedText("segment-functions").matchAll(/^(\w+)\(\) \{\n[^]*?\n\}$/gm)].map(([text, name = ""]) => [
+    name,
+    text,
+  ]),
 );
 
 function extraOf(name: string): string {
   const text = extras.get(name);
-  if (text === undefined) throw new Error(`extras.sh has no ${name}`);
+  if (text === undefined) throw new Error(`segment-functions.sh has no ${name}`);
   return text;
 }
 
@@ -144,11 +147,11 @@ function firstTools(steps: readonly SegmentStep[]): { readonly key: string; read
 }
 
 /** `o_KEY`: how earlier steps ended, as far as it matters; `a_KEY`: what the step stands on, each with what survives of its verdict. */
-function foresightLines(steps: readonly SegmentStep[], { ended, doubts }: Foresight): string[] {
+function foresightLines(steps: readonly SegmentStep[], { ended, dependencies }: Foresight): string[] {
   const here = new Set(steps.map(({ compiled }) => compiled.key));
   const lists = steps.map(({ compiled: { key } }) => ({
     key,
-    on: [...(doubts.get(key) ?? [])].filter(([earlier]) => here.has(earlier) || ended.has(earlier)),
+    on: [...(dependencies.get(key) ?? [])].filter(([earlier]) => here.has(earlier) || ended.has(earlier)),
   }));
   return [
     ...(ended.size > 0 ? ["k_unsure=1"] : []),

@@ -113,7 +113,7 @@ k_text() {
 }
 
 # k_read TYPE: passes the facts of the last text on to the journal as TYPE, keeps them in k_facts, and in k_code with what its
-# command ended (tells.sh: and whether that was a change); 99 if it refused.
+# command ended (reported-change.sh: and whether that was a change); 99 if it refused.
 k_read() {
   k_facts=$K_NL k_code=
   while IFS= read -r k_line; do

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 
 const files = {
-  host: new URL("./host.sh", import.meta.url),
+  follower: new URL("./follower.sh", import.meta.url),
   runner: new URL("./runner.sh", import.meta.url),
-  extras: new URL("./extras.sh", import.meta.url),
+  "segment-functions": new URL("./segment-functions.sh", import.meta.url),
   step: new URL("./step.sh", import.meta.url),
   files: new URL("./files.sh", import.meta.url),
-  asks: new URL("./asks.sh", import.meta.url),
-  tells: new URL("./tells.sh", import.meta.url),
+  "offered-blobs": new URL("./offered-blobs.sh", import.meta.url),
+  "reported-change": new URL("./reported-change.sh", import.meta.url),
   apply: new URL("./apply.sh", import.meta.url),
   batch: new URL("./batch.sh", import.meta.url),
   trial: new URL("./trial.sh", import.meta.url),

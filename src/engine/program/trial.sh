@@ -1,4 +1,4 @@
-# What steps on trial call (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows files.sh and k_tried (extras.sh), and
+# What steps on trial call (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows files.sh and k_tried (segment-functions.sh), and
 # is sent where a step has the key `risk`. What they change stays only if a new connection confirms it; else revert.sh (K_REVERT) puts back
 # what was kept.
 

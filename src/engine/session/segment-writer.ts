@@ -3,7 +3,7 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
-import { Doubts, type DoubtsOf } from "#engine/program/doubts.ts";
+import { DryRunDependencies, type Survivals } from "#engine/program/dry-run-dependencies.ts";
 import { blobsOf, type Foresight, segmentText } from "#engine/program/segment.ts";
 import type { Believed } from "./grants.ts";
 import type { StepReport } from "./step-report.ts";
@@ -23,8 +23,8 @@ export class SegmentWriter {
   readonly #report: StepReport;
   readonly #compiled = new WeakMap<ReadyStep, CompiledStep>();
   /** In a dry run: what each step stands on. */
-  readonly #doubts: Doubts | undefined;
-  readonly #standsOn = new Map<string, DoubtsOf>();
+  readonly #dependencies: DryRunDependencies | undefined;
+  readonly #standsOn = new Map<string, Survivals>();
   /** By name on the node. */
   readonly blobs = new Map<string, Blob>();
   written: Written | undefined;
@@ -33,7 +33,7 @@ export class SegmentWriter {
 
   constructor(run: RunVariables, report: StepReport) {
     this.#run = run;
-    this.#doubts = run.dryRun ? new Doubts() : undefined;
+    this.#dependencies = run.dryRun ? new DryRunDependencies() : undefined;
     this.#report = report;
   }
 
@@ -49,7 +49,7 @@ export class SegmentWriter {
       steps,
       facts: batch.facts,
       now: Math.round(Date.now() / 1000),
-      ...(this.#doubts && { foresight: this.#foresight() }),
+      ...(this.#dependencies && { foresight: this.#foresight() }),
     });
     // A runner that knows the end need not wait for our goodbye.
     const text = batch.isLast ? `k_fin=done\n${program}` : program;
@@ -72,7 +72,7 @@ export class SegmentWriter {
       if (isConditional) ended.set(key, `${word}-if`);
       else if (word === "would" || word === "unknown") ended.set(key, word);
     }
-    return { ended, doubts: this.#standsOn };
+    return { ended, dependencies: this.#standsOn };
   }
 
   /** Once a step: sent again, it asks for its blobs by the same names. */
@@ -80,7 +80,7 @@ export class SegmentWriter {
     const known = this.#compiled.get(step);
     if (known) return known;
     const { key, plan, owes } = step;
-    const stands = this.#doubts?.next(key, plan);
+    const stands = this.#dependencies?.next(key, plan);
     if (stands) this.#standsOn.set(key, stands.on);
     const randomName = (): string => randomBytes(16).toString("hex");
     const compiled = compileStep(plan, { owes, randomName, ...(stands && { foresight: stands }) });

@@ -42,7 +42,7 @@ export function leavesOf(
   { args, step, sensitive }: { readonly args: unknown; readonly step: Step; readonly sensitive: boolean },
 ): readonly Leaving[] {
   const given = args as Readonly<Record<string, unknown>>;
-  const changes = step.reach?.changes ?? [];
+  const changes = step.effects?.writes ?? [];
   const paths = changes.flatMap((one) => ("path" in one && one.is !== "parents" ? one.path : []));
   const isPart = inParts.has(module) && { isPart: true as const };
   const files = paths.map((path): Leaving => ({ what: path, places: [], within: path, ...isPart }));

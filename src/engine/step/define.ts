@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Blob } from "./blob.ts";
 import type { RemoteContent } from "./remote.ts";
-import type { Reach } from "./reach.ts";
+import type { Effects } from "./effects.ts";
 import type { Sh } from "./sh.ts";
 
 /**
@@ -64,7 +64,7 @@ export interface Step {
   /** The same as `want`, `probe`, `guard` and `apply` say, as data. */
   readonly data?: StepData | undefined;
   /** What of the node it may change, and what its look and its apply rest on, for dry runs. Absent: anything. */
-  readonly reach?: Reach;
+  readonly effects?: Effects;
   /** Runs when want and have differ, before apply, in dry runs too: `refuse CODE TEXT` stops the step. */
   readonly guard?: Sh;
   /** In dry runs, behind the guard: asks, without changing anything, what apply would fail for; see foresee.sh. */
@@ -86,7 +86,7 @@ export interface Step {
   readonly brings?: true;
   /** Never in order before it ran: shown as “always changes”, refused in shipped states. */
   readonly always?: true;
-  /** With `always`: apply tells that it changed nothing, by the word `same` behind its command's code; see tells.sh. */
+  /** With `always`: apply tells that it changed nothing, by the word `same` behind its command's code; see reported-change.sh. */
   readonly tells?: true;
   /** The step ends the boot: the segment ends here and the bastion waits for a new boot_id. */
   readonly ends?: "boot";

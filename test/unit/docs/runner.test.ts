@@ -5,9 +5,14 @@ import { expect } from "chai";
 const root = join(import.meta.dirname, "../../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const page = read("docs/runner.md");
-const [host, runner, extras, apply, step, batch] = ["host", "runner", "extras", "apply", "step", "batch"].map((name) =>
-  read(`src/engine/program/${name}.sh`),
-);
+const [follower, runner, extras, apply, step, batch] = [
+  "follower",
+  "runner",
+  "segment-functions",
+  "apply",
+  "step",
+  "batch",
+].map((name) => read(`src/engine/program/${name}.sh`));
 
 /** Words in the first column of the table that follows a text of the page. */
 function column(before: string): string[] {
@@ -24,14 +29,14 @@ function words(text: string | undefined, pattern: RegExp): string[] {
 
 describe("docs/runner.md", () => {
   it("lists every command that the follower takes", () => {
-    const [, listen = ""] = host?.split("k_listen() {") ?? [];
+    const [, listen = ""] = follower?.split("k_listen() {") ?? [];
     expect(column("Towards the node, each command").toSorted()).to.deep.equal(
       words(listen, /^ {6}([a-z]+)\)/gm).toSorted(),
     );
   });
 
   it("lists every line that the follower says itself", () => {
-    const said = [...words(host, /\bk_say "?([a-z]+)/g), ...words(host, /printf '%s ([a-z]+)[ \\]/g)];
+    const said = [...words(follower, /\bk_say "?([a-z]+)/g), ...words(follower, /printf '%s ([a-z]+)[ \\]/g)];
     // `k_fatal` says the line of that name.
     expect(column("The follower says itself").toSorted()).to.deep.equal([...new Set(said)].toSorted());
   });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Step } from "../define.ts";
-import { ownersOf } from "../reach.ts";
+import { ownersOf } from "../effects.ts";
 import { sh, type Sh } from "../sh.ts";
 import { withProbe } from "./files.ts";
 

@@ -1,6 +1,6 @@
 import type { Blob } from "../blob.ts";
 import type { Facts } from "../define.ts";
-import { pathsOf } from "../reach.ts";
+import { pathsOf } from "../effects.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
 /** A file of root's with one text, 0644, among other things that a step keeps; the names of its facts begin with `fact`. */

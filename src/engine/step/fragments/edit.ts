@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { FileMode, UserName } from "../fields.ts";
-import { ownersOf, type Reach } from "../reach.ts";
+import { ownersOf, type Effects } from "../effects.ts";
 import { sh, type Sh } from "../sh.ts";
 import type { ShellText } from "../shell-text.ts";
 import { fileRefusals } from "./files.ts";
@@ -136,10 +136,10 @@ before=$(sed -n '$s/:.*//p' <"$K_TMP/hits") || exit 1
 ${insertBefore === undefined ? sh`[ -z "$before" ] || before=$((before + 1))` : sh``}`;
 }
 
-export function reachOfEdit({ path, makeDirs, owner, group }: Omit<Edit, "create" | "backup">): Reach {
+export function effectsOfEdit({ path, makeDirs, owner, group }: Omit<Edit, "create" | "backup">): Effects {
   return {
-    changes: [{ is: "path", path }, ...(makeDirs ? [{ is: "parents", path } as const] : [])],
-    restsOn: [{ is: "path", path, owner }, ...ownersOf({ owner, group })],
+    writes: [{ is: "path", path }, ...(makeDirs ? [{ is: "parents", path } as const] : [])],
+    reads: [{ is: "path", path, owner }, ...ownersOf({ owner, group })],
   };
 }
 

@@ -1,7 +1,7 @@
 import { defined } from "#optional/defined.ts";
 import type { Facts, Ownership, Step, StepData } from "../define.ts";
 import { modeNumber } from "../fields.ts";
-import { folderOf, ownersOf, type Reach, type Thing } from "../reach.ts";
+import { folderOf, ownersOf, type Effects, type Resource } from "../effects.ts";
 import { secret } from "../secret.ts";
 import { sh, type Sh } from "../sh.ts";
 
@@ -54,13 +54,13 @@ ${probeOwnership(path, ownership)}`;
 }
 
 /** A step as {@link stepOfData} makes it, or one made of it that does more than its data says. */
-export type FileStep = Step & Required<Pick<Step, "reach" | "guard" | "foresee" | "apply">>;
+export type FileStep = Step & Required<Pick<Step, "effects" | "guard" | "foresee" | "apply">>;
 
 /** The one definition of a step that keeps what stands at a path: its data for batches, and the texts for a shell of its own. */
 export function stepOfData(data: StepData): FileStep {
   const { path } = data;
   const makeDirs = "makeDirs" in data && data.makeDirs ? 1 : 0;
-  const common = { data, reach: reachOfData(data), quiet: true } as const;
+  const common = { data, effects: effectsOfData(data), quiet: true } as const;
   const keep = sh`keep_path ${path}`;
   switch (data.kind) {
     case "absent": {
@@ -122,36 +122,36 @@ export function compareSecret(fact: string, sha256: string): Sh {
   return sh`if [ "$sum" = ${secret(sha256)} ]; then fact ${fact} "as wanted"; else fact ${fact} different; fi`;
 }
 
-function reachOfData(data: StepData): Reach {
+function effectsOfData(data: StepData): Effects {
   const { path } = data;
-  const above: readonly Thing[] = "makeDirs" in data && data.makeDirs ? [{ is: "parents", path }] : [];
+  const above: readonly Resource[] = "makeDirs" in data && data.makeDirs ? [{ is: "parents", path }] : [];
   switch (data.kind) {
     case "absent":
       return {
-        changes: [{ is: "tree", path }],
-        restsOn: [
+        writes: [{ is: "tree", path }],
+        reads: [
           { is: "tree", path },
           { is: "noFile", path },
         ],
       };
     case "symlink":
-      return { changes: [{ is: "path", path }, ...above], restsOn: [{ is: "path", path }] };
+      return { writes: [{ is: "path", path }, ...above], reads: [{ is: "path", path }] };
     case "file":
     case "directory":
       return {
-        changes: [data.kind === "file" ? { is: "path", path } : folderOf(data), ...above],
-        restsOn: [{ is: "path", path, owner: data.owner }, ...ownersOf(data)],
+        writes: [data.kind === "file" ? { is: "path", path } : folderOf(data), ...above],
+        reads: [{ is: "path", path, owner: data.owner }, ...ownersOf(data)],
       };
   }
 }
 
 /** The same step with more that it rests on, and a text before its probe; its data would say neither. */
-export function withProbe(step: Step, probe: Sh, restsOn: readonly Thing[]): Step {
-  const { reach } = step;
+export function withProbe(step: Step, probe: Sh, reads: readonly Resource[]): Step {
+  const { effects } = step;
   return {
     ...step,
     data: undefined,
-    ...(reach && { reach: { ...reach, restsOn: [...reach.restsOn, ...restsOn] } }),
+    ...(effects && { effects: { ...effects, reads: [...effects.reads, ...reads] } }),
     probe: sh`${probe}
 ${step.probe}`,
   };

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Step } from "../define.ts";
 import { Secret } from "../secret.ts";
-import type { Thing } from "../reach.ts";
+import type { Resource } from "../effects.ts";
 import { sh, type Sh } from "../sh.ts";
 import { shellText, type ShellText } from "../shell-text.ts";
 
@@ -80,12 +80,12 @@ export function stepOfProcess(
   command: Sh,
   given: Process & { readonly check: boolean; readonly revert?: ShellText | undefined },
   { text, before = sh``, ...needs }: Needs & { readonly text: string; readonly before?: Sh },
-): Pick<Step, "apply" | "brings" | "foresee" | "guard" | "keep" | "probe" | "reach" | "tells" | "always" | "want"> {
+): Pick<Step, "apply" | "brings" | "foresee" | "guard" | "keep" | "probe" | "effects" | "tells" | "always" | "want"> {
   const { check, revert, changed } = given;
   const made = { is: "command", text } as const;
   if (check)
     return {
-      reach: { changes: [], restsOn: [made, ...needsOf(needs)] },
+      effects: { writes: [], reads: [made, ...needsOf(needs)] },
       want: { check: "holds" },
       probe: sh`${before}
 ${running(command, given)}
@@ -95,7 +95,7 @@ case ${wordsOf(given.successCodes)} in *" $status "*) fact check holds ;; *) fac
   const tells = changed !== "always";
   return {
     brings: true,
-    reach: { changes: changed === "never" ? [] : [made], restsOn: needsOf(needs) },
+    effects: { writes: changed === "never" ? [] : [made], reads: needsOf(needs) },
     foresee: foreseeNeeds(needs),
     ...(typeof changed === "object" && "whenOutput" in changed ? { guard: guardExpression(changed.whenOutput) } : {}),
     want: {},
@@ -158,7 +158,7 @@ interface Needs {
 }
 
 /** What has to be there for a command to begin at all. */
-export function needsOf({ cwd, program }: Needs): Thing[] {
+export function needsOf({ cwd, program }: Needs): Resource[] {
   return [
     ...(cwd === undefined ? [] : [{ is: "place", path: cwd } as const]),
     ...(program === undefined ? [] : [{ is: "program", name: program } as const]),

@@ -99,7 +99,7 @@ describe("a module of a project's own", () => {
     expect(step.apply?.masked)
       .to.contain(`printf '%s\\n' 'a b' '$(c)';`)
       .and.contain(String.raw`>'/etc/it'\''s'`);
-    expect(step.reach).to.deep.equal({ changes: [{ is: "path", path: "/etc/it's" }], restsOn: [] });
+    expect(step.effects).to.deep.equal({ writes: [{ is: "path", path: "/etc/it's" }], reads: [] });
     expect(step.tools).to.deep.equal([{ command: "stat", package: "coreutils" }]);
   });
 

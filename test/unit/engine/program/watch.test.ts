@@ -7,7 +7,7 @@ import { shells } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
 /** The text of one function of the extras. */
-const watch = /^k_watch\(\) \{\n[\s\S]*?^\}/m.exec(shippedText("extras"))?.[0] ?? "";
+const watch = /^k_watch\(\) \{\n[\s\S]*?^\}/m.exec(shippedText("segment-functions"))?.[0] ?? "";
 
 describe("the watch over a step's bytes", () => {
   /** What it finds when it looks at this shell itself, which does this between two looks. */

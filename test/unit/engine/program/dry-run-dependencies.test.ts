@@ -24,10 +24,10 @@ import { unitManaged } from "#engine/modules/unit-managed.ts";
 import { userManaged } from "#engine/modules/user-managed.ts";
 import { waitFor } from "#engine/modules/wait-for.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
-import { Doubts } from "#engine/program/doubts.ts";
+import { DryRunDependencies } from "#engine/program/dry-run-dependencies.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import type { Survival } from "#engine/step/reach.ts";
+import type { Survival } from "#engine/step/effects.ts";
 import { plannedStep, stepOf } from "#support/steps.ts";
 
 /** A module with its arguments, and keys of the step. */
@@ -55,7 +55,7 @@ const web: Written = [serviceRunning, { name: "web" }];
 const unit: Written = [unitManaged, { name: "web", content: "x" }];
 const answer: Written = [httpReady, { url: "http://127.0.0.1/" }];
 
-/** Whether “in order” and “would change” survive the earlier step's change (reach.ts); `-`: it does not stand on it. */
+/** Whether “in order” and “would change” survive the earlier step's change (effects.ts); `-`: it does not stand on it. */
 const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = [
   ["the same file", file("/srv/a"), file("/srv/a"), "00"],
   ["a setting of the kernel's, a limit below it", opened, limit("nofile"), "00"],
@@ -162,17 +162,17 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
 describe("what a step stands on in a dry run", () => {
   for (const [title, earlier, later, kept] of table)
     it(title, () => {
-      const doubts = new Doubts();
-      doubts.next(stepKey("1"), planOf("1", earlier));
-      const { on } = doubts.next(stepKey("2"), planOf("2", later));
+      const dependencies = new DryRunDependencies();
+      dependencies.next(stepKey("1"), planOf("1", earlier));
+      const { on } = dependencies.next(stepKey("2"), planOf("2", later));
       expect(on.get(stepKey("1")) ?? "-").to.equal(kept);
     });
 
   it("knows a folder that an earlier step makes for it", () => {
     const isUpon = (...written: readonly Written[]): boolean => {
-      const doubts = new Doubts();
+      const dependencies = new DryRunDependencies();
       return (
-        written.map((one, index) => doubts.next(stepKey(`${index}`), planOf(`${index}`, one)).isUpon).at(-1) ?? false
+        written.map((one, index) => dependencies.next(stepKey(`${index}`), planOf(`${index}`, one)).isUpon).at(-1) ?? false
       );
     };
     expect(isUpon(folder("/srv/a"), file("/srv/a/b"))).to.equal(true);
@@ -182,16 +182,16 @@ describe("what a step stands on in a dry run", () => {
   });
 
   it("knows whom earlier steps make", () => {
-    const doubts = new Doubts();
-    doubts.next(stepKey("1"), planOf("1", [userManaged, { name: "bob" }]));
-    doubts.next(stepKey("2"), planOf("2", [groupManaged, { name: "old", state: "absent" }]));
-    const { made } = doubts.next(stepKey("3"), planOf("3", file("/srv/a", { owner: "bob", group: "old" })));
+    const dependencies = new DryRunDependencies();
+    dependencies.next(stepKey("1"), planOf("1", [userManaged, { name: "bob" }]));
+    dependencies.next(stepKey("2"), planOf("2", [groupManaged, { name: "old", state: "absent" }]));
+    const { made } = dependencies.next(stepKey("3"), planOf("3", file("/srv/a", { owner: "bob", group: "old" })));
     expect(made).to.deep.equal(["bob"]);
   });
 
   it("is told by every module", async () => {
     const modules = await Promise.all([...registry.values()].map((load) => load()));
-    const silent = modules.filter(({ step }) => !/reach|data:|stepOf(Process|File|CheckedFile)\b/.test(String(step)));
+    const silent = modules.filter(({ step }) => !/effects|stepOf(Data|Process|File|CheckedFile)\b/.test(String(step)));
     expect(silent.map(({ name }) => name)).to.deep.equal([]);
   });
 });

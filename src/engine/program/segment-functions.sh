@@ -83,8 +83,8 @@ k_milestone() {
 }
 
 # k_doubt VERDICT [KEY...]: in a dry run: tells the step `i` as unknown when its verdict does not survive what an earlier one would change, or what
-# is not known of that (doubts.ts); with a condition when it survives perhaps. False: it is as it was found. Where KEYs are named, it stands
-# on those alone. a_KEY = words of the two digits of what survives (reach.ts) and the earlier one's key; `early` is asked before the step
+# is not known of that (dry-run-dependencies.ts); with a condition when it survives perhaps. False: it is as it was found. Where KEYs are named, it stands
+# on those alone. a_KEY = words of the two digits of what survives (effects.ts) and the earlier one's key; `early` is asked before the step
 # is looked at.
 k_doubt() {
   eval "k_x=\${a_$i:-}"

@@ -2,7 +2,7 @@
  * Something of a node that a step may change, or that what it finds there rests on. A dry run changes nothing, so how a later step will find
  * what an earlier one would change cannot be told (docs/runner.md, Dry runs).
  */
-export type Thing =
+export type Resource =
   /** What stands at a path; of a folder its mode and owner, not what lies in it. To rest on: whose it shall be. */
   | { readonly is: "path"; readonly path: string; readonly owner?: string | undefined }
   /** A path with all that lies beneath it. */
@@ -36,9 +36,9 @@ export type Thing =
   /** What a text of the operator's does, or looks at: known only as far as it names it. */
   | { readonly is: "command"; readonly text: string };
 
-export interface Reach {
-  readonly changes: readonly Thing[];
-  readonly restsOn: readonly Thing[];
+export interface Effects {
+  readonly writes: readonly Resource[];
+  readonly reads: readonly Resource[];
 }
 
 export interface Owned {
@@ -47,12 +47,12 @@ export interface Owned {
 }
 
 /** What stands at each of these paths. */
-export function pathsOf(paths: readonly string[]): readonly Thing[] {
+export function pathsOf(paths: readonly string[]): readonly Resource[] {
   return paths.map((path) => ({ is: "path", path }));
 }
 
 /** Who has to exist; numbers need nobody. */
-export function ownersOf({ owner, group }: Owned): Thing[] {
+export function ownersOf({ owner, group }: Owned): Resource[] {
   const isName = (name: string | undefined): name is string => name !== undefined && !/^\d+$/.test(name);
   return [
     ...(isName(owner) && owner !== "root" ? [{ is: "owner", name: owner } as const] : []),
@@ -65,7 +65,7 @@ export function folderOf({
   path,
   mode,
   owner,
-}: { readonly path: string; readonly mode?: string | undefined } & Owned): Thing {
+}: { readonly path: string; readonly mode?: string | undefined } & Owned): Resource {
   const bits = mode === undefined ? 0o755 : Number.parseInt(mode, 8);
   return { is: "folder", path, owner: owner ?? "root", isOpen: (bits & 0o022) !== 0 };
 }
@@ -88,7 +88,7 @@ export function afterBoth(one: Survival, other: Survival): Survival {
 }
 
 /** What of a verdict that rests on `rest` survives `change`; undefined: they have nothing to do with each other. */
-export function survives(change: Thing, rest: Thing): Survival | undefined {
+export function survives(change: Resource, rest: Resource): Survival | undefined {
   switch (change.is) {
     case "path":
     case "tree":
@@ -119,7 +119,10 @@ export function survives(change: Thing, rest: Thing): Survival | undefined {
   }
 }
 
-function afterPath(change: Extract<Thing, { is: "path" | "tree" | "folder" }>, rest: Thing): Survival | undefined {
+function afterPath(
+  change: Extract<Resource, { is: "path" | "tree" | "folder" }>,
+  rest: Resource,
+): Survival | undefined {
   const { path } = change;
   switch (rest.is) {
     case "path":
@@ -145,8 +148,8 @@ function afterPath(change: Extract<Thing, { is: "path" | "tree" | "folder" }>, r
 }
 
 function afterAccount(
-  { is, name, renumbers, goes }: Extract<Thing, { is: "user" | "group" }>,
-  rest: Thing,
+  { is, name, renumbers, goes }: Extract<Resource, { is: "user" | "group" }>,
+  rest: Resource,
 ): Survival | undefined {
   if (rest.is === "command") return mentionsWord(rest.text, name) ? none : undefined;
   if (!("name" in rest) || rest.name !== name) return undefined;
@@ -163,7 +166,7 @@ function isOfPackages(path: string): boolean {
   return isUnder(path, ofPackages) && !isUnder(path, notOfPackages);
 }
 
-function afterPackages(rest: Thing): Survival | undefined {
+function afterPackages(rest: Resource): Survival | undefined {
   switch (rest.is) {
     case "path":
       if (!isOfPackages(rest.path)) return undefined;
@@ -195,14 +198,17 @@ function afterPackages(rest: Thing): Survival | undefined {
   }
 }
 
-function afterService({ is, name }: Extract<Thing, { is: "service" | "unit" }>, rest: Thing): Survival | undefined {
+function afterService(
+  { is, name }: Extract<Resource, { is: "service" | "unit" }>,
+  rest: Resource,
+): Survival | undefined {
   if (rest.is === "command") return mentionsWord(rest.text, name.replace(/\.service$/, "")) ? none : undefined;
   if (rest.is === "system") return is === "service" ? none : undefined;
   if ((rest.is !== "service" && rest.is !== "noService") || rest.name !== name) return undefined;
   return is === "service" ? none : inOrder;
 }
 
-function afterCommand(text: string, rest: Thing): Survival | undefined {
+function afterCommand(text: string, rest: Resource): Survival | undefined {
   switch (rest.is) {
     case "path":
     case "tree":

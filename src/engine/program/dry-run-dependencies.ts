@@ -1,33 +1,33 @@
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { afterBoth, survives, type Reach, type Survival, type Thing } from "#engine/step/reach.ts";
+import { afterBoth, survives, type Effects, type Survival, type Resource } from "#engine/step/effects.ts";
 import { foldersAbove } from "./batch.ts";
 import { stepKey } from "./compile-step.ts";
 
 /** What a step of a module that says nothing of itself may do. */
-const anything: Reach = { changes: [{ is: "command", text: "" }], restsOn: [{ is: "command", text: "" }] };
+const anything: Effects = { writes: [{ is: "command", text: "" }], reads: [{ is: "command", text: "" }] };
 
-/** A step's reach, its keys included. */
-function reachOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Reach {
-  const { changes, restsOn } = step.reach ?? anything;
-  const made: readonly Thing[] = creates === undefined ? [] : [{ is: "tree", path: creates }];
+/** A step's effects, its keys included. */
+function effectsOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Effects {
+  const { writes, reads } = step.effects ?? anything;
+  const made: readonly Resource[] = creates === undefined ? [] : [{ is: "tree", path: creates }];
   const asked = [unless, onlyIf].filter((text) => text !== undefined);
   return {
-    changes: [...changes, ...made],
-    restsOn: [
-      ...restsOn,
+    writes: [...writes, ...made],
+    reads: [
+      ...reads,
       ...made,
-      ...asked.map((text): Thing => ({ is: "command", text })),
+      ...asked.map((text): Resource => ({ is: "command", text })),
       ...(runAs === undefined ? [] : [{ is: "owner", name: runAs } as const]),
     ],
   };
 }
 
 /** By earlier step: what of a later one's verdict survives when it would change something. */
-export type DoubtsOf = ReadonlyMap<string, Survival>;
+export type Survivals = ReadonlyMap<string, Survival>;
 
 /** What a step stands on. */
-export interface Standing {
-  readonly on: DoubtsOf;
+export interface Dependencies {
+  readonly on: Survivals;
   /** An earlier step makes the folder that it lies in. */
   readonly isUpon: boolean;
   /** Users and groups that earlier steps make. */
@@ -36,14 +36,14 @@ export interface Standing {
 
 interface Earlier {
   readonly key: string;
-  readonly change: Thing;
+  readonly change: Resource;
 }
 
 /**
  * Which earlier steps of a node a step stands on, in a dry run. Steps are told in their order; changes are kept by their paths, so that a thousand
  * files cost a thousand looks and not a million.
  */
-export class Doubts {
+export class DryRunDependencies {
   readonly #at = new Map<string, Earlier[]>();
   /** By each folder above a changed path. */
   readonly #beneath = new Map<string, Earlier[]>();
@@ -53,15 +53,15 @@ export class Doubts {
   readonly #commands = new Set<string>();
 
   /** From then on the step is one of the earlier ones. */
-  next(key: string, plan: PlannedStep): Standing {
-    const { changes, restsOn } = reachOf(plan);
+  next(key: string, plan: PlannedStep): Dependencies {
+    const { writes, reads } = effectsOf(plan);
     const on = new Map<string, Survival>();
     const doubt = (earlier: string, survival: Survival): void => {
       on.set(earlier, afterBoth(on.get(earlier) ?? "22", survival));
     };
     let isUpon = false;
     const made = new Set<string>();
-    for (const rest of restsOn)
+    for (const rest of reads)
       for (const { key: earlier, change } of this.#near(rest)) {
         const survival = survives(change, rest);
         if (survival !== undefined) doubt(earlier, survival);
@@ -73,7 +73,7 @@ export class Doubts {
     // Who names a command as a requisite says that it stands on what that does.
     const isSure = plan.step.always && [plan.creates, plan.unless, plan.onlyIf].every((text) => text === undefined);
     if (!isSure) for (const earlier of plan.require.map(stepKey)) if (this.#commands.has(earlier)) doubt(earlier, "00");
-    for (const change of changes) this.#keep({ key, change });
+    for (const change of writes) this.#keep({ key, change });
     return { on, isUpon, made: [...made] };
   }
 
@@ -89,7 +89,7 @@ export class Doubts {
     for (const folder of foldersAbove(change.path)) add(this.#beneath, folder, earlier);
   }
 
-  #near(rest: Thing): readonly Earlier[] {
+  #near(rest: Resource): readonly Earlier[] {
     if (rest.is === "command" || rest.is === "program") return this.#all;
     if (!("path" in rest)) return this.#others;
     const { path } = rest;
@@ -103,12 +103,12 @@ export class Doubts {
 }
 
 /** Whether a change makes the folder that a path lies in, if it is not there. */
-function makesFolderOf(change: Thing, path: string): boolean {
+function makesFolderOf(change: Resource, path: string): boolean {
   if (change.is === "folder") return change.path === folderOf(path);
   return change.is === "parents" && change.path.startsWith(`${folderOf(path)}/`);
 }
 
-function makes(change: Thing, rest: Thing): change is Extract<Thing, { is: "user" | "group" }> {
+function makes(change: Resource, rest: Resource): change is Extract<Resource, { is: "user" | "group" }> {
   const isAccount = change.is === "user" || change.is === "group";
   return isAccount && !change.goes && (rest.is === "owner" || rest.is === "ownerGroup");
 }
