@@ -32,8 +32,8 @@ type Args = z.output<typeof args>;
  * ```yaml
  * directory.managed: { path: /etc/kcore/certs, mode: "0750", owner: root, group: root }
  * ```
- * A folder made anew has its owner and mode before anybody else can enter it. Recursion is explicit because it costs a walk
- * at every run; it stays on the folder's file system and does not follow links, also while the owner of what lies there swaps names.
+ * A new folder has its owner and mode before another user can enter it. Recursion is explicit because it costs a walk
+ * at every run. The walk stays on the folder's file system and follows no links, even while the folder's owner swaps names in it.
  */
 export const directoryManaged = defineModule({
   name: "directory.managed",
@@ -92,7 +92,7 @@ mend() {
 mend_tree ${path} ${owner ?? ""}`;
 }
 
-/** For each attribute that recurses: its fact, the find(1) test of what differs, the command that mends it. */
+/** For each attribute that recurses: its fact, the find(1) test for a difference, the command that mends a difference. */
 function beneathOf({ recurse, mode = "", fileMode = "", owner = "", group = "" }: Args) {
   const tests: Record<Attribute, { fact: string; differing: Sh; change: Sh }[]> = {
     owner: [{ fact: `owner ${owner} beneath`, differing: sh`! -user ${owner}`, change: sh`chown -h -- ${owner}` }],

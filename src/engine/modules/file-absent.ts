@@ -3,7 +3,7 @@ import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 
-/** Folders whose removal ends the system; what lies beneath them is the operator's business. */
+/** Folders whose removal ends the system; the operator decides about files beneath them. */
 const vital = new Set(
   "/ /bin /boot /dev /etc /home /lib /lib32 /lib64 /nix /nix/store /nix/var /proc /root /run /sbin /srv /sys /usr /usr/bin /usr/lib /usr/sbin /var /var/lib".split(
     " ",
@@ -14,7 +14,7 @@ const vital = new Set(
  * ```yaml
  * file.absent: { path: /etc/motd }
  * ```
- * Removes a file, a symbolic link (never what it points to) or an empty folder; a folder that holds anything only with
+ * Removes a file, a symbolic link (never its target) or an empty folder; a folder that holds anything only with
  * `recurse: true`. Refuses system folders, mount points and folders with something mounted beneath.
  */
 export const fileAbsent = defineModule({

@@ -64,8 +64,8 @@ type Args = z.output<typeof args>;
  *   insertBefore: ^# End of file
  * ```
  * Some lines of a file that others own too, between `# BEGIN kcore NAME` and `# END kcore NAME`; all other lines stay as they are. A block
- * that is there stays where it is. One marker without the other, or a block that is there twice, is refused: nobody but you can tell what
- * of it is yours.
+ * that is there stays where it is. One marker without the other, or a block that is there twice, is refused: only the operator can
+ * tell which lines belong to the block.
  */
 export const fileBlock = defineModule({
   name: "file.block",
@@ -163,5 +163,5 @@ function findBlock(args: Args): Sh {
   END { print(open || half ? "half" : (begins > 1 ? "twice" : (begins ? from " " to : "absent"))) }' <"$K_TMP/lines") || exit 1`;
 }
 
-/** Prints what stands between the markers of the block that was found. */
+/** Prints the lines between the markers of the block that was found. */
 const inner = sh`from=\${block% *} to=\${block#* } awk 'NR > ENVIRON["from"] + 0 && NR < ENVIRON["to"] + 0' <"$K_TMP/lines"`;

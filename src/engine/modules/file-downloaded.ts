@@ -23,14 +23,14 @@ function isOneLine(text: string | Secret): boolean {
  *   mode: "0755"
  *   via: node # bastion: for nodes that do not reach it
  * ```
- * The node fetches the file itself, by curl, GNU wget or BusyBox wget; one that was cut off is gone on with by the next run. With `via: bastion`
- * nothing but SSH need reach the node: the bastion fetches the content when the first node lacks it, once for all nodes, keeps it in
- * `~/.kcore/cache/downloads` for 30 days after its last use, and sends it to those that lack it (2 GB at most; with `--feed nodes` they give it to
+ * The node fetches the file itself, by curl, GNU wget or BusyBox wget; the next run resumes a download that was cut off. With `via: bastion`
+ * nothing but SSH need reach the node: the bastion fetches the content once for all nodes, when the first node lacks it. The bastion keeps it in
+ * `~/.kcore/cache/downloads` for 30 days after its last use, and sends it to nodes that lack it (2 GB at most; with `--feed nodes` they give it to
  * one another). A dry run asks no server that way. A file of the project is `file.managed` with `source:`.
  *
- * The file takes its place only when its hash is right, as a whole; what is there with the right hash costs no download. Headers and a URL that is
- * secret need curl where the node fetches, which reads them from its stdin; headers do not follow a redirect to another place. The step key
- * `timeout` limits what the node does; a download that stands still for five minutes has failed.
+ * The file takes its place as a whole, only when its hash is right; a file with the right hash costs no download. Where the node fetches, headers
+ * and a secret URL need curl, which reads them from its stdin; headers do not follow a redirect to another place. The step key
+ * `timeout` limits the node's work; a download that stands still for five minutes has failed.
  */
 export const fileDownloaded = defineModule({
   name: "file.downloaded",
@@ -86,7 +86,7 @@ ${way.foresee}
         asks: sh`[ "$(had kind):$(had content)" = ${`file:${wanted}`} ] || echo ${`${blobName(way.blob)} 0`}`,
         offers: [way.blob],
       }),
-      // What is there by now may be a link to what is not its owner's to read: a copy of what was opened counts, by its hash.
+      // The path may be a link by now, to a file that its owner may not read: a copy of the opened file is hashed and used.
       apply: sh`part=$K_TMP/same
 [ "$(had kind):$(had content)" = ${`file:${wanted}`} ] &&
   (umask 077; open_file ${path} && cat <&9 >"$part") && sum=$(sha256sum <"$part") && [ "\${sum%% *}" = ${download.sha256} ] || {
@@ -105,7 +105,7 @@ rm -f "$part" "$K_TMP/same"`,
 interface Way {
   readonly reads: readonly Resource[];
   readonly foresee: Sh;
-  /** What the node asks the bastion for where it lacks the content. */
+  /** The blob that a node without the content asks the bastion for. */
   readonly blob?: Blob;
   /** Has it in the file `$part`, or refuses. */
   readonly take: Sh;

@@ -85,7 +85,7 @@ export function stepOfFile(file: FileOfRoot, context: StepContext): FileStep {
   return makeStep(args.parse({ ...file, owner: "root", group: "root" }), context);
 }
 
-/** The same, of a text that a program of the node reads first: `check` refuses what that does not accept, in dry runs too. */
+/** The same, of a text that a program of the node reads first: `check` refuses a text that the program does not accept, in dry runs too. */
 export function stepOfCheckedFile(file: FileOfRoot, check: Sh, context: StepContext): FileStep {
   const step = stepOfFile(file, context);
   return {

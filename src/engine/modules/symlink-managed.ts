@@ -7,7 +7,7 @@ import { fileRefusals, stepOfData } from "../step/fragments/files.ts";
  * ```yaml
  * symlink.managed: { path: /etc/localtime, target: /usr/share/zoneinfo/UTC }
  * ```
- * A link with another target is replaced, in one rename. What is not a link is refused; `force: true` also replaces an
+ * A link with another target is replaced, in one rename. A file or folder is refused; `force: true` also replaces an
  * empty file or an empty folder, and never anything that holds something.
  */
 export const symlinkManaged = defineModule({

@@ -15,7 +15,7 @@ const ResourceOf = z.union([
     .transform(({ program }): Resource => ({ is: "program", name: program })),
 ]);
 
-/** What of the node a module may change, and what its look rests on, for dry runs. */
+/** The resources of a node that a module may change, and those that its probe depends on, for dry runs. */
 export const EffectsOf = z
   .strictObject({ changes: z.array(ResourceOf), restsOn: z.array(ResourceOf) })
   .transform(({ changes, restsOn }) => ({ writes: changes, reads: restsOn }));

@@ -22,8 +22,7 @@ export function provableData({ step, sensitive, runAs, unless, onlyIf }: Planned
 }
 
 /**
- * The library of the batch lane, sent when the node asks for it: the runner's half, then what its child goes on with; for a dry run
- * with what only that asks.
+ * The library of the batch lane, sent when the node asks for it: the runner's half, then the child's; for a dry run with foresee.sh.
  */
 export function batchLibrary(dryRun: boolean): Blob {
   return blobOf(
@@ -38,7 +37,7 @@ export function batchLibrary(dryRun: boolean): Blob {
   );
 }
 
-/** What is larger stays a file of its own: a shell holds the content in its memory. */
+/** Larger contents stay files of their own: a shell holds an assignment in its memory. */
 const wordLimit = 64 << 10;
 
 /** Whether the batch lane gets the content as an assignment to `b_text`, and writes the file itself, without a process for it. */
@@ -70,9 +69,8 @@ export interface BatchPlace {
 const longest = 200;
 
 /**
- * Cuts steps that follow each other into batches and waves. What an earlier step of a batch brings must never be what a later
- * one was looked at without: so only folders may lie above others in a batch, and no path comes twice. The steps of a wave
- * are of one kind, and none lies beneath another.
+ * Cuts steps that follow each other into batches and waves. A batch is looked at once, before its first step: so only folders may lie
+ * above other paths of a batch, and no path comes twice. The steps of a wave are of one kind, and none lies beneath another.
  */
 export class BatchPlanner {
   #paths = new Map<string, StepData["kind"]>();
@@ -111,7 +109,7 @@ export class BatchPlanner {
   }
 }
 
-/** Where a step stands in its batch, and what the batch lane needs to know of it beside its data. */
+/** A step's place in its batch, and the keys that the batch lane is given beside its data. */
 interface BatchKeys {
   readonly key: string;
   readonly wave: number;
@@ -123,8 +121,8 @@ interface BatchKeys {
 const noKeys: BatchKeys = { key: "-", wave: 0, seconds: 0, owes: "", shows: false };
 
 /**
- * A step as a line of words for the runner and batch.sh: `TYPE WAVE KEY SECONDS OWES PATH …`. The mode is what stat's
- * %f prints, or its first digit alone; `-` stands for an owner or a group that is not managed.
+ * A step as a line of words for the runner and batch.sh: `TYPE WAVE KEY SECONDS OWES PATH …`. The mode is that of stat's %f, or its first
+ * digit alone; `-` stands for an owner or a group that is not managed.
  */
 export function batchLine(data: StepData, { key, wave, seconds, owes, shows } = noKeys): string {
   const type = data.kind === "symlink" ? "l" : data.kind[0];
@@ -149,7 +147,7 @@ function ownWords(data: StepData, shows: boolean): (string | number)[] {
 
 const typeDigit = { directory: "4", file: "8" } as const;
 
-/** What `stat -c %f` prints of it; its first digit, the type, where any mode will do. */
+/** The mode as `stat -c %f` prints it; its first digit, the type, where any mode will do. */
 function foundMode({ kind, mode }: Extract<StepData, { kind: "directory" | "file" }>): string {
   if (mode === undefined) return typeDigit[kind];
   return ((kind === "file" ? 0o100000 : 0o040000) | modeNumber(mode)).toString(16);

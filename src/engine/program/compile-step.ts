@@ -19,7 +19,7 @@ export function stepKey(id: string): string {
   return key;
 }
 
-/** A step as the runner wants it: the text of its shell, or its data for the batch lane, and what must be there before. */
+/** A step for the runner: the text of its shell, or its data for the batch lane, and the blobs that must be there first. */
 export interface CompiledStep {
   readonly key: string;
   /** Empty for a step of the batch lane. */
@@ -32,9 +32,9 @@ export interface CompiledStep {
   /** Names of blobs that already the probe needs, and of those only apply needs. */
   readonly early: readonly string[];
   readonly late: readonly string[];
-  /** By name on the node; with what the step may ask for itself (Step.offers). */
+  /** By name on the node, `Step.offers` included. */
   readonly blobs: ReadonlyMap<string, Blob>;
-  /** Words that say what the evidence shows when the step is in order; empty: it proves nothing, or the step is of the batch lane. */
+  /** Words of the evidence when the step is in order; empty: the evidence proves nothing, or the step is of the batch lane. */
   readonly evidence: string;
   /** Keys of the steps that watch this one. */
   readonly owes: readonly string[];
@@ -46,7 +46,7 @@ export interface CompileOptions {
   readonly owes: readonly string[];
   /** Of a dry run: whether an earlier step makes the folder that it lies in, and the users and groups that earlier ones make. */
   readonly foresight?: { readonly isUpon: boolean; readonly made: readonly string[] };
-  /** Hex digits that nobody can guess, for the names of sensitive blobs. */
+  /** Unguessable hex digits, for the names of sensitive blobs. */
   readonly randomName: () => string;
 }
 
@@ -174,12 +174,12 @@ export function limitOf(plan: PlannedStep): string {
   return stall === undefined ? String(timeoutOf(plan)) : `${timeoutOf(plan)}/${stall}`;
 }
 
-/** Seconds in which a new connection has to confirm what a step on trial changed. */
+/** Seconds in which a new connection has to confirm the changes of a step on trial. */
 export function confirmWithin({ confirm = 30 }: PlannedStep): number {
   return Math.ceil(confirm);
 }
 
-/** What a step on trial does to the node, behind keeping what there is: once, however often it is tried (trial.sh). */
+/** The apply or react of a step on trial, behind keeping the present state: kept once, however often the step is tried (trial.sh). */
 function tried(plan: PlannedStep, text: Sh | undefined): Sh | undefined {
   const { risk, step } = plan;
   if (risk === undefined || text === undefined || !step.keep) return text;
@@ -191,7 +191,7 @@ ${step.keep}
 ${text}`;
 }
 
-/** What stands before an apply in a dry run, which never comes to it. */
+/** The texts before an apply in a dry run, which never comes to the apply. */
 function foreseen({ guard, foresee }: Step): Sh | undefined {
   return guard && foresee
     ? sh`${guard}
@@ -213,7 +213,7 @@ function wantLines(want: Facts): string {
     .join("\n");
 }
 
-/** Assignments of what is not empty: step.sh begins with all of them empty. */
+/** Assignments of the values that are not empty: step.sh begins with all of them empty. */
 function assign(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
     .filter(([, value]) => value !== "")
@@ -232,7 +232,7 @@ function evidenceAlone(plan: PlannedStep): string {
   return decidedInSh || plan.sensitive || plan.step.sensitive || !isPlain(creates) ? "" : `e 0 - 0 - ${creates}`;
 }
 
-/** The whole input of a step's shell: the library, what the runner would set, the step's text. For tests as well. */
+/** The whole input of a step's shell, for tests as well: the library, the runner's variables, the step's text. */
 export function standaloneText(step: CompiledStep, variables: Readonly<Record<string, string>>): Sh {
   const library = (["step", "files", "foresee"] as const).map(shippedText).join("\n");
   return rawSh([library, assign({ ...variables, K_LIB: library }), step.skeleton, step.text].join("\n"));

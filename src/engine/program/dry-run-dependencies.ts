@@ -3,7 +3,7 @@ import { afterBoth, survives, type Effects, type Survival, type Resource } from 
 import { foldersAbove } from "./batch.ts";
 import { stepKey } from "./compile-step.ts";
 
-/** What a step of a module that says nothing of itself may do. */
+/** The effects of a step whose module declares none. */
 const anything: Effects = { writes: [{ is: "command", text: "" }], reads: [{ is: "command", text: "" }] };
 
 /** A step's effects, its keys included. */
@@ -22,10 +22,10 @@ function effectsOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Effec
   };
 }
 
-/** By earlier step: what of a later one's verdict survives when it would change something. */
+/** By earlier step: the verdicts of a later one that survive the earlier step's change. */
 export type Survivals = ReadonlyMap<string, Survival>;
 
-/** What a step stands on. */
+/** The earlier steps on which a step depends. */
 export interface Dependencies {
   readonly on: Survivals;
   /** An earlier step makes the folder that it lies in. */
@@ -40,8 +40,8 @@ interface Earlier {
 }
 
 /**
- * Which earlier steps of a node a step stands on, in a dry run. Steps are told in their order; changes are kept by their paths, so that a thousand
- * files cost a thousand looks and not a million.
+ * The earlier steps of a node on which a step depends, in a dry run. Steps come in their order; changes are kept by their paths, so that a
+ * thousand files cost a thousand looks and not a million.
  */
 export class DryRunDependencies {
   readonly #at = new Map<string, Earlier[]>();
@@ -49,7 +49,7 @@ export class DryRunDependencies {
   readonly #beneath = new Map<string, Earlier[]>();
   readonly #others: Earlier[] = [];
   readonly #all: Earlier[] = [];
-  /** Steps that run what the operator wrote. */
+  /** Steps that run the operator's own text. */
   readonly #commands = new Set<string>();
 
   /** From then on the step is one of the earlier ones. */
@@ -68,9 +68,9 @@ export class DryRunDependencies {
         isUpon ||= "path" in rest && makesFolderOf(change, rest.path);
         if (survival !== undefined && makes(change, rest)) made.add(change.name);
       }
-    // Whether what it watches changes is not known either; if it does, so does this step.
+    // Whether a watched step changes anything is not known either; if it does, so does this step.
     for (const id of [...plan.onChanges, ...plan.restartOn]) doubt(stepKey(id), "02");
-    // Who names a command as a requisite says that it stands on what that does.
+    // A requisite that is a command declares that the step depends on the command's effects.
     const isSure = plan.step.always && [plan.creates, plan.unless, plan.onlyIf].every((text) => text === undefined);
     if (!isSure) for (const earlier of plan.require.map(stepKey)) if (this.#commands.has(earlier)) doubt(earlier, "00");
     for (const change of writes) this.#keep({ key, change });

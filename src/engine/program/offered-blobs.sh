@@ -1,9 +1,8 @@
-# What goes with a step that finds out itself which of many blobs it lacks (POSIX sh; dash, bash, BusyBox, mksh), such as the paths
-# of a Nix closure. It stands behind step.sh, whose k_blobs it replaces, and before the texts of the step.
+# For a step that finds out itself which of many blobs it lacks (POSIX sh; dash, bash, BusyBox, mksh), such as the paths
+# of a Nix closure. The text stands behind step.sh, whose k_blobs it replaces, and before the texts of the step.
 
 # k_blobs: the text `asks` has printed once, a line each, the blobs that apply wants: NAME BYTES and words for apply. They are asked for (exit
-# status 20; their names stand in blobs/KEY) and applied in portions, which bounds what lies in the run's folder, and what is sent in vain
-# when the run is cut. For apply: $k_asked = the file with the lines of its portion; $k_more = 1: it is not the last one.
+# status 20; their names stand in blobs/KEY) and applied in portions. Portions bound the run's folder, and the bytes that a cut run loses. For apply: $k_asked = the file with the lines of its portion; $k_more = 1: it is not the last one.
 k_blobs() {
   [ -z "$k_looks" ] || exit 20
   for k_b in $k_late; do [ -e "$K_RUN/blobs/$k_b" ] || exit 20; done

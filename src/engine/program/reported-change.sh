@@ -1,5 +1,5 @@
-# What goes with a step that always runs and tells itself whether that changed anything (POSIX sh; dash, bash, BusyBox, mksh): a command
-# with `changed`. It stands behind step.sh, whose k_show it replaces, and before the texts of the step.
+# For a step that always runs and reports itself whether it changed anything (POSIX sh; dash, bash, BusyBox, mksh): a command
+# with `changed`. The text stands behind step.sh, whose k_show it replaces, and before the texts of the step.
 
 # k_show: there is no text to show; but from here on the step ends as it tells. k_mine = watchers to whom nothing is owed yet.
 k_show() {

@@ -1,7 +1,7 @@
 # Functions of the runner (POSIX sh; dash, bash, BusyBox, mksh) that only some segments need: those bring them along (segment.ts).
 
 # k_tools KEY COMMAND=PACKAGE...: programs that no step before KEY brings are missed before anything is applied. In a dry run
-# what an earlier segment would have changed may bring them: then the step says so itself.
+# a change of an earlier segment may bring them: then the step says so itself.
 k_tools() {
   i=$1
   shift
@@ -13,7 +13,7 @@ k_tools() {
   done
 }
 
-# k_stdout: passes on what the step `i` printed, for those behind it that use it.
+# k_stdout: passes on the output of the step `i`, for later steps that use it.
 k_stdout() {
   printf '%s stdout %s ' "$k_nonce" "$i" >&5
   cat "$K_RUN/out/$i".o.[0-9]* 2>/dev/null | head -c 65536 | tr -d '\000' |
@@ -22,9 +22,9 @@ k_stdout() {
 }
 
 # k_watch: the running step may move no byte for so long as stands in k_limit behind a slash, it and all that it started (proc(5), io: rchar and
-# wchar; those of processes that ended count with who waited for them). k_limit = its time limit; once it stood still that long, the second at which
+# wchar; those of processes that ended count with the process that waited for them). k_limit = its time limit; once it stood still that long, the second at which
 # that was seen. It looks every fifth second, and starts no process: builtins read it all. Where the kernel does not tell, the time limit counts alone.
-# Who waits for a disk (state D), as sync does, counts no bytes: then what the kernel writes meanwhile counts.
+# A process that waits for a disk (state D), as sync does, counts no bytes: then the kernel's writes count.
 k_watch() {
   [ "$k_for" = "$k_watched" ] || k_watched=$k_for k_moved= k_still=0
   k_stall=${k_limit#*/} k_limit=${k_limit%/*}
@@ -82,9 +82,9 @@ k_milestone() {
   [ -n "$K_DRY" ] || k_status "$ms"
 }
 
-# k_doubt VERDICT [KEY...]: in a dry run: tells the step `i` as unknown when its verdict does not survive what an earlier one would change, or what
-# is not known of that (dry-run-dependencies.ts); with a condition when it survives perhaps. False: it is as it was found. Where KEYs are named, it stands
-# on those alone. a_KEY = words of the two digits of what survives (effects.ts) and the earlier one's key; `early` is asked before the step
+# k_doubt VERDICT [KEY...]: in a dry run: reports the step `i` as unknown when its verdict does not survive an earlier step's change
+# (dry-run-dependencies.ts); with a condition when it survives perhaps. False: the verdict stays. Where KEYs are named, the step depends
+# on those alone. a_KEY = words of the two digits of a survival (effects.ts) and the earlier step's key; `early` is asked before the step
 # is looked at.
 k_doubt() {
   eval "k_x=\${a_$i:-}"
@@ -134,15 +134,15 @@ k_facts() {
   k_event "facts-end"
 }
 
-# k_trial: the step `i` has ended with k_x and k_rc, and may be on trial: rk_KEY = how many seconds a new connection has to confirm what it
-# and the steps right before it changed, - while more such steps follow. What nobody confirms the node takes back itself.
+# k_trial: the step `i` has ended with k_x and k_rc, and may be on trial: rk_KEY = the seconds in which a new connection has to confirm it
+# and the steps on trial right before it, - while more such steps follow. The node itself takes unconfirmed changes back.
 k_trial() {
   eval "k_y=\${rk_$i:-}"
   k_t=$K_STATE/trial
   case $k_y:$k_x in :* | -:ok | -:changed | -:skipped) return 0 ;; esac
   { read -r k_w <"$k_t/run"; } 2>/dev/null && [ "$k_w" = "$K_RUNID" ] || return 0
   k_y=$k_x:$k_y
-  # What is decided already was so at a boot.
+  # A boot has decided already.
   case $(readlink "$k_t/decision"):$k_x in
     ?*:*) ;;
     :failed) ln -s reverted "$k_t/decision" ;;
@@ -173,7 +173,7 @@ k_trial() {
   fi
 }
 
-# k_back: waits until the node has gone back, and takes away what is left. k_w = what went wrong with that.
+# k_back: waits until the node has gone back, and removes the trial's folder. k_w = the guard's complaint.
 k_back() {
   until [ -e "$k_t/over" ]; do
     # Without its guard, killed perhaps, we do it.
@@ -185,14 +185,14 @@ k_back() {
   k_tried
 }
 
-# k_tried: the trial is over. The guard that still sleeps must find it so, whatever of it is left: it goes first, the decision with the rest.
+# k_tried: the trial is over. A guard that still sleeps must find that: so the guard's file goes first, the decision with the rest.
 k_tried() {
   { read -r k_z <"$k_t/boots"; } 2>/dev/null && rm -f "/etc/systemd/system/$k_z" "/etc/systemd/system/sysinit.target.wants/$k_z"
   rm -rf "$k_t/guard" "$k_t"/[0-9]*
   rm -rf "$k_t" 2>/dev/null || rm -rf "$k_t"
 }
 
-# k_untried: the segment is over. What was changed on trial and has not been asked about, since the run was stopped, is taken back.
+# k_untried: the segment is over. The run was stopped: changes on trial that no connection was asked to confirm are taken back.
 k_untried() {
   k_t=$K_STATE/trial
   { read -r k_w <"$k_t/run"; } 2>/dev/null && [ "$k_w" = "$K_RUNID" ] || return 0

@@ -22,7 +22,7 @@ export interface SegmentStep {
   readonly compiled: CompiledStep;
 }
 
-/** What a dry run knows of the steps before. */
+/** A dry run's knowledge of the steps before. */
 export interface Foresight {
   /** How earlier steps ended (`k_doubt` in segment-functions.sh), by key, but for those that are in order for sure. */
   readonly ended: ReadonlyMap<string, string>;
@@ -33,18 +33,18 @@ export interface SegmentOptions {
   readonly steps: readonly SegmentStep[];
   /** Gather the node's facts after the steps. */
   readonly facts: boolean;
-  /** In a dry run: what its steps stand on. */
+  /** In a dry run: the dependencies of its steps. */
   readonly foresight?: Foresight;
   /** The bastion's time when the segment is sent, in seconds since 1970; absent: steps do not know it. */
   readonly now?: number;
 }
 
-/** A function of files.sh, or of what goes with it in a dry run, in a step's text. */
+/** A function of files.sh, or of foresee.sh in a dry run, in a step's text. */
 const usesFiles = new RegExp(
   String.raw`\b(?:${[...`${shippedText("files")}\n${shippedText("foresee")}`.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
 );
 
-/** What only some segments need of the runner: functions by name. */
+/** The runner's functions that only some segments need, by name. */
 const extras = new Map(
   [...shippedText("segment-functions").matchAll(/^(\w+)\(\) \{\n[^]*?\n\}$/gm)].map(([text, name = ""]) => [
     name,
@@ -58,10 +58,10 @@ function extraOf(name: string): string {
   return text;
 }
 
-/** What changes on trial need of them. */
+/** The functions among them that changes on trial need. */
 const trialFunctions = ["k_trial", "k_back", "k_tried", "k_untried"];
 
-/** What steps' shells may call beyond step.sh. */
+/** The functions that steps' shells may call beyond step.sh. */
 function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly hasTrials: boolean }): string {
   return [
     shippedText("files"),
@@ -106,7 +106,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
   };
   return [
     ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraOf(name)] : [])),
-    // The ticker is a subshell that began with what there was then.
+    // The ticker is a subshell that began without these functions.
     ...(isWatched ? ['[ -z "$k_ticker" ] || { kill "$k_ticker" && k_ticker=; }'] : []),
     // Steps that run later in the segment reckon from here, by the node's uptime.
     ...(now === undefined
@@ -130,7 +130,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
 }
 
 /**
- * What is looked for before anything is applied, by the step that needs it first: programs that no step before it can bring. A
+ * Programs that are looked for before anything is applied, by the step that needs each first: those that no step before it can bring. A
  * step that may not run at all, or whose evidence may hold, looks when its turn comes, as every step does.
  */
 function firstTools(steps: readonly SegmentStep[]): { readonly key: string; readonly words: readonly string[] }[] {
@@ -146,7 +146,7 @@ function firstTools(steps: readonly SegmentStep[]): { readonly key: string; read
   });
 }
 
-/** `o_KEY`: how earlier steps ended, as far as it matters; `a_KEY`: what the step stands on, each with what survives of its verdict. */
+/** `o_KEY`: how earlier steps ended, as far as it matters; `a_KEY`: a step's dependencies, each with the verdicts that survive it. */
 function foresightLines(steps: readonly SegmentStep[], { ended, dependencies }: Foresight): string[] {
   const here = new Set(steps.map(({ compiled }) => compiled.key));
   const lists = steps.map(({ compiled: { key } }) => ({
@@ -178,7 +178,7 @@ function sharedSkeletons(steps: readonly SegmentStep[]): ReadonlyMap<string, num
   return new Map(shared.map(([skeleton], index) => [skeleton, index + 1]));
 }
 
-/** What the looks at the node have to print: names of owners, targets of links. */
+/** Whether the looks at the node have to print names of owners, and targets of links. */
 function looksAt(steps: readonly SegmentStep[]): string[] {
   const data = steps.flatMap(({ plan }) => provableData(plan) ?? []);
   const hasOwner = data.some((one) => "owner" in one && (one.owner ?? one.group) !== undefined);
@@ -186,7 +186,7 @@ function looksAt(steps: readonly SegmentStep[]): string[] {
   return [`k_names=${hasOwner ? "1" : ""} k_links=${hasLink ? "1" : ""}`];
 }
 
-/** Of what a step prints faster than it can be told, so many of the last chunks of at most 1 MiB stay on the node. */
+/** Chunks of at most 1 MiB that stay on the node of output that comes faster than it can be sent: the last ones. */
 const keptOfOutput = 2;
 /** The answer to `kcore exec` stays as far as it is recorded (output-cap.ts). */
 const keptOfAnswer = 64;
@@ -219,7 +219,7 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
     to: limit === String(defaultTimeout) ? "" : limit,
     early: early.join(" "),
     late: late.join(" "),
-    // Large blobs of a step that nothing is known of beforehand wait for its turn, and what it needs to find out which others it lacks.
+    // Large blobs wait for the step's turn where no evidence exists, as do those from which the step chooses itself.
     big: evidence !== "" ? "" : [...early, ...late].filter((name) => plan.step.asks || sizeOf(name) > 65_536).join(" "),
     as: plan.runAs === undefined ? "" : "1",
     rs: keys(plan.restartOn),

@@ -11,7 +11,7 @@ import type { Sh } from "./sh.ts";
  */
 export type Facts = Readonly<Record<string, string>>;
 
-/** Mode, owner and group as a module's arguments give them; what is absent is not managed. */
+/** Mode, owner and group as a module's arguments give them; an absent one is not managed. */
 export interface Ownership {
   readonly mode?: string | undefined;
   readonly owner?: string | undefined;
@@ -42,12 +42,12 @@ export interface Tool {
 }
 
 /**
- * What a module makes of its arguments. All sh runs on the node, as root (or as `runAs`), on dash, bash and BusyBox,
+ * A module's answer to its arguments. All sh runs on the node, as root (or as `runAs`), on dash, bash and BusyBox,
  * with `LC_ALL=C`, `umask 022`, stdin `/dev/null`, not under `set -e`: join with `&&` or `|| exit`.
  * The functions that the texts may call are documented in `src/engine/program/step.sh`.
  */
 export interface Step {
-  /** What must hold. Empty only together with `always`. */
+  /** The facts that must hold. Empty only together with `always`. */
   readonly want: Facts;
   /** Prints facts with `fact NAME VALUE`; an absent thing is a value, never an error; fails only if it cannot tell. */
   readonly probe: Sh;
@@ -59,30 +59,30 @@ export interface Step {
    * file with its lines, `$k_more` is not empty while others follow; the blobs lie in `"$K_RUN"/blobs`.
    */
   readonly asks?: Sh;
-  /** What `asks` may name; not sensitive. */
+  /** The blobs that `asks` may name; not sensitive. */
   readonly offers?: readonly Blob[];
   /** The same as `want`, `probe`, `guard` and `apply` say, as data. */
   readonly data?: StepData | undefined;
-  /** What of the node it may change, and what its look and its apply rest on, for dry runs. Absent: anything. */
+  /** The resources that the step may write, and those that its probe and its apply depend on, for dry runs. Absent: anything. */
   readonly effects?: Effects;
   /** Runs when want and have differ, before apply, in dry runs too: `refuse CODE TEXT` stops the step. */
   readonly guard?: Sh;
-  /** In dry runs, behind the guard: asks, without changing anything, what apply would fail for; see foresee.sh. */
+  /** In dry runs, behind the guard: fails, without changing anything, where apply would fail; see foresee.sh. */
   readonly foresee?: Sh;
   /**
-   * Before apply and react of a step on trial: keeps what there is and says how to come back to it, by `keep_path`, `keep_unit`,
+   * Before apply and react of a step on trial: keeps the present state and says how to come back to it, by `keep_path`, `keep_unit`,
    * `on_revert` (trial.sh). Absent: the step cannot have the key `risk`.
    */
   readonly keep?: Sh;
-  /** What `restartOn` / `onChanges` of this step runs when something it watches changed. Absent: its apply. */
+  /** The text that `restartOn` / `onChanges` of this step runs when a watched step changed something. Absent: its apply. */
   readonly react?: Sh;
-  /** Prints what is there now, for a diff with `shown`; at most 64 KiB are kept; never run for sensitive steps. */
+  /** Prints the present text, for a diff with `shown`; at most 64 KiB are kept; never run for sensitive steps. */
   readonly show?: Sh;
   /** The text that `show` will print once the step is in order. */
   readonly shown?: string;
   /** Looked for before anything is applied where no earlier step may bring them, and at the step's turn: TOOL_MISSING. */
   readonly tools?: readonly Tool[];
-  /** It may bring programs that a later step needs. */
+  /** The step may bring programs that a later step needs. */
   readonly brings?: true;
   /** Never in order before it ran: shown as “always changes”, refused in shipped states. */
   readonly always?: true;
@@ -90,15 +90,15 @@ export interface Step {
   readonly tells?: true;
   /** The step ends the boot: the segment ends here and the bastion waits for a new boot_id. */
   readonly ends?: "boot";
-  /** Its facts and output are never shown or recorded. */
+  /** The step's facts and output are never shown or recorded. */
   readonly sensitive?: boolean;
   /** Prints a few lines at most, so that its output needs no reader of its own: saves processes on the node. */
   readonly quiet?: true;
   /** Seconds that probe and apply may take together; 60 unless told otherwise. The step key `timeout` wins. */
   readonly timeout?: number;
   /**
-   * Seconds for which it, with all that it started, may neither read nor write a byte: for what moves many of them, be it slowly. `timeout` is then
-   * only the end of all patience.
+   * Seconds for which the step, with all processes that it started, may neither read nor write a byte: for steps that move many bytes, be
+   * it slowly. `timeout` is then the hard limit.
    */
   readonly stall?: number;
   /** An assertion or wait that is tried again: the step key `retry` wins. */
@@ -111,19 +111,19 @@ export interface Retry {
   readonly interval: number;
 }
 
-/** What the engine knows of the node and the run when it makes a step; plain values, the same for each attempt. */
+/** The engine's knowledge of the node and the run when it makes a step; plain values, the same for each attempt. */
 export interface StepContext {
   /** The roster's name of the node. */
   readonly node: string;
-  /** The node's UUID in the roster; what modules make on disks is marked with it. */
+  /** The node's UUID in the roster; modules mark with it the things that they make on disks. */
   readonly nodeId?: string;
   /** Where kcore keeps its things on the node (`stateDir` of the roster). */
   readonly stateDir: string;
-  /** True when the step has the key `sensitive`: what it makes must not be shown, not even by its hash. */
+  /** True when the step has the key `sensitive`: nothing that it makes may be shown, not even its hash. */
   readonly sensitive?: boolean;
-  /** The user that the step runs as, by its key `runAs`; absent: root, or whoever logs in. */
+  /** The user that the step runs as, by its key `runAs`; absent: root, or the login user. */
   readonly runAs?: string;
-  /** True when the step has the key `risk`: what locks the operator out is taken back. */
+  /** True when the step has the key `risk`: a change that locks the operator out is taken back. */
   readonly onTrial?: boolean;
   /** Reads a file of the project or the shipped ones (`source:` arguments), as a blob. Relative to the project. */
   readonly readFile: (path: string) => Blob;
@@ -136,9 +136,9 @@ export interface StepContext {
 export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   /** As written in states: `service.running`. */
   readonly name: string;
-  /** One sentence, what it keeps in order. */
+  /** One sentence: the thing that the module keeps in order. */
   readonly summary: string;
-  /** What it is called elsewhere, for `kcore modules --search`: by Ansible, Salt and pyinfra, or as the program that does it. */
+  /** Names of the same thing elsewhere, for `kcore modules --search`: by Ansible, Salt and pyinfra, or as the program that does it. */
   readonly alsoKnownAs?: readonly string[];
   /**
    * A `z.strictObject`; every field has a `.describe()` in one short sentence, those of maps in it, too. Such a map has

@@ -1,39 +1,39 @@
 /**
- * Something of a node that a step may change, or that what it finds there rests on. A dry run changes nothing, so how a later step will find
- * what an earlier one would change cannot be told (docs/runner.md, Dry runs).
+ * A resource of a node that a step may write, or that its probe reads. A dry run changes nothing, so a later step's state behind an earlier
+ * step's change cannot be known (docs/runner.md, Dry runs).
  */
 export type Resource =
-  /** What stands at a path; of a folder its mode and owner, not what lies in it. To rest on: whose it shall be. */
+  /** The file, link or folder at a path; of a folder its mode and owner, not its entries. To read: with the owner that it shall have. */
   | { readonly is: "path"; readonly path: string; readonly owner?: string | undefined }
-  /** A path with all that lies beneath it. */
+  /** A path with everything beneath it. */
   | { readonly is: "tree"; readonly path: string }
-  /** To change: a folder's mode and owner, and whether others than the owner may then make names in it. */
+  /** To write: a folder's mode and owner, and whether others than the owner may then make names in it. */
   | { readonly is: "folder"; readonly path: string; readonly owner: string; readonly isOpen: boolean }
-  /** To change: folders above a path, where they are missing. */
+  /** To write: folders above a path, where they are missing. */
   | { readonly is: "parents"; readonly path: string }
-  /** To rest on: a folder or file that has to be there; how the step looks at its own matter does not rest on it. */
+  /** To read: a folder or file that has to be there; the step's own probe does not depend on it. */
   | { readonly is: "place"; readonly path: string }
-  /** A user or group; to change: `renumbers` when its number may be another one afterwards, `goes` when it is removed. */
+  /** A user or group; to write: `renumbers` when its number may be another one afterwards, `goes` when it is removed. */
   | { readonly is: "user" | "group"; readonly name: string; readonly renumbers?: boolean; readonly goes?: boolean }
-  /** To rest on: somebody that something shall belong to. */
+  /** To read: a user or group that shall own something. */
   | { readonly is: "owner" | "ownerGroup"; readonly name: string }
-  /** Packages with whatever they bring, unless that is `known` and named beside it; to rest on: that some are there. */
+  /** Packages with everything that they bring, unless the effects name it beside `known`; to read: that some are there. */
   | { readonly is: "packages"; readonly known?: true }
-  /** To rest on: that packages, a service, or anything at a path are not there. */
+  /** To read: that packages, a service, or anything at a path are not there. */
   | { readonly is: "noPackages" }
   | { readonly is: "noFile"; readonly path: string }
   | { readonly is: "noService"; readonly name: string }
-  /** A unit's state; to change with `unit`: its text alone. */
+  /** A unit's state; to write with `unit`: its text alone. */
   | { readonly is: "service" | "unit"; readonly name: string }
-  /** A disk by one of its names, `*` where it is not known which. */
+  /** A disk by one of its names, `*` where the disk is not known. */
   | { readonly is: "disk"; readonly name: string }
-  /** To change: what a boot leaves of the running system. */
+  /** To write: the running system, as far as a boot ends it. */
   | { readonly is: "boot" }
-  /** To rest on: a program that has to be there. */
+  /** To read: a program that has to be there. */
   | { readonly is: "program"; readonly name: string }
-  /** To rest on: what answers, listens or is free just now. */
+  /** To read: answers, listeners and free resources of this moment. */
   | { readonly is: "system" }
-  /** What a text of the operator's does, or looks at: known only as far as it names it. */
+  /** The effects of an operator's text: known only as far as the text names them. */
   | { readonly is: "command"; readonly text: string };
 
 export interface Effects {
@@ -46,12 +46,12 @@ export interface Owned {
   readonly group?: string | undefined;
 }
 
-/** What stands at each of these paths. */
+/** The resource at each of these paths. */
 export function pathsOf(paths: readonly string[]): readonly Resource[] {
   return paths.map((path) => ({ is: "path", path }));
 }
 
-/** Who has to exist; numbers need nobody. */
+/** Users and groups that have to exist; a number needs no account. */
 export function ownersOf({ owner, group }: Owned): Resource[] {
   const isName = (name: string | undefined): name is string => name !== undefined && !/^\d+$/.test(name);
   return [
@@ -71,8 +71,8 @@ export function folderOf({
 }
 
 /**
- * Which verdicts of a look still hold after a change: a digit for “in order”, one for “would change”. 2: it does; 1: it is told with
- * the condition that the change does not reach it; 0: it is not known.
+ * The verdicts of a probe that still hold after a change: a digit for “in order”, one for “would change”. 2: the verdict holds; 1: it is
+ * reported with the condition that the change does not reach it; 0: it is unknown.
  */
 export type Survival = `${0 | 1 | 2}${0 | 1 | 2}`;
 
@@ -87,7 +87,7 @@ export function afterBoth(one: Survival, other: Survival): Survival {
   return [0, 1].map((at) => [one.charAt(at), other.charAt(at)].sort()[0]).join("") as Survival;
 }
 
-/** What of a verdict that rests on `rest` survives `change`; undefined: they have nothing to do with each other. */
+/** The verdicts on `rest` that survive `change`; undefined: the two have nothing to do with each other. */
 export function survives(change: Resource, rest: Resource): Survival | undefined {
   switch (change.is) {
     case "path":
@@ -130,7 +130,7 @@ function afterPath(
       if (rest.path === path || (rest.is === "tree" && isBeneath(path, rest.path))) return none;
       if (!isBeneath(rest.path, path)) return undefined;
       if (change.is !== "folder") return none;
-      // What is in the folder stays as it is. Only root, or who owns both, is sure to be let in (files.sh, safe_parents).
+      // The folder's entries stay as they are. Only root, or the owner of both, is sure to get in (files.sh, safe_parents).
       return !change.isOpen && ["root", "0", rest.is === "path" ? rest.owner : undefined].includes(change.owner)
         ? both
         : inOrder;
@@ -158,7 +158,7 @@ function afterAccount(
   return goes ? none : renumbers ? wouldChange : both;
 }
 
-/** Where packages put what they bring (Debian's policy manual, 9.1; the FHS), but for what is the operator's and kcore's own. */
+/** Folders where packages put files (Debian's policy manual, 9.1; the FHS), except those of the operator and of kcore. */
 const ofPackages = "/bin /boot /etc /lib /lib32 /lib64 /opt /run /sbin /usr /var".split(" ");
 const notOfPackages = "/etc/kcore /etc/systemd/system /usr/local /var/lib/kcore".split(" ");
 

@@ -20,10 +20,7 @@ while IFS= read -r entry; do
 done <${file}`;
 }
 
-/**
- * A step whose work is done later in a user's name: refused before anything else where there is no such user, in a dry run unless an earlier step makes
- * it; also where all else is in order, as it would not be done.
- */
+/** A step whose work is done later in a user's name: refused first of all where there is no such user, in a dry run unless an earlier step makes it. */
 export function doneBy(user: string, step: Step): Step {
   const owners = ownersOf({ owner: user });
   if (owners.length === 0) return step;
@@ -32,7 +29,7 @@ export function doneBy(user: string, step: Step): Step {
   return withProbe(step, probe, owners);
 }
 
-/** For a dry run: nobody else in passwd(5) or group(5) has the number. */
+/** For a dry run: no other entry of passwd(5) or group(5) has the number. */
 export function numberIsFree(file: string, name: string, id: number): Sh {
   return sh`while IFS=: read -r other _ number _; do
   [ "$number" != ${id} ] || [ "$other" = ${name} ] || { echo ${`${id} is the number of`}" $other" >&2; exit 1; }

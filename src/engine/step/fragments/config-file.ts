@@ -14,7 +14,7 @@ export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "
   return { [fact]: `sha256:${sha256}`, [`${fact} mode`]: "0644", [`${fact} owner`]: "root:root" };
 }
 
-/** Its facts; of what is no file only which kind it is, `absent` if there is nothing. `$kind` is then that, or the hash. */
+/** The file's facts; of anything but a file only its kind, `absent` for none. Sets `$kind` to that kind, or to the hash. */
 export function probeFile({ fact, path }: Pick<ConfigFile, "fact" | "path">): Sh {
   return sh`kind_of ${path}
 if [ "$kind" = file ]; then
@@ -33,7 +33,7 @@ export function putFile({ path, blob }: Pick<ConfigFile, "path" | "blob">): Sh {
   return sh`parent_of ${path} 1 && put_file ${blob} ${path} 0644 root root || exit 1`;
 }
 
-/** Of files of root's, whose folders are made: what guards them, keeps them on trial and looks ahead in a dry run, and what they are to dry runs. */
+/** For files of root's, whose folders are made: guard, `keep` for trials, look ahead for dry runs, and their resources. */
 export function ofFiles(paths: readonly string[]) {
   return {
     places: pathsOf(paths),

@@ -12,7 +12,7 @@ export const Ere = z
   .min(1, "must not be empty: it would match every line")
   .regex(/^[^\0\r\n]*$/, "must be one line");
 
-/** Arguments, besides its path, of what changes a part of a file that others own too. */
+/** Arguments, besides its path, of a step that changes a part of a file that others own too. */
 export const editFields = {
   create: z.boolean().default(false).describe("Make the file when it is not there."),
   makeDirs: z.boolean().default(false).describe("With create, make the folders above it too."),
@@ -53,7 +53,7 @@ export interface Edit {
   readonly validate?: ShellText | undefined;
 }
 
-/** What all refuse that edit a file. */
+/** The refusals of every step that edits a file. */
 export const editRefusals = ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusals] as const;
 
 /**
@@ -76,14 +76,14 @@ if [ "$kind" = file ] && [ ! -L ${path} ]; then
 fi`;
 }
 
-/** What NixOS made of its configuration is a link to a file that nobody can change: its text decides, and the guard refuses. */
+/** NixOS links files of its configuration to the read-only store: the target's text decides, and the guard refuses changes. */
 function ofNixos(path: string | Sh): Sh {
   return sh`if [ "$kind" = symlink ]; then
   case ${path}:$(readlink -f ${path}) in /etc/*:/nix/store/*) cat <${path} >"$K_TMP/lines" && kind=file || exit 1 ;; esac
 fi`;
 }
 
-/** Behind {@link readLines}: refuses what cannot be edited, or is not there and shall not be made. */
+/** Behind {@link readLines}: refuses a file that cannot be edited, or that is not there and shall not be made. */
 export function refuseEdit(path: string | Sh, create: boolean): Sh {
   return sh`found=$kind
 guard_file ${path}

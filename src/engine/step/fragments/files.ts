@@ -5,9 +5,9 @@ import { folderOf, ownersOf, type Effects, type Resource } from "../effects.ts";
 import { secret } from "../secret.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** What every step refuses that writes a file. */
+/** The refusals of every step that writes a file. */
 export const fileRefusals = ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"] as const;
-/** What every step refuses that removes a file. */
+/** The refusals of every step that removes a file. */
 export const absentRefusals = [
   "FILE_MOUNTED",
   "FILE_NOT_EMPTY",
@@ -56,7 +56,7 @@ ${probeOwnership(path, ownership)}`;
 /** A step as {@link stepOfData} makes it, or one made of it that does more than its data says. */
 export type FileStep = Step & Required<Pick<Step, "effects" | "guard" | "foresee" | "apply">>;
 
-/** The one definition of a step that keeps what stands at a path: its data for batches, and the texts for a shell of its own. */
+/** The one definition of a step that keeps a file, folder or link, or their absence: its data for batches, and the texts for a shell of its own. */
 export function stepOfData(data: StepData): FileStep {
   const { path } = data;
   const makeDirs = "makeDirs" in data && data.makeDirs ? 1 : 0;
@@ -117,7 +117,7 @@ put_file ${data.blob} ${path} ${data.mode ?? "-"} ${data.owner ?? "-"} ${data.gr
   }
 }
 
-/** The hash of secret bytes is as good as the bytes to who can guess them, so it travels as a secret too. */
+/** The hash of secret bytes is as good as the bytes for guessing them, so the hash travels as a secret too. */
 export function compareSecret(fact: string, sha256: string): Sh {
   return sh`if [ "$sum" = ${secret(sha256)} ]; then fact ${fact} "as wanted"; else fact ${fact} different; fi`;
 }
@@ -145,7 +145,7 @@ function effectsOfData(data: StepData): Effects {
   }
 }
 
-/** The same step with more that it rests on, and a text before its probe; its data would say neither. */
+/** The same step with more resources to read, and a text before its probe; its data would say neither. */
 export function withProbe(step: Step, probe: Sh, reads: readonly Resource[]): Step {
   const { effects } = step;
   return {
