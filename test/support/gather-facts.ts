@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { unescapeLine } from "#engine/program/escape.ts";
+import { unescapeLine } from "#engine/program/frames.ts";
 import { shippedText } from "#engine/program/texts.ts";
 import { hangLimit } from "./limit.ts";
 

@@ -10,7 +10,7 @@ import { blobOf } from "#engine/step/blob.ts";
 import { remoteBlob } from "#engine/step/remote.ts";
 import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
 import { compileAlone, standaloneText } from "#engine/program/compile-step.ts";
-import { unescapeLine } from "#engine/program/escape.ts";
+import { unescapeLine } from "#engine/program/frames.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { hangLimit } from "./limit.ts";
 import { refusalsOf } from "./refusals.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { KcoreError } from "#errors/problem.ts";
-import { feedText } from "#engine/program/feeding.ts";
+import { feedText } from "#engine/program/without-runner.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { type Link, openLink } from "#engine/session/link.ts";
 import { NodeBudget } from "#engine/session/node-budget.ts";

@@ -7,7 +7,7 @@ import { rawSh, sh, type Sh } from "#engine/step/sh.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { blobName, blobOf } from "#engine/step/blob.ts";
 import { batchBlob, batchLine, isBatched, isPlain, provableData } from "./batch.ts";
-import { escapeLine } from "./escape.ts";
+import { escapeLine } from "./frames.ts";
 import { shippedText } from "./texts.ts";
 
 const keys = new Map<string, string>();

@@ -1,5 +1,3 @@
-import { ByteBuffer } from "./byte-buffer.ts";
-
 /** One message from the node: `NONCE TYPE REST`; `out` frames carry bytes. */
 export interface Frame {
   readonly type: string;
@@ -140,4 +138,47 @@ function outputFrame({ id, offset, lost, passed }: Pending, bytes: Uint8Array): 
 /** A number of bytes as sh writes it; what is none is 0. */
 function countOf(word = ""): number {
   return /^\d{1,15}$/.test(word) ? Number(word) : 0;
+}
+
+const smallest = 4096;
+
+/** Bytes that come in pieces of any size: each is copied a few times at most, however many come. */
+class ByteBuffer {
+  #bytes = Buffer.alloc(0);
+  length = 0;
+
+  append(part: Uint8Array): void {
+    const length = this.length + part.length;
+    if (length > this.#bytes.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(smallest, length, 2 * this.#bytes.length));
+      this.#bytes.copy(grown, 0, 0, this.length);
+      this.#bytes = grown;
+    }
+    this.#bytes.set(part, this.length);
+    this.length = length;
+  }
+
+  /** All of it with `part` behind it, which stays the caller's; nothing is kept. */
+  takeWith(part: Uint8Array): Buffer {
+    this.append(part);
+    const taken = this.#bytes.subarray(0, this.length);
+    this.#bytes = Buffer.alloc(0);
+    this.length = 0;
+    return taken;
+  }
+
+  /** The last `count` bytes at most. */
+  last(count: number): Buffer {
+    return this.#bytes.subarray(Math.max(0, this.length - count), this.length);
+  }
+}
+
+/** One line for any text: back slash and line break escaped, the form in which values travel in frames. */
+export function escapeLine(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+}
+
+/** The inverse of {@link escapeLine}; a foreign escape stays as it is. */
+export function unescapeLine(line: string): string {
+  return line.replace(/\\(\\|n)/g, (_, what: string) => (what === "n" ? "\n" : "\\"));
 }

@@ -6,7 +6,7 @@ import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { lookingText, type Looking } from "#engine/program/looking.ts";
+import { lookingText, type Looking } from "#engine/program/without-runner.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { behind } from "#engine/transport/openssh-frame.ts";

@@ -1,4 +1,4 @@
-import { savingText } from "#engine/program/saving.ts";
+import { savingText } from "#engine/program/without-runner.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";

@@ -1,4 +1,4 @@
-import { unescapeLine } from "#engine/program/escape.ts";
+import { unescapeLine } from "#engine/program/frames.ts";
 import type { NodeBudget } from "./node-budget.ts";
 
 /** More names, longer ones, and more levels than any module or our list of facts has. */

@@ -2,14 +2,24 @@ import { sh, type Sh } from "../sh.ts";
 
 /** Refuses a machine that could not be reached any more from its own disk. */
 export function judgeLive({ user, authorizedKeys }: Access): Sh {
-  return sh`[ "$(uname -m)" = x86_64 ] || refuse LIVE_UNSUITED "kcore installs Debian on x86_64 machines only, and this one is $(uname -m)"
+  return sh`${judgeMachine("Debian")}
 case $(tar --version 2>/dev/null) in *GNU*) ;; *) refuse TOOL_MISSING 'GNU tar is not on this node; package tar has it' ;; esac
-set -- /etc/ssh/ssh_host_*_key
+${judgeAccess(user, authorizedKeys)}`;
+}
+
+/** Refuses a machine that kcore installs no system on. */
+export function judgeMachine(system: "Debian" | "NixOS"): Sh {
+  return sh`[ "$(uname -m)" = x86_64 ] || refuse LIVE_UNSUITED ${`kcore installs ${system} on x86_64 machines only, and this one is `}"$(uname -m)"`;
+}
+
+/** Refuses a live system without host keys, a network card, or a key for the user. `authorizedKeys`: those of the step, where it may name some. */
+export function judgeAccess(user: string, authorizedKeys?: readonly string[]): Sh {
+  return sh`set -- /etc/ssh/ssh_host_*_key
 [ -s "$1" ] || refuse LIVE_UNSUITED "there are no host keys of OpenSSH in /etc/ssh, and the installed system shall be known by those of the live one"
 cards=$(way_out)
 [ -n "$cards" ] || refuse LIVE_UNSUITED "no network card of this machine has an address of its own (bonds, VLANs and bridges are not carried over)$K_NL$(ip -o addr 2>&1)"
-keys_of ${user} ${keyLines(authorizedKeys)} | grep -q . ||
-  refuse LIVE_UNSUITED ${`nobody could log in to the installed system: ${user} has no authorized keys here, and the step names none`}`;
+keys_of ${user} ${keyLines(authorizedKeys ?? [])} | grep -q . ||
+  refuse LIVE_UNSUITED ${`nobody could log in to the installed system: ${user} has no authorized keys here${authorizedKeys ? ", and the step names none" : ""}`}`;
 }
 
 export function keyLines(keys: readonly string[]): string {

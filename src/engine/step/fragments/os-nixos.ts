@@ -1,18 +1,13 @@
 import { sh, type Sh } from "../sh.ts";
-import { functions } from "./os-debian.ts";
+import { functions, judgeAccess, judgeMachine } from "./os-debian.ts";
 
 /** Refuses a live system that cannot install NixOS, or whose machine could not be reached any more afterwards. */
 export function judgeNixos(user: string): Sh {
-  return sh`[ "$(uname -m)" = x86_64 ] || refuse LIVE_UNSUITED "kcore installs NixOS on x86_64 machines only, and this one is $(uname -m)"
+  return sh`${judgeMachine("NixOS")}
 for tool in nixos-install nixos-generate-config; do
   have "$tool" || refuse TOOL_MISSING "$tool is not on this node: boot it from an image of the NixOS installer"
 done
-set -- /etc/ssh/ssh_host_*_key
-[ -s "$1" ] || refuse LIVE_UNSUITED "there are no host keys of OpenSSH in /etc/ssh, and the installed system shall be known by those of the live one"
-cards=$(way_out)
-[ -n "$cards" ] || refuse LIVE_UNSUITED "no network card of this machine has an address of its own (bonds, VLANs and bridges are not carried over)$K_NL$(ip -o addr 2>&1)"
-keys_of ${user} '' | grep -q . ||
-  refuse LIVE_UNSUITED ${`nobody could log in to the installed system: ${user} has no authorized keys here`}`;
+${judgeAccess(user)}`;
 }
 
 /** Facts about the live system; `disk` is set. */

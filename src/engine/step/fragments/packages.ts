@@ -221,11 +221,15 @@ ${findDue(dnf, packages)}
 
 /** The text for the package manager that the node has. */
 export function withPackageManager(text: (manager: PackageManager) => Sh): Sh {
+  return byManager({ apt: text(apt), apk: text(apk), dnf: text(dnf) });
+}
+
+export function byManager(texts: { readonly apt: Sh; readonly apk: Sh; readonly dnf: Sh }): Sh {
   return sh`if have apt-get; then
-${text(apt)}
+${texts.apt}
 elif have apk; then
-${text(apk)}
+${texts.apk}
 elif have dnf; then
-${text(dnf)}
+${texts.dnf}
 else refuse TOOL_MISSING "neither apt-get, apk nor dnf is there; on NixOS packages belong into the node's flake"; fi`;
 }

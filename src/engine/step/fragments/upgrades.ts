@@ -1,5 +1,5 @@
 import { sh, type Sh } from "../sh.ts";
-import { apt, finishDpkg, isCutOff, listsFetched, runApt } from "./packages.ts";
+import { apt, byManager, finishDpkg, isCutOff, listsFetched, runApt } from "./packages.ts";
 
 export interface Upgrade {
   /** Packages that stay as they are. */
@@ -110,11 +110,5 @@ function dnfWords({ except }: Upgrade): Sh {
 
 /** The text for the package manager that the node has. */
 export function withUpgrader(text: (upgrader: Upgrader) => Sh): Sh {
-  return sh`if have apt-get; then
-${text(aptUpgrader)}
-elif have apk; then
-${text(apkUpgrader)}
-elif have dnf; then
-${text(dnfUpgrader)}
-else refuse TOOL_MISSING "neither apt-get, apk nor dnf is there; on NixOS packages belong into the node's flake"; fi`;
+  return byManager({ apt: text(aptUpgrader), apk: text(apkUpgrader), dnf: text(dnfUpgrader) });
 }

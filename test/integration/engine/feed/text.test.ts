@@ -20,7 +20,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { feedText } from "#engine/program/feeding.ts";
+import { feedText } from "#engine/program/without-runner.ts";
 import { sh } from "#engine/step/sh.ts";
 import { makeOneTimeKey } from "#engine/transport/one-time-key.ts";
 import { descendantsOf, signalProcess } from "#support/children.ts";

@@ -6,7 +6,7 @@ import { basename, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect } from "chai";
 import { FrameReader } from "#engine/program/frames.ts";
-import { savingText } from "#engine/program/saving.ts";
+import { savingText } from "#engine/program/without-runner.ts";
 import { SaveReader } from "#engine/session/save-frames.ts";
 import type { Step } from "#engine/step/define.ts";
 import { diskFunctions } from "#engine/step/fragments/disk.ts";

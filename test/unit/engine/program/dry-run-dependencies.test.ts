@@ -172,7 +172,8 @@ describe("what a step stands on in a dry run", () => {
     const isUpon = (...written: readonly Written[]): boolean => {
       const dependencies = new DryRunDependencies();
       return (
-        written.map((one, index) => dependencies.next(stepKey(`${index}`), planOf(`${index}`, one)).isUpon).at(-1) ?? false
+        written.map((one, index) => dependencies.next(stepKey(`${index}`), planOf(`${index}`, one)).isUpon).at(-1) ??
+        false
       );
     };
     expect(isUpon(folder("/srv/a"), file("/srv/a/b"))).to.equal(true);

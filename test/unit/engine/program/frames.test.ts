@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import fc, { anyText } from "#support/properties.ts";
-import { escapeLine, unescapeLine } from "#engine/program/escape.ts";
-import { FrameReader } from "#engine/program/frames.ts";
+import { escapeLine, FrameReader, unescapeLine } from "#engine/program/frames.ts";
 
 const nonce = "0123456789abcdef0123456789abcdef";
 

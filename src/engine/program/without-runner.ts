@@ -1,0 +1,68 @@
+import { quote } from "#base/quote.ts";
+import { areaFunctions } from "#engine/step/fragments/areas.ts";
+import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { wholeText, type RunVariables } from "./bootstrap.ts";
+import { shippedText } from "./texts.ts";
+
+// Programs that a node runs without a runner.
+
+type RunName = Pick<RunVariables, "nonce" | "stateDir" | "runId">;
+
+function besideRun(run: RunName, lines: readonly string[]): string {
+  const { nonce, stateDir, runId } = run;
+  const given = [`k_nonce=${nonce}`, `K_STATE=${quote(stateDir)}`, `K_RUNID=${quote(runId)}`];
+  return wholeText(run, [...given, ...lines, ""].join("\n"));
+}
+
+/**
+ * The program of a node that feeds others and is fed; feed.sh has its commands and answers. `id`: hexadecimal, of this process;
+ * `silence`: seconds without a word from the bastion after which the program ends.
+ */
+export function feedText(
+  run: RunName,
+  { id, silence = 60 }: { readonly id: string; readonly silence?: number },
+): string {
+  return besideRun(run, [`k_id=${id}`, `k_silence=${silence}`, shippedText("feed")]);
+}
+
+/** Asks a node for the tables, headers and labels of the devices with these names; save.sh has the answers. */
+export function savingText(run: RunName, names: readonly string[]): string {
+  return besideRun(run, [
+    `k_names=${quote(names.join("\n"))}`,
+    ...[diskFunctions, areaFunctions].map((functions) => functions.render({ secret: String, blob: String })),
+    shippedText("save"),
+  ]);
+}
+
+/** A request to a shell without a runner: a word, the node's facts, a command, the end of one, the run that holds the node. */
+export type Looking =
+  | { readonly kind: "ping" }
+  | { readonly kind: "facts" }
+  | { readonly kind: "exec"; readonly text: string }
+  | { readonly kind: "end"; readonly pid: string }
+  /** The run that holds the node; unless `isLook`, that run, or only `run`, is ended. */
+  | { readonly kind: "unlock"; readonly stateDir: string; readonly run: string; readonly isLook: boolean };
+
+/** look.sh, and its task. */
+export function lookingText(run: { readonly nonce: string }, what: Looking): string {
+  return wholeText(run, [`k_nonce=${run.nonce}`, shippedText("look"), ...wordsOf(what), ""].join("\n"));
+}
+
+function wordsOf(what: Looking): readonly string[] {
+  switch (what.kind) {
+    case "ping":
+      return [];
+    case "facts":
+      return [shippedText("step"), `k_facts ${quote(shippedText("facts"))}`];
+    case "exec":
+      return [`k_exec ${quote(what.text)}`];
+    case "unlock":
+      return [
+        shippedText("lock"),
+        shippedText("unlock"),
+        `k_unlock ${quote(what.stateDir)} ${quote(what.run)} ${quote(what.isLook ? "look" : "")}`,
+      ];
+    case "end":
+      return [`k_end ${quote(what.pid)}`];
+  }
+}
