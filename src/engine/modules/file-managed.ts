@@ -55,10 +55,12 @@ function makeStep(given: z.output<typeof args>, context: StepContext): FileStep 
   const { path, owner, group, makeDirs, backup, validate } = given;
   const { blob, text, sensitive } = contentOf(given, context);
   const mode = given.mode ?? (sensitive ? "0600" : undefined);
-  const { quiet, ...step } = stepOfData({ kind: "file", path, blob, mode, owner, group, makeDirs });
+  const step = stepOfData({ kind: "file", path, blob, mode, owner, group, makeDirs });
   const isMore = validate !== undefined || backup;
+  // A validator may print much.
+  const { quiet: _, ...loud } = step;
   return {
-    ...step,
+    ...(validate === undefined ? step : loud),
     ...(/\/s?bin\//.test(path) && { brings: true }),
     ...((isMore || sensitive) && { data: undefined }),
     ...(isMore && {
@@ -69,7 +71,6 @@ ${step.apply}`,
     }),
     ...(text === undefined ? {} : { show: sh`! open_file ${path} || cat <&9`, shown: text }),
     ...(sensitive ? { sensitive } : {}),
-    ...(validate === undefined && { quiet }),
   };
 }
 

@@ -31,6 +31,7 @@ import { problemsOf, stepOf } from "#support/steps.ts";
 import type { Step } from "#engine/step/define.ts";
 import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
 import type { PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
+import { stepOfData } from "#engine/step/fragments/files.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
@@ -49,15 +50,8 @@ describe("a node's session, on this machine", () => {
 
   const fileStep = (name: string, content: string): Step => {
     const path = join(folder, name);
-    const blob = blobOf(content);
-    return {
-      want: { content: `sha256:${blob.sha256}` },
-      probe: sh`[ -f ${path} ] && fact content "sha256:$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
-      apply: sh`put_file ${blob} ${path} 0644 root root`,
-      show: sh`cat ${path}`,
-      shown: content,
-      data: { kind: "file", path, blob, mode: "0644", makeDirs: false },
-    };
+    const data = { kind: "file", path, blob: blobOf(content), mode: "0644", makeDirs: false } as const;
+    return { ...stepOfData(data), show: sh`cat ${path}`, shown: content };
   };
 
   it("begins each segment with nothing of the last step before it", async () => {

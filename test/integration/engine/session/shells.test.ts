@@ -5,6 +5,7 @@ import { expect } from "chai";
 import { lookSessions } from "#engine/session/look-session.ts";
 import { Blob, blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
+import { stepOfData } from "#engine/step/fragments/files.ts";
 import { quote } from "#base/quote.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Connect } from "#engine/transport/host.ts";
@@ -40,16 +41,8 @@ describe("a whole session, whatever /bin/sh is", () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   /** A file of exactly these bytes. */
-  const put = (name: string, content: string | Uint8Array): Step => {
-    const path = join(folder, name);
-    const blob = blobOf(content);
-    return {
-      want: { content: `sha256:${blob.sha256}` },
-      probe: sh`[ -f ${path} ] && fact content "sha256:$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
-      apply: sh`put_file ${blob} ${path} 0644 root root`,
-      data: { kind: "file", path, blob, mode: "0644", makeDirs: false },
-    };
-  };
+  const put = (name: string, content: string | Uint8Array): Step =>
+    stepOfData({ kind: "file", path: join(folder, name), blob: blobOf(content), mode: "0644", makeDirs: false });
   const everyByte = Buffer.from(Array.from({ length: 255 }, (_, index) => index + 1));
   const contents: Readonly<Record<string, string | Uint8Array>> = {
     "plain text": "all work and no play\n",
