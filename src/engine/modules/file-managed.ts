@@ -64,8 +64,7 @@ function makeStep(given: z.output<typeof args>, context: StepContext): FileStep 
     ...(/\/s?bin\//.test(path) && { brings: true }),
     ...((isMore || sensitive) && { data: undefined }),
     ...(isMore && {
-      apply: sh`parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
-${validation(path, validate, blob)}
+      apply: sh`${validation(path, validate, blob)}
 ${backup ? keepingBackup(path, owner ?? "-") : sh``}
 ${step.apply}`,
     }),
