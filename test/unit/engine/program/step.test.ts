@@ -1,14 +1,5 @@
 import { expect } from "chai";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { secret } from "#engine/step/secret.ts";
@@ -189,23 +180,6 @@ an ext4 file system"`,
           expect(existsSync(folders[at])).to.equal(false);
         }
         expect(folders[0]).to.not.equal(folders[1]);
-      });
-
-      it("S-6 F-19 replaces files whole, with owner and mode, not through links", async () => {
-        chmodSync(at(), 0o755);
-        const [file, victim] = [at("f"), at("victim")];
-        writeFileSync(victim, "untouched");
-        symlinkSync(victim, file);
-        const blob = blobOf("new content\n");
-        const apply = sh`put_file ${blob} ${file} 0640 nobody root`;
-        const probe = sh`[ -L ${file} ] && fact link yes || fact link no`;
-        expect((await runStepOn(shell, { want: { link: "no" }, probe, apply })).outcome).to.equal("changed");
-        expect([readFileSync(file, "utf8"), readFileSync(victim, "utf8")]).to.deep.equal([
-          "new content\n",
-          "untouched",
-        ]);
-        expect([statSync(file).mode & 0o7777, statSync(file).uid]).to.deep.equal([0o640, 65534]);
-        expect(readdirSync(at())).to.deep.equal(["f", "victim"]);
       });
 
       it("S-6 refuses a folder that another user could swap", async () => {
