@@ -8,16 +8,14 @@ import {
   editFields,
   editRefusals,
   findPlace,
-  foreseeEdit,
   hasOnePlace,
   placeFields,
   putLines,
-  effectsOfEdit,
   readLines,
   refuseEdit,
   splice,
 } from "../step/fragments/edit.ts";
-import { compareSecret } from "../step/fragments/files.ts";
+import { compareSecret, effectsOfFile, foreseeFile } from "../step/fragments/files.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const OneLine = z.string().regex(/^[^\0\r\n]*$/, "must be one line");
@@ -80,7 +78,7 @@ export const fileBlock = defineModule({
 ${findBlock(args)}`;
     const hash = `sha256:${block.blob.sha256}`;
     return {
-      effects: effectsOfEdit(given),
+      effects: effectsOfFile(given),
       want:
         given.state === "absent" ? { block: "absent" } : { kind: "file", block: block.sensitive ? "as wanted" : hash },
       probe: sh`${look}
@@ -100,7 +98,7 @@ case $block in
   half) refuse FILE_NOT_EDITABLE ${`${given.path} has one of the marker lines of the block ${given.name} without the other: put it right by hand`} ;;
   twice) refuse FILE_NOT_EDITABLE ${`${given.path} has the block ${given.name} more than once: take all but one away`} ;;
 esac`,
-      foresee: foreseeEdit(given),
+      foresee: foreseeFile(given),
       keep: sh`keep_path ${given.path}`,
       apply: sh`${look}
 before= from= to=

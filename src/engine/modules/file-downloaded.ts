@@ -4,8 +4,8 @@ import { type Blob, blobName } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, HttpUrl, Sha256, Text, UserName } from "../step/fields.ts";
 import { fetchTo, foreseeDownload, type Download } from "../step/fragments/download.ts";
-import { fileRefusals, probeFileAt, wantOwnership } from "../step/fragments/files.ts";
-import { ownersOf, type Resource } from "../step/effects.ts";
+import { effectsOfFile, fileRefusals, foreseeFile, probeFileAt, wantOwnership } from "../step/fragments/files.ts";
+import type { Resource } from "../step/effects.ts";
 import { refusalName } from "../step/remote.ts";
 import { Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -64,21 +64,19 @@ export const fileDownloaded = defineModule({
   }),
   refusals: ["DOWNLOAD_DIFFERS", "DOWNLOAD_FAILED", "TOOL_MISSING", ...fileRefusals],
   step: ({ path, mode, owner, group, makeDirs, via, ...download }, context) => {
-    const above: readonly Resource[] = makeDirs ? [{ is: "parents", path }] : [];
+    const place = { path, owner, group, makeDirs };
+    const { writes, reads } = effectsOfFile(place);
     const label = context.sensitive ? "contents" : basename(path);
     const wanted = `sha256:${download.sha256}`;
     const way = via === "node" ? byNode(download) : byBastion(context.remote({ ...download, label }));
     return {
       ...(/\/s?bin\//.test(path) && { brings: true }),
-      effects: {
-        writes: [{ is: "path", path }, ...above],
-        reads: [{ is: "path", path, owner }, ...ownersOf({ owner, group }), ...way.reads],
-      },
+      effects: { writes, reads: [...reads, ...way.reads] },
       want: { kind: "file", content: wanted, ...wantOwnership({ mode, owner, group }) },
       probe: probeFileAt(path, { owner, group }),
       guard: sh`guard_file ${path}`,
       keep: sh`keep_path ${path}`,
-      foresee: sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}
+      foresee: sh`${foreseeFile(place)}
 [ "$(had content)" = ${wanted} ] || {
 ${way.foresee}
 }`,

@@ -8,15 +8,14 @@ import {
   editRefusals,
   Ere,
   findPlace,
-  foreseeEdit,
   hasOnePlace,
   placeFields,
   putLines,
-  effectsOfEdit,
   readLines,
   refuseEdit,
   splice,
 } from "../step/fragments/edit.ts";
+import { effectsOfFile, foreseeFile } from "../step/fragments/files.ts";
 import { Secret, secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -81,14 +80,14 @@ export const fileLine = defineModule({
     const look = sh`${readLines(given.path)}
 ${findLines(given, line)}`;
     return {
-      effects: effectsOfEdit(given),
+      effects: effectsOfFile(given),
       want: wantOf(given, line),
       probe: sh`${look}
 ${factsOf(given, line)}`,
       guard: sh`${readLines(given.path)}
 ${refuseEdit(given.path, given.create)}
 ${given.match === undefined || line === undefined ? sh`` : refuseMismatch(given.match, line)}`,
-      foresee: foreseeEdit(given),
+      foresee: foreseeFile(given),
       keep: sh`keep_path ${given.path}`,
       apply: sh`${look}
 ${given.state === "absent" ? dropAll : place(given, line ?? "")}

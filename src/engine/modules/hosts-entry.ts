@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineModule, type Facts } from "../step/define.ts";
-import { editRefusals, foreseeEdit, putLines, effectsOfEdit, readLines, refuseEdit } from "../step/fragments/edit.ts";
+import { editRefusals, putLines, readLines, refuseEdit } from "../step/fragments/edit.ts";
+import { effectsOfFile, foreseeFile } from "../step/fragments/files.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
 
 const HostName = z
@@ -44,7 +45,7 @@ export const hostsEntry = defineModule({
   args,
   refusals: editRefusals.filter((code) => code !== "FILE_INVALID"),
   step: (given) => ({
-    effects: effectsOfEdit(file),
+    effects: effectsOfFile(file),
     want: wantOf(given),
     probe: sh`${readLines(file.path)}
 ${environment(given)} awk ${probing} <"$K_TMP/lines" >"$K_TMP/names" || exit 1
@@ -52,7 +53,7 @@ while read -r name found; do fact "$name" "$found"; done <"$K_TMP/names"`,
     guard: sh`${readLines(file.path)}
 ${refuseEdit(file.path, true)}
 ${given.state === "absent" || given.move ? sh`` : refuseMoves(given)}`,
-    foresee: foreseeEdit(file),
+    foresee: foreseeFile(file),
     keep: sh`keep_path ${file.path}`,
     apply: sh`${readLines(file.path)}
 ${putLines(file, sh`${environment(given)} awk ${editing} <"$K_TMP/lines"`)}`,

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { FileMode, UserName } from "../fields.ts";
-import { ownersOf, type Effects } from "../effects.ts";
 import { sh, type Sh } from "../sh.ts";
 import type { ShellText } from "../shell-text.ts";
 import { fileRefusals } from "./files.ts";
@@ -134,16 +133,4 @@ export function findPlace({ insertAfter, insertBefore }: Place): Sh {
 [ $? -le 1 ] || exit 1
 before=$(sed -n '$s/:.*//p' <"$K_TMP/hits") || exit 1
 ${insertBefore === undefined ? sh`[ -z "$before" ] || before=$((before + 1))` : sh``}`;
-}
-
-export function effectsOfEdit({ path, makeDirs, owner, group }: Omit<Edit, "create" | "backup">): Effects {
-  return {
-    writes: [{ is: "path", path }, ...(makeDirs ? [{ is: "parents", path } as const] : [])],
-    reads: [{ is: "path", path, owner }, ...ownersOf({ owner, group })],
-  };
-}
-
-/** In a dry run, behind the guard: whether the file could be put there. */
-export function foreseeEdit({ path, makeDirs, owner, group }: Edit): Sh {
-  return sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`;
 }

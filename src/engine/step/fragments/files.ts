@@ -110,7 +110,7 @@ keep_folder ${path} ${data.mode ?? "-"} ${data.owner ?? "-"} ${data.group ?? "-"
         probe: probeFileAt(path, data, data.blob.sensitive ? compareSecret("content", data.blob.sha256) : undefined),
         guard: sh`guard_file ${path}`,
         keep,
-        foresee: sh`foresee_place ${path} 8 ${makeDirs} ${data.owner ?? "-"} ${data.group ?? "-"}`,
+        foresee: foreseeFile(data),
         apply: sh`parent_of ${path} ${makeDirs} ${data.owner ?? ""}
 put_file ${data.blob} ${path} ${data.mode ?? "-"} ${data.owner ?? "-"} ${data.group ?? "-"}`,
       };
@@ -137,12 +137,28 @@ function effectsOfData(data: StepData): Effects {
     case "symlink":
       return { writes: [{ is: "path", path }, ...above], reads: [{ is: "path", path }] };
     case "file":
+      return effectsOfFile(data);
     case "directory":
-      return {
-        writes: [data.kind === "file" ? { is: "path", path } : folderOf(data), ...above],
-        reads: [{ is: "path", path, owner: data.owner }, ...ownersOf(data)],
-      };
+      return { ...effectsOfFile(data), writes: [folderOf(data), ...above] };
   }
+}
+
+/** The place of a file, and the owner and group that it gets. */
+interface FilePlace extends Pick<Ownership, "owner" | "group"> {
+  readonly path: string;
+  readonly makeDirs: boolean;
+}
+
+export function effectsOfFile({ path, makeDirs, owner, group }: FilePlace): Effects {
+  return {
+    writes: [{ is: "path", path }, ...(makeDirs ? [{ is: "parents", path } as const] : [])],
+    reads: [{ is: "path", path, owner }, ...ownersOf({ owner, group })],
+  };
+}
+
+/** In a dry run, behind the guard: fails where the file could not be put there. */
+export function foreseeFile({ path, makeDirs, owner, group }: FilePlace): Sh {
+  return sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`;
 }
 
 /** The same step with more resources to read, and a text before its probe; its data would say neither. */
