@@ -53,8 +53,8 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "reboot.ifRequired": [{ services: true }],
   "runtime.updated": [
     { ...order, to: "reached", target: "github:example/systems/0123456789abcdef0123456789abcdef01234567", tried: true },
-    ...["prepared", "booted"].map((to) => {
-      return { ...order, to, target: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.2.0", bundle };
+    ...["prepared", "booted", "rolled_back"].map((to) => {
+      return { ...order, to, target: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.2.0", bundle, own: true };
     }),
   ],
   "unit.managed": [{ name: "a", state: "absent" }],
