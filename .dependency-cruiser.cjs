@@ -251,8 +251,8 @@ module.exports = {
     only(
       "updater-knows-rollout",
       "updater",
-      ["errors", "rollout", "pki"],
-      "What changes a node, apart from its agent.",
+      ["errors", "rollout", "pki", "api"],
+      "What changes a node, apart from its agent; it fetches bundles from controllers.",
     ),
     only("api-knows-pki", "api", ["errors", "pki", "rollout"], "The API is data and a client."),
     only(

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { TlsFiles } from "#api/daemon-config.ts";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 
 /** `/etc/kcore/node-agent.yaml`: names and defaults as in the kcore documentation. */
 export const AgentConfig = z.object({
@@ -46,3 +47,9 @@ export const AgentConfig = z.object({
   stateDir: z.string().default("/var/lib/kcore"),
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;
+
+/** The endpoints of the controllers that a configuration names, in the order in which they are tried. */
+export function controllersOf({ controllerAddr, controllers }: AgentConfig): readonly string[] {
+  const texts = new Set([...(controllerAddr === undefined ? [] : [controllerAddr]), ...controllers]);
+  return [...texts].map((text) => formatEndpoint(parseEndpoint(text)));
+}

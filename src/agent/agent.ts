@@ -5,8 +5,7 @@ import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing, Usage } from "#api/schemas.ts";
 import { defined } from "#optional/defined.ts";
-import { spread } from "#base/wait.ts";
-import { backoffOf } from "./backoff.ts";
+import { createBackoff, spread, type Backoff } from "#base/wait.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { isSameMachine, type Facts } from "./facts.ts";
 import type { OwnCredentials } from "./own-credentials.ts";
@@ -272,4 +271,20 @@ export class Agent {
     // Only now, with the new key on the disk: registering takes the old key away.
     await this.#register();
   }
+}
+
+/**
+ * How long an agent waits after a round that no controller answered; `interval` is that of its heartbeats, in milliseconds. A node that was
+ * never in asks again soon, as an operator waits for it. A node that was in is one of many that lost the same controllers: a thousand of them,
+ * beating every 15 s, come back with at most 200 connections a second (F-27).
+ */
+export function backoffOf(
+  interval: number,
+  random: () => number,
+): { readonly arriving: Backoff; readonly returning: Backoff } {
+  const cap = Math.min(30_000, 2 * interval);
+  return {
+    arriving: createBackoff({ base: Math.min(2_000, interval), cap, random }),
+    returning: createBackoff({ base: Math.min(15_000, interval), cap, random }),
+  };
 }

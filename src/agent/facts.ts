@@ -1,16 +1,18 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { readFile, stat, statfs } from "node:fs/promises";
+import { readdir, readFile, readlink, realpath, stat, statfs } from "node:fs/promises";
 import { isIP } from "node:net";
-import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node:os";
+import { availableParallelism, freemem, hostname, loadavg, networkInterfaces, totalmem } from "node:os";
+import { join } from "node:path";
+import type { z } from "zod";
 import type { Endpoint } from "#api/endpoint.ts";
+import type { RuntimeFacts } from "#api/runtime-facts.ts";
+import { isThere } from "#base/file.ts";
 import { defined } from "#optional/defined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { Registration, Usage } from "#api/schemas.ts";
+import type { Network, Registration, Usage } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { readStorage } from "./disks.ts";
-import { readNics } from "./nics.ts";
-import { readRuntime, readStoreFree } from "./runtime-facts.ts";
 
 /** What a machine tells when it registers, but for the address, which depends on whom it tells. */
 export type Facts = Omit<Registration, "address">;
@@ -113,4 +115,57 @@ export async function addressTowards({ host, port }: Endpoint): Promise<string> 
   } finally {
     socket.close();
   }
+}
+
+export type Nic = NonNullable<z.infer<typeof Network>["interfaces"]>[number];
+
+/** The network interfaces of this machine without loopback, by name; also those that have no address. */
+export async function readNics(root = "/", addressesOf = networkInterfaces): Promise<readonly Nic[]> {
+  const folder = join(root, "sys/class/net");
+  const addresses = addressesOf();
+  const names = new Set([...(await readdir(folder).catch(() => [])), ...Object.keys(addresses)]);
+  names.delete("lo");
+  return Promise.all(
+    [...names].toSorted().map(async (name) => {
+      const mac = await readFile(join(folder, name, "address"), "utf8").catch(() => "");
+      const own = (addresses[name] ?? []).map(({ cidr, address }) => cidr ?? address);
+      return { name, ...(mac.trim() !== "" && { mac: mac.trim() }), addresses: own };
+    }),
+  );
+}
+
+const profile = "/nix/var/nix/profiles/kcore";
+
+/** The runtime of this node's profile; undefined: there is no such profile. */
+async function readRuntime(): Promise<RuntimeFacts | undefined> {
+  try {
+    const [id, link] = await Promise.all([realpath(profile), readlink(profile)]);
+    const number = /-(\d+)-link$/.exec(link)?.[1];
+    return {
+      id,
+      // The updater has a runtime of its own, and systemd starts it when an order comes.
+      canUpdate: await areThere(`${profile}-updater/bin/kcore-node`, "/etc/systemd/system/kcore-updater.path"),
+      nixos: await areThere("/etc/NIXOS"),
+      ...defined({ generation: number === undefined ? undefined : Number(number), arch: await archOf(id) }),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+async function areThere(...paths: readonly string[]): Promise<boolean> {
+  return (await Promise.all(paths.map((path) => isThere(path)))).every(Boolean);
+}
+
+async function archOf(id: string): Promise<string | undefined> {
+  const { arch } = JSON.parse(await readFile(`${id}/manifest.json`, "utf8")) as { readonly arch?: unknown };
+  return typeof arch === "string" ? arch : undefined;
+}
+
+/** Free bytes of the Nix store's file system. */
+async function readStoreFree(): Promise<number | undefined> {
+  return statfs("/nix/store").then(
+    ({ bsize, bavail }) => bsize * bavail,
+    () => undefined,
+  );
 }

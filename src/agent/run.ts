@@ -3,23 +3,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openControllers } from "#api/ask.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
-import { formatEndpoint, parseEndpoint, parseListen } from "#api/endpoint.ts";
+import { parseListen } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent, type AgentMachine } from "./agent.ts";
-import { inboxFile } from "#updater/files.ts";
+import { names, updatesFolder } from "#updater/files.ts";
 import { settleNext } from "./certificate-files.ts";
-import { AgentConfig } from "./agent-config.ts";
+import { AgentConfig, controllersOf } from "./agent-config.ts";
 import { readDisks } from "./disks.ts";
-import { addressTowards, gatherFacts, readUsage } from "./facts.ts";
-import type { NodeUpdates } from "./follow-orders.ts";
-import { readNics } from "./nics.ts";
+import { addressTowards, gatherFacts, readNics, readUsage } from "./facts.ts";
+import { deliverUpdates, type OrderDelivery } from "./order-delivery.ts";
 import { openOwnCredentials } from "./own-credentials.ts";
 import { createRenewer } from "./renewer.ts";
 import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile, writeAgentStatus } from "./status-file.ts";
 import { serveStatus, type StatusServer } from "./status-server.ts";
-import { followUpdates } from "./updates.ts";
 
 /** A controller holds an exchange for ten seconds (src/controller/updates/exchange.ts). */
 const exchangeMs = 15_000;
@@ -52,7 +50,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     timeoutMs: exchangeMs,
   });
   let server: StatusServer | undefined;
-  let updates: NodeUpdates | undefined;
+  let delivery: OrderDelivery | undefined;
   try {
     const nodeId = credentials.present().identity.id;
     if (config.nodeId !== undefined && config.nodeId !== nodeId) {
@@ -64,20 +62,20 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     }
     const statusFile = join(config.stateDir, "status.json");
     const revocations = await openRevokedKeys(join(config.stateDir, "revoked-keys.json"), log);
-    const { stateDir, tls } = config;
-    updates = followUpdates({ nodeId, stateDir, tls, controllers: patient, signal: daemon.signal, log });
+    const { stateDir } = config;
+    delivery = deliverUpdates({ nodeId, stateDir, controllers: patient, signal: daemon.signal, log });
     const onCredentials = (): void => {
       server?.use(credentials.present());
       patient.close();
     };
     const onRevoked = (): void => server?.cut();
-    const onConcerned = updates.concern;
+    const onConcerned = delivery.concern;
     const { version, random } = daemon;
     const renewer = createRenewer({ config, controllers, credentials, clock, random, log, nodeId });
     const machine: AgentMachine = {
       sleep: (ms, signal) => sleep(ms, undefined, { signal }),
       gatherFacts: () => gatherFacts({ config, nodeId, version }),
-      readUsage: () => readUsage(config.storage.filesystemVolumeDir, inboxFile(config.stateDir)),
+      readUsage: () => readUsage(config.storage.filesystemVolumeDir, join(updatesFolder(config.stateDir), names.inbox)),
       addressTowards,
       writeStatus: (status) => writeAgentStatus(statusFile, status),
     };
@@ -112,7 +110,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     supervisor?.stopping();
     await agent.leave();
   } finally {
-    await updates?.stop();
+    await delivery?.stop();
     await server?.close();
     patient.close();
     controllers.close();
@@ -120,10 +118,8 @@ export async function runAgent(daemon: Daemon): Promise<void> {
 }
 
 function endpointsOf(config: AgentConfig, configFile: string): readonly string[] {
-  const texts = [
-    ...new Set([...(config.controllerAddr === undefined ? [] : [config.controllerAddr]), ...config.controllers]),
-  ];
-  if (texts.length > 0) return texts.map((text) => formatEndpoint(parseEndpoint(text)));
+  const endpoints = controllersOf(config);
+  if (endpoints.length > 0) return endpoints;
   throw new KcoreError({
     code: "CONFIG_INVALID",
     message: `${configFile} names no controller`,

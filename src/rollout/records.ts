@@ -170,7 +170,7 @@ export const Report = z.looseObject({
   needsReboot: z.boolean().optional(),
   rebootReasons: z.array(z.string().max(500)).max(16).optional(),
   failure: Failure.optional(),
-  /** Nothing is missing from its activation but this one's word, which the bastion gives (names.confirmed). */
+  /** The activation waits for the bastion's order to hold alone. */
   waitsFor: z.literal("bastion").optional(),
   /** When the state began, ms since 1970, by the node's clock. */
   at: Ms,

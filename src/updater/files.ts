@@ -1,43 +1,27 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { z } from "zod";
 import { replaceFile } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
-import type { Remembered } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
-import { Report } from "#rollout/records.ts";
-import { Journal } from "./journal.ts";
+import { Journal, parseAs } from "./journal.ts";
 
-/** What lies in the folder of updates, `updates` below the node's state folder: how the agent and the updater speak with each other. */
+/** The files in the folder of updates by which the agent, or a run of the bastion, speaks with the updater. */
 export const names = {
-  /** The order that the updater shall take; systemd starts it for that. */
+  /** The next order; systemd starts the updater for it. */
   inbox: "inbox.json",
-  /** The same, when the updater has it and has not yet said so in its journal. */
+  /** The order that the updater took last, until it has carried out all: systemd starts the updater for it, too. */
   taken: "taken.json",
-  /** There while something is begun that has not ended; systemd starts the updater for that, too. */
-  unfinished: "unfinished",
+  /** All that the updater knows, with its report. */
   journal: "journal.json",
-  report: "report.json",
-  /** The bastion's word, given over a new connection, that it reaches the node: `NAME EPOCH OWNER` of the order that it gave. */
-  confirmed: "confirmed",
 } as const;
 
 export function updatesFolder(stateDir: string): string {
   return join(stateDir, "updates");
 }
 
-/** The file of an order that the updater has not taken yet. */
-export function inboxFile(stateDir: string): string {
-  return join(updatesFolder(stateDir), names.inbox);
-}
-
-/** Where the agent puts bundles before it gives an order to prepare them. The updater believes nothing of them. */
-export function bundlesFolder(folder: string): string {
-  return join(folder, "bundles");
-}
-
+/** The bundle that an order to prepare brings, until the updater has it in the store. */
 export function bundleFile(folder: string, sha256: string): string {
-  return join(bundlesFolder(folder), sha256);
+  return join(folder, "bundles", sha256);
 }
 
 async function replaceOnDisk(path: string, text: string): Promise<void> {
@@ -45,37 +29,16 @@ async function replaceOnDisk(path: string, text: string): Promise<void> {
   await replaceFile(path, text);
 }
 
-/** Gives the updater an order; one that lies there untaken is replaced. It is on the disk when this resolves. */
+/** Gives the updater an order; an order that lies there untaken is replaced. It is on the disk when this resolves. */
 export async function writeOrder(folder: string, order: Order, replace = replaceOnDisk): Promise<void> {
   await replace(join(folder, names.inbox), `${JSON.stringify(order)}\n`);
 }
 
-/** The node's present word; undefined: it has none, or it cannot be read. */
-export async function readReport(folder: string): Promise<Report | undefined> {
-  return readAs(folder, "report", Report);
-}
+/** The orders that the updater has accepted, with its report. */
+export type Accepted = Pick<Journal, "fence" | "past" | "report">;
 
-const Accepted = Journal.pick({ fence: true, past: true });
-
-/**
- * The orders that the node has accepted, so what it refuses for ever; undefined: it has accepted none. The report may answer an order that
- * it did not accept, so that is asked only where there is no journal.
- */
-export async function readAccepted(folder: string): Promise<Omit<Remembered, "isBusy"> | undefined> {
-  const journal = await readAs(folder, "journal", Accepted);
-  if (journal) return journal.fence && { fence: journal.fence, past: journal.past };
-  const report = await readReport(folder);
-  return report && { fence: report.fence };
-}
-
-async function readAs<Schema extends z.ZodType>(
-  folder: string,
-  name: keyof typeof names,
-  schema: Schema,
-): Promise<z.output<Schema> | undefined> {
-  try {
-    return schema.parse(JSON.parse(await readFile(join(folder, names[name]), "utf8")));
-  } catch {
-    return undefined;
-  }
+/** Reads the updater's journal as its agent needs it; undefined: there is none, or it cannot be read. */
+export async function readAccepted(folder: string): Promise<Accepted | undefined> {
+  const text = await readFile(join(folder, names.journal), "utf8").catch(() => "");
+  return parseAs(Journal.pick({ fence: true, past: true, report: true }), text);
 }

@@ -3,8 +3,7 @@ import { z } from "zod";
 import { UpdateFailure } from "./failure.ts";
 import { readProfile, setProfile } from "./nix.ts";
 import { bootOnce, bootOnceOf, forgetBootOnce } from "./nixos-loader.ts";
-import { switchTo } from "./nixos-switch.ts";
-import { systemProfile } from "./nixos-systems.ts";
+import { switchTo, systemProfile } from "./nixos-systems.ts";
 import type { Ports } from "./ports.ts";
 
 /** A boot that is tried, with what, and what every other boot begins with until that has held. */

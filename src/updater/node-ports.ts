@@ -1,10 +1,10 @@
-import { open, readdir, readFile, readlink, rename, rm, statfs, symlink } from "node:fs/promises";
+import { readdir, readFile, readlink, rename, rm, stat, statfs, symlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeFolder, syncFolder } from "#base/folder.ts";
 import { replaceFile, sha256Of } from "#base/file.ts";
 import { run } from "#base/process.ts";
-import type { BundleFile, Ports } from "./ports.ts";
+import type { Ports } from "./ports.ts";
 
 /** NixOS has its programs in the first, Nix of a release tarball in the second. */
 const programs =
@@ -15,7 +15,7 @@ const environment = { PATH: programs, HOME: "/homeless-shelter", LC_ALL: "C" };
 const tailBytes = 16_384;
 
 /** This node, until the signal. */
-export function nodePorts(signal: AbortSignal): Ports {
+export function nodePorts(signal: AbortSignal, download: Ports["download"]): Ports {
   return {
     async run(words, limitMs) {
       const options = { env: environment, cwd: "/", limitMs, signal, tailBytes, ownGroup: true };
@@ -40,12 +40,14 @@ export function nodePorts(signal: AbortSignal): Ports {
       await symlink(target, aside);
       await rename(aside, path);
     },
-    list: (folder) => readdir(folder),
-    readBundle,
-    async freeBytes(path) {
-      const { bavail, bsize } = await statfs(path);
-      return bavail * bsize;
+    list: async (folder) => (await readdir(folder).catch(nothing)) ?? [],
+    sizeOf: async (path) => (await stat(path).catch(nothing))?.size,
+    sha256Of,
+    async room(path) {
+      const [{ bavail, bsize }, { dev }] = await Promise.all([statfs(path), stat(path)]);
+      return { free: bavail * bsize, dev };
     },
+    download,
     async ask(url, limitMs) {
       const limits = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
       const answer = await fetch(url, { signal: limits, redirect: "manual" });
@@ -59,7 +61,7 @@ export function nodePorts(signal: AbortSignal): Ports {
   };
 }
 
-/** For what is not there, or is no link; anything else is a disk that fails. */
+/** Answers for a path that is missing, or is no link; any other error is a disk that fails. */
 function nothing(error: NodeJS.ErrnoException): undefined {
   if (!["ENOENT", "EINVAL", "ENOTDIR", "ESRCH"].includes(error.code ?? "")) throw error;
 }
@@ -75,17 +77,4 @@ async function bootId(): Promise<string> {
   ]);
   const started = first.slice(first.lastIndexOf(")") + 2).split(" ")[19];
   return `${boot.trim()} ${started}`;
-}
-
-async function readBundle(path: string): Promise<BundleFile | undefined> {
-  const handle = await open(path).catch(nothing);
-  if (!handle) return undefined;
-  try {
-    const { size } = await handle.stat();
-    // gzip's last four bytes (RFC 1952): what is smaller is not gzip's.
-    const { buffer } = await handle.read(Buffer.alloc(4), 0, 4, Math.max(0, size - 4));
-    return { size, sha256: await sha256Of(path), unpacked: buffer.readUInt32LE(0) };
-  } finally {
-    await handle.close();
-  }
 }

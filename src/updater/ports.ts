@@ -1,22 +1,22 @@
-/** How a program ended; without `code` it was ended, by a signal or because its time was over. */
+import type { Bundle } from "#rollout/spec.ts";
+
+/** The end of a program; without `code` a signal or the time limit ended it. */
 export interface Ended {
   readonly code?: number;
   readonly stdout: string;
-  /** The end of what it said. */
+  /** The end of stderr. */
   readonly stderr: string;
 }
 
-/** A file as it came from a controller. */
-export interface BundleFile {
-  readonly size: number;
-  readonly sha256: string;
-  /** Bytes that it is when gunzipped, as its end says. */
-  readonly unpacked: number;
+/** The free bytes of a file system, and its device. */
+export interface Room {
+  readonly free: number;
+  readonly dev: number;
 }
 
-/** All that the updater does to its node, and asks of it. Each call may be the last one before the power fails. */
+/** All that the updater does to its node, and asks of it. The power may fail after each call. */
 export interface Ports {
-  /** Runs a program from the node's usual folders, with nothing else in its environment; when its time is over it is killed with all that it started. */
+  /** Runs a program from the node's usual folders, in an empty environment; when its time is over it is killed with all its children. */
   readonly run: (words: readonly string[], limitMs: number) => Promise<Ended>;
   /** A text file; undefined: there is none. */
   readonly read: (path: string) => Promise<string | undefined>;
@@ -29,11 +29,15 @@ export interface Ports {
   readonly readLink: (path: string) => Promise<string | undefined>;
   /** Puts a link in its place as a whole. */
   readonly link: (target: string, path: string) => Promise<void>;
-  /** Names in a folder. */
+  /** Names in a folder; none where it is missing. */
   readonly list: (folder: string) => Promise<readonly string[]>;
-  readonly readBundle: (path: string) => Promise<BundleFile | undefined>;
-  readonly freeBytes: (path: string) => Promise<number>;
-  /** The status of what a URL answers. @throws when nothing answers in time */
+  /** Bytes of a file; undefined: there is none. */
+  readonly sizeOf: (path: string) => Promise<number | undefined>;
+  readonly sha256Of: (path: string) => Promise<string>;
+  readonly room: (path: string) => Promise<Room>;
+  /** Fetches a bundle from a controller into a file, from where a former try ended. @throws KcoreError; the signal's reason */
+  readonly download: (bundle: Bundle, file: string, signal: AbortSignal) => Promise<void>;
+  /** The status of the answer of a URL. @throws when no answer comes in time */
   readonly ask: (url: string, limitMs: number) => Promise<number>;
   /** Ms since 1970; it may jump. */
   readonly clock: () => number;
@@ -44,7 +48,7 @@ export interface Ports {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** What the updater tells of itself. */
+/** The updater's log. */
 export interface Log {
   readonly info: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
   readonly warn: (message: string, fields?: Readonly<Record<string, unknown>>) => void;

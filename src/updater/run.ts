@@ -1,67 +1,93 @@
-import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { hostname as systemName, machine } from "node:os";
-import { join } from "node:path";
-import { firstCertificate } from "#pki/chain.ts";
-import { identityOf } from "#pki/identity.ts";
-import { lockFolder } from "#base/lock-folder.ts";
+import { dirname, join } from "node:path";
+import { askFirst } from "#api/ask.ts";
+import { fetchBundle } from "#api/bundle-transfer.ts";
+import { loadCredentials, type CredentialFiles } from "#api/credentials.ts";
 import { readText } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
-import { bringsOf, type Statement } from "#rollout/spec.ts";
-import { Desk } from "./desk.ts";
+import { lockFolder } from "#base/lock-folder.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { identityOf } from "#pki/identity.ts";
+import { verifyStatement } from "#pki/statement.ts";
+import { bringsOf, type SignedStatement } from "#rollout/spec.ts";
+import { readAgent } from "./daemons.ts";
 import { updatesFolder } from "./files.ts";
-import { nixosWay } from "./nixos-way.ts";
 import { presentSystem } from "./nixos-systems.ts";
+import { nixosStrategy } from "./nixos-strategy.ts";
 import { nodePorts } from "./node-ports.ts";
-import type { Log } from "./ports.ts";
-import { readStatement, type StatementFiles } from "./read-statement.ts";
-import { presentRuntime, runtimeWay } from "./runtime-way.ts";
+import type { Log, Ports } from "./ports.ts";
+import { presentRuntime, runtimeStrategy } from "./runtime-strategy.ts";
 import { Updater } from "./updater.ts";
 
-export interface UpdaterOptions extends StatementFiles {
+export interface UpdaterOptions {
+  /** The node's own. */
+  readonly tls: CredentialFiles;
   /** The node's state folder: `updates` lies there, and the agent's status. */
   readonly stateDir: string;
-  /** What the node is called in the cluster; else as its system says. */
+  /** The node's name in the cluster; absent: the system's name. */
   readonly hostname?: string;
   readonly dc: string;
+  /** Endpoints of controllers, from which bundles are fetched. */
+  readonly controllers: readonly string[];
   readonly log: Log;
   readonly signal: AbortSignal;
 }
 
-/** Carries out what lies in the inbox, and what was cut off; then it has ended. Stopped by the signal, the next one goes on. */
+/** Carries out the order in the inbox, and a step that was cut off. Stopped by the signal, the next start continues. */
 export async function runUpdater(options: UpdaterOptions): Promise<void> {
-  const { stateDir, caFile, certFile, hostname = systemName(), dc, log, signal } = options;
+  const { stateDir, tls, hostname = systemName(), dc, controllers, log, signal } = options;
   const folder = updatesFolder(stateDir);
   await ensurePrivateFolder(folder);
   const unlock = await lockFolder(folder);
-  // systemd tries again: whoever has the lock may leave work behind.
+  // systemd tries again: the updater that has the lock may leave work behind.
   if (!unlock)
     throw new KcoreError(
       { code: "NODE_LOCKED", message: "another updater is at work", hint: "systemctl status kcore-updater" },
       { exitCode: exitCodes.failed },
     );
-  const ports = nodePorts(signal);
-  const desk = new Desk({
-    folder,
-    ports,
-    log,
-    verify: (signed) => readStatement(signed, { caFile, certFile }),
-    present: (brings) => (brings === "system" ? presentSystem(ports, folder) : presentRuntime(ports)),
-  });
   const statusFile = join(stateDir, "status.json");
-  const wayOf = (statement: Statement) =>
-    bringsOf(statement.spec) === "runtime"
-      ? runtimeWay({ ports, statement, folder, statusFile, arch: machine() })
-      : nixosWay({ ports, statement, folder, statusFile, hostName: hostname });
-  const self = async () => {
-    const { id } = identityOf(firstCertificate(await readText(certFile)), "client");
-    return { id, hostname, dc };
+  const download: Ports["download"] = async (bundle, file, stop) => {
+    await ensurePrivateFolder(dirname(file));
+    // The agent may have learned of controllers that the configuration does not name.
+    const { controller } = (await readAgent(ports, statusFile)) ?? {};
+    const endpoints = [...new Set([...(controller === undefined ? [] : [controller]), ...controllers])];
+    const either = AbortSignal.any([signal, stop]);
+    const asking = { endpoints, credentials: await loadCredentials(tls, "node"), clock: Date.now, isPatient: false };
+    await askFirst({ ...asking, signal: either }, (client) => fetchBundle(client, bundle, file, { signal: either }));
   };
+  const ports = nodePorts(signal, download);
   try {
-    await new Updater({ desk, ports, log, self, wayOf }).run();
+    const { id } = identityOf(firstCertificate(await readText(tls.certFile)), "client");
+    const common = { ports, log, folder, statusFile };
+    await new Updater({
+      ...common,
+      self: { id, hostname, dc },
+      verify: (signed) => readStatement(signed, tls),
+      present: (brings) => (brings === "system" ? presentSystem(ports, folder) : presentRuntime(ports)),
+      strategyOf: (statement) =>
+        bringsOf(statement.spec) === "runtime"
+          ? runtimeStrategy({ ...common, statement, arch: machine() })
+          : nixosStrategy({ ...common, statement, hostName: hostname }),
+    }).run();
   } catch (error) {
     if (!signal.aborted) throw error;
     log.info("was stopped; the next start goes on");
   } finally {
     unlock();
   }
+}
+
+/**
+ * Gives the text of a statement that this cluster's bastion signed. The files are read each time: certificates are renewed while an update
+ * goes on.
+ * @throws KcoreError UPDATE_UNSIGNED, FILE_UNREADABLE, PKI_IDENTITY
+ */
+export async function readStatement(
+  signed: SignedStatement,
+  { caFile, certFile }: Pick<CredentialFiles, "caFile" | "certFile">,
+): Promise<unknown> {
+  const [rootPem, certificate] = await Promise.all([readText(caFile), readText(certFile)]);
+  const { cluster } = identityOf(firstCertificate(certificate), "client");
+  return verifyStatement(signed, { rootPem, cluster });
 }

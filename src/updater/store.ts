@@ -1,32 +1,78 @@
+import { dirname, join } from "node:path";
 import { formatBinary } from "#base/units.ts";
-import type { Bundle } from "#rollout/spec.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { unpackedSize, type Bundle } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
+import { bundleFile } from "./files.ts";
 import { describeEnd, isInStore, must } from "./nix.ts";
-import type { Ports } from "./ports.ts";
+import type { Log, Ports, Room } from "./ports.ts";
 
-/** A root of the garbage collector for what is prepared: nothing else holds it until it is activated. */
+/** A root of the garbage collector for the prepared runtime: nothing else holds it until it is activated. */
 const root = "/nix/var/nix/gcroots/kcore-update";
-/** So much stays free in the store's file system. */
-const reserve = 64 * 2 ** 20;
+const store = "/nix/store";
+const pauseMs = { shortest: 500, longest: 15_000 } as const;
 
 /** Without the end mark nothing is whole (as in nix.profile). */
 const importScript = `{ gzip -dc "$1" && head -c 8 /dev/zero; } | nix-store --import >/dev/null`;
 
+interface BundleHere {
+  readonly ports: Ports;
+  readonly bundle: Bundle;
+  /** The folder of updates. */
+  readonly folder: string;
+  readonly left: () => number;
+}
+
 /**
- * Brings a bundle into the store, whole and as the bastion built it; nothing happens where it is already.
+ * Fetches a bundle from a controller that has it, unless the store has its contents. Parts of other bundles make room, and nothing stays of
+ * a bundle for which there is no room.
+ * @throws UpdateFailure of the kind build; the signal's reason
+ */
+export async function fetchBundle({
+  log,
+  signal,
+  ...here
+}: BundleHere & { readonly log: Log; readonly signal: AbortSignal }): Promise<void> {
+  const { ports, bundle, folder, left } = here;
+  if (await isWhole(ports, bundle.storePath, left)) return;
+  const file = bundleFile(folder, bundle.sha256);
+  for (const name of await ports.list(dirname(file)))
+    if (!name.startsWith(bundle.sha256)) await ports.remove(join(dirname(file), name));
+  for (let pause: number = pauseMs.shortest; ; pause = Math.min(2 * pause, pauseMs.longest)) {
+    await refuseFull(here);
+    try {
+      return await ports.download(bundle, file, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { message } = error as Error;
+      const isFull = error instanceof KcoreError && error.problems[0]?.code === "UPDATE_BUNDLE_NO_ROOM";
+      if (isFull) await dropBundle(ports, file);
+      if (isFull || left() <= 0) throw new UpdateFailure("build", message);
+      log.warn("the bundle of an update cannot be fetched yet", { retryInMs: pause, error: message });
+      await ports.sleep(pause);
+    }
+  }
+}
+
+async function dropBundle(ports: Ports, file: string): Promise<void> {
+  await ports.remove(file);
+  await ports.remove(`${file}.part`);
+}
+
+/**
+ * Brings a bundle into the store, whole and as the bastion built it; nothing happens where it is already. Its file is removed.
  * @throws UpdateFailure of the kind build
  */
-export async function importBundle(
-  ports: Ports,
-  { bundle, file, left }: { readonly bundle: Bundle; readonly file: string; readonly left: () => number },
-): Promise<void> {
-  const { storePath, narHash } = bundle;
+export async function importBundle(here: BundleHere): Promise<void> {
+  const { ports, bundle, folder, left } = here;
+  const { storePath, narHash, sha256 } = bundle;
+  const file = bundleFile(folder, sha256);
   const said = (words: readonly string[]): Promise<string> => must(ports, words, { kind: "build", limitMs: left() });
-  // First: what is imported must not be collected before anybody uses it.
+  // First: the garbage collector must not take an import that is not in use yet.
   await ports.link(storePath, root);
   if (!(await isWhole(ports, storePath, left))) {
     await refuseDifferent(ports, bundle, file);
-    await refuseFull(ports, file);
+    await refuseFull(here);
     await said(["sh", "-c", importScript, "sh", file]);
   }
   const hash = await said(["nix-store", "-q", "--hash", storePath]);
@@ -36,6 +82,7 @@ export async function importBundle(
     throw new UpdateFailure("build", `${storePath} is not what the bastion has: wanted ${narHash}, found ${hash}`);
   }
   await said(["sync"]);
+  await dropBundle(ports, file);
 }
 
 /** Nix registers a path before its files are surely on the disk, so after a power cut its word alone is not enough. */
@@ -54,23 +101,31 @@ async function isWhole(ports: Ports, path: string, left: () => number): Promise<
 }
 
 async function refuseDifferent(ports: Ports, { sha256, size }: Bundle, file: string): Promise<void> {
-  const found = await ports.readBundle(file);
-  if (!found) throw new UpdateFailure("build", `the bundle ${sha256} was not fetched: there is no ${file}`);
-  if (found.sha256 !== sha256 || found.size !== size)
+  const found = await ports.sizeOf(file);
+  if (found === undefined)
+    throw new UpdateFailure("build", `the bundle ${sha256} was not fetched: there is no ${file}`);
+  const digest = await ports.sha256Of(file);
+  if (digest !== sha256 || found !== size)
     throw new UpdateFailure(
       "build",
-      `what was fetched is not the bundle that the bastion signed: wanted ${size} bytes with ${sha256}, found ${found.size} with ${found.sha256}`,
+      `what was fetched is not the bundle that the bastion signed: wanted ${size} bytes with ${sha256}, found ${found} with ${digest}`,
     );
 }
 
-async function refuseFull(ports: Ports, file: string): Promise<void> {
-  const needed = ((await ports.readBundle(file))?.unpacked ?? 0) + reserve;
-  const free = await ports.freeBytes("/nix/store");
-  if (free >= needed) return;
-  // A bundle that cannot be unpacked must not take room either.
-  await ports.remove(file);
-  throw new UpdateFailure(
-    "build",
-    `/nix/store has ${formatBinary(free)} free, and the bundle needs ${formatBinary(needed)}`,
-  );
+/** Refuses a bundle that has no room, compressed in its folder or unpacked in the store, and removes it. @throws UpdateFailure */
+async function refuseFull({ ports, bundle, folder }: BundleHere): Promise<void> {
+  const file = bundleFile(folder, bundle.sha256);
+  const held = Math.max((await ports.sizeOf(file)) ?? 0, (await ports.sizeOf(`${file}.part`)) ?? 0);
+  const toFetch = Math.max(bundle.size - held, 0);
+  const [here, inStore] = [await ports.room(folder), await ports.room(store)];
+  const needed = unpackedSize(bundle) + (inStore.dev === here.dev ? toFetch : 0);
+  const refuse = async (path: string, { free }: Room, bytes: number): Promise<never> => {
+    await dropBundle(ports, file);
+    throw new UpdateFailure(
+      "build",
+      `${path} has ${formatBinary(free)} free, and the bundle needs ${formatBinary(bytes)}`,
+    );
+  };
+  if (inStore.free < needed) await refuse(store, inStore, needed);
+  if (here.free < toFetch) await refuse(folder, here, toFetch);
 }

@@ -1,28 +1,24 @@
 import type { Report } from "#rollout/records.ts";
 import { bringsOf, isOnTarget, type Statement } from "#rollout/spec.ts";
-import type { Desk, Word } from "./desk.ts";
 import { UpdateFailure } from "./failure.ts";
 import { endGate, whyGateFails } from "./gates.ts";
-import type { Doing, Journal, Prepared, Step } from "./journal.ts";
-import type { Log, Ports } from "./ports.ts";
-import { refuseForOthers, refuseReplayed, type Self } from "./refuse.ts";
-import { backFrom, beforeStep } from "./way-back.ts";
-import type { Missing, UpdateWay } from "./way.ts";
+import { Inbox, refuseForOthers, refuseReplayed, type InboxParts, type Self } from "./inbox.ts";
+import { isSameStanding, type Doing, type Next, type Prepared, type Standing, type Step } from "./journal.ts";
+import { beforeStep, rollbackTargetOf } from "./rollback-target.ts";
+import type { Missing, UpdateStrategy } from "./strategy.ts";
+import { UpdateJournal, type JournalParts, type Word } from "./update-journal.ts";
 
-export interface UpdaterParts {
-  readonly desk: Desk;
-  readonly ports: Ports;
-  readonly log: Log;
-  /** The node that this is. */
-  readonly self: () => Promise<Self>;
+export interface UpdaterParts extends JournalParts, InboxParts {
+  readonly self: Self;
   /** @throws UpdateFailure when this node cannot be brought there in any way */
-  readonly wayOf: (statement: Statement) => UpdateWay;
+  readonly strategyOf: (statement: Statement) => UpdateStrategy;
 }
 
+const tickMs = 1_000;
 /** Going back has its own time, no less than this, since the way forward may have used up all. */
 const backMs = 180_000;
 const rebootMs = 60_000;
-/** The bastion looks each second what comes, and what it hears has to get through to it before the machine goes down. */
+/** The bastion reads the journal each second, and has to receive the last report before the machine goes down. */
 const heardMs = 10_000;
 const unconfirmed: Missing = { kind: "unreachable", message: "the bastion did not come back over a new connection" };
 const underWay: Readonly<Record<Step, Report["state"]>> = {
@@ -32,162 +28,185 @@ const underWay: Readonly<Record<Step, Report["state"]>> = {
 };
 
 /**
- * Carries orders out, one after the other, until there is none. Whatever ends it, at any instant, the next one goes on from the journal:
- * each word is there before what it speaks of is done, and everything that is done may be done again.
+ * Carries orders out, one after the other, until there is none. The next process continues from the journal, at whichever instant this one
+ * ends: each step is in the journal before it is done, and may be done again.
  */
 export class Updater {
-  readonly #desk: Desk;
-  readonly #ports: Ports;
-  readonly #log: Log;
-  readonly #self: UpdaterParts["self"];
-  readonly #wayOf: UpdaterParts["wayOf"];
+  readonly #parts: UpdaterParts;
+  readonly #journal: UpdateJournal;
+  readonly #inbox: Inbox;
 
-  constructor({ desk, ports, log, self, wayOf }: UpdaterParts) {
-    this.#desk = desk;
-    this.#ports = ports;
-    this.#log = log;
-    this.#self = self;
-    this.#wayOf = wayOf;
+  constructor(parts: UpdaterParts) {
+    this.#parts = parts;
+    this.#journal = new UpdateJournal(parts);
+    this.#inbox = new Inbox(parts, this.#journal);
   }
 
   async run(): Promise<void> {
-    const desk = this.#desk;
-    await desk.open();
-    if (desk.journal.doing?.step === "activate") await endGate(this.#ports);
+    const [journal, inbox] = [this.#journal, this.#inbox];
+    await journal.open();
+    await inbox.open();
+    if (journal.data.doing?.step === "activate") await endGate(this.#parts.ports);
     for (;;) {
-      await desk.takeOrders();
-      const { doing, next } = desk.journal;
+      await inbox.takeOrders();
+      const { doing, next } = journal.data;
       if (doing) await this.#carryOn(doing);
       else if (next) await this.#begin(next);
       else break;
     }
-    await desk.close();
+    await inbox.close();
   }
 
-  async #begin({ step, statement, problem, contact = "controller" }: NonNullable<Journal["next"]>): Promise<void> {
-    const { journal } = this.#desk;
-    // It was taken while something else was under way: of another kind, too, where a controller makes that up.
-    journal.brings = bringsOf(statement.spec);
+  async #begin(next: Next): Promise<void> {
+    const { data } = this.#journal;
+    const { ports, self, strategyOf } = this.#parts;
+    const { step, statement, contact } = next;
+    const problem = step === "prepare" && contact === "controller" ? await this.#fetch(next) : undefined;
+    if (data.next !== next) return;
+    // The order may have waited for a step that brought the other kind.
+    data.brings = bringsOf(statement.spec);
     const doing: Doing = {
       step,
       statement,
       stage: "begun",
       boots: false,
       hasBooted: false,
+      isConfirmed: false,
       contact,
       mark: "",
-      time: { bootId: await this.#ports.bootId(), since: this.#ports.uptime(), spent: 0 },
+      time: { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 },
     };
-    await this.#desk.forgetConfirmed();
-    delete journal.next;
-    journal.doing = doing;
+    delete data.next;
+    data.doing = doing;
     try {
-      if (problem !== undefined) throw new UpdateFailure("build", problem);
+      if (problem) throw problem;
       if (step !== "roll_back") {
-        refuseForOthers(statement, await this.#self());
-        refuseReplayed(statement, journal);
+        refuseForOthers(statement, self);
+        refuseReplayed(statement, data);
       }
-      const way = this.#wayOf(statement);
-      const now = await way.present();
+      const strategy = strategyOf(statement);
+      const now = await this.#present();
       const before =
-        step === "roll_back" ? await backFrom(this.#desk, way, now, statement) : beforeStep(this.#desk, step, way, now);
+        step === "roll_back"
+          ? await rollbackTargetOf(this.#journal, strategy, now, statement)
+          : beforeStep(this.#journal, step, strategy, now);
       if (before) doing.before = before;
-      if (step === "activate" && isOnTarget(statement.spec, way.target.id, now) && this.#hasHeld())
+      if (step === "activate" && isOnTarget(statement.spec, strategy.target.id, now) && this.#hasHeld())
         return await this.#end({ state: "activated" });
-      doing.mark = await way.mark();
+      doing.mark = await strategy.mark();
     } catch (error) {
       if (!(error instanceof UpdateFailure)) throw error;
       return this.#end({ state: "failed", failure: error.failure });
     }
-    await this.#desk.say({ state: underWay[step] });
+    await this.#journal.say({ state: underWay[step] });
   }
 
-  /** It was activated in this rollout, for another owner: what it did is not put at risk again for the present one. */
+  /** Fetches for a preparation, until a later order takes its place. */
+  async #fetch(next: Next): Promise<UpdateFailure | undefined> {
+    const { ports, strategyOf } = this.#parts;
+    const { data } = this.#journal;
+    const end = ports.uptime() + 1000 * next.statement.spec.timeouts.prepareSeconds;
+    const over = new AbortController();
+    const stopIfReplaced = (): void => {
+      if (data.next !== next) over.abort();
+    };
+    try {
+      const { fetch } = strategyOf(next.statement);
+      if (fetch) await this.#during(fetch(() => end - ports.uptime(), over.signal), stopIfReplaced);
+      return undefined;
+    } catch (error) {
+      if (over.signal.aborted) return undefined;
+      if (error instanceof UpdateFailure) return error;
+      throw error;
+    }
+  }
+
+  /** Whether this rollout activated the target for another owner: the node is not put at risk again. */
   #hasHeld(): boolean {
-    const { fence, report } = this.#desk.journal;
+    const { fence, report } = this.#journal.data;
     const { name, generation } = report?.fence ?? {};
     return report?.state === "activated" && name === fence?.name && generation === fence?.generation;
   }
 
   async #carryOn(doing: Doing): Promise<void> {
     try {
-      const way = this.#wayOf(doing.statement);
+      const strategy = this.#parts.strategyOf(doing.statement);
       if (doing.boots) await this.#boot(doing);
-      else if (doing.step === "prepare") await this.#prepare(doing, way);
-      else if (doing.step === "roll_back") await this.#rollBack(doing, way);
-      else if (doing.stage === "back") await this.#goBack(doing, way);
-      else await this.#activate(doing, way);
+      else if (doing.step === "prepare") await this.#prepare(doing, strategy);
+      else if (doing.step === "roll_back") await this.#rollBack(doing, strategy);
+      else if (doing.stage === "back") await this.#goBack(doing, strategy);
+      else await this.#activate(doing, strategy);
     } catch (error) {
       await this.#fail(doing, error);
     }
   }
 
-  async #prepare(doing: Doing, way: UpdateWay): Promise<void> {
+  async #prepare(doing: Doing, strategy: UpdateStrategy): Promise<void> {
     const limit = doing.statement.spec.timeouts.prepareSeconds * 1000;
-    if (this.#desk.left(limit) <= 0) throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
-    const prepared: Prepared = await this.#desk.during(way.prepare(() => Math.max(1, this.#desk.left(limit))));
-    this.#desk.journal.prepared = prepared;
+    if (this.#journal.left(limit) <= 0) throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
+    const prepared: Prepared = await this.#during(strategy.prepare(() => Math.max(1, this.#journal.left(limit))));
+    this.#journal.data.prepared = prepared;
     await this.#end({ state: "prepared" });
   }
 
-  async #activate(doing: Doing, way: UpdateWay): Promise<void> {
+  async #activate(doing: Doing, strategy: UpdateStrategy): Promise<void> {
     if (doing.stage !== "held") {
       const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
       const limit = 1000 * (doing.hasBooted ? rebootSeconds : activateSeconds);
-      const left = (): number => this.#desk.left(limit);
+      const left = (): number => this.#journal.left(limit);
       if (left() <= 0)
         throw new UpdateFailure(doing.hasBooted ? "reboot" : "activation", `it did not hold within ${limit / 1000} s`);
-      const { needsBoot } = await this.#desk.during(way.activate(() => Math.max(1, left()), doing.hasBooted));
+      const { needsBoot } = await this.#during(strategy.activate(() => Math.max(1, left()), doing.hasBooted));
       if (needsBoot && !doing.hasBooted) {
         this.#startBoot(doing);
-        return this.#desk.say({ state: "rebooting" });
+        return this.#journal.say({ state: "rebooting" });
       }
-      await this.#holds(doing, way, left);
+      await this.#holds(doing, strategy, left);
       doing.stage = "held";
-      await this.#desk.save();
+      await this.#journal.save();
     }
-    const held = await way.present();
-    await way.commit(held);
+    const held = await this.#present();
+    await strategy.commit(held);
     // Without anything before it was here when it came, and stays when it is taken back.
-    this.#desk.wayBack = doing.before ?? held;
-    const { journal } = this.#desk;
-    journal.held[journal.brings] = doing.statement.signedAt;
+    this.#journal.rollbackTarget = doing.before ?? held;
+    const { data } = this.#journal;
+    data.held[data.brings] = doing.statement.signedAt;
     await this.#end({ state: "activated" });
   }
 
   #startBoot(doing: Doing): void {
     doing.boots = true;
-    doing.time = { ...doing.time, since: this.#ports.uptime(), spent: 0 };
+    doing.time = { ...doing.time, since: this.#parts.ports.uptime(), spent: 0 };
   }
 
   /** The next start, after the boot, goes on. */
   async #boot(doing: Doing): Promise<void> {
-    const ports = this.#ports;
+    const ports = this.#parts.ports;
     const limit = doing.statement.spec.timeouts.rebootSeconds * 1000;
     const heard = ports.uptime() + heardMs;
-    while (doing.contact === "bastion" && ports.uptime() < heard) await this.#desk.tick();
+    while (doing.contact === "bastion" && ports.uptime() < heard) await this.#tick();
     const { code, stderr } = await ports.run(["systemctl", "reboot"], rebootMs);
     if (code !== 0) throw new UpdateFailure("reboot", `systemctl reboot failed: ${stderr.trim()}`);
-    while (this.#desk.left(limit) > 0) await this.#desk.tick();
+    while (this.#journal.left(limit) > 0) await this.#tick();
     throw new UpdateFailure("reboot", `the node did not go down within ${limit / 1000} s`);
   }
 
   /** Waits until it runs, the agent has spoken with a controller, or the bastion has reached the node anew, and the gates on the node hold. */
-  async #holds(doing: Doing, way: UpdateWay, left: () => number): Promise<void> {
-    const ports = this.#ports;
+  async #holds(doing: Doing, strategy: UpdateStrategy, left: () => number): Promise<void> {
+    const ports = this.#parts.ports;
     const isBastions = doing.contact === "bastion";
     const mark = isBastions ? undefined : doing.mark;
-    const hold = (): Promise<void> => this.#await(() => way.missing(way.target, mark), left);
+    const hold = (): Promise<void> => this.#await(() => strategy.missing(strategy.target, mark), left);
     await hold();
     if (isBastions) {
-      await this.#desk.say({ state: "activating", waitsFor: "bastion" });
-      await this.#await(async () => ((await this.#desk.isConfirmed()) ? undefined : unconfirmed), left);
+      await this.#journal.say({ state: "activating", waitsFor: "bastion" });
+      await this.#await(async () => (doing.isConfirmed ? undefined : unconfirmed), left);
     }
     for (const gate of doing.statement.spec.healthGates) {
       const end = ports.uptime() + gate.withinSeconds * 1000;
       const within = (): number => Math.min(left(), end - ports.uptime());
       await this.#await(async () => {
-        const why = await this.#desk.during(whyGateFails(ports, gate, left));
+        const why = await this.#during(whyGateFails(ports, gate, left));
         return why === undefined ? undefined : { kind: "gate", message: `${gate.name}: ${why}` };
       }, within);
     }
@@ -203,54 +222,54 @@ export class Updater {
         const detail = (await missing.detail?.()) ?? "";
         throw new UpdateFailure(missing.kind, [missing.message, detail].filter((text) => text !== "").join("\n"));
       }
-      await this.#desk.tick();
+      await this.#tick();
     }
   }
 
-  async #rollBack(doing: Doing, way: UpdateWay): Promise<void> {
-    if (!(await this.#to(doing, way))) return;
-    if (doing.before) await way.commit(doing.before.lasting ?? doing.before);
+  async #rollBack(doing: Doing, strategy: UpdateStrategy): Promise<void> {
+    if (!(await this.#to(doing, strategy))) return;
+    if (doing.before) await strategy.commit(doing.before.lasting ?? doing.before);
     await this.#end({ state: "rolled_back" });
   }
 
-  async #goBack(doing: Doing, way: UpdateWay): Promise<void> {
+  async #goBack(doing: Doing, strategy: UpdateStrategy): Promise<void> {
     const { failure } = doing;
-    if (doing.before && !(await this.#to(doing, way))) return;
+    if (doing.before && !(await this.#to(doing, strategy))) return;
     await this.#end({ state: "failed", ...(failure && { failure }) });
   }
 
   /** Back to what ran before, if anything else came, and that it runs; false: behind a boot, which comes next. */
-  async #to(doing: Doing, way: UpdateWay): Promise<boolean> {
+  async #to(doing: Doing, strategy: UpdateStrategy): Promise<boolean> {
     const { before } = doing;
     const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
     const limit = doing.hasBooted ? 1000 * rebootSeconds : Math.max(backMs, 1000 * activateSeconds);
-    const left = (): number => this.#desk.left(limit);
+    const left = (): number => this.#journal.left(limit);
     if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${limit / 1000} s`);
     if (before) {
-      const { needsBoot } = await this.#desk.during(way.rollBack(before, () => Math.max(1, left())));
+      const { needsBoot } = await this.#during(strategy.rollBack(before, () => Math.max(1, left())));
       if (needsBoot && doing.hasBooted) throw new UpdateFailure("rollback", `the node did not boot into ${before.id}`);
       if (needsBoot) {
         this.#startBoot(doing);
-        await this.#desk.saveIfPossible();
+        await this.#journal.saveIfPossible();
         return false;
       }
     }
-    const to = before ?? (await way.present());
-    await this.#await(() => way.missing(to), left);
+    const to = before ?? (await this.#present());
+    await this.#await(() => strategy.missing(to), left);
     return true;
   }
 
   /** What is no failure of the update ends the process; the next one tries again, as long as there is time. */
   async #fail(doing: Doing, error: unknown): Promise<void> {
     if (!(error instanceof UpdateFailure)) throw error;
-    const [log, ports] = [this.#log, this.#ports];
+    const [log, ports] = [this.#parts.log, this.#parts.ports];
     const { failure } = error;
     log.warn("a step failed", { step: doing.step, stage: doing.stage, ...failure });
     if (doing.step === "roll_back") return this.#end({ state: "failed", failure: { ...failure, kind: "rollback" } });
     if (doing.step === "prepare") return this.#end({ state: "failed", failure });
     if (doing.stage === "back") {
       // Nothing of it has held, and something may be here all the same.
-      if (doing.before && !(await this.#desk.isAt(doing.before))) this.#desk.wayBack = doing.before;
+      if (doing.before && !isSameStanding(await this.#present(), doing.before)) this.#journal.rollbackTarget = doing.before;
       const first = doing.failure ?? failure;
       const message = `${first.message}; and it could not go back: ${failure.message}`;
       return this.#end({
@@ -263,18 +282,47 @@ export class Updater {
     doing.hasBooted = false;
     doing.failure = failure;
     doing.time = { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 };
-    await this.#desk.saveIfPossible();
+    await this.#journal.saveIfPossible();
   }
 
   async #end(word: Word): Promise<void> {
-    const { journal } = this.#desk;
-    // Whoever hands it over again could else have this node go to and fro for ever.
-    if (journal.doing && (word.state === "failed" || word.state === "rolled_back"))
-      journal.spent[journal.brings] = latest(journal.spent[journal.brings], journal.doing.statement.signedAt);
-    delete journal.doing;
-    // The order that waits is another one: its owner would take this failure for an answer to it.
-    if (journal.next && word.state === "failed") await this.#desk.save();
-    else await this.#desk.say(word);
+    const { data } = this.#journal;
+    const { doing, brings, spent, next } = data;
+    // A controller that hands the statement over again could else have this node go to and fro for ever.
+    if (doing && (word.state === "failed" || word.state === "rolled_back"))
+      spent[brings] = latest(spent[brings], doing.statement.signedAt);
+    delete data.doing;
+    // The waiting order is another one: its owner would take this failure for an answer to it.
+    if (next && word.state === "failed") await this.#journal.save();
+    else await this.#journal.say(word);
+  }
+
+  #present(): Promise<Standing> {
+    return this.#parts.present(this.#journal.data.brings);
+  }
+
+  /** Lets a second pass, and takes orders meanwhile, so that an owner is answered at once. */
+  async #tick(): Promise<void> {
+    await this.#parts.ports.sleep(tickMs);
+    await this.#inbox.takeOrders();
+    await this.#journal.charge();
+  }
+
+  /** Waits for a piece of work, and takes orders meanwhile. */
+  async #during<T>(work: Promise<T>, look: () => void = () => undefined): Promise<T> {
+    const ended = work.then(
+      () => true,
+      () => true,
+    );
+    const pause = async (): Promise<boolean> => {
+      await this.#parts.ports.sleep(tickMs);
+      return false;
+    };
+    while (!(await Promise.race([ended, pause()]))) {
+      await this.#inbox.takeOrders();
+      look();
+    }
+    return work;
   }
 }
 

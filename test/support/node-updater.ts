@@ -3,21 +3,20 @@ import { watch } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { targetIdOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
-import { Desk } from "#updater/desk.ts";
 import { names } from "#updater/files.ts";
 import type { Prepared, Present, Step } from "#updater/journal.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import type { Ports } from "#updater/ports.ts";
-import type { Self } from "#updater/refuse.ts";
+import type { Self } from "#updater/inbox.ts";
 import { Updater } from "#updater/updater.ts";
-import type { Missing, UpdateWay } from "#updater/way.ts";
+import type { Missing, UpdateStrategy } from "#updater/strategy.ts";
 
-/** A node on which the product's updater works. Everything below its way of bringing a target into use is real, but for programs, which it refuses. */
+/** A node on which the product's updater works. All is real but how a target is brought into use; programs are refused. */
 export interface UpdaterNode {
   /** The folder of updates, which is there. */
   readonly folder: string;
   readonly signal: AbortSignal;
-  readonly self: () => Promise<Self>;
+  readonly self: Self;
   readonly verify: (signed: SignedStatement) => Promise<unknown>;
   readonly present: () => Present;
   /** Brings the node to another target. */
@@ -34,7 +33,7 @@ const silent = { info: () => undefined, warn: () => undefined };
 /** Starts the updater whenever there is something for it to do, as systemd does, until the signal. */
 export async function superviseUpdater(node: UpdaterNode): Promise<void> {
   const { folder, signal, self, verify, present } = node;
-  const real = nodePorts(signal);
+  const real = nodePorts(signal, () => Promise.resolve());
   const ports: Ports = {
     ...real,
     uptime: node.uptime ?? real.uptime,
@@ -43,9 +42,16 @@ export async function superviseUpdater(node: UpdaterNode): Promise<void> {
     run: (words) => Promise.reject(new Error(`the node was not taught: ${words.join(" ")}`)),
   };
   const runIfNeeded = async (): Promise<void> => {
-    while ([names.inbox, names.taken, names.unfinished].some((name) => existsSync(join(folder, name)))) {
-      const desk = new Desk({ folder, ports, log: silent, verify, present: async () => present() });
-      await new Updater({ desk, ports, log: silent, self, wayOf: (statement) => wayOf(node, statement) }).run();
+    while ([names.inbox, names.taken].some((name) => existsSync(join(folder, name)))) {
+      await new Updater({
+        folder,
+        ports,
+        log: silent,
+        self,
+        verify,
+        present: async () => present(),
+        strategyOf: (statement) => strategyOf(node, statement),
+      }).run();
     }
   };
   try {
@@ -57,12 +63,11 @@ export async function superviseUpdater(node: UpdaterNode): Promise<void> {
   }
 }
 
-function wayOf({ present, move, carryOut, missing }: UpdaterNode, statement: Statement): UpdateWay {
+function strategyOf({ present, move, carryOut, missing }: UpdaterNode, statement: Statement): UpdateStrategy {
   const target = { id: targetIdOf(statement), version: statement.bundle?.version ?? present().version };
   const next = (): number => (present().generation ?? 1) + 1;
   return {
     target,
-    present: async () => present(),
     isThere: () => Promise.resolve(true),
     prepare: async () => ({ targetGeneration: next(), needsReboot: false, ...(await carryOut("prepare", statement)) }),
     async activate() {

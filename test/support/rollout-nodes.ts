@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { followUpdates } from "#agent/updates.ts";
+import { deliverUpdates } from "#agent/order-delivery.ts";
 import { openControllers } from "#api/ask.ts";
 import { createLog } from "#api/log.ts";
 import type { Failure } from "#rollout/records.ts";
 import { UpdateFailure } from "#updater/failure.ts";
 import { updatesFolder } from "#updater/files.ts";
 import type { Present, Step } from "#updater/journal.ts";
-import { readStatement } from "#updater/read-statement.ts";
+import { readStatement } from "#updater/run.ts";
 import { writeCredentials, type TestCluster } from "./cluster.ts";
 import { nodeCredentials, recordAt, registrationOf, type TestController } from "./controllers.ts";
 import { hangLimit } from "./limit.ts";
@@ -73,7 +73,7 @@ async function startNode(
     const told = { hostname, dc, version: present.version, runtime };
     await beats.ask((client) => client.call("registerNode", registrationOf(id, told)));
   };
-  const updates = followUpdates({ nodeId: id, stateDir, tls, controllers: orders, signal, log });
+  const updates = deliverUpdates({ nodeId: id, stateDir, controllers: orders, signal, log });
   const beat = async (): Promise<void> => {
     while (!signal.aborted) {
       const { concerned = false } = await beats.ask((client) => client.call("heartbeat", { nodeId: id }, { signal }));
@@ -89,7 +89,7 @@ async function startNode(
     superviseUpdater({
       folder,
       signal,
-      self: () => Promise.resolve({ id, hostname, dc }),
+      self: { id, hostname, dc },
       verify: (signed) => readStatement(signed, tls),
       present: () => present,
       move: (to) => {

@@ -1,13 +1,11 @@
 import { join } from "node:path";
-import { Desk } from "#updater/desk.ts";
 import { Updater } from "#updater/updater.ts";
-import { nixosWay } from "#updater/nixos-way.ts";
+import { nixosStrategy } from "#updater/nixos-strategy.ts";
 import { presentSystem } from "#updater/nixos-systems.ts";
-import type { UpdateWay } from "#updater/way.ts";
 import { names } from "#updater/files.ts";
 import { Journal } from "#updater/journal.ts";
-import type { BundleFile, Ended, Ports } from "#updater/ports.ts";
-import { presentRuntime, runtimeWay } from "#updater/runtime-way.ts";
+import type { Ended, Ports, Room } from "#updater/ports.ts";
+import { presentRuntime, runtimeStrategy } from "#updater/runtime-strategy.ts";
 import { NodeFiles } from "#support/node-files.ts";
 import { ownershipOf } from "#support/ownership.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
@@ -71,7 +69,7 @@ export class UpdateWorld {
   readonly #disk = new NodeFiles();
   readonly files = this.#disk.files;
   readonly links = this.#disk.links;
-  readonly bundles = new Map<string, BundleFile & { holds: string }>();
+  readonly bundles = new Map<string, { size: number; sha256: string; holds: string }>();
   readonly behaviours = new Map<string, Behaviour>();
   readonly gates = new Map<string, boolean>();
   readonly store = new Map<string, "whole" | "unflushed" | "damaged">();
@@ -86,6 +84,9 @@ export class UpdateWorld {
   /** Units of its own that the updater's end left running. */
   readonly outside = new Set<string>();
   free = 1e12;
+  roomAt = (_path: string): Room => ({ free: this.free, dev: 1 });
+  /** What a controller does that is asked for a bundle. */
+  onDownload: Ports["download"] = ({ version }) => Promise.resolve(this.fetch(version));
   /** Files for which the disk has no room. */
   full: RegExp | undefined;
   /** Who has to hear from the node, in the orders that are given. */
@@ -111,7 +112,7 @@ export class UpdateWorld {
 
   fetch(version: string): void {
     const { sha256, size } = bundleOf(version);
-    this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, unpacked: 3_000, holds: pathOf(version) });
+    this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, holds: pathOf(version) });
   }
 
   /** Gives an order. The bastion signed the manifest and the owner, unless told otherwise. */
@@ -149,22 +150,21 @@ export class UpdateWorld {
   async run(): Promise<void> {
     const ports = this.#ports();
     const log = { info: () => undefined, warn: () => undefined };
-    const desk = new Desk({
+    await new Updater({
       folder,
       ports,
       log,
+      self: { id: "id-1", hostname: "n1", dc: "DC1" },
       verify: ({ statement, signature }) => {
         if (signature !== "c2lnbmVk") throw new Error("it is not the bastion's word");
         return Promise.resolve(JSON.parse(statement));
       },
       present: (brings) => (brings === "system" ? presentSystem(ports, folder) : presentRuntime(ports)),
-    });
-    const wayOf = (statement: Statement): UpdateWay =>
-      bringsOf(statement.spec) === "runtime"
-        ? runtimeWay({ ports, statement, folder, statusFile, arch: "x86_64" })
-        : nixosWay({ ports, statement, folder, statusFile, hostName: "n1" });
-    const self = () => Promise.resolve({ id: "id-1", hostname: "n1", dc: "DC1" });
-    await new Updater({ desk, ports, log, self, wayOf }).run();
+      strategyOf: (statement) =>
+        bringsOf(statement.spec) === "runtime"
+          ? runtimeStrategy({ ports, log, statement, folder, statusFile, arch: "x86_64" })
+          : nixosStrategy({ ports, statement, folder, statusFile, hostName: "n1" }),
+    }).run();
   }
 
   /** Starts the updater as systemd would, until nothing is left for it to do. `onEnd` is called when a process was cut off. */
@@ -197,12 +197,11 @@ export class UpdateWorld {
 
   /** Whether systemd would start the updater. */
   get isWaiting(): boolean {
-    return [names.inbox, names.taken, names.unfinished].some((name) => this.files.has(join(folder, name)));
+    return [names.inbox, names.taken].some((name) => this.files.has(join(folder, name)));
   }
 
   report(): Report | undefined {
-    const text = this.files.get(join(folder, names.report));
-    return text === undefined ? undefined : Report.parse(JSON.parse(text));
+    return this.files.has(join(folder, names.journal)) ? this.journal().report : undefined;
   }
 
   journal(): Journal {
@@ -322,7 +321,8 @@ export class UpdateWorld {
       },
       replace: async (path, text) => {
         await files.replace(path, text);
-        if (path === join(folder, names.report)) this.said.push(Report.parse(JSON.parse(text)));
+        const { report } = this.journal();
+        if (report && report.epoch !== this.said.at(-1)?.epoch) this.said.push(report);
       },
       readLink: async (path) => {
         const target = await files.readLink(path);
@@ -331,13 +331,29 @@ export class UpdateWorld {
         const unit = [...this.units.values()].find((one) => String(one.pid) === pid);
         return unit && this.#behaviourOf(unit.program).runs !== false ? `${unit.program}/lib/ld.so` : undefined;
       },
-      readBundle: async (path) => {
-        await step(`readBundle ${path}`);
-        return this.bundles.get(path);
+      remove: async (path) => {
+        await files.remove(path);
+        this.bundles.delete(path);
       },
-      freeBytes: async () => {
-        await step("freeBytes");
-        return this.free;
+      list: async (parent) => {
+        const bundles = [...this.bundles.keys()].filter((path) => join(path, "..") === parent);
+        return [...(await files.list(parent)), ...bundles.map((path) => path.slice(parent.length + 1))];
+      },
+      sizeOf: async (path) => {
+        await step(`sizeOf ${path}`);
+        return this.bundles.get(path)?.size;
+      },
+      sha256Of: async (path) => {
+        await step(`sha256Of ${path}`);
+        return this.bundles.get(path)?.sha256 ?? "";
+      },
+      room: async (path) => {
+        await step(`room ${path}`);
+        return this.roomAt(path);
+      },
+      download: async (bundle, file, signal) => {
+        await step(`download ${file}`);
+        await this.onDownload(bundle, file, signal);
       },
       ask: async (url) => {
         await step(`ask ${url}`);

@@ -1,9 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Failure, Report } from "#rollout/records.ts";
+import type { Failure } from "#rollout/records.ts";
 import { UpdateFailure } from "#updater/failure.ts";
 import { names } from "#updater/files.ts";
+import type { Journal } from "#updater/journal.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
 /** What a node does otherwise than well. */
@@ -38,7 +39,7 @@ if (!existsSync(`${profile}.path`)) move(first);
 await superviseUpdater({
   folder,
   signal: new AbortController().signal,
-  self: () => Promise.resolve({ id: "", hostname: "", dc: "" }),
+  self: { id: "", hostname: "", dc: "" },
   verify: ({ statement }) => Promise.resolve(JSON.parse(statement)),
   present: () => {
     const id = readFileSync(`${profile}.path`, "utf8").trim();
@@ -49,11 +50,11 @@ await superviseUpdater({
   carryOut: () => sleep(100),
   missing: () => {
     const { hold } = behaviour();
-    if (hold && existsSync(join(folder, names.confirmed))) throw new UpdateFailure(hold.kind, hold.message);
+    if (hold && read<Journal>(names.journal).doing?.isConfirmed === true) throw new UpdateFailure(hold.kind, hold.message);
     return undefined;
   },
   uptime: () => {
-    const isOver = behaviour().isLate === true && read<Report>(names.report).waitsFor !== undefined;
+    const isOver = behaviour().isLate === true && read<Journal>(names.journal).report?.waitsFor !== undefined;
     return performance.now() + (isOver ? 3_600_000 : 0);
   },
 });

@@ -136,7 +136,7 @@ if [ -n "$previous" ]; then fact changed yes; else fact changed no; fi`),
 if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${target} ]; then fact fenced yes; else fact fenced no; fi`),
         guard: sh`${readUpdates(updates)}
 read_updates
-[ ! -e ${folder}/unfinished ] || [ "$f_name" = ${update} ] ||
+[ -z "$busy" ] || [ "$f_name" = ${update} ] ||
   refuse UPDATE_REFUSED "the node is busy with the update $f_name of $f_owner"`,
         // What it says of an earlier step of this update, it says again under the present owner's name.
         apply: act(sh`order fence && await fenced ${Math.min(limit, 120)}`),
@@ -175,10 +175,7 @@ order prepare && await prepared ${limit} && rm -f ${bundlePlace(given, folder)}`
 esac`),
         apply: act(sh`read_updates
 [ -n "$ours" ] || refuse UPDATE_REFUSED "the node belongs to the update $f_name of $f_owner, epoch $f_epoch"
-seq=0
-umask 077
-printf '%s\n' ${update}" $f_epoch "${owner} >${folder}/confirmed.new && mv -f ${folder}/confirmed.new ${folder}/confirmed &&
-  await activated ${limit}`),
+order hold && await activated ${limit}`),
       };
     case "rolled_back":
       return {

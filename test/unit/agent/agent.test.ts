@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { backoffOf } from "#agent/backoff.ts";
+import { backoffOf } from "#agent/agent.ts";
 import { writeAgentStatus } from "#agent/status-file.ts";
 import { mostWithin } from "#support/moments.ts";
 import { seededRandom } from "#support/random.ts";

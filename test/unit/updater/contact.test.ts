@@ -1,36 +1,38 @@
 import { expect } from "chai";
+import type { Fence } from "#rollout/records.ts";
 import { statementOf, UpdateWorld } from "#support/update-world.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
 const quick = { timeouts: { activateSeconds: 40, prepareSeconds: 60, rebootSeconds: 60 } };
-const confirmed = "/var/lib/kcore/updates/confirmed";
 
-/** A node whose agent reaches no controller, and the bastion that says `word` once the node waits for it. */
-async function updated(word: string | undefined, early?: string): Promise<UpdateWorld> {
+/** A node whose agent reaches no controller, and the bastion, which gives the order to hold once the node waits for it, or early. */
+async function updated(hold: Partial<Fence> | undefined, isEarly = false): Promise<UpdateWorld> {
   const world = new UpdateWorld(old);
   world.fetch(young);
   world.behaviours.set(young, { reaches: false });
   world.contact = "bastion";
-  if (early !== undefined) world.files.set(confirmed, early);
   await world.give(statementOf(young, quick), "prepare");
+  if (isEarly) await world.give(statementOf(young, quick), "hold");
   world.onEffect = () => {
-    if (word !== undefined && world.report()?.waitsFor === "bastion") world.files.set(confirmed, word);
+    if (hold === undefined || world.report()?.waitsFor !== "bastion") return;
+    world.onEffect = () => undefined;
+    world.order("hold", statementOf(young, quick), { seq: 9, ...hold });
   };
   await world.give(statementOf(young, quick), "activate");
   return world;
 }
 
 describe("an activation that the bastion confirms", () => {
-  it("holds by its word alone, though no controller is reached", async () => {
-    const world = await updated("u1 1 c1\n");
+  it("holds by its order alone, though no controller is reached", async () => {
+    const world = await updated({});
     expect(world.said.map(({ state, waitsFor }) => waitsFor ?? state)).to.deep.equal(
-      "preparing prepared activating bastion activated".split(" "),
+      "preparing prepared activating bastion bastion activated".split(" "),
     );
     expect(world.version()).to.equal(young);
   });
 
-  it("goes back without it, and by another owner's, and by one that was said before", async () => {
-    for (const world of [await updated(undefined), await updated("u1 2 c2\n"), await updated(undefined, "u1 1 c1\n")]) {
+  it("goes back without it, and by another owner's, and by one that was given before", async () => {
+    for (const world of [await updated(undefined), await updated({ owner: "c2" }), await updated(undefined, true)]) {
       expect(world.report()?.failure).to.deep.equal({
         kind: "unreachable",
         message: "the bastion did not come back over a new connection",

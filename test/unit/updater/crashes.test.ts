@@ -37,7 +37,6 @@ const trial = statementOf(
 
 async function ready(scenario: Scenario): Promise<UpdateWorld> {
   const world = new UpdateWorld(old);
-  for (const version of [tried, young]) world.fetch(version);
   if (scenario.isTried) await world.give(trial, "prepare", "activate");
   await world.give(statement(scenario), ...scenario.steps.slice(0, -1));
   if (scenario.behaviour) world.behaviours.set(young, scenario.behaviour);

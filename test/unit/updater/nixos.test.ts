@@ -273,7 +273,6 @@ describe("the updater, of NixOS systems", () => {
     const world = worldWith({});
     await world.give({ ...nixosStatement("new", quick), signedAt: "2026-03-01T00:00:00.000Z" }, "prepare", "activate");
     const [version, older] = ["0.2.0", { ...nixosStatement("old", quick), signedAt: "2026-01-01T00:00:00.000Z" }];
-    world.fetch(version);
     world.order("prepare", { ...statementOf(version, quick), signedAt: "2026-01-01T00:00:00.000Z" }, { seq: 10 });
     world.onEffect = (what) => {
       if (!what.startsWith("sh -c")) return;

@@ -11,18 +11,13 @@ import {
   UpdateWorld,
   type Behaviour,
 } from "#support/update-world.ts";
-import type { BundleFile } from "#updater/ports.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
 /** The same anew, in another update. */
 const signedLater = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
 const quick = { timeouts: { activateSeconds: 40, prepareSeconds: 60, rebootSeconds: 60 } };
 
-function prepared(): UpdateWorld {
-  const world = new UpdateWorld(old);
-  world.fetch(young);
-  return world;
-}
+const prepared = (): UpdateWorld => new UpdateWorld(old);
 
 async function activated(): Promise<UpdateWorld> {
   const world = prepared();
@@ -52,7 +47,7 @@ const { activation, preparation } = casesOf<{
       Failing & {
         readonly world?: Partial<Pick<UpdateWorld, "free" | "start">>;
         readonly hangs?: string;
-        readonly bundle?: "gone" | "other";
+        readonly bundle?: "gone" | "other" | "broken";
         readonly version?: string;
         /** Fields of the bundle in the signed statement. */
         readonly signed?: Partial<Bundle> | null;
@@ -87,26 +82,23 @@ describe("the updater", () => {
     expect(restarts(world)).to.have.length(1);
   });
 
-  it("counts its words by its clock, never back, and says the last one again when the agent's copy is gone", async () => {
-    const world = await activated();
+  it("counts its reports by its clock, and never back", async () => {
+    const world = prepared();
+    await world.give(statementOf(young, quick), "prepare");
+    world.now -= 3_600_000;
+    await world.give(statementOf(young, quick), "activate");
     const counts = world.said.map(({ epoch }) => epoch);
     expect(counts).to.have.length(4);
     expect(counts).to.deep.equal([...new Set(counts)].toSorted((a, b) => a - b));
     expect(counts[0]).to.be.greaterThan(1_000_000_000);
-    const last = world.report();
-    world.files.delete("/var/lib/kcore/updates/report.json");
-    await world.run();
-    expect(world.report()).to.deep.equal(last);
   });
 
-  it("counts on when its journal is damaged, and refuses what it had refused", async () => {
+  it("begins anew when its journal is damaged, and counts on", async () => {
     const world = await activated();
-    world.files.set("/var/lib/kcore/updates/journal.json", '{"format":');
-    await carryOut(world, "roll_back", statementOf(young, quick));
-    expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
     const before = world.report()?.epoch ?? 0;
-    await world.give(statementOf(young, quick), "fence");
-    expect(world.report()?.state).to.equal("activated");
+    world.files.set("/var/lib/kcore/updates/journal.json", '{"format":');
+    await carryOut(world, "fence", statementOf(young, quick));
+    expect([world.report()?.state, world.version()]).to.deep.equal(["fenced", young]);
     expect(world.report()?.epoch).to.be.greaterThan(before);
     expect(world.files.get("/var/lib/kcore/updates/journal.json.damaged")).to.equal('{"format":');
   });
@@ -133,7 +125,6 @@ describe("the updater", () => {
 
     it("that others came after, and did nothing here", async () => {
       const world = prepared();
-      world.fetch("0.3.0");
       await world.give(statementOf(young, quick), "prepare", "activate");
       const other = statementOf("0.3.0", quick, later);
       await world.give(other, "fence", "prepare");
@@ -149,7 +140,6 @@ describe("the updater", () => {
 
     it("not when another one has held since, whose way back stays", async () => {
       const world = prepared();
-      world.fetch("0.3.0");
       const other = statementOf("0.3.0", quick, later);
       await world.give(statementOf(young, quick), "prepare", "activate");
       await world.give(other, "prepare", "activate");
@@ -169,7 +159,6 @@ describe("the updater", () => {
 
     it("that did not hold, or never came, by staying where it is", async () => {
       const world = prepared();
-      world.fetch("0.3.0");
       await world.give(statementOf(young, quick), "prepare", "activate");
       const other = statementOf("0.3.0", quick, later);
       await world.give(other, "prepare");
@@ -186,14 +175,6 @@ describe("the updater", () => {
       const system = statementOf(young, flake, { bundle: undefined, signedAt: later.signedAt });
       await carryOut(world, "fence", system, { generation: 2, seq: 20 });
       expect(world.report()?.previous).to.equal(undefined);
-    });
-
-    it("by a journal that does not say whose way back it has", async () => {
-      const world = await activated();
-      const { previousOf: _, ...journal } = world.journal();
-      world.files.set("/var/lib/kcore/updates/journal.json", JSON.stringify(journal));
-      await world.give(statementOf("0.3.0", quick, later), "fence");
-      expect(await back(world, statementOf(young, quick))).to.deep.equal([old, "rolled_back"]);
     });
   });
 
@@ -221,7 +202,6 @@ describe("the updater", () => {
 
   it("does not go back by what was signed before what it runs, though that allows a downgrade", async () => {
     const world = prepared();
-    world.fetch(old);
     const signed = (month: string) => ({ name: `u${month}`, signedAt: `2026-${month}-01T00:00:00Z` });
     const back = { target: { version: old, allowDowngrade: true } };
     await world.give(statementOf(young, quick, signed("02")), "prepare", "activate");
@@ -384,10 +364,14 @@ describe("the updater", () => {
         fail(world, fails);
         if (hangs !== undefined) world.failures.set(hangs, { stdout: "", stderr: "" });
         if (behaves) world.behaviours.set(young, behaves);
-        const other = (file: BundleFile & { holds: string }) => ({ ...file, sha256: "f".repeat(64) });
-        for (const [path, file] of world.bundles)
-          if (bundle === "other") world.bundles.set(path, other(file));
-          else if (bundle === "gone") world.bundles.delete(path);
+        if (bundle === "gone") world.contact = "bastion";
+        world.onDownload = (_bundle, file) => {
+          if (bundle === "broken") throw new Error("it broke off");
+          world.fetch(young);
+          const found = world.bundles.get(file)!;
+          if (bundle === "other") world.bundles.set(file, { ...found, sha256: "f".repeat(64) });
+          return Promise.resolve();
+        };
         const fields = { bundle: signed === null ? undefined : bundleOf(version, signed) };
         await world.give(statementOf(version, spec, fields), "prepare");
         expect(failureOf(world)).to.deep.equal(["failed", kind]);
@@ -397,18 +381,8 @@ describe("the updater", () => {
         expect(left).to.deep.equal(stays ? [pathOf(young)] : []);
       });
 
-    it("C16: and removes a bundle for which there is no room", async () => {
-      const world = Object.assign(prepared(), { free: 1_000_000 });
-      const [bundle = ""] = world.bundles.keys();
-      const effects: string[] = [];
-      world.onEffect = (effect) => void effects.push(effect);
-      await world.give(statementOf(young, quick), "prepare");
-      expect(effects).to.include(`remove ${bundle}`);
-    });
-
     it("nor activates an older one that is still in the store, signed as it was", async () => {
       const world = prepared();
-      world.fetch("0.3.0");
       await world.give(statementOf(young, quick), "prepare", "activate");
       await world.give(statementOf("0.3.0", quick, { name: "u2" }), "prepare", "activate");
       await world.give(statementOf(young, quick), "activate");
@@ -418,10 +392,65 @@ describe("the updater", () => {
 
     it("but takes an older one that was asked for", async () => {
       const world = new UpdateWorld(young);
-      world.fetch(old);
       const statement = statementOf(old, { ...quick, target: { version: old, allowDowngrade: true } });
       await world.give(statement, "prepare", "activate");
       expect([world.report()?.state, world.version()]).to.deep.equal(["activated", old]);
+    });
+  });
+
+  describe("fetches a bundle", () => {
+    const file = `/var/lib/kcore/updates/bundles/${bundleOf(young).sha256}`;
+    const part = { size: 300, sha256: "", holds: "" };
+
+    it("C16: and asks for room before; of what finds none nothing stays", async () => {
+      for (const [here, store, dev, says] of [
+        [3_699, 3_699, 1, /^\/nix\/store has \S+ KiB free, and the bundle needs \S+ KiB$/],
+        [9_999, 2_999, 2, /^\/nix\/store has /],
+        [699, 9_999, 2, /^\/var\/lib\/kcore\/updates has /],
+        [700, 3_000, 2, undefined],
+      ] as const) {
+        const world = prepared();
+        world.bundles.set(`${file}.part`, part);
+        world.roomAt = (path) => (path === "/nix/store" ? { free: store, dev } : { free: here, dev: 1 });
+        await world.give(statementOf(young, quick), "prepare");
+        if (says) expect(world.report()?.failure?.message).to.match(says);
+        else expect(world.report()?.state).to.equal("prepared");
+        expect([...world.bundles.keys()]).to.deep.equal([]);
+      }
+    });
+
+    it("in the place of others, again and again until it has it", async () => {
+      const world = prepared();
+      world.bundles.set("/var/lib/kcore/updates/bundles/other", part);
+      let tries = 0;
+      world.onDownload = () => {
+        expect([...world.bundles.keys()]).to.deep.equal([]);
+        if (++tries < 3) throw new Error("not yet");
+        return Promise.resolve(world.fetch(young));
+      };
+      await world.give(statementOf(young, quick), "prepare");
+      expect([world.report()?.state, tries]).to.deep.equal(["prepared", 3]);
+      // The store has it.
+      await world.give(statementOf(young, quick), "prepare");
+      expect([world.report()?.state, tries]).to.deep.equal(["prepared", 3]);
+    });
+
+    it("until another order comes, of another update, too", async () => {
+      const world = prepared();
+      world.onDownload = (_bundle, _file, signal) => {
+        world.order("fence", statementOf("0.3.0", quick, { name: "u2" }));
+        return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+      };
+      await world.give(statementOf(young, quick), "prepare");
+      expect(world.said.map(({ state, fence }) => [state, fence.name])).to.deep.equal([["fenced", "u2"]]);
+      expect(world.isWaiting).to.equal(false);
+    });
+
+    it("of nothing that the bastion did not sign", async () => {
+      const world = prepared();
+      world.onDownload = () => expect.fail("it is fetched");
+      await carryOut(world, "prepare", statementOf(young), {}, { signature: "Zm9yZ2Vk" });
+      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
     });
   });
 
@@ -510,7 +539,7 @@ describe("the updater", () => {
       expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
     });
 
-    it("is not fenced by what nobody signed, and answers it only at rest", async () => {
+    it("answers an owner whose manifest nobody signed, and only at rest", async () => {
       const world = prepared();
       const statement = statementOf(young, quick);
       const forge = () => world.order("fence", statement, { epoch: 9, owner: "c9", seq: 1 }, { signature: "Zm9yZ2Vk" });
@@ -521,29 +550,8 @@ describe("the updater", () => {
       forge();
       await world.live();
       expect([world.report()?.fence.owner, failureOf(world)]).to.deep.equal(["c9", ["failed", "refused"]]);
-      await carryOut(world, "roll_back", statement, { seq: 20 });
-      expect([world.report()?.fence.owner, world.report()?.state, world.version()]).to.deep.equal([
-        "c1",
-        "rolled_back",
-        old,
-      ]);
-    });
-
-    it("says no older word again when the last one answers what nobody signed, and counts on from that", async () => {
-      const world = prepared();
-      const statement = statementOf(young, quick);
-      await world.give(statement, "prepare");
-      await carryOut(world, "activate", statement, { epoch: 9, owner: "c9", seq: 1 }, { signature: "Zm9yZ2Vk" });
-      const aside = world.report();
-      expect(aside?.fence.owner).to.equal("c9");
-      // The clock may be put back, too.
-      world.now -= 3_600_000;
-      await world.run();
-      expect(world.report()).to.deep.equal(aside);
-      await world.give(statement, "activate");
-      expect(world.report()?.state).to.equal("activated");
-      const counts = world.said.map(({ epoch }) => epoch);
-      expect(counts).to.deep.equal([...new Set(counts)].toSorted((one, other) => one - other));
+      await carryOut(world, "roll_back", statement, { epoch: 10, owner: "c1" });
+      expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
     });
 
     it("has one rollout at a time", async () => {

@@ -18,8 +18,8 @@ export interface Updates {
 }
 
 /**
- * What a node's updater says, by its files (src/updater/files.ts): the function `read_updates` sets `fenced` (of the last order that it accepted:
- * `f_name`, `f_epoch`, `f_owner`, `f_generation`, `f_seq`), and of its report `r_state`, `r_seq`, `waits` and `ours`, which is empty when the
+ * Reads the journal of a node's updater (src/updater/journal.ts): the function `read_updates` sets, of the last order that the updater accepted,
+ * `f_name`, `f_epoch`, `f_owner`, `f_generation` and `f_seq`; `busy`, when it takes no orders of another update; and of its report `r_state`, `r_seq`, `waits` and `ours`, which is empty when the
  * report is about another update or another owner's; `previous`, when it can go back from this update; `boots`, when the updater is about to boot the node for this owner's order; `ordered`, the last step
  * that this owner ordered, if it is the last one; and `runtime`, what the daemons run: a store path, or the flake that a NixOS system was built of. The target
  * that somebody else only tries is not what the node runs: then it is what a boot would bring, or `under way` while that has not held.
@@ -44,8 +44,11 @@ take_fence() {
   pick seq "$f" && f_seq=$k
 }
 read_updates() {
-  f_name= f_epoch=0 f_owner= f_generation=1 f_seq=0 r_state= r_seq=0 waits= previous= ours= ordered= boots=
-  report=$(cat ${folder}/report.json 2>/dev/null)
+  busy= f_name= f_epoch=0 f_owner= f_generation=1 f_seq=0 r_state= r_seq=0 waits= previous= ours= ordered= boots=
+  # The report is in the journal, before all that an update's manifest can have written there.
+  whole=$(cat ${folder}/journal.json 2>/dev/null)
+  journal=\${whole%%'"report":{'*} report=
+  case $whole in *'"report":{'*) report=\${whole#*'"report":{'} && report=\${report%%',"brings":"'*} ;; esac
   if fence_in "$report"; then
     pick seq "$f" && r_seq=$k
     pick name "$f" && [ "$k" = ${update} ] && pick owner "$f" && [ "$k" = ${owner} ] && ours=1
@@ -53,9 +56,8 @@ read_updates() {
     case $report in *'"waitsFor":"bastion"'*) waits=1 ;; esac
     case $report in *'"previous":{'*) previous=1 ;; esac
   fi
-  # The journal is ahead of the report while an order is taken.
-  journal=$(head -c 65536 ${folder}/journal.json 2>/dev/null)
-  if fence_in "$journal" || fence_in "$report"; then take_fence; fi
+  # An order that was taken is not reported at once.
+  if fence_in "$journal"; then take_fence; fi
   k=$(cat ${folder}/ordered 2>/dev/null)
   case $k in ${owner}" "*) ordered=\${k#* } && last=\${ordered#* } ordered=\${ordered% *} ;; esac
   # Of a boot before this one it is no longer true; as the updater names a boot (src/updater/node-ports.ts).
@@ -63,7 +65,8 @@ read_updates() {
   set -- \${k##*) }
   # A container's boot_id is its host's for one of them, and its own for the other.
   [ ! -e /run/systemd/container ] || boot=
-  whole=$(cat ${folder}/journal.json 2>/dev/null)
+  # A preparation that is not begun gives way.
+  case $whole in *'"doing":{"step":"'* | *'"next":{"step":"'[!p]*) busy=1 ;; esac
   case $ours$whole in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$boot"*" \${20}"'"'*) boots=1 ;; esac
   # What it knows of a way back outlives the orders of other updates.
   [ "$f_name" = ${update} ] || previous=
@@ -127,7 +130,8 @@ order() {
   f_name=${update} f_owner=${owner} f_epoch=${epoch}
   seq=$((f_seq + 1))
   umask 077
-  mkdir -p ${folder} && printf '%s\n' ${owner}" $1 $seq" >${folder}/ordered &&
+  # An activation that is confirmed is still the same.
+  mkdir -p ${folder} && { [ "$1" = hold ] || printf '%s\n' ${owner}" $1 $seq" >${folder}/ordered; } &&
     {
       printf '%s' '{"fence":{"name":"'${update}'","epoch":'"$f_epoch"',"owner":"'${owner}'","generation":'"$f_generation"',"seq":'"$seq"'},'
       printf '%s' '"step":"'"$1"'","contact":"bastion",'
@@ -153,7 +157,7 @@ await() {
       told=$r_state
     elif [ -e ${folder}/inbox.json ]; then
       [ "$waited" -lt 60 ] || refuse UPDATER_SILENT "the updater of this node does not take its order: systemctl status kcore-updater.path kcore-updater"
-    elif [ "$waited" -ge 10 ] && [ ! -e ${folder}/taken.json ] && [ "$f_name $f_owner" != ${`${update} ${owner}`} ]; then
+    elif [ "$waited" -ge 10 ] && [ "$f_name $f_owner" != ${`${update} ${owner}`} ]; then
       refuse UPDATE_REFUSED "the node belongs to the update $f_name of $f_owner, epoch $f_epoch"
     fi
     [ "$waited" -lt "$2" ] || refuse UPDATE_FAILED "the updater did not say within $2 s what came of it"

@@ -1,23 +1,33 @@
 import type { Bundle, Statement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
-import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
 import { UpdateFailure } from "./failure.ts";
-import { bundleFile } from "./files.ts";
 import type { Prepared, Present, Standing } from "./journal.ts";
 import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
 import { defined } from "#optional/defined.ts";
-import type { Ports } from "./ports.ts";
-import { importBundle } from "./store.ts";
-import { agentUnit, lookAtUnits, restartUnits, runsFrom, triedPath, tryUnits, type Unit } from "./units.ts";
-import type { UpdateWay } from "./way.ts";
+import type { Log, Ports } from "./ports.ts";
+import { fetchBundle, importBundle } from "./store.ts";
+import {
+  agentUnit,
+  lookAtUnits,
+  readAgent,
+  restartUnits,
+  runsFrom,
+  silent,
+  triedPath,
+  tryUnits,
+  watchDaemons,
+  type Unit,
+} from "./daemons.ts";
+import type { UpdateStrategy } from "./strategy.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 /** From which updates are carried out: it follows when one has held. */
 const updaterProfile = `${profile}-updater`;
 const quickMs = 30_000;
 
-export interface RuntimeWayOptions {
+export interface RuntimeOptions {
   readonly ports: Ports;
+  readonly log: Log;
   readonly statement: Statement;
   /** The folder of updates. */
   readonly folder: string;
@@ -36,19 +46,17 @@ export async function presentRuntime(ports: Ports): Promise<Standing> {
 }
 
 /** kcore's runtime as a generation of its profile, which the daemons' units follow (docs/adr/0005-closed-runtime.md). */
-export function runtimeWay({ ports, statement, folder, statusFile, arch }: RuntimeWayOptions): UpdateWay {
+export function runtimeStrategy({ ports, log, statement, folder, statusFile, arch }: RuntimeOptions): UpdateStrategy {
   const { bundle, spec } = statement;
   if (!bundle) throw new UpdateFailure("refused", "the update brings no bundle of kcore's runtime");
   const target: Present = { id: bundle.storePath, version: bundle.version };
   const { mode } = spec.activation;
   const watch = watchDaemons(ports);
-
-  const present = (): Promise<Standing> => presentRuntime(ports);
   /** Before each step forward: an order to activate need not have been preceded by one to prepare. */
   const refuseUnsuited = async (): Promise<readonly Unit[]> => {
     refuseForeign(bundle, arch);
     refuseBoot(statement);
-    const { version } = await present();
+    const { version } = await presentRuntime(ports);
     if (isOlder(bundle.version, version) && !spec.target.allowDowngrade)
       throw new UpdateFailure(
         "refused",
@@ -59,11 +67,14 @@ export function runtimeWay({ ports, statement, folder, statusFile, arch }: Runti
 
   return {
     target,
-    present,
     isThere: ({ id }) => isInStore(ports, id, quickMs),
+    async fetch(left, signal) {
+      await refuseUnsuited();
+      await fetchBundle({ ports, log, bundle, folder, left, signal });
+    },
     async prepare(left): Promise<Prepared> {
       await refuseUnsuited();
-      await importBundle(ports, { bundle, file: bundleFile(folder, bundle.sha256), left });
+      await importBundle({ ports, bundle, folder, left });
       await refuseBroken(ports, bundle, left());
       return { targetGeneration: await generationFor(ports, profile, bundle.storePath), needsReboot: false };
     },

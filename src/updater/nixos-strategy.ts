@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { defined } from "#optional/defined.ts";
 import { targetIdOf, type Statement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
-import { readAgent, silent, watchDaemons } from "./agent-watch.ts";
+import { readAgent, silent, watchDaemons } from "./daemons.ts";
 import { UpdateFailure } from "./failure.ts";
 import { Present, type Prepared } from "./journal.ts";
 import { generationFor, isInStore, readProfile, setProfile } from "./nix.ts";
@@ -10,25 +10,24 @@ import { endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
 import { buildSystem, builtLink } from "./nixos-build.ts";
 import { changesThatNeedBoot, planActivation, type Plan } from "./nixos-changes.ts";
 import { bootOnceOf } from "./nixos-loader.ts";
-import { switchTo } from "./nixos-switch.ts";
 import {
   bootedSystem,
   currentSystem,
   pathOf,
-  presentSystem,
   rememberSystem,
+  switchTo,
   systemProfile,
   versionOf,
 } from "./nixos-systems.ts";
 import type { Ports } from "./ports.ts";
-import type { UpdateWay } from "./way.ts";
+import type { UpdateStrategy } from "./strategy.ts";
 
 /** Without these a node that runs the system would tell nobody, and nobody could tell it anything. */
 const needed = ["kcore-node-agent.service", "kcore-updater.path"];
 const commitMs = 300_000;
 const quickMs = 30_000;
 
-export interface NixosWayOptions {
+export interface NixosOptions {
   readonly ports: Ports;
   readonly statement: Statement;
   /** The folder of updates. */
@@ -40,7 +39,7 @@ export interface NixosWayOptions {
 }
 
 /** A NixOS system as a generation of its profile, brought into use by its own switch-to-configuration, or by a boot. */
-export function nixosWay({ ports, statement, folder, statusFile, hostName }: NixosWayOptions): UpdateWay {
+export function nixosStrategy({ ports, statement, folder, statusFile, hostName }: NixosOptions): UpdateStrategy {
   const { target: wanted, activation } = statement.spec;
   const target: Present = { id: targetIdOf(statement), version: wanted.version ?? "" };
   // The journal would hold what nobody can read any more.
@@ -64,7 +63,6 @@ export function nixosWay({ ports, statement, folder, statusFile, hostName }: Nix
 
   return {
     target,
-    present: () => presentSystem(ports, folder),
     async isThere({ id }) {
       const path = await pathOf(ports, folder, id);
       return path !== undefined && (await isInStore(ports, path, quickMs));

@@ -1,0 +1,148 @@
+import { mkdir, watch } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Controllers } from "#api/ask.ts";
+import { ApiRefusal } from "#api/client.ts";
+import { describeError, type Log } from "#api/log.ts";
+import type { BodyOf } from "#api/methods.ts";
+import type { UpdateAnswer } from "#api/update-schemas.ts";
+import { defined } from "#optional/defined.ts";
+import { judgeOrder } from "#rollout/node-fence.ts";
+import type { Order } from "#rollout/order.ts";
+import type { Fence } from "#rollout/records.ts";
+import { readAccepted, updatesFolder, writeOrder, type Accepted } from "#updater/files.ts";
+
+/** The agent's part in cluster updates: it brings orders to the updater, and the updater's report to the controllers. */
+export interface OrderDelivery {
+  /** A rollout concerns this node: its orders are asked for until no rollout does. */
+  readonly concern: () => void;
+  readonly stop: () => Promise<void>;
+}
+
+export interface DeliveryPorts {
+  readonly nodeId: string;
+  /** Reads the orders that the updater has accepted, with its report. */
+  readonly readAccepted: () => Promise<Accepted | undefined>;
+  /** Yields whenever there may be a new report, until the signal. */
+  readonly watch: (signal: AbortSignal) => AsyncIterable<unknown>;
+  /** Asks the controllers. @throws KcoreError, ApiRefusal; the signal's reason */
+  readonly exchange: (said: BodyOf<"exchangeUpdate">, signal: AbortSignal) => Promise<UpdateAnswer>;
+  /** Puts an order into the updater's inbox. */
+  readonly give: (order: Order) => Promise<void>;
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  readonly signal: AbortSignal;
+  readonly log: Log;
+}
+
+const pauseMs = { shortest: 500, longest: 15_000 } as const;
+
+/** Delivers between the controllers, on connections of its own as an exchange waits for its answer, and the updater of this node. */
+export function deliverUpdates({
+  stateDir,
+  controllers,
+  ...ports
+}: Pick<DeliveryPorts, "nodeId" | "signal" | "log"> & {
+  readonly stateDir: string;
+  readonly controllers: Controllers;
+}): OrderDelivery {
+  const folder = updatesFolder(stateDir);
+  return deliverOrders({
+    ...ports,
+    readAccepted: () => readAccepted(folder),
+    async *watch(signal) {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      yield* watch(folder, { signal });
+    },
+    exchange: (said, signal) => controllers.ask((client) => client.call("exchangeUpdate", said, { signal })),
+    give: (order) => writeOrder(folder, order),
+    sleep: (ms, signal) => sleep(ms, undefined, { signal }),
+  });
+}
+
+/** Delivers orders and reports while a rollout concerns the node. */
+export function deliverOrders(ports: DeliveryPorts): OrderDelivery {
+  const stopped = new AbortController();
+  const signal = AbortSignal.any([ports.signal, stopped.signal]);
+  let going: Promise<void> | undefined;
+  return {
+    concern() {
+      if (signal.aborted) return;
+      going ??= deliver({ ...ports, signal })
+        .catch((error: unknown) => {
+          if (!signal.aborted) ports.log.warn("updates cannot be followed", describeError(error));
+        })
+        .finally(() => (going = undefined));
+    },
+    async stop() {
+      stopped.abort();
+      await going;
+    },
+  };
+}
+
+async function deliver(ports: DeliveryPorts): Promise<void> {
+  const { nodeId, sleep, signal, log } = ports;
+  /** The order that the controller need not give again. */
+  let known: Fence | undefined;
+  let reported: number | undefined;
+  let pause: number = pauseMs.shortest;
+  while (!signal.aborted) {
+    const { report } = (await ports.readAccepted()) ?? {};
+    // A busy updater refuses an order without an answer. Its next report may mean that it is free, so the order is asked for again.
+    if (report?.epoch !== reported) known = report?.fence;
+    reported = report?.epoch;
+    try {
+      const said = { nodeId, ...defined({ report, known }) };
+      const answer = await untilNextReport(ports, reported, (either) => ports.exchange(said, either));
+      if (answer?.concerned === false) return;
+      if (answer?.order) {
+        await giveIfNews(ports, answer.order);
+        known = answer.order.fence;
+      }
+      pause = pauseMs.shortest;
+    } catch (error) {
+      // After a refusal the next heartbeat tells whether there is still something to ask.
+      if (signal.aborted || error instanceof ApiRefusal) return;
+      log.warn("an update cannot be followed yet", { retryInMs: pause, ...describeError(error) });
+      await sleep(pause, signal);
+      pause = Math.min(2 * pause, pauseMs.longest);
+    }
+  }
+}
+
+/** Gives the updater an order, unless it would refuse it for ever: a former owner's order must not replace one that the bastion left there. */
+async function giveIfNews({ readAccepted: read, give, log }: DeliveryPorts, order: Order): Promise<void> {
+  const { fence, past = [] } = (await read()) ?? {};
+  if (!judgeOrder(fence && { fence, past, isBusy: false }, order.fence).accept) return;
+  log.info("an order of an update", { update: order.fence.name, step: order.step, ...order.fence });
+  await give(order);
+}
+
+/** The answer; undefined when the node has a new report before it comes. */
+async function untilNextReport<Answer>(
+  { readAccepted: read, watch: changes, signal }: DeliveryPorts,
+  reported: number | undefined,
+  ask: (signal: AbortSignal) => Promise<Answer>,
+): Promise<Answer | undefined> {
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  let isNews = false;
+  const look = async (): Promise<void> => {
+    for await (const _ of changes(either)) {
+      if ((await read())?.report?.epoch === reported) continue;
+      isNews = true;
+      over.abort();
+    }
+  };
+  const looking = look().catch(() => undefined);
+  try {
+    // A report may have come before the watch began.
+    if ((await read())?.report?.epoch !== reported) return undefined;
+    return await ask(either);
+  } catch (error) {
+    if (isNews && !signal.aborted) return undefined;
+    throw error;
+  } finally {
+    over.abort();
+    await looking;
+  }
+}

@@ -1,0 +1,145 @@
+import { join } from "node:path";
+import { defined } from "#optional/defined.ts";
+import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
+import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
+import { mayBeMeant } from "#rollout/select.ts";
+import { bringsOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
+import type { RolloutNode } from "#rollout/view.ts";
+import { UpdateFailure } from "./failure.ts";
+import { names } from "./files.ts";
+import { isBusy, parseAs, type Journal } from "./journal.ts";
+import type { Log, Ports } from "./ports.ts";
+import { messageOf, type UpdateJournal } from "./update-journal.ts";
+
+export interface InboxParts {
+  /** The folder of updates. */
+  readonly folder: string;
+  readonly ports: Ports;
+  readonly log: Log;
+  /** Gives the text of a statement that this cluster's bastion signed. @throws KcoreError */
+  readonly verify: (signed: SignedStatement) => Promise<unknown>;
+}
+
+/** Takes orders into the journal. `taken.json` stays until the updater ends, so that systemd starts the next one for it. */
+export class Inbox {
+  readonly #parts: InboxParts;
+  readonly #journal: UpdateJournal;
+  readonly #taken: string;
+
+  constructor(parts: InboxParts, journal: UpdateJournal) {
+    this.#parts = parts;
+    this.#journal = journal;
+    this.#taken = join(parts.folder, names.taken);
+  }
+
+  /** Judges the order that the process before this one took last: the journal may not have it yet. */
+  async open(): Promise<void> {
+    await this.#judgeTaken();
+  }
+
+  async takeOrders(): Promise<void> {
+    const { ports, folder } = this.#parts;
+    while (await ports.move(join(folder, names.inbox), this.#taken)) await this.#judgeTaken();
+  }
+
+  /** Nothing is left to be done: systemd need not start the updater again. */
+  async close(): Promise<void> {
+    await this.#parts.ports.remove(this.#taken);
+  }
+
+  async #judgeTaken(): Promise<void> {
+    const text = await this.#parts.ports.read(this.#taken);
+    if (text === undefined) return;
+    const order = parseAs(Order, text);
+    if (order) await this.#judge(order);
+    else this.#parts.log.warn("the inbox held no order");
+  }
+
+  async #judge(order: Order): Promise<void> {
+    const { log, verify } = this.#parts;
+    const journal = this.#journal;
+    const { fence, step, contact = "controller" } = order;
+    const refuse = (why: string): void => log.warn("refused an order", { why, order: fence });
+    const { data } = journal;
+    const { doing } = data;
+    const verdict = judgeOrder(remembered(data), fence);
+    if (!verdict.accept) return verdict.why === "refused" ? refuse(verdict.message) : undefined;
+    try {
+      await verifyOwner(order, verify);
+    } catch (error) {
+      // A report would confirm that owner.
+      return refuse(messageOf(error));
+    }
+    let statement: Statement;
+    try {
+      statement = await verifyManifest(order, verify);
+    } catch (error) {
+      refuse(messageOf(error));
+      // The bastion signed the work that is under way; this order does not touch it.
+      if (doing ?? data.next) return;
+      remember(data, fence);
+      return journal.say({ state: "failed", failure: new UpdateFailure("refused", messageOf(error)).failure });
+    }
+    log.info("takes an order", { step, ...fence });
+    if (!doing) data.brings = bringsOf(statement.spec);
+    const isSame = remember(data, fence);
+    if (step === "hold") {
+      if (doing) doing.isConfirmed = true;
+    } else if (step === "fence" || (doing?.step === step && isEqual(doing.statement, statement))) delete data.next;
+    else data.next = { step, statement, contact };
+    if (data.next && !doing) return journal.save();
+    // Without a step of its own the order repeats the last report, under the present owner's name.
+    const { report } = data;
+    await journal.say(
+      report && isSame
+        ? { state: report.state, ...defined({ failure: report.failure, waitsFor: report.waitsFor }) }
+        : { state: "fenced" },
+    );
+  }
+}
+
+function remembered(journal: Journal): Remembered | undefined {
+  const { fence, past } = journal;
+  return fence && { fence, past, isBusy: isBusy(journal) };
+}
+
+/** Returns whether the order is of the rollout, in the plan, that the node is in; otherwise the preparation of that is forgotten. */
+function remember(journal: Journal, fence: Order["fence"]): boolean {
+  const { fence: known } = journal;
+  const { past = [] } = rememberOrder(remembered(journal), fence);
+  Object.assign(journal, { fence, past: [...past] });
+  const isSame = known?.name === fence.name && known.generation === fence.generation;
+  if (!isSame) delete journal.prepared;
+  return isSame;
+}
+
+function isEqual(a: Statement, b: Statement): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** The names of this node. */
+export type Self = Pick<RolloutNode, "id" | "hostname" | "dc">;
+
+/** Refuses a statement that was signed for other nodes. @throws UpdateFailure */
+export function refuseForOthers({ spec: { selector } }: Statement, self: Self): void {
+  if (!mayBeMeant(self, selector))
+    throw new UpdateFailure(
+      "refused",
+      `it does not mean this node, which is ${self.hostname} (${self.id}) in ${self.dc}`,
+    );
+}
+
+/** Refuses a statement of the past: a controller in wrong hands must not take a node back with it. @throws UpdateFailure */
+export function refuseReplayed({ signedAt }: Statement, { held, spent, brings }: Journal): void {
+  const [last, over] = [held[brings], spent[brings]];
+  if (over !== undefined && Date.parse(signedAt) <= Date.parse(over))
+    throw new UpdateFailure(
+      "refused",
+      `what was signed at ${signedAt} failed on this node, or was taken back: apply it --again, so that it is signed anew`,
+    );
+  if (last !== undefined && Date.parse(signedAt) < Date.parse(last))
+    throw new UpdateFailure(
+      "refused",
+      `it was signed at ${signedAt}, and what this node took last at ${last}: apply it --again, so that it is signed anew`,
+    );
+}

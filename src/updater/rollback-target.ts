@@ -1,0 +1,53 @@
+import type { Statement } from "#rollout/spec.ts";
+import { UpdateFailure } from "./failure.ts";
+import type { Standing, Step } from "./journal.ts";
+import type { UpdateStrategy } from "./strategy.ts";
+import type { UpdateJournal } from "./update-journal.ts";
+
+/** The standing to which a failed step forward goes back, where the node stands as `now`. */
+export function beforeStep(
+  { rollbackTarget }: UpdateJournal,
+  step: Step,
+  { target }: UpdateStrategy,
+  now: Standing,
+): Standing | undefined {
+  if (step !== "activate") return rollbackTarget;
+  const { lasting, ...running } = now;
+  // The activation makes a trial last, in the place of the boot default.
+  if (now.id === target.id) return now.generation === undefined ? lasting : rollbackTarget;
+  // The target waits for a boot already.
+  return lasting?.id === target.id ? (rollbackTarget ?? running) : now;
+}
+
+/**
+ * The standing to which an update is taken back, where the node stands as `now`; undefined: nothing of the update is here, or was here before
+ * it, so the node stays.
+ * @throws UpdateFailure when something of it may be here, and the version before it is not known
+ */
+export async function rollbackTargetOf(
+  { rollbackTarget, data: { held, brings } }: UpdateJournal,
+  strategy: UpdateStrategy,
+  now: Standing,
+  { signedAt }: Statement,
+): Promise<Standing | undefined> {
+  const { target } = strategy;
+  if (rollbackTarget && (now.id === target.id || now.id === rollbackTarget.id)) {
+    if (rollbackTarget.id === target.id) return undefined;
+    // No generation keeps a trial from garbage collection.
+    return rollbackTarget.lasting && !(await strategy.isThere(rollbackTarget))
+      ? rollbackTarget.lasting
+      : rollbackTarget;
+  }
+  if (now.id === target.id) throw new UpdateFailure("rollback", "what the node ran before this update is not known");
+  // A statement that was signed after all that held here never held itself.
+  const last = held[brings];
+  if (last === undefined || Date.parse(signedAt) > Date.parse(last)) {
+    const { lasting, ...running } = now;
+    return lasting?.id === target.id ? running : undefined;
+  }
+  const runs = now.version === "" ? now.id : now.version;
+  throw new UpdateFailure(
+    "rollback",
+    `the node runs ${runs}, which came after this update: what it ran before is not known any more`,
+  );
+}
