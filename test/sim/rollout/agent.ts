@@ -1,7 +1,6 @@
 import { AgentConfig } from "#agent/agent-config.ts";
 import { Agent } from "#agent/agent.ts";
-import { carryOrders, type Courier } from "#agent/carry-orders.ts";
-import { followOrders, followWhileConcerned } from "#agent/follow-orders.ts";
+import { deliverOrders, type OrderDelivery } from "#agent/order-delivery.ts";
 import type { Controllers } from "#api/ask.ts";
 import type { LoadedCredentials } from "#api/credentials.ts";
 import type { Order } from "#rollout/order.ts";
@@ -27,8 +26,6 @@ export class SimAgent {
   readonly #machine: Machine;
   /** Of the process that runs. */
   #process: AbortController | undefined;
-  /** The order that is on its way to the updater. */
-  #carried: Order | undefined;
   /** Those who wait for a new word of the updater. */
   readonly #wakers = new Set<() => void>();
 
@@ -42,7 +39,6 @@ export class SimAgent {
   }
 
   die(): void {
-    this.#carried = undefined;
     this.#process?.abort();
     this.#process = undefined;
   }
@@ -73,7 +69,7 @@ export class SimAgent {
       onArrived: (answer: Answer, isAwaited: boolean) => this.#arrived(answer, isAwaited),
     } as const;
     const patient = askControllers(this.#world, { ...common, timeoutMs: 15_000 });
-    const updates = followWhileConcerned({ signal, log: silent }, (either) => this.#follow(patient, either));
+    const { concern: onConcerned } = this.#deliver(patient, signal);
     const agent = new Agent({
       config,
       controllers: askControllers(this.#world, { ...common, timeoutMs: 5_000 }),
@@ -89,7 +85,7 @@ export class SimAgent {
       statusFile: "status.json",
       onCredentials: () => undefined,
       onRevoked: () => undefined,
-      onConcerned: updates.concern,
+      onConcerned,
       machine: {
         sleep: (ms, either) => scheduler.sleep(ms, either),
         gatherFacts: () => Promise.resolve(factsOf(this.#world.member(id), this.#machine.present)),
@@ -108,29 +104,23 @@ export class SimAgent {
     agent.live().catch((error: unknown) => this.#world.note(`the agent of ${id}: ${(error as Error).stack}`));
   }
 
-  #follow(controllers: Controllers, signal: AbortSignal): Promise<void> {
+  #deliver(controllers: Controllers, signal: AbortSignal): OrderDelivery {
+    const { random, scheduler, swarm } = this.#world;
     const machine = this.#machine;
-    const courier = this.#openCourier(signal);
-    return followOrders({
+    return deliverOrders({
       nodeId: machine.id,
-      readReport: () => Promise.resolve(machine.report()),
-      readAccepted: () => Promise.resolve(machine.accepted),
+      readAccepted: () => Promise.resolve(machine.journal),
       watch: (either) => this.#watch(either),
       exchange: (said, either) => {
-        if (!this.#carried && !machine.isAtWork) this.#world.checks.asked(machine, said.known);
+        if (!machine.isAtWork) this.#world.checks.asked(machine, said.known);
         return controllers.ask((client) => client.call("exchangeUpdate", said, { signal: either }));
       },
-      courier: {
-        ...courier,
-        bring: (order, onLost) => {
-          this.#carried = order;
-          courier.bring(order, () => {
-            this.#carried = undefined;
-            onLost();
-          });
-        },
+      give: async (order) => {
+        await scheduler.sleep(random.between(1, 100), signal);
+        if (!this.#world.isHealed && random.chance(swarm.drop / 5)) throw new Error("no room");
+        await machine.give(order);
       },
-      sleep: (ms, either) => this.#world.scheduler.sleep(ms, either),
+      sleep: (ms, either) => scheduler.sleep(ms, either),
       signal,
       log: silent,
     });
@@ -149,26 +139,6 @@ export class SimAgent {
       });
       if (!signal.aborted) yield;
     }
-  }
-
-  #openCourier(signal: AbortSignal): Courier {
-    const { random, scheduler, swarm } = this.#world;
-    return carryOrders({
-      signal,
-      log: silent,
-      sleep: (ms, either) => scheduler.sleep(ms, either),
-      dropBundles: () => Promise.resolve(),
-      fetch: async (_, either) => {
-        await scheduler.sleep(random.between(100, 8_000), either);
-        return undefined;
-      },
-      write: async (order) => {
-        await scheduler.sleep(random.between(1, 100), signal);
-        if (!this.#world.isHealed && random.chance(swarm.drop / 5)) throw new Error("no room");
-        if (this.#carried?.fence === order.fence) this.#carried = undefined;
-        await this.#machine.give(order);
-      },
-    });
   }
 
   #answered(answer: Answer): void {

@@ -3,18 +3,17 @@ import type { Order } from "#rollout/order.ts";
 import type { Fence, Report } from "#rollout/records.ts";
 import type { Statement } from "#rollout/spec.ts";
 import { NodeFiles } from "#support/node-files.ts";
-import { Desk } from "#updater/desk.ts";
 import { names, updatesFolder, writeOrder } from "#updater/files.ts";
-import type { Journal } from "#updater/journal.ts";
+import { isBusy, type Journal } from "#updater/journal.ts";
 import type { Ended, Ports } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
 import type { Random } from "../random.ts";
 import type { Scheduler } from "../scheduler.ts";
-import { NodeSystem, simulatedWay, type WayHost } from "./node-system.ts";
+import { NodeSystem, simulatedStrategy, type StrategyHost } from "./node-system.ts";
 import type { RolloutSwarm } from "./swarm.ts";
 import { epochMs, statementOf } from "./targets.ts";
 
-type Step = Parameters<WayHost["works"]>[0];
+type Step = Parameters<StrategyHost["works"]>[0];
 
 export interface MachineEvents {
   /** Its journal is about to hold an order. */
@@ -52,13 +51,7 @@ interface Cut {
 
 const folder = updatesFolder("/var/lib/kcore");
 const path = (name: keyof typeof names): string => `${folder}/${names[name]}`;
-const [inbox, taken, unfinished, journalFile, reportFile] = [
-  path("inbox"),
-  path("taken"),
-  path("unfinished"),
-  path("journal"),
-  path("report"),
-];
+const [inbox, taken, journalFile] = [path("inbox"), path("taken"), path("journal")];
 const silent = (): void => undefined;
 
 /** A node: its power, its disk, what it runs, and the product's updater, whose processes begin and end as systemd and the power have it. */
@@ -67,9 +60,8 @@ export class Machine {
   readonly system = new NodeSystem();
   readonly #disk = new NodeFiles();
   readonly #parts: MachineParts;
-  /** What is in the updater's journal and in its report. */
+  /** What is in the updater's journal. */
   journal: Journal | undefined;
-  #report: Report | undefined;
   /** The manifests of the orders that it accepted, by update and generation. */
   readonly #statements = new Map<string, Statement>();
   /** It never comes back. */
@@ -112,7 +104,7 @@ export class Machine {
   }
 
   get isBusy(): boolean {
-    return (this.journal?.doing ?? this.journal?.next) !== undefined;
+    return this.journal !== undefined && isBusy(this.journal);
   }
 
   /** Its updater runs, or systemd is about to start it. */
@@ -121,21 +113,21 @@ export class Machine {
   }
 
   get hasOrder(): boolean {
-    return this.#disk.files.has(inbox) || this.#disk.files.has(taken);
+    return this.#disk.files.has(inbox);
   }
 
   get #isWaiting(): boolean {
-    return this.hasOrder || this.#disk.files.has(unfinished);
+    return this.hasOrder || this.isMarked;
   }
 
   /** systemd starts the updater again after a power cut. */
   get isMarked(): boolean {
-    return this.#disk.files.has(unfinished);
+    return this.#disk.files.has(taken);
   }
 
   /** What the agent reads. */
   report(): Report | undefined {
-    return this.#report;
+    return this.journal?.report;
   }
 
   manifestOf({ name, generation }: Pick<Fence, "name" | "generation">): Statement | undefined {
@@ -211,27 +203,26 @@ export class Machine {
     };
     const replace = async (name: string, text: string): Promise<void> => {
       await ports.replace(name, text);
-      if (name === reportFile) this.#says(JSON.parse(text) as Report);
       if (name !== journalFile) return;
       this.#writes(JSON.parse(text) as Journal, order);
       order = undefined;
     };
     const own = { ...ports, replace };
-    const desk = new Desk({
+    const updater = new Updater({
       folder,
       ports: own,
       log,
+      self: { id, hostname: id, dc },
       verify: ({ statement }) => Promise.resolve(JSON.parse(statement)),
       present: () => Promise.resolve(this.system.standing),
+      strategyOf: (statement) => simulatedStrategy(this.#host(process, own), statement),
     });
-    const self = () => Promise.resolve({ id, hostname: id, dc });
-    const wayOf = (statement: Statement) => simulatedWay(this.#host(process, own), statement);
     const end = (): void => {
       if (this.#process !== process) return;
       this.#process = undefined;
       this.#startSoon(50, 500);
     };
-    new Updater({ desk, ports: own, log, self, wayOf }).run().then(end, (error: unknown) => {
+    updater.run().then(end, (error: unknown) => {
       if (this.#process !== process) return;
       events.broke(this, error);
       end();
@@ -248,12 +239,7 @@ export class Machine {
     this.journal = journal;
     events.wrote(this, before, journal);
     events.changed(this);
-  }
-
-  #says(report: Report): void {
-    const before = this.#report;
-    this.#report = report;
-    this.#parts.events.said(this, before);
+    if (journal.report?.epoch !== before?.report?.epoch) events.said(this, before?.report);
   }
 
   #ports(process: symbol): Ports {
@@ -277,8 +263,10 @@ export class Machine {
         else if (words[1] !== "stop") refuse();
         return { code: 0, stdout: "", stderr: "" };
       },
-      readBundle: refuse,
-      freeBytes: refuse,
+      sizeOf: refuse,
+      sha256Of: refuse,
+      room: refuse,
+      download: refuse,
       ask: async () => {
         await sleep(random.between(10, 500));
         const holds = this.isHealed || !random.chance(swarm.badHooks);
@@ -292,7 +280,7 @@ export class Machine {
     };
   }
 
-  #host(process: symbol, { sleep }: Ports): WayHost {
+  #host(process: symbol, { sleep }: Ports): StrategyHost {
     const { random, swarm, events } = this.#parts;
     const happens = (chance: number): boolean => !this.isHealed && random.chance(chance);
     return {
@@ -386,7 +374,7 @@ export class Machine {
     system.boot();
     this.#parts.events.changed(this);
     this.#startSoon(1_000, 5_000);
-    this.#parts.events.said(this, this.#report);
+    this.#parts.events.said(this, this.report());
   }
 }
 

@@ -46,7 +46,8 @@ export class NodeChecks {
   }
 
   accepted(machine: Machine, order: Order): void {
-    const why = machine.isBusy ? undefined : this.whyNotAnswered(machine);
+    const { doing, next } = machine.journal ?? {};
+    const why = (doing ?? next) ? undefined : this.whyNotAnswered(machine);
     if (why !== undefined) this.#world.violate(why);
     const seen = this.#of(machine);
     seen.order = order;
@@ -82,7 +83,9 @@ export class NodeChecks {
     const { report } = after;
     const isNews = report !== undefined && report.epoch !== before?.report?.epoch;
     const ended = before?.doing && !after.doing ? before.doing : undefined;
-    const refused = before?.next && !after.next && !after.doing && !before.doing ? before.next : undefined;
+    const isReplaced = after.fence?.seq !== before?.fence?.seq || after.fence?.name !== before?.fence?.name;
+    const isOver = before?.next && !after.next && !after.doing && !before.doing && !isReplaced;
+    const refused = isOver ? before.next : undefined;
     if (isNews && ended) this.#ended(machine, ended, report);
     if (isNews && refused) this.#answered(machine, refused, { report, last: before?.report });
     if (!before?.doing && after.doing) seen.work = { since: this.#world.scheduler.now, ran: machine.present };

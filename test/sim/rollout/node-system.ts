@@ -1,7 +1,7 @@
 import type { Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "#updater/failure.ts";
 import type { Present, Standing } from "#updater/journal.ts";
-import type { UpdateWay } from "#updater/way.ts";
+import type { UpdateStrategy } from "#updater/strategy.ts";
 import { first, versionOf } from "./targets.ts";
 
 /** What lies on a node's disk besides the updater's files, and what runs there. All but `running` and the daemons outlives a power cut. */
@@ -50,8 +50,8 @@ function described(id: string, generation?: number): Present {
   return { id, version: versionOf(id), ...(generation === undefined ? {} : { generation }) };
 }
 
-/** What a way needs of the node and of chance. */
-export interface WayHost {
+/** What a strategy needs of the node and of chance. */
+export interface StrategyHost {
   readonly system: NodeSystem;
   /** Called before each change. The node may lose its power there; the promise never resolves then. */
   readonly step: () => Promise<void>;
@@ -66,8 +66,8 @@ export interface WayHost {
   readonly changed: () => void;
 }
 
-/** Brings a target into use with some random time and luck. The order of what it does is that of the product's ways (src/updater). */
-export function simulatedWay(host: WayHost, statement: Statement): UpdateWay {
+/** Brings a target into use with some random time and luck. The order of what it does is that of the product's strategies (src/updater). */
+export function simulatedStrategy(host: StrategyHost, statement: Statement): UpdateStrategy {
   const { system, step } = host;
   const { storePath: id = "", version = "" } = statement.bundle ?? {};
   const take = async (low: number, high: number, left: () => number, kind: "build" | "activation"): Promise<void> => {
@@ -88,8 +88,11 @@ export function simulatedWay(host: WayHost, statement: Statement): UpdateWay {
   };
   return {
     target: { id, version },
-    present: () => Promise.resolve(system.standing),
     isThere: (ran) => Promise.resolve(system.store.has(ran.id)),
+    async fetch(_left, signal) {
+      await host.sleep(host.duration(100, 8_000));
+      signal.throwIfAborted();
+    },
     async prepare(left) {
       host.works("prepare", statement);
       await take(1_000, 20_000, left, "build");
