@@ -47,7 +47,6 @@ describe("updates of a real node", function () {
     const { code, stdout, stderr } = await bastion.deploy("n1");
     expect(code, stdout + stderr).to.equal(0);
     await on(n1, `mkdir -p -m 700 ${updates}/bundles`);
-    for (const { file, sha256 } of bundles.values()) await send(file, `${updates}/bundles/${sha256}`);
   });
   after(async () => {
     await bastion?.remove();
@@ -69,8 +68,11 @@ describe("updates of a real node", function () {
       bundle: { storePath, narHash, sha256, size, arch, version },
     };
   };
-  const gives = (step: OrderStep, version: Version, spec: object = {}): Promise<Report> =>
-    updater.gives(step, to(version, spec));
+  const gives = async (step: OrderStep, version: Version, spec: object = {}): Promise<Report> => {
+    const { file, sha256 } = bundles.get(version)!;
+    if (step === "prepare") await send(file, `${updates}/bundles/${sha256}`);
+    return updater.gives(step, to(version, spec));
+  };
 
   /** What each daemon of the node runs. */
   const running = (): Promise<string> =>
@@ -84,7 +86,7 @@ describe("updates of a real node", function () {
     expect(await on(n1, `readlink -f ${profile}`)).to.equal(pathOf(version));
     // systemd starts it no more.
     await eventually(async () => (await n1.exec("systemctl is-active kcore-updater")).stdout === "inactive\n");
-    expect(await on(n1, `ls ${updates}`)).to.equal("bundles\njournal.json\nreport.json");
+    expect(await on(n1, `ls ${updates}`)).to.equal("bundles\njournal.json");
   };
 
   it("brings another runtime into use, which its controller then has from the node", async () => {

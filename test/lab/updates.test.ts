@@ -269,7 +269,7 @@ describe("updates of a cluster on real nodes", function () {
     // It comes back, wholly on one of the two.
     await node("b").start();
     const isBetween = async (): Promise<boolean> =>
-      (await onNode("b", "ls /var/lib/kcore/updates")).split("\n").includes("unfinished");
+      (await onNode("b", "ls /var/lib/kcore/updates")).split("\n").includes("taken.json");
     await eventually(async () => !(await isBetween()));
     const [present = "", pinned = ""] = (await profileOf("b")).split("\n");
     expect(["0.2.0", "0.3.0"].map((version) => bundles.get(version)?.bundle.storePath)).to.include(present);

@@ -5,8 +5,9 @@ import type { z } from "zod";
 import type { LabNode } from "#lab/lab.ts";
 import { openAuthority } from "#pki/cluster.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
-import { Report } from "#rollout/records.ts";
+import type { Report } from "#rollout/records.ts";
 import type { Bundle, UpdateSpec } from "#rollout/spec.ts";
+import { Journal } from "#updater/journal.ts";
 import { on, type Bastion } from "./deploy.ts";
 import { signOwner, signUpdate } from "./signed-update.ts";
 
@@ -49,11 +50,11 @@ export class OrderedNode {
     let text = "";
     for (let left = 600; left > 0; left--) {
       // While it boots it does not answer.
-      text = await this.#node.exec(`cat ${updates}/report.json`).then(
+      text = await this.#node.exec(`cat ${updates}/journal.json`).then(
         ({ stdout }) => stdout,
         () => "",
       );
-      const report = text === "" ? undefined : Report.parse(JSON.parse(text));
+      const { report } = text === "" ? {} : Journal.parse(JSON.parse(text));
       if (report?.fence.seq === this.#seq && states.includes(report.state)) return report;
       await sleep(1_000);
     }

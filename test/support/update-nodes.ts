@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, w
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { shippedRoot } from "#engine/project/shipped.ts";
-import { Report } from "#rollout/records.ts";
+import type { Report } from "#rollout/records.ts";
+import { Journal } from "#updater/journal.ts";
 import { createTestCluster, passphrase, type TestCluster } from "./cluster.ts";
 import { writeRuntime } from "./bundles.ts";
 import { TestProject, type Ended } from "./kcore.ts";
@@ -72,8 +73,8 @@ export class UpdateNodes {
   }
 
   report(name: string): Report | undefined {
-    const file = join(this.stateDir(name), "updates/report.json");
-    return existsSync(file) ? Report.parse(JSON.parse(readFileSync(file, "utf8"))) : undefined;
+    const file = join(this.stateDir(name), "updates/journal.json");
+    return existsSync(file) ? Journal.parse(JSON.parse(readFileSync(file, "utf8"))).report : undefined;
   }
 
   runtime(name: string): string {

@@ -3,10 +3,10 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { Order } from "#rollout/order.ts";
-import { names, readReport, writeOrder } from "#updater/files.ts";
+import { names, readAccepted, writeOrder } from "#updater/files.ts";
+import { emptyJournal } from "#updater/journal.ts";
 import { lockFolder } from "#base/lock-folder.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import type { Ports } from "#updater/ports.ts";
@@ -21,7 +21,7 @@ describe("what the updater does to its node", () => {
   beforeEach(async () => {
     folder = await makeTempDir("ports");
     stop = new AbortController();
-    ports = nodePorts(stop.signal);
+    ports = nodePorts(stop.signal, () => Promise.resolve());
   });
   afterEach(() => folder.remove());
   const at = (name: string): string => join(folder.path, name);
@@ -66,18 +66,14 @@ describe("what the updater does to its node", () => {
     expect(await ports.list(folder.path)).to.have.members(["a", "link"]);
   });
 
-  it("reads what a bundle is, and how large it will be", async () => {
-    const packed = gzipSync(Buffer.alloc(100_000));
-    writeFileSync(at("bundle"), packed);
-    expect(await ports.readBundle(at("bundle"))).to.deep.equal({
-      size: packed.length,
-      sha256: createHash("sha256").update(packed).digest("hex"),
-      unpacked: 100_000,
-    });
-    writeFileSync(at("short"), "x");
-    expect(await ports.readBundle(at("short"))).to.include({ size: 1 });
-    expect(await ports.readBundle(at("none"))).to.equal(undefined);
-    expect(await ports.freeBytes(folder.path)).to.be.greaterThan(0);
+  it("knows the size and the sum of a file, and the room for more", async () => {
+    writeFileSync(at("bundle"), "text");
+    const sum = createHash("sha256").update("text").digest("hex");
+    expect([await ports.sizeOf(at("bundle")), await ports.sizeOf(at("none"))]).to.deep.equal([4, undefined]);
+    expect(await ports.sha256Of(at("bundle"))).to.equal(sum);
+    const { free, dev } = await ports.room(folder.path);
+    expect([free > 0, dev]).to.deep.equal([true, statSync(folder.path).dev]);
+    expect(await ports.list(at("none"))).to.deep.equal([]);
   });
 
   it("knows one boot, and a time that goes on in it", async () => {
@@ -122,9 +118,9 @@ describe("what the updater does to its node", () => {
     await writeOrder(updates, { fence, step: "prepare", signed, ownership: signed });
     expect(Order.parse(JSON.parse(readFileSync(join(updates, names.inbox), "utf8"))).fence).to.deep.equal(fence);
     expect(statSync(updates).mode & 0o777).to.equal(0o700);
-    expect(await readReport(updates)).to.equal(undefined);
+    expect(await readAccepted(updates)).to.equal(undefined);
     const report = { epoch: 1, fence, state: "fenced", present: { id: "x", version: "1" }, at: 1 };
-    writeFileSync(join(updates, names.report), JSON.stringify(report));
-    expect(await readReport(updates)).to.deep.equal(report);
+    writeFileSync(join(updates, names.journal), JSON.stringify({ ...emptyJournal(), fence, report }));
+    expect(await readAccepted(updates)).to.deep.equal({ fence, past: [], report });
   });
 });

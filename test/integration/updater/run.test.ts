@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { signStatement } from "#pki/statement.ts";
 import type { Order } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
-import { readReport, updatesFolder, writeOrder } from "#updater/files.ts";
+import { readAccepted, updatesFolder, writeOrder } from "#updater/files.ts";
 import { lockFolder } from "#base/lock-folder.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import { createTestCluster, issueTo, startDaemon, writeCredentials, type TestCluster } from "#support/cluster.ts";
@@ -33,7 +33,7 @@ describe("kcore updater run", () => {
     const updater = await startDaemon(["updater", "run"], join(cluster.dir, "node-agent.yaml"), config);
     const code =
       updater.child.exitCode ?? (await new Promise<number | null>((done) => updater.child.once("exit", done)));
-    return { code, log: updater.log(), report: await readReport(folder) };
+    return { code, log: updater.log(), report: (await readAccepted(folder))?.report };
   }
   const order = (fields: object, by = cluster): Order => ({
     fence: { name: "u1", epoch: 1, owner: "c1", generation: 1, seq: 1 },
@@ -46,7 +46,7 @@ describe("kcore updater run", () => {
     const { code, log, report } = await run(order({}));
     expect(code, log).to.equal(0);
     expect(report).to.include({ state: "fenced" });
-    expect(await readdir(folder)).to.have.members([".lock", "journal.json", "report.json"]);
+    expect(await readdir(folder)).to.have.members([".lock", "journal.json"]);
     expect(log).to.match(/^\{"time":.*"message":"takes an order","unit":"kcore-updater"/m);
   });
 

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { runtimeUpdated } from "#engine/modules/runtime-updated.ts";
-import type { Order } from "#rollout/order.ts";
 import { Statement } from "#rollout/spec.ts";
+import { emptyJournal, type Journal } from "#updater/journal.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { ownershipOf } from "#support/ownership.ts";
@@ -61,6 +61,12 @@ describe("runtime.updated with a stand-in of the updater", () => {
       });
 
       const folder = (): string => join(temp.path, "updates");
+      const journal = (): Journal => JSON.parse(readFileSync(join(folder(), "journal.json"), "utf8")) as Journal;
+      /** In the order in which the updater writes it. */
+      const keep = ({ fence, report, ...rest }: { fence: object; report: object; doing: object }): void => {
+        const { brings, ...empty } = emptyJournal();
+        writeFileSync(join(folder(), "journal.json"), JSON.stringify({ ...empty, fence, report, brings, ...rest }));
+      };
       const start = async (behaviour: UpdaterBehaviour = {}): Promise<void> => {
         const program = fileURLToPath(new URL("../../support/updater-process.ts", import.meta.url));
         const profile = join(temp.path, "kcore");
@@ -146,16 +152,12 @@ describe("runtime.updated with a stand-in of the updater", () => {
       it("comes as far as a boot that the updater is about to make, and is not deceived by one that was", async () => {
         mkdirSync(folder(), { recursive: true });
         const fence = { name: "u1", epoch: 1, owner: "bastion-1", generation: 1, seq: 3 };
-        const bootId = nodePorts(AbortSignal.timeout(60_000)).bootId;
+        const bootId = nodePorts(AbortSignal.timeout(60_000), () => Promise.resolve()).bootId;
         const at = async (id: string) => {
           const doing = { step: "activate", statement: { spec: {} }, stage: "begun", boots: true, hasBooted: false };
           const time = { bootId: id, since: 1, spent: 0 };
           const report = { epoch: 1, fence, state: "rebooting", present: { id: "/nix/store/x", version: "1" }, at: 1 };
-          writeFileSync(join(folder(), "report.json"), `${JSON.stringify(report)}\n`);
-          writeFileSync(
-            join(folder(), "journal.json"),
-            JSON.stringify({ format: "kcore-updater/1", fence, doing: { ...doing, time }, report }),
-          );
+          keep({ fence, report, doing: { ...doing, time } });
           writeFileSync(join(folder(), "ordered"), "bastion-1 activate 3\n");
           const outcomes: string[] = [];
           for (const to of ["activated", "booted", "held"])
@@ -170,12 +172,9 @@ describe("runtime.updated with a stand-in of the updater", () => {
         await start();
         for (const to of ["fenced", "prepared", "activated", "held"]) await changed(to);
         updater?.kill("SIGKILL");
-        const journal = JSON.parse(readFileSync(join(folder(), "journal.json"), "utf8")) as Order;
-        const fence = { ...journal.fence, epoch: 2, owner: "c1" };
+        const fence = { ...journal().fence, epoch: 2, owner: "c1" };
         const doing = { step: "activate", statement: { spec: {} }, stage: "begun", boots: false, hasBooted: false };
-        writeFileSync(join(folder(), "journal.json"), JSON.stringify({ ...journal, fence, doing }));
-        const report = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as object;
-        writeFileSync(join(folder(), "report.json"), JSON.stringify({ ...report, fence, state: "activating" }));
+        keep({ ...journal(), fence, report: { ...journal().report, fence, state: "activating" }, doing });
         for (const to of ["fenced", "activated"]) {
           const { outcome, have } = await run(to, {}, { dryRun: true });
           expect([outcome, have["runtime"]], to).to.deep.equal(["would-change", "under way"]);
@@ -201,15 +200,13 @@ describe("runtime.updated with a stand-in of the updater", () => {
         // The updater must not read the half of it.
         writeFileSync(join(folder(), "inbox.new"), `{${fence},"step":"fence",${order}}`);
         renameSync(join(folder(), "inbox.new"), join(folder(), "inbox.json"));
-        while (!existsSync(join(folder(), "report.json"))) await sleep(20);
+        while (!existsSync(join(folder(), "journal.json"))) await sleep(20);
         await changed("fenced", { owner: "bastion-2" });
-        const report = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
-        expect(report.fence).to.deep.equal({ name: "u1", epoch: 20, owner: "bastion-2", generation: 3, seq: 10 });
+        expect(journal().report?.fence).to.deep.equal({ name: "u1", epoch: 20, owner: "bastion-2", generation: 3, seq: 10 });
         // Of an update that was here before another one, the node knows the last order.
         await changed("fenced", { update: "u2" });
         await changed("fenced", { owner: "bastion-3" });
-        const later = JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as { fence: object };
-        expect(later.fence).to.deep.equal({ name: "u1", epoch: 30, owner: "bastion-3", generation: 3, seq: 11 });
+        expect(journal().report?.fence).to.deep.equal({ name: "u1", epoch: 30, owner: "bastion-3", generation: 3, seq: 11 });
       });
     });
 });
