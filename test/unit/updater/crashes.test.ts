@@ -27,7 +27,7 @@ const { runtime } = casesOf<{ readonly runtime: Readonly<Record<string, Omit<Sce
 );
 const scenarios: readonly Scenario[] = Object.entries(runtime).map(([what, given]) => ({ what, ...given }));
 const gates = [{ name: "page", nodeCommand: "look", withinSeconds: 2 }];
-const timeouts = { activateSeconds: 35, rebootSeconds: 60 };
+const timeouts = { activateSeconds: 60, rebootSeconds: 60 };
 const statement = ({ gate }: Scenario) => statementOf(young, { timeouts, ...(gate && { healthGates: gates }) });
 const trial = statementOf(
   tried,

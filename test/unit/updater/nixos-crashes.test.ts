@@ -32,7 +32,7 @@ const { nixos } = casesOf<{ readonly nixos: Readonly<Record<string, Omit<Scenari
 const scenarios: readonly Scenario[] = Object.entries(nixos).map(([what, given]) => ({ what, ...given }));
 const kernel = { kernel: "6.6.8" };
 const gates = [{ name: "page", nodeCommand: "look", withinSeconds: 2 }];
-const timeouts = { activateSeconds: 60, rebootSeconds: 120 };
+const timeouts = { activateSeconds: 120, rebootSeconds: 120 };
 const statement = ({ brings = "new", gate, activation = {} }: Scenario) =>
   nixosStatement(brings, { timeouts, activation, ...(gate && { healthGates: gates }) });
 
