@@ -13,7 +13,7 @@ import type { Renewer } from "./renewer.ts";
 import type { RevokedKeys } from "./revoked-keys.ts";
 import type { AgentStatus } from "./status-file.ts";
 
-/** What an agent needs of the machine that it runs on. */
+/** The agent's view of its machine. */
 export interface AgentMachine {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
   readonly gatherFacts: () => Promise<Facts>;
@@ -83,7 +83,7 @@ export class Agent {
         returning.reset();
         await this.#renew();
         await this.report("running");
-        // What the beat itself took is part of the interval; a clock that jumps does not make it longer or nothing.
+        // The time of the beat is part of the interval; a clock that jumps makes it neither longer nor nothing.
         wait = Math.min(interval, Math.max(interval / 2, interval - (clock() - began)));
         // Agents that started in one moment, after a power failure, do not go on beating in one moment.
         if (!wasIn) wait = spread(interval, random);
@@ -98,7 +98,7 @@ export class Agent {
     }
   }
 
-  /** Tells the controller that this agent stops, so that nobody has to wait for the silence. */
+  /** Tells the controller that this agent stops, so that no controller has to wait for the silence. */
   async leave(): Promise<void> {
     const { controllers, log, nodeId } = this.#parts;
     if (this.#hasAsked) {
@@ -111,7 +111,7 @@ export class Agent {
     await this.report("stopped");
   }
 
-  /** What the node finds about itself. */
+  /** The node's health as the node itself finds it. */
   health(): Health {
     const reason = this.#statusProblem ?? this.#parts.renewer.problem();
     return reason === undefined ? { ok: true } : { ok: false, reason: reason.slice(0, 500) };
@@ -203,7 +203,7 @@ export class Agent {
     this.#lastHeartbeat = clock();
     this.#learn();
     await this.#takeRevoked();
-    // What an update came to while no agent ran is told at once.
+    // The updater may have reported while no agent ran.
     this.#parts.onConcerned();
     const { approval, status, controllerId } = this.#standing;
     log.info("the node is registered", { controller: controllers.current(), controllerId, approval, status });
@@ -216,7 +216,7 @@ export class Agent {
     return { ...this.#facts, address, revocations: this.#parts.revocations.version() };
   }
 
-  /** Whether this machine is not what it was when it registered: a disk came, an address went. */
+  /** Whether this machine has changed since it registered: a disk came, an address went. */
   async #lookAround(): Promise<boolean> {
     const { config, clock, log, machine } = this.#parts;
     if (Math.abs(clock() - this.#factsAt) < config.factsIntervalSecs * 1000) return false;

@@ -43,7 +43,7 @@ export async function discardNext(files: CredentialFiles): Promise<void> {
 
 /**
  * Finishes a swap that a crash interrupted: with the new key in place the new certificate follows it; a pair of which nothing
- * is in place yet is discarded, since the old one is whole. Says what it did, for the log.
+ * is in place yet is discarded, since the old one is whole. Returns the deed, for the log.
  */
 export async function settleNext(files: CredentialFiles): Promise<"finished" | "discarded" | undefined> {
   const next = nextFilesOf(files);

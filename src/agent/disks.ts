@@ -7,7 +7,7 @@ import type { AgentConfig } from "./agent-config.ts";
 type StorageFacts = z.infer<typeof Storage>;
 export type Disk = NonNullable<StorageFacts["disks"]>[number];
 
-/** What the kernel numbers but nobody would call a disk (Documentation/admin-guide/devices.txt). */
+/** Block devices that are no disks (Documentation/admin-guide/devices.txt). */
 const notDisks = /^(?:loop|ram|zram|dm-|md|sr|fd|nbd|zd)/;
 
 /** The disks of this machine as sysfs(5) tells of them, by name; `root` is `/` but in tests. */
@@ -49,7 +49,7 @@ async function readDisk(root: string, name: string, mounted: ReadonlySet<string>
   const parts = entries.filter((entry) => entry.startsWith(name));
   return {
     path: `/dev/${name.replaceAll("!", "/")}`,
-    // Sectors of 512 bytes whatever the disk's own are (sysfs-block).
+    // Sectors of 512 bytes, also where the disk has larger ones (sysfs-block).
     size: Number(sectors) * 512 || 0,
     ...(model !== "" && { model }),
     ...(serial !== "" && { serial }),
@@ -64,7 +64,7 @@ function typeOf(name: string, rotational: string): string {
   return rotational === "1" ? "hdd" : "ssd";
 }
 
-/** `major:minor` of what is mounted (proc_pid_mountinfo(5)). */
+/** `major:minor` of mounted devices (proc_pid_mountinfo(5)). */
 async function mountedDevices(root: string): Promise<ReadonlySet<string>> {
   const text = await readFile(join(root, "proc/self/mountinfo"), "utf8").catch(() => "");
   return new Set(text.split("\n").map((line) => line.split(" ")[2] ?? ""));

@@ -14,7 +14,7 @@ import type { Network, Registration, Usage } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { readStorage } from "./disks.ts";
 
-/** What a machine tells when it registers, but for the address, which depends on whom it tells. */
+/** A machine's registration but for the address, which depends on the controller. */
 export type Facts = Omit<Registration, "address">;
 
 /** Looks at this machine. */
@@ -48,7 +48,7 @@ export async function gatherFacts({
   };
 }
 
-/** Whether two looks differ in what is worth telling: free space and the like change all the time. */
+/** Whether two looks agree but for free space, which changes all the time. */
 export function isSameMachine(before: Facts, after: Facts): boolean {
   const { storage: { free: _before, ...storageBefore } = {}, ...restBefore } = before;
   const { storage: { free: _after, ...storageAfter } = {}, ...restAfter } = after;
@@ -65,7 +65,7 @@ export async function readUsage(folder: string, inbox: string): Promise<Usage> {
   const [fuller] = disks
     .flatMap((disk) => disk ?? [])
     .toSorted((a, b) => b.diskUsed / b.diskSize - a.diskUsed / a.diskSize);
-  // Node counts what could be freed at once as free (MemAvailable).
+  // Node counts memory that could be freed at once as free (MemAvailable).
   return {
     load: loadavg()[0] ?? 0,
     memoryUsed: totalmem() - freemem(),
@@ -85,7 +85,7 @@ async function readUntaken(inbox: string): Promise<number | undefined> {
   return seconds !== undefined && seconds > takenWithin ? seconds : undefined;
 }
 
-/** As df(1) counts: what only root may take is not free. */
+/** As df(1) counts: the blocks for root alone are not free. */
 async function readDisk(path: string): Promise<{ readonly diskUsed: number; readonly diskSize: number } | undefined> {
   const told = await statfs(path).catch(() => undefined);
   if (!told || told.blocks === 0) return undefined;

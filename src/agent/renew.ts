@@ -29,15 +29,15 @@ export function isRenewalDue(
 }
 
 /**
- * Gets a certificate for a new key, which is made here and never leaves, and swaps both in once they are known to be good:
- * it says what the old one said, leads to our root, fits the key, and the controller accepts it on a new connection. Whatever
- * fails leaves the old ones in use and on the disk. Gives when the new one ends.
- * @throws KcoreError what the controller refuses; RENEWAL_FAILED
+ * Gets a certificate for a new key, which is made here and never leaves, and swaps both in once they are known to be good: the certificate has
+ * the identity of the old one, leads to our root, fits the key, and the controller accepts it on a new connection. A failure leaves the old
+ * ones in use and on the disk. Gives when the new one ends.
+ * @throws KcoreError the refusal of the controller; RENEWAL_FAILED
  */
 export async function renewCertificate({ files, present, clock, client, prove }: RenewalOptions): Promise<Date> {
   const { identity } = present;
   const { nonce, challenge } = await client.call("renewChallenge", { nodeId: identity.id });
-  // Never sign what somebody else made up: the text is ours, only the nonce is theirs.
+  // A controller must not have the node sign another text: the text is ours, only the nonce is theirs.
   if (challenge !== renewalChallenge(identity.cluster, identity.id, nonce)) {
     throw failed("the controller's challenge is not one for this node's renewal");
   }

@@ -14,7 +14,7 @@ export interface Renewer {
    * soon after a failure. Says whether there are new files. Failures are logged.
    */
   readonly renewIfDue: (endingBefore?: string) => Promise<boolean>;
-  /** What an operator has to know: the certificate ends soon, and why it is not renewed. */
+  /** The reason for which a certificate that ends soon is not renewed; undefined: there is nothing an operator has to know. */
   readonly problem: () => string | undefined;
 }
 
@@ -43,7 +43,7 @@ export function createRenewer({
   const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;
-  // Each wish is fulfilled once: clocks differ, and a sub-CA may end sooner than what was wished for.
+  // Each wish is fulfilled once: clocks differ, and a sub-CA may end sooner than the wish.
   let fulfilled: string | undefined;
   return {
     async renewIfDue(endingBefore) {

@@ -41,7 +41,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     isPatient: false,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
   });
-  // Its answers may take as long as an order does.
+  // An exchange is answered when there is an order.
   const patient = openControllers({
     endpoints,
     credentials: credentials.present,

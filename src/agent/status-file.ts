@@ -2,7 +2,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { replaceFile, versionOf } from "#base/file.ts";
 
-/** What the agent tells about itself in `status.json`. Times are ISO 8601 in UTC. */
+/** The agent's part of `status.json`. Times are ISO 8601 in UTC. */
 export interface AgentStatus {
   readonly state: "starting" | "connecting" | "running" | "stopped";
   readonly nodeId: string;
@@ -19,7 +19,7 @@ export interface AgentStatus {
   readonly certificateExpires?: string;
   /** Why the certificate is not renewed, when that becomes urgent. */
   readonly renewal?: string;
-  /** What the node finds about itself. */
+  /** The node's health as the node itself finds it. */
   readonly health: { readonly ok: boolean; readonly reason?: string | undefined };
   /** Why no controller is reached. */
   readonly error?: string;
@@ -31,7 +31,7 @@ export interface AgentStatus {
 const ownFile = "agent.json";
 
 /**
- * Puts the agent's part into `status.json` and keeps what others wrote there: a run on this node writes its steps to
+ * Puts the agent's part into `status.json` and keeps the other parts: a run on this node writes its steps to
  * the same file. When it changed while we prepared ours, we read it again. A file that is no JSON object is replaced.
  */
 export async function writeAgentStatus(file: string, agent: AgentStatus): Promise<void> {
@@ -55,7 +55,7 @@ async function refuseIfChanged(file: string, before: string, attempt: number): P
   if (attempt < 5 && (await versionOf(file)) !== before) throw new Changed("somebody wrote meanwhile");
 }
 
-/** What `status.json` holds now: the agent's part and what runs wrote; empty when it cannot be read. */
+/** The present contents of `status.json`: the agent's part and those of runs; empty when it cannot be read. */
 export async function readStatusFile(file: string): Promise<object> {
   try {
     const value = JSON.parse(await readFile(file, "utf8")) as unknown;

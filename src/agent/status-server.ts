@@ -10,7 +10,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 
-/** What the node tells about itself; each is asked for when somebody wants it. */
+/** The pages about the node; each is made when a client asks for it. */
 export interface StatusPages {
   readonly "/status": () => Promise<unknown>;
   readonly "/disks": () => Promise<unknown>;
@@ -36,7 +36,7 @@ const connectionLimit = 64;
 
 /**
  * Serves a node's status, read-only, on one port: plain HTTP for whom comes from this machine, TLS 1.3 with a certificate of
- * an operator or a controller of our cluster for everybody else.
+ * an operator or a controller of our cluster for all others.
  * @throws KcoreError LISTEN_FAILED
  */
 export async function serveStatus({
@@ -79,7 +79,7 @@ export async function serveStatus({
     open.add(socket);
     socket.once("close", () => open.delete(socket));
   });
-  // A node does not keep a log of everybody who knocks.
+  // A node keeps no log of strangers.
   secure.on("tlsClientError", (_error, socket) => socket.destroy());
   const door = createSocketServer((socket: Socket) => {
     const server: Server = isLoopback(socket.remoteAddress) ? plain : secure;
@@ -124,7 +124,7 @@ function keyOf(socket: TLSSocket): string {
   return certificate ? keyFingerprint(publicDer(certificate.publicKey)) : "";
 }
 
-/** Why somebody may not ask, by the certificate and the revoked keys, looked at for each request (S-10, S-11). */
+/** Why a client may not ask, by the certificate and the revoked keys, looked at for each request (S-10, S-11). */
 function refusalOf(
   socket: TLSSocket,
   {

@@ -14,7 +14,7 @@ export interface Unit {
   readonly name: string;
   readonly state: string;
   readonly pid: number;
-  /** How often systemd has started it anew since somebody did. */
+  /** How often systemd has restarted the unit by itself. */
   readonly restarts: number;
   /** The command with which it is started. */
   readonly start: string;
@@ -99,7 +99,7 @@ export async function tryUnits(ports: Ports, units: readonly Unit[], id: string 
     await (wanted === undefined ? ports.remove(dropin(name)) : ports.replace(dropin(name), wanted));
     hasChanged = true;
   }
-  // Where a power cut or a kill came between, what systemd has read differs from what lies there.
+  // After a power cut or a kill systemd may know an older file.
   if (!hasChanged)
     hasChanged = units.some(({ start }) =>
       id === undefined ? start.startsWith("/nix/store/") : !start.startsWith(`${id}/`),
@@ -107,14 +107,14 @@ export async function tryUnits(ports: Ports, units: readonly Unit[], id: string 
   if (hasChanged) await must(ports, ["systemctl", "daemon-reload"], { kind: "service", limitMs: quickMs });
 }
 
-/** What units start from that are only tried; undefined: they follow their profile. */
+/** The store path from which units on trial start; undefined: they follow their profile. */
 export async function triedPath(ports: Ports): Promise<string | undefined> {
   return /^ExecStart=(\/nix\/store\/[^/]+)\//m.exec((await ports.read(dropin(agentUnit))) ?? "")?.[1];
 }
 
 /** A daemon that has run for so long has started. */
 const steadyMs = 5_000;
-/** Who is started anew so often by systemd does not come up. */
+/** A unit that systemd restarts so often does not come up. */
 const hopeless = 3;
 
 export interface AgentStatus {
@@ -126,7 +126,7 @@ export interface AgentStatus {
   readonly controller?: string;
 }
 
-/** What the agent tells of itself; it writes its file as a whole. */
+/** The agent's part of status.json, a file that is always whole. */
 export async function readAgent(ports: Ports, statusFile: string): Promise<AgentStatus | undefined> {
   try {
     return (JSON.parse((await ports.read(statusFile)) ?? "{}") as { agent?: AgentStatus }).agent;
@@ -140,7 +140,7 @@ export interface DaemonsFound {
   readonly agentPid?: number;
 }
 
-/** What is missing until all daemons are up, are as they should be, and have been for a while. `fault`: why one is not the right one. */
+/** Finds the first condition that keeps the daemons from being up and steady. `fault`: why one is not the right one. */
 export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | undefined) => Promise<DaemonsFound> {
   let first: readonly Unit[] | undefined;
   let steady: { readonly pids: string; readonly since: number } | undefined;
@@ -152,7 +152,7 @@ export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | un
     try {
       units = await lookAtUnits(ports);
     } catch (error) {
-      // It may be about to start anew itself.
+      // systemd may be about to restart itself.
       if (error instanceof UpdateFailure) return service(error.message, agentUnit);
       throw error;
     }
@@ -177,7 +177,7 @@ export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | un
   };
 }
 
-/** What keeps a node from being one of its cluster. */
+/** The agent has not reached a controller. */
 export function silent(agent: AgentStatus | undefined): Missing {
   return {
     kind: "unreachable",

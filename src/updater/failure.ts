@@ -3,7 +3,7 @@ import type { Failure, FailureKind } from "#rollout/records.ts";
 /** The most that a report carries of why it failed. */
 const longest = 2_000;
 
-/** What a node's owner is told when a step did not come to its end; anything else thrown is a bug, or a disk that fails. */
+/** The failure of a step, which the report carries; any other error is a bug, or a disk that fails. */
 export class UpdateFailure extends Error {
   readonly kind: FailureKind;
 
@@ -18,7 +18,7 @@ export class UpdateFailure extends Error {
   }
 }
 
-/** Of a long text the beginning, which says what, and the end, which says why. */
+/** Keeps of a long text the beginning, which names the program, and the end, which has the reason. */
 function clip(text: string): string {
   if (text.length <= longest) return text;
   const half = longest / 2 - 2;

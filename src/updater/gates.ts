@@ -3,14 +3,14 @@ import { describeEnd } from "./nix.ts";
 import { endOutside, runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
 
-/** The most that one attempt at a URL may take; a command has all the time that the gate has, and no less than this. */
+/** The limit of one attempt at a URL; a command has at least this time, and all the time of its gate. */
 const attemptMs = 10_000;
-/** Not that of what changes the system: nobody has to wait for a gate. */
+/** A unit of its own: no step has to wait for a gate. */
 const unit = "kcore-update-gate.service";
 
 /**
  * The part of a gate that is asked on the node: why it does not hold; undefined: it does, or it is asked elsewhere. `left`: ms that are left
- * of the whole activation. A command sees the node as it is, not what the updater's unit leaves of it.
+ * of the whole activation. A command sees the node as it is, without the confinement of the updater's unit.
  */
 export async function whyGateFails(
   ports: Ports,

@@ -4,7 +4,7 @@ import { UpdateFailure } from "./failure.ts";
 import type { Present } from "./journal.ts";
 import type { Ended, Ports } from "./ports.ts";
 
-/** Runs a program that has to succeed. @throws UpdateFailure with the end of what it said */
+/** Runs a program that has to succeed. @throws UpdateFailure with the end of its output */
 export async function must(
   { run }: Pick<Ports, "run">,
   words: readonly string[],

@@ -6,7 +6,7 @@ import { bootOnce, bootOnceOf, forgetBootOnce } from "./nixos-loader.ts";
 import { switchTo, systemProfile } from "./nixos-systems.ts";
 import type { Ports } from "./ports.ts";
 
-/** A boot that is tried, with what, and what every other boot begins with until that has held. */
+/** A boot on trial: its system, and the boot default until that system has held. */
 const Trial = z.object({ loader: z.enum(["systemd-boot", "grub"]), path: z.string(), before: z.string() });
 type Trial = z.infer<typeof Trial>;
 
@@ -27,15 +27,14 @@ async function readTrial({ ports, folder }: Pick<Boot, "ports" | "folder">): Pro
   }
 }
 
-/** The trial that goes on: whoever has moved the profile since, by hand, has ended it. */
+/** The present trial. An operator who has moved the profile since has ended it. */
 async function presentTrial(boot: Boot, profile: string | undefined): Promise<Trial | undefined> {
   const trial = await readTrial(boot);
   return trial?.path === profile ? trial : undefined;
 }
 
 /**
- * The next boot begins with this system: only that one where the boot loader can, and every other one with what it began with before.
- * Where it cannot, every one does.
+ * Makes the next boot begin with this system. Where the boot loader can boot once, the boot default stays; elsewhere this system becomes it.
  */
 export async function prepareBoot(boot: Boot, path: string): Promise<void> {
   const { ports, folder, left } = boot;

@@ -15,15 +15,15 @@ export interface SystemBuild {
   /** The folder of updates. */
   readonly folder: string;
   readonly target: UpdateSpec["target"];
-  /** What the node is called, where the target names no configuration. */
+  /** The node's name, where the target names no configuration. */
   readonly hostName: string;
   readonly left: () => number;
 }
 
 /**
  * Builds the NixOS system that a target names for this node, or finds it built; returns its store path. Nix decides nothing by itself:
- * the flake and its inputs are at commits, and what the flake says of Nix's settings is not heard.
- * @throws UpdateFailure of the kind build, with the end of what Nix said
+ * the flake and its inputs are at commits, and the flake's settings for Nix are ignored.
+ * @throws UpdateFailure of the kind build, with the end of the output of Nix
  */
 export async function buildSystem(build: SystemBuild): Promise<string> {
   const { ports, folder, target, hostName } = build;

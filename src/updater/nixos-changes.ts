@@ -11,7 +11,7 @@ const parts = {
   systemd: "systemd",
 } as const;
 
-/** What of a system comes into use by a boot alone, in words; empty where the machine was booted with the same. */
+/** The changes that come into use by a boot alone, in words; empty where the machine was booted with the same. */
 export async function changesThatNeedBoot(ports: Ports, booted: string, next: string): Promise<readonly string[]> {
   if (booted === next) return [];
   const changes: string[] = [];
@@ -39,19 +39,19 @@ function changeOf(before: string, after: string): string {
   return after === "" ? "another one" : `${after}, built anew`;
 }
 
-/** What is done at once, and how the next boot comes into it. */
+/** The switch that is done at once, and the part of the next boot. */
 export interface Plan {
   readonly now?: "test" | "switch";
-  /** `later`: by whatever boot comes next. */
+  /** `later`: the next boot, at any time. */
   readonly boot?: "reboot" | "later";
 }
 
-/** What a way of activation comes to, by what a boot is needed for. */
+/** Plans an activation by the changes that need a boot. */
 export function planActivation({ mode, rebootPolicy }: UpdateSpec["activation"], changes: readonly string[]): Plan {
   if (mode === "test") return { now: "test" };
   if (mode === "boot") return { boot: rebootPolicy === "never" ? "later" : "reboot" };
   const isDue = rebootPolicy === "always" || (rebootPolicy === "if-required" && changes.length > 0);
   if (!isDue) return { now: "switch" };
-  // In use at once, but not what every boot begins with before it has been booted.
+  // In use at once, but not the boot default before it has been booted.
   return mode === "switch" ? { now: "test", boot: "reboot" } : { boot: "reboot" };
 }

@@ -4,10 +4,10 @@ import { must } from "./nix.ts";
 import { runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
 
-/** A boot loader that can be told what the next boot alone begins with. */
+/** A boot loader that can boot a generation once. */
 export type BootOnce = "systemd-boot" | "grub";
 
-/** Which boot loader started the machine, as it says itself, in UTF-16. */
+/** The name of the boot loader that started the machine, in UTF-16. */
 const loaderInfo = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
 const grubMenu = "/boot/grub/grub.cfg";
 const submenu = "NixOS - All configurations";
@@ -22,7 +22,7 @@ export async function bootOnceOf(ports: Ports): Promise<BootOnce | undefined> {
   return canBoot && (await canGrubWrite(ports)) ? "grub" : undefined;
 }
 
-/** What it cannot write it does not forget either, and boots again and again: on a file system that it only reads, or on more than a partition. */
+/** GRUB clears its entry for the next boot only on file systems that it can write; elsewhere it would boot that entry again and again. */
 async function canGrubWrite(ports: Ports): Promise<boolean> {
   const mounts = ((await ports.read("/proc/self/mounts")) ?? "").split("\n").map((line) => line.split(" "));
   const below = mounts.filter(([, point = ""]) => point === "/" || `${grubMenu}/`.startsWith(`${point}/`));
@@ -31,7 +31,7 @@ async function canGrubWrite(ports: Ports): Promise<boolean> {
   return type !== undefined && !/^(?:btrfs|zfs)$/.test(type) && !/^\/dev\/(?:mapper\/|dm-|md)/.test(device ?? "");
 }
 
-/** Where the default is a pattern, the newest generation is what boots, and the present one does not stay it. */
+/** With a pattern as its default systemd-boot boots the newest generation, and the present one does not stay the default. */
 async function hasOneDefault(ports: Ports): Promise<boolean> {
   const { code, stdout } = await runOutside(ports, ["bootctl", "--print-esp-path"], () => quickMs);
   if (code !== 0) return false;
@@ -51,7 +51,7 @@ export async function bootOnce(ports: Ports, loader: BootOnce, generation: numbe
   await succeed(ports, ["grub-reboot", "--boot-directory=/boot", `${submenu}>${title}`], left);
 }
 
-/** What bootOnce said is taken back, where it has not been booted since. */
+/** Undoes bootOnce, unless the machine has booted since. */
 export async function forgetBootOnce(ports: Ports, loader: BootOnce, left: () => number): Promise<void> {
   const words =
     loader === "systemd-boot"

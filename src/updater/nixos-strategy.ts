@@ -22,7 +22,7 @@ import {
 import type { Ports } from "./ports.ts";
 import type { UpdateStrategy } from "./strategy.ts";
 
-/** Without these a node that runs the system would tell nobody, and nobody could tell it anything. */
+/** Units without which a node would neither report nor take orders. */
 const needed = ["kcore-node-agent.service", "kcore-updater.path"];
 const commitMs = 300_000;
 const quickMs = 30_000;
@@ -42,7 +42,7 @@ export interface NixosOptions {
 export function nixosStrategy({ ports, statement, folder, statusFile, hostName }: NixosOptions): UpdateStrategy {
   const { target: wanted, activation } = statement.spec;
   const target: Present = { id: targetIdOf(statement), version: wanted.version ?? "" };
-  // The journal would hold what nobody can read any more.
+  // The updater could not read such a journal again.
   if (!Present.shape.id.safeParse(target.id).success)
     throw new UpdateFailure("refused", "the target's name has more than 1000 characters");
   const isTest = activation.mode === "test";
@@ -88,7 +88,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       const [current, booted] = [await currentSystem(ports), await bootedSystem(ports)];
       if (hasBooted && booted !== path)
         throw new UpdateFailure("reboot", `the node came up with ${booted ?? "nothing"}, not with ${path}`);
-      // Booted, by whatever boot: what is still to be done is what comes behind one.
+      // After any boot into the target only commit is left.
       if (!isTest && !waits && booted === path && current === path) return { needsBoot: false };
       const { plan } = await planFor(path);
       const forward = { kind: "activation", left } as const;
@@ -101,7 +101,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
     },
     mark: async () => (await readAgent(ports, statusFile))?.lastHeartbeat ?? "",
     async missing(running, mark) {
-      // What waits for a boot is not in use before, there and back.
+      // A system that waits for a boot is not in use before, there and back.
       const path = await mustKnow(waits ? (running.lasting ?? running).id : running.id);
       const found = waits ? (await readProfile(ports, systemProfile))?.id : await currentSystem(ports);
       if (found !== path)
@@ -112,7 +112,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       const { missing, agentPid } = await watch();
       if (missing !== undefined || mark === undefined) return missing;
       const agent = await readAgent(ports, statusFile);
-      // The agent may be the one from before: what it said while the system was activated says nothing of what came of it.
+      // The former agent may have sent a heartbeat while the system was activated.
       heard ??= agent?.lastHeartbeat ?? mark;
       const hasSpoken = agent?.pid === agentPid && (agent?.lastHeartbeat ?? heard) !== heard;
       return hasSpoken ? undefined : silent(agent);
@@ -121,7 +121,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       if (isTest || waits) return;
       const boot = { ports, folder, left: () => commitMs };
       await keepDefault(boot, await mustKnow(held.id));
-      // Its generation holds it from now on.
+      // The generation holds the system from now on.
       await ports.remove(builtLink(folder));
     },
     async rollBack(to, left) {

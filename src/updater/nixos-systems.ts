@@ -9,9 +9,9 @@ import { runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
 
 export const systemProfile = "/nix/var/nix/profiles/system";
-/** What is in use, and what the machine was booted with. */
+/** The system in use, and the system of the last boot. */
 const links = { current: "/run/current-system", booted: "/run/booted-system" } as const;
-/** So many systems are remembered by what they were built for. */
+/** So many systems are remembered with their targets. */
 const most = 32;
 
 /** Store paths of systems, with the target that each was built for; the newest last. */
@@ -28,7 +28,7 @@ async function readKnown(ports: Ports, folder: string): Promise<z.infer<typeof K
   }
 }
 
-/** Remembers what a system was built for: a node that runs it is on that target. */
+/** Remembers the target for which a system was built: a node that runs the system is on that target. */
 export async function rememberSystem(ports: Ports, folder: string, path: string, id: string): Promise<void> {
   const known = await readKnown(ports, folder);
   const last = known.at(-1);
@@ -37,7 +37,7 @@ export async function rememberSystem(ports: Ports, folder: string, path: string,
   await ports.replace(file(folder), `${JSON.stringify(kept)}\n`);
 }
 
-/** The store path of what a node runs, or ran, by its word; undefined: it was never built here. */
+/** The store path of a system by its target; undefined: it was never built here. */
 export async function pathOf(ports: Ports, folder: string, id: string): Promise<string | undefined> {
   if (id.startsWith("/nix/store/")) return id;
   return (await readKnown(ports, folder)).findLast((one) => one.id === id)?.path;
@@ -47,14 +47,14 @@ export async function currentSystem(ports: Ports): Promise<string | undefined> {
   return ports.readLink(links.current);
 }
 
-/** What the kernel was started with; a container has none, and then it is what is in use. */
+/** The system of the last boot; a container has none, and then it is the system in use. */
 export async function bootedSystem(ports: Ports): Promise<string | undefined> {
   return (await ports.readLink(links.booted)) ?? currentSystem(ports);
 }
 
 /**
- * The NixOS system in use, by the target that it was last built for, else by its store path; beside it the one that the profile is at, where
- * that is another one: what is in use is only tried then, or the other one waits for a boot.
+ * The NixOS system in use, by the target that it was last built for, else by its store path; beside it the one that the profile is at, if
+ * that is another one: the system in use is on trial then, or the other one waits for a boot.
  */
 export async function presentSystem(ports: Ports, folder: string): Promise<Standing> {
   const path = await currentSystem(ports);
@@ -79,11 +79,11 @@ export async function versionOf(ports: Ports, path: string): Promise<string> {
   return ((await ports.read(join(path, "nixos-version"))) ?? "").trim().slice(0, 200);
 }
 
-/** It is in use, and units of it have failed. */
+/** The system is in use, and some of its units have failed. */
 const unitsFailed = 4;
 
 /**
- * Has a system's own program bring it into use (`test`), make it what boots begin with (`boot`), or both (`switch`). Units that fail are
+ * Has a system's own program bring it into use (`test`), make it the boot default (`boot`), or both (`switch`). Units that fail are
  * a failure on the way forward; on the way back they were there before, or wait for a person.
  * @throws UpdateFailure
  */

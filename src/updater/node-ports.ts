@@ -67,8 +67,8 @@ function nothing(error: NodeJS.ErrnoException): undefined {
 }
 
 /**
- * For a unit that may change nothing of the kernel, a container's boot id is its host's, which another start of the container does not change;
- * when its first process was started tells one from the other (proc(5): starttime).
+ * A confined unit in a container reads the host's boot id, which another start of the container does not change. The start time of the first
+ * process tells one start from the other (proc(5): starttime).
  */
 async function bootId(): Promise<string> {
   const [boot, first] = await Promise.all([

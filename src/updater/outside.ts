@@ -4,15 +4,14 @@ import type { Ended, Ports } from "./ports.ts";
 /** One thing is done at a time: of two that change the system at once none would come out right. */
 const workUnit = "kcore-update-work.service";
 const quickMs = 30_000;
-/** What systemd itself needs to begin and to end a unit. */
+/** The time that systemd itself needs to begin and to end a unit. */
 const spareMs = 15_000;
-/** What does not end when it is asked to is killed after so long. */
+/** A program that does not end by SIGTERM is killed after so long. */
 const stopSeconds = 10;
 
 /**
- * Runs a program as a unit of its own. It has the rights of the system, not those that the updater's unit leaves, and goes on when the
- * updater is ended or restarted by what it does; the next one waits for it. When its time is over systemd ends it with all that it
- * started.
+ * Runs a program as a unit of its own, without the confinement of the updater's unit. The program may end or restart the updater, and the next
+ * updater waits for it. When its time is over systemd ends it with all that it started.
  */
 export async function runOutside(
   ports: Ports,
@@ -37,7 +36,7 @@ export async function runOutside(
       "--setenv=PATH",
       "--setenv=HOME=/root",
       "--",
-      // systemd has its own idea of variables (systemd.service(5), Command lines), and puts in what nobody asked it for.
+      // systemd has its own idea of variables (systemd.service(5), Command lines), and would expand them itself.
       ...words.map((word) => word.replaceAll("$", "$$$$")),
     ],
     limitMs + spareMs,

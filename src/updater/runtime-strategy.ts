@@ -37,7 +37,7 @@ export interface RuntimeOptions {
   readonly arch: string;
 }
 
-/** What the daemons of this node run, or will when they are started; beside it what the profile is at, where the former is only tried. */
+/** The runtime from which the daemons of this node start; beside it the profile's, where the former is on trial. */
 export async function presentRuntime(ports: Ports): Promise<Standing> {
   const [tried, lasting] = [await triedPath(ports), await readProfile(ports, profile)];
   if (tried !== undefined && tried !== lasting?.id)
@@ -142,7 +142,7 @@ function refuseBoot({ spec: { activation } }: Statement): void {
     );
 }
 
-/** What cannot even say its version here is not tried on the daemons. */
+/** A runtime that cannot even say its version is not tried on the daemons. */
 async function refuseBroken(ports: Ports, { storePath, version }: Bundle, limitMs: number): Promise<void> {
   const program = `${storePath}/bin/kcore-node`;
   const ended = await ports.run([program, "--version"], Math.min(limitMs, 60_000));

@@ -15,7 +15,7 @@ export interface UpdateStrategy {
   readonly target: Present;
   /** Whether a version that ran once can be run again. */
   readonly isThere: (ran: Present) => Promise<boolean>;
-  /** Fetches from a controller what `prepare` needs; absent: nothing. @throws the signal's reason, too */
+  /** Fetches the bundle that `prepare` needs; absent: it needs none. @throws the signal's reason, too */
   readonly fetch?: (left: () => number, signal: AbortSignal) => Promise<void>;
   /** Makes the target ready, without anything of it in use. */
   readonly prepare: (left: () => number) => Promise<Prepared>;

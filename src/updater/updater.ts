@@ -112,7 +112,11 @@ export class Updater {
     };
     try {
       const { fetch } = strategyOf(next.statement);
-      if (fetch) await this.#during(fetch(() => end - ports.uptime(), over.signal), stopIfReplaced);
+      if (fetch)
+        await this.#during(
+          fetch(() => end - ports.uptime(), over.signal),
+          stopIfReplaced,
+        );
       return undefined;
     } catch (error) {
       if (over.signal.aborted) return undefined;
@@ -143,7 +147,8 @@ export class Updater {
 
   async #prepare(doing: Doing, strategy: UpdateStrategy): Promise<void> {
     const limit = doing.statement.spec.timeouts.prepareSeconds * 1000;
-    if (this.#journal.left(limit) <= 0) throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
+    if (this.#journal.left(limit) <= 0)
+      throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
     const prepared: Prepared = await this.#during(strategy.prepare(() => Math.max(1, this.#journal.left(limit))));
     this.#journal.data.prepared = prepared;
     await this.#end({ state: "prepared" });
@@ -191,7 +196,7 @@ export class Updater {
     throw new UpdateFailure("reboot", `the node did not go down within ${limit / 1000} s`);
   }
 
-  /** Waits until it runs, the agent has spoken with a controller, or the bastion has reached the node anew, and the gates on the node hold. */
+  /** Waits until the target runs, the agent has reached a controller or the bastion the node, and the gates on the node hold. */
   async #holds(doing: Doing, strategy: UpdateStrategy, left: () => number): Promise<void> {
     const ports = this.#parts.ports;
     const isBastions = doing.contact === "bastion";
@@ -238,7 +243,7 @@ export class Updater {
     await this.#end({ state: "failed", ...(failure && { failure }) });
   }
 
-  /** Back to what ran before, if anything else came, and that it runs; false: behind a boot, which comes next. */
+  /** Takes the node back to its former version, and waits until that runs; false: a boot comes first. */
   async #to(doing: Doing, strategy: UpdateStrategy): Promise<boolean> {
     const { before } = doing;
     const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
@@ -259,7 +264,7 @@ export class Updater {
     return true;
   }
 
-  /** What is no failure of the update ends the process; the next one tries again, as long as there is time. */
+  /** An error that is no failure of the update ends the process; the next one tries again, as long as there is time. */
   async #fail(doing: Doing, error: unknown): Promise<void> {
     if (!(error instanceof UpdateFailure)) throw error;
     const [log, ports] = [this.#parts.log, this.#parts.ports];
@@ -269,7 +274,8 @@ export class Updater {
     if (doing.step === "prepare") return this.#end({ state: "failed", failure });
     if (doing.stage === "back") {
       // Nothing of it has held, and something may be here all the same.
-      if (doing.before && !isSameStanding(await this.#present(), doing.before)) this.#journal.rollbackTarget = doing.before;
+      if (doing.before && !isSameStanding(await this.#present(), doing.before))
+        this.#journal.rollbackTarget = doing.before;
       const first = doing.failure ?? failure;
       const message = `${first.message}; and it could not go back: ${failure.message}`;
       return this.#end({

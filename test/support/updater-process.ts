@@ -50,7 +50,8 @@ await superviseUpdater({
   carryOut: () => sleep(100),
   missing: () => {
     const { hold } = behaviour();
-    if (hold && read<Journal>(names.journal).doing?.isConfirmed === true) throw new UpdateFailure(hold.kind, hold.message);
+    if (hold && read<Journal>(names.journal).doing?.isConfirmed === true)
+      throw new UpdateFailure(hold.kind, hold.message);
     return undefined;
   },
   uptime: () => {

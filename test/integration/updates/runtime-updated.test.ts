@@ -202,11 +202,23 @@ describe("runtime.updated with a stand-in of the updater", () => {
         renameSync(join(folder(), "inbox.new"), join(folder(), "inbox.json"));
         while (!existsSync(join(folder(), "journal.json"))) await sleep(20);
         await changed("fenced", { owner: "bastion-2" });
-        expect(journal().report?.fence).to.deep.equal({ name: "u1", epoch: 20, owner: "bastion-2", generation: 3, seq: 10 });
+        expect(journal().report?.fence).to.deep.equal({
+          name: "u1",
+          epoch: 20,
+          owner: "bastion-2",
+          generation: 3,
+          seq: 10,
+        });
         // Of an update that was here before another one, the node knows the last order.
         await changed("fenced", { update: "u2" });
         await changed("fenced", { owner: "bastion-3" });
-        expect(journal().report?.fence).to.deep.equal({ name: "u1", epoch: 30, owner: "bastion-3", generation: 3, seq: 11 });
+        expect(journal().report?.fence).to.deep.equal({
+          name: "u1",
+          epoch: 30,
+          owner: "bastion-3",
+          generation: 3,
+          seq: 11,
+        });
       });
     });
 });

@@ -25,6 +25,7 @@ interface Seen {
 /** States with which a step is answered. */
 const answers: Readonly<Record<OrderStep, ReadonlySet<Report["state"]> | undefined>> = {
   fence: undefined,
+  hold: undefined,
   prepare: new Set(["prepared", "failed"]),
   activate: new Set(["activated", "failed"]),
   roll_back: new Set(["rolled_back", "failed"]),

@@ -16,9 +16,9 @@ interface Scenario {
   readonly isTried?: boolean;
   readonly behaviour?: Behaviour;
   readonly gate?: "fails";
-  /** How it ends without a crash: the state, what the node runs, what updates it. */
+  /** The end without a crash: the state, the node's version, the updater's version. */
   readonly ends: readonly [state: string, version: string, updater: string];
-  /** What it runs before the next boot, where that is another version and no power cut came. */
+  /** The version before the next boot, if it differs and no power cut came. */
   readonly runs?: string;
 }
 

@@ -13,18 +13,18 @@ interface Scenario {
   readonly loader?: Loader;
   /** The activation of another update, which has brought the system “first” before. */
   readonly first?: object;
-  /** What the update brings. */
+  /** The system of the update. */
   readonly brings?: string;
   /** The machine is booted before the step that is cut off. */
   readonly boots?: boolean;
   readonly next?: FakeSystem;
   readonly activation?: object;
   readonly gate?: "fails";
-  /** How it ends without a crash: the state, and what the node begins with and runs after one more boot. */
+  /** The end without a crash: the state, and the system after one more boot. */
   readonly ends: readonly [state: string, system: string];
-  /** What it runs before that boot, where that is another one and no power cut came. */
+  /** The system before that boot, if it differs and no power cut came. */
   readonly runs?: string;
-  /** How else it may end when the power fails: a system that is tried once is left, and what failed in one boot may not in the next. */
+  /** Another end after a power cut: a system on trial is left, and a unit that failed in one boot may start in the next. */
   readonly orEnds?: readonly [state: string, system: string];
 }
 

@@ -98,7 +98,7 @@ describe("the updater, where what runs is not what lasts:", () => {
         await world.give(systemOf("other", "b", { ...spec, ...fails }), "prepare", "activate");
         expect([said(world), world.report()?.failure?.kind]).to.deep.equal(["failed", "gate"]);
         expect(world.state).to.include({ boots: "new", profile: "new" });
-        // A boot brings what waits for one.
+        // A boot brings the system that waits for one.
         expect(world.state.current).to.equal(how === "is booted" ? "new" : "old");
         world.powerCut();
         expect(world.state).to.deep.equal(all("new"));
