@@ -3,30 +3,20 @@ import { defined } from "#optional/defined.ts";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
 import { mayBeMeant } from "#rollout/select.ts";
-import { bringsOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
-import type { RolloutNode } from "#rollout/view.ts";
+import { bringsOf, type Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
 import { isBusy, parseAs, type Journal } from "./journal.ts";
-import type { Log, Ports } from "./ports.ts";
+import type { Self, UpdaterParts } from "./ports.ts";
 import { messageOf, type UpdateJournal } from "./update-journal.ts";
-
-export interface InboxParts {
-  /** The folder of updates. */
-  readonly folder: string;
-  readonly ports: Ports;
-  readonly log: Log;
-  /** Gives the text of a statement that this cluster's bastion signed. @throws KcoreError */
-  readonly verify: (signed: SignedStatement) => Promise<unknown>;
-}
 
 /** Takes orders into the journal. `taken.json` stays until the updater ends, so that systemd starts the next one for it. */
 export class Inbox {
-  readonly #parts: InboxParts;
+  readonly #parts: UpdaterParts;
   readonly #journal: UpdateJournal;
   readonly #taken: string;
 
-  constructor(parts: InboxParts, journal: UpdateJournal) {
+  constructor(parts: UpdaterParts, journal: UpdateJournal) {
     this.#parts = parts;
     this.#journal = journal;
     this.#taken = join(parts.folder, names.taken);
@@ -116,9 +106,6 @@ function remember(journal: Journal, fence: Order["fence"]): boolean {
 function isEqual(a: Statement, b: Statement): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
-
-/** The names of this node. */
-export type Self = Pick<RolloutNode, "id" | "hostname" | "dc">;
 
 /** Refuses a statement that was signed for other nodes. @throws UpdateFailure */
 export function refuseForOthers({ spec: { selector } }: Statement, self: Self): void {

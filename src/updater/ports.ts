@@ -1,4 +1,7 @@
-import type { Bundle } from "#rollout/spec.ts";
+import type { Bundle, SignedStatement, Statement } from "#rollout/spec.ts";
+import type { RolloutNode } from "#rollout/view.ts";
+import type { Brings, Standing } from "./journal.ts";
+import type { UpdateStrategy } from "./strategy.ts";
 
 /** The end of a program; without `code` a signal or the time limit ended it. */
 export interface Ended {
@@ -52,4 +55,22 @@ export interface Ports {
 export interface Log {
   readonly info: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
   readonly warn: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
+}
+
+/** The names of this node. */
+export type Self = Pick<RolloutNode, "id" | "hostname" | "dc">;
+
+/** The node of an updater, and how targets are brought into use there. */
+export interface UpdaterParts {
+  /** The folder of updates. */
+  readonly folder: string;
+  readonly ports: Ports;
+  readonly log: Log;
+  readonly self: Self;
+  /** Gives the text of a statement that this cluster's bastion signed. @throws KcoreError */
+  readonly verify: (signed: SignedStatement) => Promise<unknown>;
+  /** The standing of the node as to one kind of target. */
+  readonly present: (brings: Brings) => Promise<Standing>;
+  /** @throws UpdateFailure when this node cannot be brought there in any way */
+  readonly strategyOf: (statement: Statement) => UpdateStrategy;
 }

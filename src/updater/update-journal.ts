@@ -2,26 +2,8 @@ import { join } from "node:path";
 import { defined } from "#optional/defined.ts";
 import type { Report } from "#rollout/records.ts";
 import { names } from "./files.ts";
-import {
-  emptyJournal,
-  isSameStanding,
-  Journal,
-  parseAs,
-  Present,
-  type Brings,
-  type Doing,
-  type Standing,
-} from "./journal.ts";
-import type { Log, Ports } from "./ports.ts";
-
-export interface JournalParts {
-  /** The folder of updates. */
-  readonly folder: string;
-  readonly ports: Ports;
-  readonly log: Log;
-  /** The standing of the node as to one kind of target. */
-  readonly present: (brings: Brings) => Promise<Standing>;
-}
+import { emptyJournal, isSameStanding, Journal, parseAs, Present, type Doing, type Standing } from "./journal.ts";
+import type { UpdaterParts } from "./ports.ts";
 
 /** The part of a report that a step decides; the journal knows the rest. */
 export type Word = Pick<Report, "state"> & Partial<Pick<Report, "failure" | "waitsFor">>;
@@ -31,11 +13,11 @@ const chargeMs = 10_000;
 
 /** Keeps the updater's journal on the disk, with the report in it. */
 export class UpdateJournal {
-  readonly #parts: JournalParts;
+  readonly #parts: UpdaterParts;
   readonly #path: string;
   data = emptyJournal();
 
-  constructor(parts: JournalParts) {
+  constructor(parts: UpdaterParts) {
     this.#parts = parts;
     this.#path = join(parts.folder, names.journal);
   }

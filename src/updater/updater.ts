@@ -2,17 +2,12 @@ import type { Report } from "#rollout/records.ts";
 import { bringsOf, isOnTarget, type Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { endGate, whyGateFails } from "./gates.ts";
-import { Inbox, refuseForOthers, refuseReplayed, type InboxParts, type Self } from "./inbox.ts";
+import { Inbox, refuseForOthers, refuseReplayed } from "./inbox.ts";
 import { isSameStanding, type Doing, type Next, type Prepared, type Standing, type Step } from "./journal.ts";
+import type { UpdaterParts } from "./ports.ts";
 import { beforeStep, rollbackTargetOf } from "./rollback-target.ts";
 import type { Missing, UpdateStrategy } from "./strategy.ts";
-import { UpdateJournal, type JournalParts, type Word } from "./update-journal.ts";
-
-export interface UpdaterParts extends JournalParts, InboxParts {
-  readonly self: Self;
-  /** @throws UpdateFailure when this node cannot be brought there in any way */
-  readonly strategyOf: (statement: Statement) => UpdateStrategy;
-}
+import { UpdateJournal, type Word } from "./update-journal.ts";
 
 const tickMs = 1_000;
 /** Going back has its own time, no less than this, since the way forward may have used up all. */

@@ -6,8 +6,7 @@ import { targetIdOf, type SignedStatement, type Statement } from "#rollout/spec.
 import { names } from "#updater/files.ts";
 import type { Prepared, Present, Step } from "#updater/journal.ts";
 import { nodePorts } from "#updater/node-ports.ts";
-import type { Ports } from "#updater/ports.ts";
-import type { Self } from "#updater/inbox.ts";
+import type { Ports, Self } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
 import type { Missing, UpdateStrategy } from "#updater/strategy.ts";
 
