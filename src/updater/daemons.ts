@@ -73,7 +73,7 @@ export async function restartUnits(ports: Ports, units: readonly string[]): Prom
 }
 
 /** The end of a unit's log, also of starts before the last one: `systemctl status` shows nothing between two starts. */
-export async function tailOf(ports: Ports, unit: string): Promise<string> {
+async function tailOf(ports: Ports, unit: string): Promise<string> {
   const { stdout } = await ports.run(
     ["journalctl", "--quiet", "--no-pager", "-o", "cat", "-n", "10", "-u", unit],
     quickMs,
@@ -135,7 +135,7 @@ export async function readAgent(ports: Ports, statusFile: string): Promise<Agent
   }
 }
 
-export interface DaemonsFound {
+interface DaemonsFound {
   readonly missing?: Missing;
   readonly agentPid?: number;
 }

@@ -1,5 +1,5 @@
 import type { Report } from "#rollout/records.ts";
-import { bringsOf, isOnTarget, type Statement } from "#rollout/spec.ts";
+import { bringsOf, isOnTarget } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { endGate, whyGateFails } from "./gates.ts";
 import { Inbox, refuseForOthers, refuseReplayed } from "./inbox.ts";
