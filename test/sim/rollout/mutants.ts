@@ -258,7 +258,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   knowsrefused: {
     why: "an order that a busy node refused is never brought again",
-    seed: 18,
+    seed: 22,
     swarm: { manifests: true, slowNodes: true },
     file: "agent/order-delivery.ts",
     from: "if (report?.epoch !== reported) known",
@@ -347,7 +347,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   noend: {
     why: "an agent that no controller answers waits longer each time, without bound",
-    seed: 6,
+    seed: 7,
     swarm: { drop: 0.3, partitions: true, approval: "auto" },
     file: "agent/order-delivery.ts",
     from: "pause = Math.min(2 * pause, pauseMs.longest);",
@@ -417,7 +417,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   countsback: {
     why: "a node counts its words by its clock alone",
-    seed: 28,
+    seed: 31,
     swarm: { jumps: true, nodeCrashes: true, approval: "auto" },
     file: "updater/update-journal.ts",
     from: "epoch: Math.max((report?.epoch ?? 0) + 1, ports.clock()),",
@@ -432,7 +432,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   nocontact: {
     why: "an activation holds though the agent has spoken with no controller",
-    seed: 2,
+    seed: 3,
     swarm: { approval: "auto" },
     file: "updater/updater.ts",
     from: "const mark = isBastions ? undefined : doing.mark;",
@@ -448,7 +448,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   stays: {
     why: "an activation that failed is not taken back",
-    seed: 5,
+    seed: 8,
     swarm: { bad: 0.3, approval: "auto" },
     file: "updater/updater.ts",
     from: 'if (doing.step === "prepare") return this.#end',
