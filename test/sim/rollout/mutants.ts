@@ -456,7 +456,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   lostback: {
     why: "a way back that is owed is forgotten when the updater is ended",
-    seed: 107,
+    seed: 140,
     swarm: { bad: 0.3, nodeCrashes: true, approval: "auto" },
     file: "updater/update-journal.ts",
     from: "    if (!doing) return;\n    log",
