@@ -13,7 +13,7 @@ import { statementOf } from "#support/update-world.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 
-/** The process as systemd starts it. What it then does with Nix and systemd is for the lab. */
+/** The process as systemd starts it; the lab has its work with Nix and systemd. */
 describe("kcore updater run", () => {
   let cluster: TestCluster;
   let folder: string;
@@ -23,7 +23,7 @@ describe("kcore updater run", () => {
     const stateDir = join(cluster.dir, "state");
     folder = updatesFolder(stateDir);
     const tls = await writeCredentials(join(cluster.dir, "certs"), "node", issueTo(cluster.authority, "node", id));
-    // It is the agent's, of which it needs these.
+    // The updater needs these of the agent's configuration.
     config = { controllers: ["192.0.2.1:9090"], stateDir, tls };
   });
   afterEach(() => cluster.remove());
