@@ -50,11 +50,10 @@ export function nodeLabel(
     case "failed":
     case "interrupted":
       return stepLabel(outcome);
-    case undefined:
-      if (!isLive) return labelOf("running", "not finished");
-      if (asks) return waitingForYou;
-      return startedAt === undefined ? { ...labelOf("skipped", "waiting"), mark: "·" } : stepLabel(undefined);
   }
+  if (!isLive) return labelOf("running", "not finished");
+  if (asks) return waitingForYou;
+  return startedAt === undefined ? { ...labelOf("skipped", "waiting"), mark: "·" } : stepLabel(undefined);
 }
 
 /** Mark and word, coloured. */
