@@ -92,8 +92,7 @@ async function start(
   { project, signal }: ActionContext,
   tell: ActionContext["output"] = () => undefined,
 ): Promise<Ended> {
-  const decoders = { out: lineDecoder(), err: lineDecoder() };
-  const pass = (stream: "out" | "err", text: string): void => void (text !== "" && tell(stream, text));
+  const lines = wholeLines(tell);
   const ended = await run(words, {
     cwd: resolve(project, cwd),
     env: { ...process.env, ...env },
@@ -102,10 +101,25 @@ async function start(
     mostBytes: LIMIT,
     ownGroup: true,
     graceMs: KILL_AFTER,
-    onOutput: (stream, chunk) => pass(stream, decoders[stream].take(chunk)),
+    onOutput: lines.onOutput,
   });
-  for (const stream of ["out", "err"] as const) pass(stream, decoders[stream].end());
+  lines.end();
   return ended;
+}
+
+/** Hands a program's output on, whole lines at a time. */
+export function wholeLines(tell: ActionContext["output"]): {
+  readonly onOutput: (stream: "out" | "err", chunk: Buffer) => void;
+  readonly end: () => void;
+} {
+  const decoders = { out: lineDecoder(), err: lineDecoder() };
+  const pass = (stream: "out" | "err", text: string): void => void (text !== "" && tell(stream, text));
+  return {
+    onOutput: (stream, chunk) => pass(stream, decoders[stream].take(chunk)),
+    end: () => {
+      for (const stream of ["out", "err"] as const) pass(stream, decoders[stream].end());
+    },
+  };
 }
 
 function lineDecoder(): { take: (chunk: Buffer) => string; end: () => string } {

@@ -29,6 +29,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["pki.issueNode", async () => (await import("./pki-issue-node.ts")).pkiIssueNode],
   ["runtime.build", async () => (await import("./runtime-build.ts")).runtimeBuild],
   ["update.begin", async () => (await import("./update-begin.ts")).updateBegin],
+  ["update.hook", async () => (await import("./update-hook.ts")).updateHook],
   ["update.ready", async () => (await import("./update-ready.ts")).updateReady],
   ["update.sign", async () => (await import("./update-sign.ts")).updateSign],
   ["update.verdict", async () => (await import("./update-verdict.ts")).updateVerdict],

@@ -23,7 +23,7 @@ export const updateReady = defineAction({
   summary: "Waits until a node is ready at a version, where a controller can tell.",
   outputs: [],
   args: z.strictObject({
-    version: z.string().optional().describe("The version of kcore that it shall run; any, unless given."),
+    version: z.string().default("").describe("The version of kcore that it shall run; any, unless given."),
     within: z.number().positive().default(300).describe("Seconds until it is given up."),
     port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names."),
   }),
@@ -53,18 +53,13 @@ const done = { changed: false, outputs: {} } as const;
 /** What is missing. `isUnasked`: no controller could be asked. */
 type Found = "well" | { readonly missing: string; readonly isUnasked: boolean };
 
-async function look(
-  node: NodeEntry,
-  version: string | undefined,
-  port: number,
-  context: ActionContext,
-): Promise<Found> {
+async function look(node: NodeEntry, version: string, port: number, context: ActionContext): Promise<Found> {
   const cluster = await openContext(context);
   try {
     const asking = askingOf(cluster, context, endpointsFor(node, port, cluster, context));
     const view = await askFirst(asking, (client) => client.call("getNode", {}, { id: node.id }));
     if (view.status !== "ready") return { missing: view.reason ?? `it is ${view.status}`, isUnasked: false };
-    if (version === undefined || view.version === version) return "well";
+    if (version === "" || view.version === version) return "well";
     return { missing: `it says that it runs ${view.version}, not ${version}`, isUnasked: false };
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;

@@ -26,10 +26,10 @@ export const updateSign = defineAction({
     bundle: z
       .record(z.string(), z.unknown())
       .optional()
-      .describe("The bundle of kcore's runtime that it brings; none for NixOS systems."),
+      .describe("The bundle of kcore's runtime that it brings; none, or an empty map, for NixOS systems."),
     at: z.string().describe("When it is signed, ISO 8601 in UTC; a resumed run says the same again."),
   }),
-  async run({ update: name, owner, spec, bundle, at }, context) {
+  async run({ update: name, owner, spec, bundle = {}, at }, context) {
     const { name: cluster } = await findContext(placeOf(context), context.context);
     const folder = contextFolder(context.home, cluster);
     const authority = await onceARun(`authority ${folder}`, context, async () => {
@@ -39,7 +39,9 @@ export const updateSign = defineAction({
     const epoch = Date.parse(at);
     const common = { cluster: authority.cluster, name, signedAt: at };
     const sign = (said: Statement | Ownership) => signStatement(JSON.stringify(said), authority);
-    const signed = sign(Statement.parse({ kind: "ClusterUpdate", spec, bundle, ...common }));
+    const signed = sign(
+      Statement.parse({ kind: "ClusterUpdate", spec, ...(bundle["sha256"] !== undefined && { bundle }), ...common }),
+    );
     const ownership = sign(Ownership.parse({ kind: "ClusterUpdateOwner", owner, epoch, ...common }));
     return { changed: false, outputs: { order: JSON.stringify({ signed, ownership }).slice(1, -1), epoch } };
   },

@@ -13,13 +13,14 @@ export const updateVerdict = defineAction({
   summary: "Says whether an update that failed is taken back.",
   outputs: ["goesBack"],
   args: z.strictObject({
-    gates: z.array(z.string()).default([]).describe("Ids of the stages that are gates."),
+    gates: z.array(z.string()).default([]).describe("Ids of the stages that are gates, as the file has them."),
     onGateFailure: z.boolean().default(true).describe("Is it taken back also when nothing but a gate failed?"),
   }),
   run({ gates, onGateFailure }, { ended, warn }) {
     const failed = [...ended].filter(([, { outcome }]) => outcome === "failed");
     const isGate = failed.every(
-      ([, { stage = "", problem }]) => gates.includes(stage) || problem?.code === "UPDATE_GATE_FAILED",
+      ([, { stage = "", problem }]) =>
+        gates.includes(stage.replace(/(?:-\d+)?(?:@\d+)?$/, "")) || problem?.code === "UPDATE_GATE_FAILED",
     );
     // No node can be reached to take the update back.
     if (ended.size > 0 && [...ended.values()].every(({ outcome }) => outcome === "unreachable"))

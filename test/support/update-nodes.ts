@@ -11,7 +11,7 @@ import { TestProject, type Ended } from "./kcore.ts";
 import type { SshServer } from "./ssh-server.ts";
 import { startSshd } from "./sshd.ts";
 import type { UpdaterBehaviour } from "./updater-process.ts";
-import { writeBundleFile } from "../../src/cli/update/bundle-file.ts";
+import { writeBundleFile } from "../../src/cli/update/bundles.ts";
 
 const old = `/nix/store/${"0".repeat(32)}-kcore-0.1.0`;
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeBundleFile } from "#cli/update/bundle-file.ts";
+import { writeBundleFile } from "#cli/update/bundles.ts";
 import { writeRuntime } from "./bundles.ts";
 import { codec, createTestCluster, eventually } from "./cluster.ts";
 import { ClusterSite } from "./cluster-site.ts";

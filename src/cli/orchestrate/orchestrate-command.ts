@@ -67,7 +67,7 @@ async function orchestrate(
     return listOrchestrations({ ...flags, output: flags.output === "json" ? "json" : "table" });
   }
   if (name === "update" && flags.filename !== undefined && target === undefined && !isTold(flags)) {
-    const { runUpdate } = await import("./update/run-update.ts");
+    const { runUpdate } = await import("./run-update.ts");
     process.exitCode = await runUpdate(flags);
     return;
   }

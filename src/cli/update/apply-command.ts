@@ -1,16 +1,19 @@
+import type { UpdatePlan, UpdateSummary } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { bastionHooks } from "#rollout/bastion-hooks.ts";
+import { attendantOf } from "#rollout/hooks.ts";
+import { hasEnded } from "#rollout/records.ts";
+import type { UpdateSpec } from "#rollout/spec.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
+import { readUpdates, type NameFlags, type UpdateManifest } from "./ask-updates.ts";
 import { drawPlan, shortHash } from "./draw-plan.ts";
-import { nextSteps } from "./next-steps.ts";
-import { followOne } from "./follow-command.ts";
-import { readUpdates, type NameFlags, type UpdateManifest } from "./named-updates.ts";
-import { prepareUpdate, requireViable } from "./prepare-update.ts";
-import type { AppliedUpdate } from "./hand-over.ts";
-import { submitUpdate } from "./submit-update.ts";
+import { followOne } from "./follow-update.ts";
+import { planOfPresent, prepareUpdate, requireViable } from "./prepare-update.ts";
+import { type AppliedUpdate, submitUpdate } from "./submit-update.ts";
 
 export type ApplyFlags = ClusterFlags &
   NameFlags & {
@@ -20,6 +23,30 @@ export type ApplyFlags = ClusterFlags &
     readonly watch?: boolean;
     readonly output: ResultFormat;
   };
+
+export type PlanFlags = ClusterFlags &
+  NameFlags & { readonly bundle?: string; readonly again?: boolean; readonly output: ResultFormat };
+
+/** `kcore update cluster plan`: of manifests, or of an update that stands, as it would be now. @throws KcoreError */
+export async function planUpdates(
+  name: string | undefined,
+  { filename = [], bundle, again, output, ...flags }: PlanFlags,
+): Promise<void> {
+  if ((name === undefined) === (filename.length === 0))
+    throw new KcoreError({
+      code: "USAGE",
+      message: name === undefined ? "no update is named" : "an update and a file are named, and one of them is wanted",
+      hint: "-f FILE with its manifest, or the name of one that stands",
+    });
+  const cluster = await openCluster(flags);
+  const plans: UpdatePlan[] = [];
+  if (name !== undefined) plans.push(await planOfPresent(cluster, name, again));
+  for (const manifest of await readUpdates(filename))
+    plans.push((await prepareUpdate(cluster, manifest, defined({ bundle, again }))).plan);
+  const draw = (wide: boolean): string => plans.map((plan) => drawPlan(plan, { wide, now: Date.now() })).join("\n");
+  process.stdout.write(formatResult(plans, output, draw));
+  if (plans.some(({ viable }) => !viable)) process.exitCode = exitCodes.failed;
+}
 
 /** `kcore update cluster apply`. @throws KcoreError UPDATE_BLOCKED, and as submitUpdate */
 export async function applyUpdates({ filename = [], watch = false, output, ...flags }: ApplyFlags): Promise<void> {
@@ -57,7 +84,7 @@ async function applyOne(manifest: UpdateManifest, { bundle, again, output, passp
   return submitUpdate(cluster, prepared, defined({ passphraseFile, again }));
 }
 
-/** The result, and the next command; `spec`: the update's hooks still need `kcore update cluster attend`. */
+/** The result, and the next command; `spec`: the update's hooks still need `kcore update cluster run-hooks`. */
 function drawApplied(applied: AppliedUpdate, spec: UpdateManifest["spec"] | undefined): string {
   const { name, result, generation, hash } = applied;
   return [
@@ -65,4 +92,28 @@ function drawApplied(applied: AppliedUpdate, spec: UpdateManifest["spec"] | unde
     ...nextSteps({ ...applied, spec }),
     "",
   ].join("\n");
+}
+
+/** The operator's next steps with an applied update: approve it, attend to the hooks of its spec, or apply it again after its end. */
+export function nextSteps({
+  name,
+  phase,
+  approvalStatus,
+  spec,
+  attendance,
+}: Pick<UpdateSummary, "name" | "phase" | "approvalStatus" | "attendance"> & {
+  readonly spec?: UpdateSpec | undefined;
+}): readonly string[] {
+  if (phase === "succeeded") return [];
+  if (hasEnded(phase))
+    return [`it is ${phase}, and stays so; to try it again: kcore update cluster apply -f FILE --again`];
+  const hooks = spec ? bastionHooks(spec).map((hook) => hook.name) : [];
+  return [
+    ...(approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : []),
+    ...(hooks.length > 0
+      ? [
+          `it waits for the bastion (${hooks.join(", ")})${attendance ? `, attended by ${attendantOf(attendance)}` : `: kcore update cluster run-hooks ${name}`}`,
+        ]
+      : []),
+  ];
 }

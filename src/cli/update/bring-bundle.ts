@@ -1,8 +1,12 @@
-import { formatSending } from "#base/units.ts";
+import { resolve } from "node:path";
 import { uploadBundle } from "#api/bundle-transfer.ts";
 import type { ApiClient } from "#api/client.ts";
+import { formatSending, formatBytes } from "#base/units.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { FoundBundle } from "./bundle-file.ts";
+import type { Bundle } from "#rollout/spec.ts";
+import { formatResult } from "../terminal/format-result.ts";
+import { type FoundBundle, bundleFileName, readBundleFile, writeBundleFile, findBundle } from "./bundles.ts";
 
 /** Where it is told how far it is, and who may interrupt it. */
 type Host = Pick<NodeJS.Process, "stderr" | "once" | "off">;
@@ -55,4 +59,35 @@ export async function bringBundle(
     host.off("SIGINT", leave).off("SIGTERM", leave);
     if (isBegun && stderr.isTTY) stderr.write("\n");
   }
+}
+
+export interface BundleFlags {
+  readonly output: "table" | "json";
+}
+export type BuildFlags = BundleFlags & { readonly out?: string };
+
+/** `kcore update bundle build`. @throws KcoreError RUNTIME_UNAVAILABLE, USAGE */
+export async function buildBundle({ out, output }: BuildFlags): Promise<void> {
+  const found = await findBundle({});
+  const file = resolve(out ?? bundleFileName(found.bundle));
+  await writeBundleFile(file, found);
+  print(found.bundle, file, output);
+}
+
+/** `kcore update bundle show`. @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID */
+export async function showBundle(path: string, { output }: BundleFlags): Promise<void> {
+  const { bundle, file } = await readBundleFile(path);
+  print(bundle, file, output);
+}
+
+function print(bundle: Bundle, file: string, output: BundleFlags["output"]): void {
+  process.stdout.write(formatResult({ ...bundle, file }, output, () => drawBundle(bundle, file)));
+}
+
+/** What a bundle is, a line for each part of it. */
+export function drawBundle({ version, arch, storePath, narHash, sha256, size }: Bundle, file: string): string {
+  const rows = { version, arch, storePath, narHash, sha256, size: `${size} (${formatBytes(size)})`, file };
+  return Object.entries(rows)
+    .map(([name, value]) => `${cleanLine(`${name.padEnd(10)}${value}`)}\n`)
+    .join("");
 }

@@ -1,20 +1,51 @@
-import type { UpdateView } from "#api/update-schemas.ts";
+import type { UpdateSummary, UpdateView } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { hasEnded } from "#rollout/records.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import type { Listing } from "../get/listing.ts";
+import { showListing } from "../get/show-listing.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { toStderr } from "../terminal/say.ts";
-import { askUpdates, getUpdate } from "./ask-updates.ts";
+import { getUpdate, nameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
 import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
-import { ownerOf } from "./draw-update.ts";
-import { hasEnded } from "#rollout/records.ts";
-import { followOne } from "./follow-command.ts";
-import type { Since } from "./follow-update.ts";
-import { nameOf, type NameFlags } from "./named-updates.ts";
-import { planOfPresent } from "./plan-command.ts";
+import { drawUpdate, updateColumns, ownerOf } from "./draw-update.ts";
+import { followOne, type Since } from "./follow-update.ts";
+import { planOfPresent } from "./prepare-update.ts";
+import { openSigner } from "./submit-update.ts";
+
+export type LookFlags = ClusterFlags &
+  NameFlags & { readonly watch?: boolean; readonly output: ResultFormat; readonly passphraseFile?: string };
+
+const updateListing: Listing<UpdateSummary> = {
+  // The newest first.
+  fetch: async (client) =>
+    (await client.call("listUpdates", {})).updates.toSorted((a, b) => (a.createdAt < b.createdAt ? 1 : -1)),
+  key: ({ name }) => name,
+  columns: updateColumns,
+  none: "no updates yet: kcore update cluster apply -f FILE",
+  registers: ["update/"],
+};
+
+/** `kcore update cluster list`. */
+export async function listUpdates({ output, watch = false, ...flags }: LookFlags): Promise<void> {
+  await showListing(await openCluster(flags), updateListing, { output, watch });
+}
+
+/** `kcore update cluster get`. @throws KcoreError UPDATE_UNKNOWN */
+export async function showUpdate(
+  given: string | undefined,
+  { filename, output, watch = false, ...flags }: LookFlags,
+): Promise<void> {
+  const name = await nameOf(given, filename ? { filename } : {});
+  if (watch) return followOne(name, { output, ...flags });
+  // What was signed says the same once more, for machines.
+  const { signed: _, ...view } = await getUpdate(await openCluster(flags), name);
+  process.stdout.write(formatResult(view, output, (wide) => drawUpdate(view, { wide, now: Date.now() })));
+}
 
 /** Flags of what changes a rollout that stands. */
 export type ChangeFlags = ClusterFlags &
@@ -143,4 +174,29 @@ async function followIfAsked(
   { wanted }: Pick<Since, "wanted">,
 ): Promise<void> {
   if (watch) await followOne(name, flags, { generation, endedAt: updatedAt, ...(wanted && { wanted }) });
+}
+
+/**
+ * `kcore update cluster takeover`: the bastion signs the next epoch for the controller that is asked, the first that answers.
+ * @throws KcoreError UPDATE_UNKNOWN, UPDATE_OWNED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
+ */
+export async function takeOverUpdate(
+  given: string | undefined,
+  { filename, watch = false, output, ...flags }: ChangeFlags,
+): Promise<void> {
+  const name = await nameOf(given, filename ? { filename } : {});
+  const cluster = await openCluster(flags);
+  const { owner: before, takeover } = await getUpdate(cluster, name);
+  const signer = await openSigner(cluster, flags.passphraseFile);
+  const ownership = signer.owner(name, takeover);
+  const { endpoint, ...result } = await askUpdates(cluster, async (client) => ({
+    ...(await client.call("takeOverUpdate", { ownership }, { id: name })),
+    endpoint: (await callForUpdate(client, name)).owner.endpoint,
+  }));
+  const { owner, epoch } = result;
+  const again =
+    before.id === owner ? `it was before; for another: kcore -s HOST update cluster takeover ${name}\n` : "";
+  const draw = (): string => `${cleanLine(`${name} is owned by ${endpoint ?? owner}: epoch ${epoch}`)}\n${again}`;
+  if (!watch || isForPeople(output)) process.stdout.write(formatResult({ name, ...result }, output, draw));
+  if (watch) await followOne(name, { output, ...flags });
 }

@@ -1,49 +1,94 @@
-import type { UpdateView } from "#api/update-schemas.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
-import { exitCodes, type ExitCode } from "#errors/problem.ts";
-import { detectCi, escapeForCi } from "#tui/ci.ts";
-import type { Cluster } from "../cluster/open-cluster.ts";
-import { followChanges } from "../get/follow-changes.ts";
-import type { ResultFormat } from "../options.ts";
-import { formatOne, isForPeople } from "../terminal/format-result.ts";
-import { toStderr, type Say } from "../terminal/say.ts";
-import { redrawing } from "../terminal/redraw.ts";
-import { askUpdates, callForUpdate } from "./ask-updates.ts";
-import type { Attendant } from "./attend.ts";
-import { drawRollout } from "./draw-rollout.ts";
+import type { UpdateView } from "#api/update-schemas.ts";
+import { KcoreError, exitCodes, type ExitCode } from "#errors/problem.ts";
+import { bastionHooks } from "#rollout/bastion-hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
-import { drawTransition, transitionsOf } from "./transitions.ts";
+import { detectCi, escapeForCi } from "#tui/ci.ts";
+import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { followChanges } from "../get/follow-changes.ts";
+import type { ClusterFlags, ResultFormat } from "../options.ts";
+import { findProject } from "../project/find-project.ts";
+import { formatOne, isForPeople } from "../terminal/format-result.ts";
+import { redrawing } from "../terminal/redraw.ts";
+import { toStderr, type Say } from "../terminal/say.ts";
+import { getUpdate, nameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
+import { openHookRunner, type HookRunner } from "./hook-runner.ts";
+import { drawRollout, drawTransition, transitionsOf } from "./draw-rollout.ts";
+
+export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readonly passphraseFile?: string };
+
+/**
+ * `-w`: follows a rollout to its end, and runs its hooks where this is a bastion with a project. Sets the exit code. `isForHooks`: without a
+ * hook, or a project, there is nothing to do. @throws KcoreError UPDATE_UNKNOWN, USAGE
+ */
+export async function followOne(
+  name: string,
+  flags: FollowFlags,
+  { isForHooks = false, ...since }: Since & { readonly isForHooks?: boolean } = {},
+): Promise<void> {
+  let say: Say = toStderr;
+  const cluster = await openCluster(flags, (text) => say(text));
+  const { spec } = await getUpdateSince(cluster, name, since);
+  const hooks = bastionHooks(spec).map((hook) => hook.name);
+  if (isForHooks && hooks.length === 0)
+    throw new KcoreError({
+      code: "USAGE",
+      message: `“${name}” asks nothing of the bastion: neither its drain nor a gate names a state or a command`,
+      hint: `kcore update cluster get ${name} -w`,
+    });
+  const openHooks = async (shown: Say): Promise<HookRunner | undefined> => {
+    say = shown;
+    if (hooks.length === 0) return undefined;
+    try {
+      return await openHookRunner({ ...flags, cluster, name, project: findProject(flags.project), say });
+    } catch (error) {
+      if (isForHooks || !(error instanceof KcoreError)) throw error;
+      say(`nobody here attends to ${hooks.join(", ")}: ${error.message}`);
+      return undefined;
+    }
+  };
+  process.exitCode = await followUpdate(cluster, name, { ...since, output: flags.output, openHooks });
+  cluster.close();
+}
+
+/** `kcore update cluster run-hooks`. @throws KcoreError UPDATE_UNKNOWN, USAGE */
+export async function runUpdateHooks(
+  given: string | undefined,
+  { filename, ...flags }: FollowFlags & NameFlags,
+): Promise<void> {
+  await followOne(await nameOf(given, filename ? { filename } : {}), flags, { isForHooks: true });
+}
 
 /** What a command did to a rollout, which another controller may not have heard of yet. */
 export interface Since {
-  /** At least this one. */
+  /** The generation is at least this one. */
   readonly generation?: number;
-  /** It has ended before: this is another end than the one at that time. */
+  /** The rollout had ended before: another end than the one at that time counts. */
   readonly endedAt?: string;
-  /** How it shall end; `succeeded` unless told otherwise. */
+  /** The wanted end; `succeeded` unless told otherwise. */
   readonly wanted?: UpdateView["phase"];
 }
 
-/** The last one comes when the terminal, or the connection to it, is gone: what runs for a node must not outlive who answers for it. */
+/** SIGHUP comes when the terminal is gone: a hook must not outlive the process that answers for it. */
 const leaving = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export interface FollowOptions extends Since {
   readonly output: ResultFormat;
-  /** Opens who attends to it, if anybody; what it has to say is shown as the rollout is. */
-  readonly attend?: (say: Say) => Promise<Attendant | undefined>;
-  /** Where it is shown; stdout unless told otherwise. */
+  /** Opens the hook runner, if there is one; its lines are shown as the rollout is. */
+  readonly openHooks?: (say: Say) => Promise<HookRunner | undefined>;
+  /** For tests, in the place of stdout. */
   readonly stdout?: NodeJS.WriteStream;
 }
 
 /**
- * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C, or a terminal that is gone, leaves it alone. Gives the exit code:
- * 0 for the end that was wanted, or that somebody asked for.
+ * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C, or a terminal that is gone, leaves
+ * the rollout alone. Gives the exit code: 0 for the wanted end, and for a rollback that an operator asked for.
  */
 export async function followUpdate(
   cluster: Cluster,
   name: string,
-  { output, attend, stdout = process.stdout, ...since }: FollowOptions,
+  { output, openHooks, stdout = process.stdout, ...since }: FollowOptions,
 ): Promise<ExitCode> {
   const stop = new AbortController();
   let isLeft = false;
@@ -51,27 +96,27 @@ export async function followUpdate(
     isLeft = true;
     stop.abort();
   };
-  // Whoever read our output has seen enough.
+  // The reader of the output has closed it.
   stdout.once("error", () => stop.abort());
   for (const signal of leaving) process.once(signal, leave);
   const isScreen = stdout.isTTY && isForPeople(output);
   const { show, say } = isScreen ? redrawn(stdout) : appended(output, stdout);
-  const attendant = await attend?.(say);
+  const hooks = await openHooks?.(say);
   const fetch = (client: ApiClient): Promise<UpdateView> => patiently(client, name, since);
   const options = { registers: [`update/${name}/`], fetch, signal: stop.signal, say };
   let last: UpdateView | undefined;
   try {
-    // Ages grow without any change; and what an attendant has done may be news to nobody else.
-    const again = isScreen || attendant ? { everyMs: 5_000 } : {};
+    // Ages grow without any change; and an answer to a hook may change no register that is watched.
+    const again = isScreen || hooks ? { everyMs: 5_000 } : {};
     for await (const view of followChanges(cluster, { ...options, ...again })) {
       last = view;
       show(view);
-      attendant?.look(view);
-      if (isOver(view, since) && !attendant?.isNeeded(view)) break;
+      hooks?.look(view);
+      if (isOver(view, since) && !hooks?.isNeeded(view)) break;
     }
   } finally {
     for (const signal of leaving) process.off(signal, leave);
-    await attendant?.close();
+    await hooks?.close();
   }
   if (!isLeft) return last && isOver(last, since) ? codeOf(last, since) : exitCodes.done;
   process.stderr.write(`\nThe rollout goes on. To look again: kcore update cluster get ${name} -w\n`);
@@ -88,12 +133,12 @@ function codeOf({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: S
 
 const patience = { turns: 50, pauseMs: 200 } as const;
 
-/** The update as it is at least since then. @throws KcoreError UPDATE_UNKNOWN */
+/** The update in that generation or a later one. @throws KcoreError UPDATE_UNKNOWN */
 export function getUpdateSince(cluster: Pick<Cluster, "ask">, name: string, since: Since = {}): Promise<UpdateView> {
   return askUpdates(cluster, (client) => patiently(client, name, since));
 }
 
-/** What one controller was told reaches the others in a moment: until then they know an older generation, or none. */
+/** A change reaches the other controllers in a moment: until then they know an older generation, or none. */
 async function patiently(client: ApiClient, name: string, { generation = 0 }: Since): Promise<UpdateView> {
   for (let turn = 1; ; turn++) {
     try {
@@ -117,7 +162,7 @@ function redrawn(stdout: NodeJS.WriteStream): Shown {
   let lines: readonly string[] = [];
   return {
     show: (view) => redraw((lines = drawRollout(view, Date.now()))),
-    // Not past the screen: what is drawn anew begins where it began before.
+    // Within the screen: each drawing begins where the former one began.
     say: (text) => redraw(lines, text),
   };
 }

@@ -2,10 +2,8 @@ import type { UpdateDraft, UpdatePlan, UpdateView } from "#api/update-schemas.ts
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { askUpdates, findUpdate } from "./ask-updates.ts";
-import type { FoundBundle } from "./bundle-file.ts";
-import { bundleFor } from "./bundles.ts";
-import type { UpdateManifest } from "./named-updates.ts";
+import { askUpdates, findUpdate, getUpdate, type UpdateManifest } from "./ask-updates.ts";
+import { type FoundBundle, bundleFor } from "./bundles.ts";
 
 /** A manifest as it would be applied now: with the bundle that it means, and what controllers say to it. */
 export interface PreparedUpdate {
@@ -53,4 +51,10 @@ export function problemsOf(plan: UpdatePlan): readonly Problem[] {
 export function requireViable(plan: UpdatePlan): void {
   const problems = problemsOf(plan);
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: exitCodes.failed });
+}
+
+/** What the update that stands would do if it began now. @throws KcoreError UPDATE_UNKNOWN */
+export async function planOfPresent(cluster: Pick<Cluster, "ask">, name: string, again?: boolean): Promise<UpdatePlan> {
+  const { spec, bundle } = await getUpdate(cluster, name);
+  return askUpdates(cluster, (client) => client.call("planUpdate", { name, spec, ...defined({ bundle, again }) }));
 }

@@ -1,10 +1,19 @@
 import { join } from "node:path";
-import { defined } from "#optional/defined.ts";
+import type { BodyOf, ReplyOf } from "#api/methods.ts";
+import type { UpdateSummary } from "#api/update-schemas.ts";
 import { replaceFile } from "#base/file.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import { renewOperatorIfNeeded } from "#pki/cluster.ts";
+import { openIssuer } from "#pki/rotate-bastion.ts";
+import { signStatement } from "#pki/statement.ts";
+import type { SignedStatement, Ownership, Statement } from "#rollout/spec.ts";
+import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
+import { checkClock } from "../cluster/check-clock.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { signAndHandOver, type AppliedUpdate } from "./hand-over.ts";
-import { openSigner } from "./open-signer.ts";
-import type { PreparedUpdate } from "./prepare-update.ts";
+import { askUpdates, getUpdate } from "./ask-updates.ts";
+import { bringBundle } from "./bring-bundle.ts";
+import { type PreparedUpdate, requireViable } from "./prepare-update.ts";
 import { updateFolder } from "./updates-folder.ts";
 
 /**
@@ -29,4 +38,82 @@ export async function submitUpdate(
   const file = join(await updateFolder(cluster.folder, applied.name), `generation-${applied.generation}.json`);
   await replaceFile(file, `${JSON.stringify(signed)}\n`);
   return applied;
+}
+
+/** What came of it, and how the update stands: one that is unchanged may be over. */
+export type AppliedUpdate = ReplyOf<"applyUpdate"> & Pick<UpdateSummary, "name" | "phase">;
+
+/**
+ * Has an update and its owner signed and hands both over, with its bundle; one that stands already needs none of it. Gives the signed manifest.
+ * @throws KcoreError UPDATE_BLOCKED, as `sign` does, and what controllers refuse
+ */
+export async function signAndHandOver(
+  cluster: Pick<Cluster, "ask" | "endpoints" | "current">,
+  prepared: PreparedUpdate,
+  { again, sign }: { readonly again?: boolean; readonly sign: () => Promise<Omit<BodyOf<"applyUpdate">, "again">> },
+): Promise<{ readonly applied: AppliedUpdate; readonly signed?: SignedStatement }> {
+  const { plan, present, draft } = prepared;
+  if (plan.result === "unchanged" && present) {
+    const { name, generation, hash, approvalStatus, phase } = present;
+    return { applied: { name, result: plan.result, generation, hash, approvalStatus, phase } };
+  }
+  requireViable(plan);
+  const asked = { ...(await sign()), ...defined({ again }) };
+  const applied = await handOver(cluster, prepared, asked, present?.owner.endpoint ?? cluster.current());
+  return { applied: { name: draft.name, ...applied, phase: "pending" }, signed: asked.signed };
+}
+
+/** To the update's owner, which a controller that refuses it names; of a new one, to the controller that the bastion signs as its owner. */
+async function handOver(
+  cluster: Pick<Cluster, "ask" | "endpoints">,
+  prepared: Pick<PreparedUpdate, "draft" | "bundle" | "present">,
+  asked: BodyOf<"applyUpdate">,
+  owner: string | undefined,
+  isLast = false,
+): Promise<ReplyOf<"applyUpdate">> {
+  const { draft, bundle, present } = prepared;
+  const { name } = draft;
+  const endpoints = owner === undefined ? cluster.endpoints.slice(0, 1) : [owner];
+  let refused: KcoreError;
+  try {
+    return await askUpdates(
+      cluster,
+      async (client) => {
+        if (bundle) await bringBundle(client, bundle, endpoints[0] ?? "");
+        return client.call("applyUpdate", asked, { id: name });
+      },
+      { endpoints },
+    );
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    refused = error;
+  }
+  const [problem] = refused.problems;
+  if (problem?.code === "UPDATE_OWNED" && !isLast) {
+    const { endpoint } = (await getUpdate(cluster, name)).owner;
+    if (endpoint !== undefined) return handOver(cluster, prepared, asked, endpoint, true);
+  }
+  if (problem?.code !== "API_UNREACHABLE" || !present) throw refused;
+  const hint = `it owns “${name}”, and takes what changes of it; if it is gone: kcore update cluster takeover ${name}`;
+  throw new KcoreError({ ...problem, hint }, { cause: refused, exitCode: refused.exitCode });
+}
+
+/** What the bastion signs about updates. */
+export interface Signer {
+  readonly update: (draft: Pick<Statement, "name" | "spec" | "bundle">) => SignedStatement;
+  readonly owner: (name: string, owner: { readonly id: string; readonly epoch: number }) => SignedStatement;
+}
+
+/** Opens the keys of the bastion's CA. @throws KcoreError QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED */
+export async function openSigner(cluster: Cluster, passphraseFile: string | undefined): Promise<Signer> {
+  const { folder } = cluster;
+  await checkClock(cluster);
+  const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
+  await renewOperatorIfNeeded(folder, authority, Date.now());
+  const sign = (said: Statement | Ownership): SignedStatement => signStatement(JSON.stringify(said), authority);
+  const common = { cluster: authority.cluster, signedAt: new Date().toISOString() };
+  return {
+    update: (draft) => sign({ kind: "ClusterUpdate", ...draft, ...common }),
+    owner: (name, { id, epoch }) => sign({ kind: "ClusterUpdateOwner", name, owner: id, epoch, ...common }),
+  };
 }

@@ -13,7 +13,7 @@ import { givenByUser } from "./given-params.ts";
 import type { PlannedStage, RunPlan, StageTask } from "./plan.ts";
 import { titleOf } from "./title.ts";
 
-type AdHoc = Exclude<RunRequest["what"], { kind: "orchestration" | "composed" }>;
+type AdHoc = Exclude<RunRequest["what"], { kind: "orchestration" }>;
 
 /** Seconds that a command of `kcore exec` may take. */
 const EXEC_LIMIT = 3600;

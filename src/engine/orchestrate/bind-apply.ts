@@ -7,7 +7,7 @@ import { referencesOf } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
-import type { SourceMap } from "#engine/yaml/node.ts";
+import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import { z } from "zod";
@@ -67,14 +67,16 @@ function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, { ca
 }
 
 /** What they take of `with` rests on these. */
-function restsOf(given: SourceMap | undefined, states: readonly { readonly takes: Names }[]): Names {
-  const taken = [...(given?.entries.values() ?? [])].filter(({ key }) => states.some(({ takes }) => takes.has(key)));
+function restsOf(given: SourceNode | undefined, states: readonly { readonly takes: Names }[]): Names {
+  if (given?.kind !== "map") return new Set(given && referencesOf(given).stages);
+  const taken = [...given.entries.values()].filter(({ key }) => states.some(({ takes }) => takes.has(key)));
   return new Set(taken.flatMap(({ value }) => [...referencesOf(value).stages]));
 }
 
 /** What `with` gives of what a state takes; a value that no stage gave yet is given as the Unknown it is. */
-function givenIn(map: SourceMap | undefined, takes: Names, scope: Scope): Given {
+function givenIn(map: SourceNode | undefined, takes: Names, scope: Scope): Given {
   const given: Given = new Map();
+  if (map && map.kind !== "map") return givenWhole(map, scope);
   for (const { key, value } of map?.entries.values() ?? []) {
     if (!takes.has(key)) continue;
     try {
@@ -86,6 +88,12 @@ function givenIn(map: SourceMap | undefined, takes: Names, scope: Scope): Given 
     }
   }
   return given;
+}
+
+/** One expression for all of `with`: the state itself refuses a name that it does not declare. */
+function givenWhole(node: SourceNode, scope: Scope): Given {
+  const values = validateValue(evaluate(node, scope), node, z.record(z.string(), z.unknown()));
+  return new Map(Object.entries(values).map(([key, value]) => [key, { value, at: node.at }]));
 }
 
 /** A task that applies states; which and with what is told for each node. */
@@ -111,11 +119,11 @@ export function applyTask(
 /** Each of the states takes from `with` what it declares; a name that none of them declares is a mistake. */
 function refuseStray(
   states: ApplySource["states"],
-  given: SourceMap | undefined,
+  given: SourceNode | undefined,
   names: ReadonlySet<string>,
   problems: Problems,
 ): void {
-  for (const { key, keyAt } of given?.entries.values() ?? []) {
+  for (const { key, keyAt } of given?.kind === "map" ? given.entries.values() : []) {
     if (names.has(key)) continue;
     const all = states.map(({ name }) => `“${name}”`).join(", ");
     const hint = suggestHint(

@@ -88,6 +88,28 @@ function textAt(node: SourceNode): SourcePosition {
   return isQuoted ? { ...node.at, column: node.at.column + 1 } : node.at;
 }
 
+/** What `forEach` makes of a stage: its id, its title and its scope for each item; without it there is one. */
+export function itemsOf(source: StageSource, context: BindContext): readonly [string, string, BindContext][] {
+  const { id, title, forEach } = source;
+  const written = source.node.get("title");
+  const items = forEach === undefined ? [undefined] : itemsIn(forEach, context.scope);
+  return items.map((item, index) => {
+    const scope = { ...context.scope, ...(forEach && { item }) };
+    const shown = written && attemptKnown(context.problems, () => String(evaluate(written, scope)));
+    return [index === 0 ? id : `${id}-${index + 1}`, shown ?? title, { ...context, scope }];
+  });
+}
+
+/** The items of a list; one that is not known either where a check leaves the list open. */
+export function itemsIn(list: SourceNode, scope: Scope): readonly unknown[] {
+  try {
+    return validateValue(evaluate(list, scope), list, z.array(z.unknown()));
+  } catch (error) {
+    if (error instanceof UnknownValue) return [error.unknown];
+    throw error;
+  }
+}
+
 /** How a stage shows in this run: its id there, its title, its nodes. */
 export interface StageInstance {
   readonly id: string;
@@ -138,26 +160,28 @@ export async function bindStage(
 async function bindOnFailure(
   { onFailure }: StageSource,
   { id, nodes }: StageInstance,
-  context: BindContext,
+  outer: BindContext,
 ): Promise<readonly PlannedStage[]> {
   const bound: PlannedStage[] = [];
-  for (const source of onFailure) {
-    const own = source.on && attemptKnown(context.problems, () => nodesOf(source.on as SourceNode, context));
-    const concerned = own ?? nodes;
-    const stage = await bindStage(
-      source,
-      {
-        id: instanceId(source.id, id),
-        title: source.title,
-        ...defined({ nodes: concerned }),
-        pace: concerned
-          ? (attemptKnown(context.problems, () => paceOf(source.node, context.scope, concerned.length)) ?? {})
-          : {},
-      },
-      context,
-    );
-    if (stage) bound.push(stage);
-  }
+  const { problems } = outer;
+  for (const source of onFailure)
+    for (const [itemId, title, context] of problems.attempt(() => itemsOf(source, outer)) ?? []) {
+      const own = source.on && attemptKnown(problems, () => nodesOf(source.on as SourceNode, context));
+      const concerned = own ?? nodes;
+      const stage = await bindStage(
+        source,
+        {
+          id: instanceId(itemId, id),
+          title,
+          ...defined({ nodes: concerned }),
+          pace: concerned
+            ? (attemptKnown(problems, () => paceOf(source.node, context.scope, concerned.length)) ?? {})
+            : {},
+        },
+        context,
+      );
+      if (stage) bound.push(stage);
+    }
   return bound;
 }
 
@@ -303,6 +327,7 @@ function refuseUnknownArgs(action: Action, args: SourceMap, problems: Problems):
 const STAGE_KEYS = [
   "title",
   "when",
+  "forEach",
   "each",
   "with",
   "register",

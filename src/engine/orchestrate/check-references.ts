@@ -78,10 +78,10 @@ function defined<T>(...values: readonly (T | undefined)[]): T[] {
   return values.filter((value) => value !== undefined);
 }
 
-function fixedNodes({ on, node, work }: StageSource): readonly SourceNode[] {
+function fixedNodes({ on, forEach, node, work }: StageSource): readonly SourceNode[] {
   const keys = ["batch", "concurrency", "maxFailures", "maxUnavailable", "timeout"];
   const names = work.kind === "apply" ? work.states.map(({ each }) => each) : [];
-  return defined(on, ...names, ...keys.map((key) => node.get(key)));
+  return defined(on, forEach, ...names, ...keys.map((key) => node.get(key)));
 }
 
 function unknownStage(

@@ -14,9 +14,8 @@ import type { ManagedThings } from "./managed.ts";
 /** What a run is asked to do; plain JSON, kept in the run's record, so that `runs resume` can do it again. */
 export interface RunRequest {
   readonly what:
-    | { readonly kind: "orchestration"; readonly name: string }
-    /** An orchestration that a command made of something else; it is in the record, so that it is resumed as it was. */
-    | { readonly kind: "composed"; readonly name: string; readonly text: string }
+    /** `title`: what the run is called; the name unless given. */
+    | { readonly kind: "orchestration"; readonly name: string; readonly title?: string }
     | { readonly kind: "state"; readonly names: readonly string[] }
     /** Argument vector run through `sh -c` when `shell`, else as it is. */
     | { readonly kind: "exec"; readonly argv: readonly string[]; readonly shell: boolean }

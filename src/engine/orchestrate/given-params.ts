@@ -79,7 +79,9 @@ function missing(name: string, param: string, roster: Roster): KcoreError {
   return new KcoreError({
     code: "TARGET_MISSING",
     message: `“${name}” needs to know which nodes: its parameter “${param}”`,
-    hint: `kcore orchestrate ${name} ${first}, --on 'role:worker', or --set ${param}=${first}`,
+    hint: name.startsWith("update")
+      ? "kcore orchestrate update -f rollout.yaml, with --rollback to take it back: the manifest names them"
+      : `kcore orchestrate ${name} ${first}, --on 'role:worker', or --set ${param}=${first}`,
     detail: nodes.length === 0 ? "the roster holds no node yet" : `the roster's nodes: ${nodes.join(", ")}`,
   });
 }

@@ -32,6 +32,8 @@ export interface Orchestration {
 export interface WaveSource {
   readonly node: SourceMap;
   readonly on: SourceNode;
+  /** The list whose items each make one wave. */
+  readonly forEach?: SourceNode;
   readonly at: SourcePosition;
   /** The includes that brought it, the outermost first. */
   readonly within: readonly Inclusion[];
@@ -55,6 +57,7 @@ export const WaveShape = z.strictObject({
   on: z
     .union([z.string(), z.array(z.string()).min(1)])
     .describe("A target: those of its nodes that no earlier wave took."),
+  forEach: z.unknown().optional().describe("A list: there is one such wave for each item, which “on” sees as item."),
   batch: z.unknown().optional().describe("So many of them (or a share, 25%) in each group."),
   concurrency: z.unknown().optional().describe("At most so many nodes at a time, for stages that say nothing of it."),
   maxFailures: z.unknown().optional().describe("So many (or a share) may fail, for stages that say nothing of it."),
@@ -163,8 +166,10 @@ function readWaves(node: SourceNode | undefined): readonly WaveSource[] {
   const problems = new Problems();
   const waves = node.items.flatMap((item) => {
     const isFine = problems.attempt(() => validate(item, WaveShape)) !== undefined;
-    const on = child(item, "on");
-    return isFine && item.kind === "map" && on ? [{ node: item, on, at: item.at, within: [] }] : [];
+    const [on, forEach] = [child(item, "on"), child(item, "forEach")];
+    return isFine && item.kind === "map" && on
+      ? [{ node: item, on, ...defined({ forEach }), at: item.at, within: [] }]
+      : [];
   });
   problems.throwIfAny();
   return waves;
@@ -203,9 +208,7 @@ function circle(names: readonly string[], at: SourcePosition | undefined): Probl
 function notFound(name: string, folders: readonly Folder[]) {
   const names = [...listOrchestrations(folders).keys()];
   const known = names.length === 0 ? "there is none yet" : `there are: ${names.join(", ")}`;
-  // A project may have one of that name; without one its manifest was forgotten.
-  const otherwise = name === "update" ? `a cluster update is named by its manifest: -f FILE; ${known}` : known;
-  const hint = suggestHint(name, names, otherwise);
+  const hint = suggestHint(name, names, known);
   return {
     code: "ORCHESTRATION_NOT_FOUND",
     message: `no orchestration “${name}”`,

@@ -6,7 +6,6 @@ import { whileOpening } from "#engine/step/sealed.ts";
 import { bindParams, secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
-import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
@@ -15,11 +14,12 @@ import type { BindContext, Catalogue } from "./bind-context.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { KeptDrafts } from "./kept-drafts.ts";
 import { UsedNames } from "./used-names.ts";
-import { loadOrchestration, readOrchestration, type Orchestration } from "./load-orchestration.ts";
+import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration, resolveTargets } from "./given-params.ts";
 import { CONCURRENCY } from "./live-run.ts";
 import { registeredNames, type PlannedStage, type RunPlan } from "./plan.ts";
+import { titleOf } from "./title.ts";
 import { StageMaker } from "./waves.ts";
 
 export interface Prepared {
@@ -41,9 +41,7 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   const problems = new Problems();
   // Stages that cannot be bound are left out; what is wrong with the others' steps is told all the same.
   const plan =
-    what.kind === "orchestration" || what.kind === "composed"
-      ? await planOrchestration(orchestrationOf(what, prepared), prepared, problems)
-      : await planAdHoc(what, prepared);
+    what.kind === "orchestration" ? await planOrchestration(what, prepared, problems) : await planAdHoc(what, prepared);
   refuseAliases(plan, problems);
   const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
   const planned = await renderAll(plan, drafts, problems, prepared.catalogue.readSecret);
@@ -53,24 +51,14 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   return { ...plan, drafts, planned, warnings: [...plan.warnings, ...warnings] };
 }
 
-type Named = Extract<Prepared["request"]["what"], { kind: "orchestration" | "composed" }>;
-
-function orchestrationOf(what: Named, { deps }: Prepared): Orchestration {
-  const folders = foldersOf("orchestrate", deps);
-  if (what.kind === "orchestration") return loadOrchestration(what.name, folders);
-  const file = `${what.name} (composed)`;
-  return readOrchestration(what.name, file, parseSource(file, what.text), (name, at) =>
-    loadOrchestration(name, folders, { at, path: [] }),
-  );
-}
-
 async function planOrchestration(
-  orchestration: Orchestration,
+  what: Extract<RunRequest["what"], { kind: "orchestration" }>,
   prepared: Prepared,
   problems: Problems,
 ): Promise<RunPlan> {
-  const { request, roster, catalogue, run } = prepared;
-  const { name } = orchestration;
+  const { request, deps, roster, catalogue, run } = prepared;
+  const { name } = what;
+  const orchestration = loadOrchestration(name, foldersOf("orchestrate", deps));
   const fixed: Scope = { nodes: roster.nodes, run };
   const bound = await bindParams(orchestration.params, givenToOrchestration(orchestration, request, roster), {
     owner: `the orchestration “${name}”`,
@@ -92,7 +80,7 @@ async function planOrchestration(
   const { stages, onFailure } = await new StageMaker(orchestration, context, targets).make();
   const nodes = new Set([...stages, ...onFailure].flatMap((stage) => stage.nodes ?? []));
   return {
-    title: name,
+    title: titleOf(what),
     roster,
     nodes: [...roster.nodes.keys()].filter((node) => nodes.has(node)),
     stages,

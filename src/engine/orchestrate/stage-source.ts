@@ -20,6 +20,8 @@ export interface StageSource {
   /** The nodes of `on` or `each`; absent: an action that concerns no single node, or the node that failed. */
   readonly on?: SourceNode;
   readonly when?: SourceNode;
+  /** The list whose items each make one stage of it. */
+  readonly forEach?: SourceNode;
   readonly afterEach: boolean;
   readonly once: boolean;
   readonly reconnect: boolean;
@@ -32,7 +34,8 @@ export interface StageSource {
 export interface ApplySource {
   readonly kind: "apply";
   readonly states: readonly AppliedState[];
-  readonly with?: SourceMap;
+  /** A map, or an expression that gives one. */
+  readonly with?: SourceNode;
 }
 
 /** A state that a stage applies. */
@@ -60,6 +63,10 @@ const common = {
   ),
   title: z.string().optional().describe("What views show; the id unless given."),
   when: z.unknown().optional().describe("True or false; for each node if the stage has nodes."),
+  forEach: z
+    .unknown()
+    .optional()
+    .describe("A list known before the run: the stage is there once for each item, which it sees as item."),
   register: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be letters, digits and _")
@@ -86,6 +93,10 @@ export const ApplyShape = z.strictObject({
   ...common,
   on: target.optional().describe("The nodes: a target expression, or a list of them."),
   apply: z.union([name, z.array(name).min(1)]).describe("A state, or a list of states."),
+  with: z
+    .union([z.record(z.string(), z.unknown()), z.string()])
+    .optional()
+    .describe("Parameters of the states: a map, or one expression that gives it."),
   reconnect: z
     .boolean()
     .optional()
@@ -169,7 +180,7 @@ function applyStage(node: SourceMap, problems: Problems, level: Level): StageSou
         at: item.at,
         ...(mayHoldExpression(String(plainOf(item))) && { each: item }),
       })),
-      ...(given?.kind === "map" && { with: given }),
+      ...defined({ with: given }),
     },
     ...defined({ on }),
     reconnect: shape.reconnect ?? false,
@@ -203,14 +214,14 @@ function fieldsOf(
   problems: Problems,
   after: Level,
 ): Omit<StageSource, "work" | "afterEach" | "reconnect"> {
-  const when = node.get("when");
+  const [when, forEach] = [node.get("when"), node.get("forEach")];
   return {
     id: shape.id,
     title: shape.title ?? shape.id,
     register: shape.register ?? shape.id,
     at: node.get("id")?.at ?? node.at,
     node,
-    ...defined({ when }),
+    ...defined({ when, forEach }),
     order: shape.order ?? "file",
     once: shape.once ?? false,
     onFailure: readList(node.get("onFailure"), problems, after),
@@ -237,21 +248,21 @@ function part(node: SourceMap, entries: SourceMap["entries"]): SourceMap {
   return new SourceMap(node.file, node.start, node.end, entries, node.flow);
 }
 
-/** Ids and registered names are unique in a file with all that it includes. */
+/** Ids and registered names are unique in a file with all that it includes; an alias repeats a stage under its id. */
 export function refuseDuplicates(stages: readonly StageSource[], problems: Problems): void {
-  const ids = new Map<string, SourcePosition>();
+  const ids = new Map<string, StageSource>();
   const registers = new Map<string, StageSource>();
   for (const stage of flatten(stages)) {
     const at = stage.within[0]?.at ?? stage.at;
     const first = ids.get(stage.id);
-    if (first !== undefined)
+    if (first !== undefined && first.node !== stage.node)
       problems.add({
         code: "STAGE_ID_DUPLICATE",
         message: `there are two stages “${stage.id}”`,
         at,
-        hint: `the first is in line ${first.line}; ${stage.within.length > 0 ? "includes share their ids with the file" : "rename one"}`,
+        hint: `the first is in line ${(first.within[0]?.at ?? first.at).line}; ${stage.within.length > 0 ? "includes share their ids with the file" : "rename one"}`,
       });
-    else ids.set(stage.id, at);
+    else ids.set(stage.id, stage);
     const other = registers.get(stage.register);
     if (other !== undefined && other.id !== stage.id)
       problems.add(

@@ -4,8 +4,7 @@ import type { RunRequest } from "./execute.ts";
 export function titleOf(what: RunRequest["what"]): string {
   switch (what.kind) {
     case "orchestration":
-    case "composed":
-      return what.name;
+      return what.title ?? what.name;
     case "state":
       return `state apply ${what.names.join(" ")}`;
     case "exec":

@@ -1,7 +1,16 @@
 import { KcoreError } from "#errors/problem.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import type { BindContext } from "./bind-context.ts";
-import { attemptKnown, bindStage, isEmptyTarget, nodesOf, paceOf, type StageInstance } from "./bind-stage.ts";
+import {
+  attemptKnown,
+  bindStage,
+  isEmptyTarget,
+  itemsIn,
+  itemsOf,
+  nodesOf,
+  paceOf,
+  type StageInstance,
+} from "./bind-stage.ts";
 import { contextWithin } from "./include-scope.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage, type RunPlan } from "./plan.ts";
@@ -45,13 +54,15 @@ export class StageMaker {
     this.#refuseMisplaced(body, after);
     const everybody: Wave = { nodes: this.#targets, pace: {} };
     for (const stage of before) await this.#add(stage, everybody);
-    for (const wave of await this.#waves()) {
+    const waves = await this.#waves();
+    for (const wave of waves) {
       for (const stage of body) await this.#add(stage, wave);
       for (const stage of before) if (stage.afterEach) await this.#add(stage, wave, true);
     }
     for (const stage of after) await this.#add(stage, everybody);
     const made = this.#made.splice(0);
-    for (const stage of onFailure) await this.#add(stage, everybody);
+    for (const stage of onFailure) if (stage.once) await this.#add(stage, everybody);
+    for (const wave of waves.toReversed()) for (const stage of onFailure) if (!stage.once) await this.#add(stage, wave);
     return { stages: made, onFailure: this.#made };
   }
 
@@ -74,12 +85,16 @@ export class StageMaker {
     const { problems } = this.#context;
     if (waves.length === 0) return [{ nodes: this.#targets, pace: {} }];
     const found: { readonly nodes: readonly string[]; readonly pace: Pace }[] = [];
-    for (const { on, node, within } of waves) {
-      const context = await this.#keeping(() => contextWithin(within, this.#context));
-      if (context === undefined) return [];
-      const nodes = this.#matched(() => nodesOf(on, context));
-      const mine = this.#targets.filter((name) => nodes.includes(name));
-      found.push({ nodes, pace: attemptKnown(problems, () => paceOf(node, context.scope, mine.length)) ?? {} });
+    for (const { on, node, forEach, within } of waves) {
+      const outer = await this.#keeping(() => contextWithin(within, this.#context));
+      if (outer === undefined) return [];
+      const items = forEach ? (problems.attempt(() => itemsIn(forEach, outer.scope)) ?? []) : [undefined];
+      for (const item of items) {
+        const context = { ...outer, scope: { ...outer.scope, ...(forEach && { item }) } };
+        const nodes = this.#matched(() => nodesOf(on, context));
+        const mine = this.#targets.filter((name) => nodes.includes(name));
+        found.push({ nodes, pace: attemptKnown(problems, () => paceOf(node, context.scope, mine.length)) ?? {} });
+      }
     }
     const { waves: groups, left } = wavesOf(
       this.#targets,
@@ -115,13 +130,16 @@ export class StageMaker {
   async #add(source: StageSource, wave: Wave, isRepeat = false): Promise<void> {
     const placed = await this.#place(source, this.#narrowed(wave));
     if (placed === undefined) return;
-    const { context, nodes } = placed;
-    const instance = this.#instance(source, wave, nodes, isRepeat);
-    const pace =
-      nodes &&
-      attemptKnown(context.problems, () => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length) }));
-    const stage = await bindStage(source, { ...instance, pace: pace ?? {} }, context);
-    if (stage) this.#made.push(stage);
+    const { nodes } = placed;
+    const { problems } = placed.context;
+    for (const [id, title, context] of problems.attempt(() => itemsOf(source, placed.context)) ?? []) {
+      const instance = this.#instance({ id, title }, wave, nodes, isRepeat);
+      const pace =
+        nodes &&
+        attemptKnown(context.problems, () => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length) }));
+      const stage = await bindStage(source, { ...instance, pace: pace ?? {} }, context);
+      if (stage) this.#made.push(stage);
+    }
   }
 
   /** What a stage sees in a wave, and its nodes there; undefined: the wave has none for it, or there is a problem. */
@@ -151,7 +169,7 @@ export class StageMaker {
   }
 
   #instance(
-    { id, title }: StageSource,
+    { id, title }: Pick<StageSource, "id" | "title">,
     { label }: Wave,
     nodes: readonly string[] | undefined,
     isRepeat: boolean,

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect } from "chai";
-import { readBundleFile } from "#cli/update/bundle-file.ts";
+import { readBundleFile } from "#cli/update/bundles.ts";
 import { Bundle } from "#rollout/spec.ts";
 import { TestProject } from "#support/kcore.ts";
 import { unpackExport } from "#support/nar.ts";

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { runHook, type HookEnd } from "#cli/update/run-hook.ts";
+import { runHook, type HookEnd } from "#actions/run-hook.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { eventually } from "#support/cluster.ts";
 
@@ -11,8 +11,7 @@ describe("a hook on the bastion", () => {
   const log = (): string => join(folder, "hook.log");
   const run = (command: string, more: object = {}): Promise<HookEnd> =>
     runHook({
-      command: "/bin/sh",
-      words: ["-c", command],
+      words: ["/bin/sh", "-c", command],
       cwd: folder,
       env: { KCORE_NODE: "n1" },
       log: log(),

@@ -1,6 +1,6 @@
 import type { ApiClient } from "#api/client.ts";
 import { askUpdates, callForUpdate } from "../../../src/cli/update/ask-updates.ts";
-import { attendTo, type AttendPorts, type Attendant } from "../../../src/cli/update/attend.ts";
+import { createHookRunner, type Asked, type HookPorts, type HookRunner } from "../../../src/cli/update/hook-runner.ts";
 import { endpointOf } from "./client.ts";
 import type { RolloutWorld } from "./world.ts";
 
@@ -14,8 +14,6 @@ export interface Task {
   readonly seq: number;
 }
 
-type Asked = Parameters<AttendPorts["carryOut"]>[0];
-
 /**
  * The process on the bastion that attends to one update: the product's own, which asks controllers over the simulated network and whose hooks take
  * their time, and fail. It may be slow, and die, and the next one knows nothing.
@@ -27,29 +25,29 @@ export class SimAttendant {
   /** Changes with each process. */
   #boot = 0;
   #question = 0;
-  #attendant: Attendant;
+  #runner: HookRunner;
 
   constructor(world: RolloutWorld, name: string) {
     this.#world = world;
     this.#name = name;
-    this.#attendant = this.#begin();
+    this.#runner = this.#begin();
   }
 
   crash(ms: number): void {
     this.#isUp = false;
     this.#boot++;
-    this.#attendant = this.#begin();
+    this.#runner = this.#begin();
     this.#world.scheduler.after(ms, () => (this.#isUp = true));
   }
 
-  #begin(): Attendant {
+  #begin(): HookRunner {
     const boot = this.#boot;
     const after = (ms: number, run: () => void): (() => void) =>
       this.#world.scheduler.after(ms, () => {
         if (boot === this.#boot) run();
       });
-    return attendTo({
-      carryOut: (asked) => this.#carryOut(asked, after),
+    return createHookRunner({
+      run: (asked) => this.#carryOut(asked, after),
       answer: async (said) => {
         const { random, swarm, isHealed } = this.#world;
         if (swarm.lateAnswers && !isHealed)
@@ -60,16 +58,13 @@ export class SimAttendant {
       sleep: (ms, signal) =>
         new Promise<void>((resolve, reject) => {
           after(ms, resolve);
-          rejectOnAbort(signal, reject);
+          if (signal) rejectOnAbort(signal, reject);
         }),
       say: () => undefined,
     });
   }
 
-  #carryOut(
-    { view, node, signal }: Asked,
-    after: (ms: number, run: () => void) => void,
-  ): ReturnType<AttendPorts["carryOut"]> {
+  #carryOut({ view, node, signal }: Asked, after: (ms: number, run: () => void) => void): ReturnType<HookPorts["run"]> {
     const { random, swarm, isHealed, hooks } = this.#world;
     const { id, hook = "", seq = 0 } = node;
     const { generation, owner } = view;
@@ -96,7 +91,7 @@ export class SimAttendant {
     const question = ++this.#question;
     this.#ask((client) => callForUpdate(client, this.#name), this.#boot).then(
       (view) => {
-        if (question === this.#question) this.#attendant.look(view);
+        if (question === this.#question) this.#runner.look(view);
       },
       () => undefined,
     );

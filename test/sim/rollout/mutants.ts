@@ -204,7 +204,7 @@ const planted: Readonly<Record<string, Planted>> = {
     why: "a hook that failed is answered for as one that was done",
     seed: 2,
     swarm: { hooks: true, badHooks: 0.4, approval: "auto" },
-    file: "cli/update/attend.ts",
+    file: "cli/update/hook-runner.ts",
     from: "seq, owner, hook, ...end };",
     to: "seq, owner, hook, ...end, ok: true };",
   },
@@ -372,7 +372,7 @@ const planted: Readonly<Record<string, Planted>> = {
         to: 'if (update && controllerId === "") {',
       },
       {
-        file: "cli/update/hand-over.ts",
+        file: "cli/update/submit-update.ts",
         from: "present?.owner.endpoint ?? cluster.current()",
         to: "cluster.current()",
       },

@@ -3,7 +3,7 @@ import type { UpdateDraft } from "#api/update-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { hasEnded, type WishAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
-import { signAndHandOver } from "../../../src/cli/update/hand-over.ts";
+import { signAndHandOver } from "../../../src/cli/update/submit-update.ts";
 import { planUpdate } from "../../../src/cli/update/prepare-update.ts";
 import { askControllers, endpointOf } from "./client.ts";
 import { names, type SimController } from "./controller.ts";

@@ -32,13 +32,13 @@ describe("update.begin", () => {
 describe("update.verdict", () => {
   const goesBack = async (ends: Readonly<Record<string, NodeEnd>>, onGateFailure: boolean): Promise<unknown> => {
     const context = actionContext({ ended: ended(ends), warn: () => undefined });
-    const { outputs } = await updateVerdict.run({ gates: ["gate1"], onGateFailure }, context);
+    const { outputs } = await updateVerdict.run({ gates: ["gate"], onGateFailure }, context);
     return outputs["goesBack"];
   };
 
   it("keeps what came when only gates failed, if that is wanted", async () => {
     expect([await goesBack({ n1: gate }, false), await goesBack({ n1: gate }, true)]).to.deep.equal([false, true]);
-    expect(await goesBack({ n1: { outcome: "failed", stage: "gate1" } }, false)).to.equal(false);
+    expect(await goesBack({ n1: { outcome: "failed", stage: "gate-2@3" } }, false)).to.equal(false);
     expect(await goesBack({ n1: gate, n2: { outcome: "failed", stage: "activate" } }, false)).to.equal(true);
     expect(await goesBack({ n1: { outcome: "done" } }, false)).to.equal(true);
     // O10: the action also runs after a run that reached no node.

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { ApiClient, CallOptions } from "#api/client.ts";
 import { bringBundle } from "#cli/update/bring-bundle.ts";
-import type { FoundBundle } from "#cli/update/bundle-file.ts";
+import type { FoundBundle } from "#cli/update/bundles.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 

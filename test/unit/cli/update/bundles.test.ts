@@ -1,9 +1,8 @@
 import { readdir, readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { drawBundle } from "#cli/update/bundle-commands.ts";
-import { readBundleFile, writeBundleFile } from "#cli/update/bundle-file.ts";
-import { findBundle, type BundleWanted } from "#cli/update/bundles.ts";
+import { drawBundle } from "#cli/update/bring-bundle.ts";
+import { readBundleFile, writeBundleFile, findBundle, type BundleWanted } from "#cli/update/bundles.ts";
 import { kcoreVersion } from "#cli/version.ts";
 import { writeRuntime } from "../../../support/bundles.ts";
 import { problemsOfRejection } from "../../../support/problems.ts";

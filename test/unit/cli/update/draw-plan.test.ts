@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
-import { nextSteps } from "#cli/update/next-steps.ts";
+import { nextSteps } from "#cli/update/apply-command.ts";
 import { aSpec } from "#support/stepped-rollout.ts";
 import { drawPlan, drawPlanBriefly } from "#cli/update/draw-plan.ts";
 
@@ -84,7 +84,7 @@ describe("a plan", () => {
     const waiting = { name: "u1", phase: "pending", approvalStatus: "awaiting_approval", spec } as const;
     expect(nextSteps(waiting), "C15").to.deep.equal([
       "next: kcore update cluster approve u1",
-      "it waits for the bastion (drain): kcore update cluster attend u1",
+      "it waits for the bastion (drain): kcore update cluster run-hooks u1",
     ]);
     const attendance = { by: "operator ann", host: "bastion-1", at: "2026-11-29T12:00:00Z" };
     expect(nextSteps({ ...waiting, attendance })[1], "C7").to.equal(

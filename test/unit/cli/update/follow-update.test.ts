@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { expect } from "chai";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { Cluster } from "#cli/cluster/open-cluster.ts";
-import type { Attendant } from "#cli/update/attend.ts";
+import type { HookRunner } from "#cli/update/hook-runner.ts";
 import { getUpdate } from "#cli/update/ask-updates.ts";
 import { followUpdate, getUpdateSince } from "#cli/update/follow-update.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
@@ -56,14 +56,14 @@ describe("following a rollout at a terminal", () => {
       const view = rolloutView([rolloutNode(1, { phase: "draining", hook: "drain" })]);
       const seen = Promise.withResolvers<undefined>();
       let isClosed = false;
-      const attendant: Attendant = {
+      const hooks: HookRunner = {
         look: () => seen.resolve(undefined),
         isNeeded: () => true,
         close: () => Promise.resolve(void (isClosed = true)),
       };
-      const attend = () => Promise.resolve(attendant);
+      const openHooks = () => Promise.resolve(hooks);
       const client = { open: () => Promise.resolve(new PassThrough()), call: () => Promise.resolve(view) };
-      const ended = followUpdate(clusterOf(client), view.name, { output: "json", stdout: terminal.stdout, attend });
+      const ended = followUpdate(clusterOf(client), view.name, { output: "json", stdout: terminal.stdout, openHooks });
       await seen.promise;
       expect(process.listenerCount(signal), "who ends the process by it").to.be.above(0);
       process.emit(signal);

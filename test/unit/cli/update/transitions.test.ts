@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { drawTransition, transitionsOf } from "#cli/update/transitions.ts";
+import { drawTransition, transitionsOf } from "#cli/update/draw-rollout.ts";
 import { rolloutNode, rolloutView } from "#support/update-views.ts";
 
 const lines = (...args: Parameters<typeof transitionsOf>): readonly string[] =>

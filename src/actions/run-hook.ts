@@ -1,40 +1,42 @@
 import { open, type FileHandle } from "node:fs/promises";
-import { run } from "#base/process.ts";
+import { run, type RunOptions } from "#base/process.ts";
 import { wait } from "#base/wait.ts";
 import { cleanText } from "#engine/events/clean.ts";
+import { defined } from "#optional/defined.ts";
 
-/** A program that a hook is, and where what it prints is kept. */
+/** The program of a drain or a gate on the bastion. */
 export interface HookProgram {
-  readonly command: string;
   readonly words: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly log: string;
+  /** A file that keeps its output; without it, `onOutput` gets the output. */
+  readonly log?: string;
+  readonly onOutput?: RunOptions["onOutput"];
   readonly limitSeconds: number;
-  /** So much before its time is over it is ended; half of that it has to end, then it is answered for. 0: it is waited for. */
+  /** The hook is ended so much before its time is over, and answered for after half of that. 0: it is waited for. */
   readonly spareSeconds: number;
-  /** Again and again until it ends with 0, or its time is over. */
+  /** A gate is repeated until it ends with 0, or its time is over. */
   readonly isRepeated: boolean;
   readonly signal: AbortSignal;
 }
 
 export interface HookEnd {
   readonly ok: boolean;
-  /** Why it is not, with the end of what it printed. */
+  /** The reason, with the end of the output. */
   readonly message?: string;
-  /** It was answered for and has not ended yet; it does soon. */
+  /** The hook was answered for before its end, which this awaits. */
   readonly left?: Promise<unknown>;
 }
 
 const pauseMs = 2_000;
-/** A hook that does not end when it is told to is killed after so long. */
+/** From SIGTERM to SIGKILL. */
 const graceMs = 10_000;
-/** Of what it printed, so much goes along with the answer. */
+/** The characters of the output that go along with the answer. */
 const tailLength = 1_000;
 
 /**
- * Runs it in a process group of its own, which is ended when its time is over, or when the signal says so: then it has ended before that is
- * thrown. @throws the signal's reason
+ * Runs a hook in a process group of its own; its time or the signal ends all of the group before this returns or throws. @throws the signal's
+ * reason
  */
 export async function runHook(program: HookProgram): Promise<HookEnd> {
   const { signal, limitSeconds, spareSeconds, isRepeated } = program;
@@ -49,14 +51,15 @@ export async function runHook(program: HookProgram): Promise<HookEnd> {
 }
 
 async function runOnce(
-  { command, words, cwd, env, log, limitSeconds, spareSeconds, signal }: HookProgram,
+  { words, cwd, env, log, onOutput, limitSeconds, spareSeconds, signal }: HookProgram,
   leftMs: number,
 ): Promise<HookEnd> {
-  const file = await open(log, "a+", 0o600);
+  const file = log === undefined ? undefined : await open(log, "a+", 0o600);
   try {
     const limitMs = Math.max(0, leftMs);
-    const program = { cwd, env: { ...process.env, ...env }, log: file.fd, ownGroup: true };
-    const gone = run([command, ...words], { ...program, limitMs, graceMs, signal });
+    const output = file ? { log: file.fd } : { tailBytes: 4 * tailLength, ...defined({ onOutput }) };
+    const program = { cwd, env: { ...process.env, ...env }, ...output, ownGroup: true };
+    const gone = run(words, { ...program, limitMs, graceMs, signal });
     const over = new AbortController();
     const answerDue = spareSeconds > 0 ? [wait(limitMs + spareSeconds * 500, over.signal).catch(() => undefined)] : [];
     const end = await Promise.race([gone, ...answerDue]).finally(() => over.abort());
@@ -64,11 +67,12 @@ async function runOnce(
     if (end?.code === 0 && end.stopped === undefined) return { ok: true };
     const how = end?.signal === undefined ? `it exits with ${end?.code}` : `it ended by ${end.signal}`;
     const reason = end && end.stopped === undefined ? how : `it ran out of its ${limitSeconds} s`;
-    const tail = cleanText((await endOf(file)).slice(-tailLength)).trim();
+    const printed = file ? await endOf(file) : (end?.stderr ?? "").trim() || (end?.stdout ?? "");
+    const tail = cleanText(printed.slice(-tailLength)).trim();
     const message = tail === "" ? reason : `${reason}: ${tail}`;
     return { ok: false, message, ...(end === undefined && { left: gone.catch(() => undefined) }) };
   } finally {
-    await file.close();
+    await file?.close();
   }
 }
 
@@ -78,4 +82,15 @@ async function endOf(file: FileHandle): Promise<string> {
   const length = Math.min(size, 4 * tailLength);
   const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
   return buffer.toString("utf8");
+}
+
+/** The words and the environment of a hook's command for a node. */
+export function hookCommand(
+  command: string,
+  { name, id, address }: { readonly name: string; readonly id: string; readonly address: string },
+): Pick<HookProgram, "words" | "env"> {
+  return {
+    words: ["/bin/sh", "-c", command],
+    env: { KCORE_NODE: name, KCORE_NODE_ID: id, KCORE_ADDRESS: address },
+  };
 }

@@ -3,7 +3,7 @@ import type { NodeUpdateView } from "#api/update-schemas.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 import { problemsIn, problemsOfRejection } from "#support/problems.ts";
 import { TestProject } from "#support/kcore.ts";
-import { attendedAddress, attendedNode } from "../../../../src/cli/update/attended-node.ts";
+import { hookAddress, hookNode } from "../../../../src/cli/update/hook-node.ts";
 
 const n1 = "11111111-1111-4111-8111-111111111111";
 const n2 = "22222222-2222-4222-8222-222222222222";
@@ -22,7 +22,7 @@ describe("whose hook the bastion runs", () => {
   const find = (selector: object, node: Partial<NodeUpdateView>) => {
     const spec = UpdateSpec.parse({ target: { version: "1.0.0" }, selector });
     const view = { id: n1, hostname: "n1", dc: "DC1", ...node } as NodeUpdateView;
-    return attendedNode(project.project, spec, view);
+    return hookNode(project.project, spec, view);
   };
 
   it("is a node that the manifest means, by what the roster says of it", () => {
@@ -48,7 +48,7 @@ describe("whose hook the bastion runs", () => {
 
   it("is reached at the address of the roster, else at what a controller says unless that is another node's", async () => {
     const addressOf = (node: Partial<NodeUpdateView>, told: string): Promise<string> =>
-      attendedAddress(project.project, find({ allNodes: true }, node), () => Promise.resolve(told));
+      hookAddress(project.project, find({ allNodes: true }, node), () => Promise.resolve(told));
     const stranger = { id: "9", hostname: "n9" };
     expect(await addressOf({}, "192.0.2.2")).to.equal("192.0.2.1");
     expect(await addressOf(stranger, "192.0.2.9")).to.equal("192.0.2.9");

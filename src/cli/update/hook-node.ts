@@ -7,7 +7,7 @@ import type { UpdateSpec } from "#rollout/spec.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 
 /** Whose hook is run; `entry`: as the roster of the project has it. */
-export interface AttendedNode {
+export interface HookNode {
   readonly id: string;
   /** What it is called, there or in the cluster. */
   readonly name: string;
@@ -19,11 +19,7 @@ export interface AttendedNode {
  * says of a node counts. What a controller calls it counts only if it is one plain word, and the roster knows nobody else by that: by his id or address, or by
  * a name with the same first label (`a` and `a.example.org`). A host name that the roster knows nobody by is believed. @throws KcoreError UPDATE_UNSIGNED
  */
-export function attendedNode(
-  project: string,
-  { selector }: UpdateSpec,
-  { id, hostname, dc }: NodeUpdateView,
-): AttendedNode {
+export function hookNode(project: string, { selector }: UpdateSpec, { id, hostname, dc }: NodeUpdateView): HookNode {
   const entries = entriesOf(project);
   const entry = entries.find((one) => one.id === id);
   const names = [
@@ -43,9 +39,9 @@ export function attendedNode(
 }
 
 /** Where it is reached: by the roster, else as a controller tells, unless that is another node's. @throws KcoreError UPDATE_UNSIGNED */
-export async function attendedAddress(
+export async function hookAddress(
   project: string,
-  { name, entry }: AttendedNode,
+  { name, entry }: HookNode,
   askController: () => Promise<string>,
 ): Promise<string> {
   if (entry) return entry.address;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import { clusterCommand } from "#cli/update/cluster-command.ts";
-import { attendUpdate } from "#cli/update/follow-command.ts";
+import { updateCommand } from "#cli/update/update-command.ts";
+import { runUpdateHooks } from "#cli/update/follow-update.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
@@ -9,10 +9,11 @@ import { problemsOfRejection } from "#support/problems.ts";
 const others = new Set(["apply", "list"]);
 
 describe("the commands of cluster updates", () => {
-  const commands = clusterCommand().commands.filter((command) => !others.has(command.name()));
+  const cluster = updateCommand().commands.find((command) => command.name() === "cluster");
+  const commands = (cluster?.commands ?? []).filter((command) => !others.has(command.name()));
 
   it("take an update by its name, or by -f with its manifest", () => {
-    const names = ["approve", "attend", "cancel", "get", "plan", "promote", "remove", "rollback", "takeover"];
+    const names = ["approve", "cancel", "get", "plan", "promote", "remove", "rollback", "run-hooks", "takeover"];
     expect(commands.map((command) => command.name()).toSorted()).to.deep.equal(names);
     for (const command of commands) {
       expect(
@@ -26,9 +27,9 @@ describe("the commands of cluster updates", () => {
     }
   });
 
-  it("attend: wants one update, and reads its name from the manifest", async () => {
+  it("run-hooks: wants one update, and reads its name from the manifest", async () => {
     const problem = async (given?: string, filename: readonly string[] = []): Promise<string | undefined> =>
-      (await problemsOfRejection(attendUpdate(given, { filename, output: "table" })))[0];
+      (await problemsOfRejection(runUpdateHooks(given, { filename, output: "table" })))[0];
     expect(await problem()).to.match(/^no update is named \[USAGE\]/);
     const text = `kind: ClusterUpdate
 metadata: { name: u1 }

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -7,13 +9,13 @@ import { KcoreError } from "#errors/problem.ts";
 import { createTestCluster, eventually, type TestCluster } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 import { signUpdate } from "#support/signed-update.ts";
-import type { Attendant } from "../../../../src/cli/update/attend.ts";
-import { openAttendant } from "../../../../src/cli/update/attendant.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { openHookRunner, takePlace, type HookRunner } from "#cli/update/hook-runner.ts";
 
-describe("an attendant", () => {
+describe("the hook runner", () => {
   let cluster: TestCluster;
   let project: TestProject;
-  let attendant: Attendant;
+  let runner: HookRunner;
   let said: string[];
   let answers: object[];
   let attended: object[];
@@ -28,7 +30,7 @@ describe("an attendant", () => {
       if (refusal) throw refusal;
       return { address: "192.0.2.1" };
     };
-    const opened = await openAttendant({
+    const opened = await openHookRunner({
       cluster: {
         context: "lab",
         folder: project.path,
@@ -40,7 +42,7 @@ describe("an attendant", () => {
       project: project.project,
       say: (text) => said.push(text),
     });
-    attendant = opened ?? expect.fail("somebody else attends");
+    runner = opened ?? expect.fail("somebody else attends");
     return (...nodes) => {
       const nodeStatus = nodes.map((node) => ({ id: "1", hostname: "n1", dc: "DC1", ...node }));
       return {
@@ -60,7 +62,7 @@ describe("an attendant", () => {
     project = new TestProject();
   });
   afterEach(async () => {
-    await attendant.close();
+    await runner.close();
     await project.remove();
     await cluster.remove();
   });
@@ -69,14 +71,14 @@ describe("an attendant", () => {
     it("that it attends on this host, and when it has ended", async () => {
       await attend({});
       expect(attended).to.deep.equal([{ host: hostname(), ended: false }]);
-      await attendant.close();
+      await runner.close();
       expect(attended.slice(1)).to.deep.equal([{ host: hostname(), ended: true }]);
     });
 
     it("nothing more where no controller can note it, and attends all the same", async () => {
       refusal = new KcoreError({ code: "API_REFUSED", message: "an older controller is registered" });
       await attend({});
-      await attendant.close();
+      await runner.close();
       expect(said).to.deep.equal(["the cluster does not show who attends: an older controller is registered"]);
       expect(attended).to.have.length(1);
     });
@@ -86,9 +88,9 @@ describe("an attendant", () => {
     it("is no more drains at once than may be down as the bastion signed it", async () => {
       const see = await attend({ drain: { enabled: true, command: "exec sleep 60" } });
       const view = see(...["n1", "n2", "n3"].map((hostname, at) => ({ id: `${at}`, hostname, hook: "drain", seq: 1 })));
-      attendant.look(view);
+      runner.look(view);
       expect(said).to.deep.equal(["n1: drain is begun"]);
-      expect(attendant.isNeeded(view)).to.equal(true);
+      expect(runner.isNeeded(view)).to.equal(true);
     });
   });
 
@@ -106,9 +108,9 @@ describe("an attendant", () => {
       const drain = `trap '${noting("ended")}; exit 0' TERM; ${noting("draining")}; ${untilGo()}`;
       const after = { command: noting("undrained") };
       const see = await attend({ strategy, drain: { enabled: true, command: drain, after } });
-      attendant.look(see({ hook: "drain", seq: 3 }));
+      runner.look(see({ hook: "drain", seq: 3 }));
       await eventually(async () => (await done()).includes("draining"));
-      attendant.look(see({ hook: "undrain", seq: 4 }));
+      runner.look(see({ hook: "undrain", seq: 4 }));
       await says("n1: undrain is done");
       expect(await done()).to.deep.equal(["draining", "ended", "undrained"]);
       expect(said).to.deep.equal([
@@ -123,9 +125,9 @@ describe("an attendant", () => {
 
     it("go on while the node is not well for a moment, and whatever an old view says", async () => {
       const see = await attend({ strategy, drain: { enabled: true, command: untilGo() } });
-      attendant.look(see({ hook: "drain", seq: 3 }));
-      for (const node of [{ seq: 3 }, { seq: 2 }, { hook: "undrain", seq: 2 }, {}]) attendant.look(see(node));
-      attendant.look(see());
+      runner.look(see({ hook: "drain", seq: 3 }));
+      for (const node of [{ seq: 3 }, { seq: 2 }, { hook: "undrain", seq: 2 }, {}]) runner.look(see(node));
+      runner.look(see());
       await writeFile(file("go"), "");
       await says("n1: drain is done");
       expect(said).to.deep.equal(["n1: drain is begun", "n1: drain is done"]);
@@ -137,8 +139,8 @@ describe("an attendant", () => {
         { name: "b", command: "true" },
       ];
       const see = await attend({ strategy, healthGates });
-      attendant.look(see({ hook: "gate a", seq: 5 }));
-      attendant.look(see({ hook: "gate b", seq: 5 }));
+      runner.look(see({ hook: "gate a", seq: 5 }));
+      runner.look(see({ hook: "gate b", seq: 5 }));
       await says("n1: gate b is done");
       expect(said[1]).to.equal("n1: gate a is ended: it is not asked for any more");
     });
@@ -147,13 +149,42 @@ describe("an attendant", () => {
       const drain = `trap '' TERM; ${noting("draining")}; ${untilGo()}; ${noting("drained")}`;
       const after = { command: noting("undrained") };
       const see = await attend({ strategy, drain: { enabled: true, timeoutSeconds: 1, command: drain, after } });
-      attendant.look(see({ hook: "drain", seq: 3 }));
+      runner.look(see({ hook: "drain", seq: 3 }));
       await eventually(() => answers.length === 1);
-      attendant.look(see({ hook: "undrain", seq: 4 }));
+      runner.look(see({ hook: "undrain", seq: 4 }));
       expect(said).to.deep.equal(["n1: drain is begun", "n1: drain failed: it ran out of its 1 s"]);
       await writeFile(file("go"), "");
       await says("n1: undrain is done");
       expect(await done()).to.deep.equal(["draining", "drained", "undrained"]);
     });
+  });
+});
+
+/** A process that takes the place, says so, and keeps it. */
+const taker = `
+const { takePlace } = await import(process.argv[1]);
+process.stdout.write(JSON.stringify(await takePlace(process.argv[2])));
+setInterval(() => {}, 1000);`;
+
+describe("the place of the hook runner", () => {
+  let dir: TempDir;
+  before(async () => (dir = await makeTempDir("place")));
+  after(() => dir.remove());
+
+  it("is one process's, and free again when that is gone, however it ended", async () => {
+    const folder = dir.path;
+    const place = import.meta.resolve("#cli/update/hook-runner.ts");
+    const holder = spawn(process.execPath, ["--input-type=module", "-e", taker, place, folder], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(holder.stdout, "data");
+    expect(await takePlace(folder)).to.deep.equal({ taken: holder.pid });
+    holder.kill("SIGKILL");
+    await once(holder, "exit");
+    const mine = await takePlace(folder);
+    if ("taken" in mine) throw new Error(`${mine.taken} has it`);
+    expect(await takePlace(folder)).to.deep.equal({ taken: process.pid });
+    mine.leave();
+    expect(await takePlace(folder)).to.have.property("leave");
   });
 });

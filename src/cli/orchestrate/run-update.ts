@@ -1,0 +1,95 @@
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { replaceFile } from "#base/file.ts";
+import { makeFolder } from "#base/folder.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { sshParams } from "#rollout/over-ssh.ts";
+import { selectNodes } from "#rollout/select.ts";
+import { selectionFaults } from "#rollout/selection-faults.ts";
+import type { Bundle } from "#rollout/spec.ts";
+import type { RolloutNode } from "#rollout/view.ts";
+import { kcoreHome } from "../process/kcore-home.ts";
+import { findProject } from "../project/find-project.ts";
+import { ownRoster } from "../roster/own-roster.ts";
+import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { bundleFor, type FoundBundle } from "../update/bundles.ts";
+import { readUpdates, type UpdateManifest } from "../update/ask-updates.ts";
+import { requestOf, type RunFlags } from "../watch/run-options.ts";
+import { startRun } from "../watch/start-run.ts";
+
+export interface UpdateFlags extends RunFlags, ViewFlags {
+  readonly filename?: readonly string[];
+  readonly bundle?: string;
+  readonly rollback?: boolean;
+}
+
+/**
+ * `kcore orchestrate update -f FILE`: orchestrate/update.yaml, or with --rollback update_rollback.yaml, for a manifest. Gives the exit code
+ * of the run. @throws KcoreError USAGE, TARGET_EMPTY, UPDATE_INVALID, and as bundleFor
+ */
+export async function runUpdate({ filename = [], bundle, rollback = false, ...flags }: UpdateFlags): Promise<number> {
+  const manifest = await oneOf(filename);
+  const { nodes } = ownRoster(findProject(flags.project));
+  const found = await bundleFor(manifest, bundle);
+  const params = {
+    ...paramsFor(manifest, [...nodes.values()], { bundle: found?.bundle, isBack: rollback }),
+    ...(found && !rollback && { file: await plainFile(found) }),
+  };
+  const name = rollback ? "update_rollback" : "update";
+  const what = { kind: "orchestration", name, title: `update ${manifest.name}` } as const;
+  return (await startRun(flags, requestOf(flags, what, { params }), viewOf(flags))).exitCode;
+}
+
+/** The parameters of a run for a manifest and the roster's nodes. @throws KcoreError TARGET_EMPTY, UPDATE_INVALID */
+export function paramsFor(
+  { name, spec }: Pick<UpdateManifest, "name" | "spec">,
+  roster: readonly NodeEntry[],
+  { bundle, isBack }: { readonly bundle: Bundle | undefined; readonly isBack: boolean },
+): ReturnType<typeof sshParams> {
+  const nodes = roster.map(rolloutNode);
+  const chosen = selectNodes(nodes, spec.selector);
+  if (chosen.length === 0)
+    throw new KcoreError({
+      code: "TARGET_EMPTY",
+      message: `the selector of “${name}” means no node of the roster`,
+      hint: "kcore roster show tells names, ids, datacenters and labels; allNodes: true means all",
+    });
+  const faults = isBack ? [] : selectionFaults(spec, { nodes, of: "the roster", selected: chosen });
+  if (faults.length > 0)
+    throw new KcoreError(faults.map((text) => ({ code: "UPDATE_INVALID", message: `“${name}”: ${text}` })));
+  return sshParams({ name, spec, bundle, selected: nodes.filter((node) => chosen.includes(node)), isBack });
+}
+
+function rolloutNode({ id, name, dc, labels, roles }: NodeEntry): RolloutNode {
+  const isController = roles.includes("controller");
+  return { id, hostname: name, dc, labels, isController, isApproved: true, isReady: true, version: "" };
+}
+
+async function oneOf(files: readonly string[]): Promise<UpdateManifest> {
+  const [manifest, second] = await readUpdates(files);
+  if (manifest && !second) return manifest;
+  throw new KcoreError({
+    code: "USAGE",
+    message: manifest ? "a run carries out one update, and several are here" : "no file with an update is named",
+    hint: "kcore orchestrate update -f rollout.yaml",
+  });
+}
+
+/** Where the bundle lies on the bastion: a file with its bytes alone, which a run that is resumed days later needs, too. */
+async function plainFile({
+  bundle,
+  file,
+  start,
+}: FoundBundle): Promise<{ file: string; sha256: string; size: number }> {
+  const { sha256, size } = bundle;
+  if (start === 0) return { file, sha256, size };
+  const folder = join(kcoreHome(), "cache", "bundles");
+  const place = join(folder, sha256);
+  if ((await stat(place).catch(() => undefined))?.size !== size) {
+    await makeFolder(folder, { mode: 0o700 });
+    await replaceFile(place, createReadStream(file, { start }));
+  }
+  return { file: place, sha256, size };
+}

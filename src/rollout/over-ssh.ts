@@ -1,0 +1,63 @@
+import { bastionHooks } from "./bastion-hooks.ts";
+import { wavesOf } from "./select.ts";
+import { bringsOf, targetIdOf, weekdays, type Bundle, type UpdateSpec } from "./spec.ts";
+import type { RolloutNode } from "./view.ts";
+
+export interface SshUpdate {
+  readonly name: string;
+  readonly spec: UpdateSpec;
+  /** Absent for NixOS systems, which nodes build themselves. */
+  readonly bundle: Bundle | undefined;
+  /** The nodes that the selector means, in the roster's order. */
+  readonly selected: readonly RolloutNode[];
+  /** Take back what the update brought. */
+  readonly isBack: boolean;
+}
+
+/** The parameters of orchestrate/update.yaml, or of update_rollback.yaml: the groups that controllers would make of the nodes. */
+export function sshParams({ name, spec, bundle, selected, isBack }: SshUpdate): Readonly<Record<string, unknown>> {
+  const { waves: groups, canaries } = wavesOf(selected, spec, "");
+  const textOf = (ids: readonly string[]): string =>
+    selected
+      .filter(({ id }) => ids.includes(id))
+      .map(({ hostname }) => hostname)
+      .join(",");
+  const waves = groups.map(textOf);
+  const hooks = bastionHooks(spec).map((hook) => ({ ...hook, title: `Gate ${hook.name.slice("gate ".length)}` }));
+  const common = {
+    nodes: textOf(groups.flat()),
+    update: name,
+    spec,
+    target: targetIdOf({ spec, bundle }),
+    boots: mayBoot(spec),
+    waves: isBack ? waves.toReversed() : waves,
+    hooks: {
+      drain: hooks.filter((hook) => hook.name === "drain"),
+      gates: hooks.filter(({ isGate }) => isGate),
+      undrain: hooks.filter((hook) => hook.name === "undrain"),
+    },
+    ...(bundle && { bundle }),
+  };
+  if (isBack) return common;
+  const { timeouts, healthGates, strategy, window } = spec;
+  const before = canaries > 0 ? waves[canaries] : undefined;
+  const seconds = strategy.canary?.soakSeconds;
+  const promotions =
+    before === undefined
+      ? []
+      : [{ before, canaries: waves.slice(0, canaries).join(",").replaceAll(",", ", "), seconds }];
+  const longest = Math.max(timeouts.activateSeconds, mayBoot(spec) ? timeouts.rebootSeconds : 0);
+  return {
+    ...common,
+    ...(bundle && { version: bundle.version }),
+    holdLimit: longest + healthGates.reduce((sum, { withinSeconds }) => sum + withinSeconds, 0),
+    windows: window ? [{ ...window, days: window.days ?? weekdays }] : [],
+    asks: seconds === undefined ? promotions : [],
+    soaks: seconds === undefined ? [] : promotions,
+  };
+}
+
+/** Whether nodes may boot for it; which of them does, its updater finds out. */
+function mayBoot({ target, activation: { mode, rebootPolicy } }: UpdateSpec): boolean {
+  return bringsOf({ target }) === "system" && mode !== "test" && rebootPolicy !== "never";
+}

@@ -1,0 +1,33 @@
+import { expect } from "chai";
+import { staleViewFilter } from "../../../../src/cli/update/stale-view-filter.ts";
+
+const word = (generation: number, epoch: number, id = "c1") => ({ generation, owner: { id, epoch } });
+
+describe("the filter of stale views of an update", () => {
+  it("is no former owner's, and of no former generation", () => {
+    const filter = staleViewFilter();
+    const all = [
+      word(1, 1),
+      word(1, 2, "c2"),
+      word(1, 1),
+      word(1, 2, "c2"),
+      word(2, 2, "c2"),
+      word(1, 3, "c3"),
+      word(2, 3),
+    ];
+    expect(all.map(filter.isCurrent)).to.deep.equal([true, true, false, true, true, false, true]);
+  });
+
+  it("is the latest of each node, and another owner counts anew", () => {
+    const filter = staleViewFilter();
+    filter.isCurrent(word(1, 1));
+    const told = [4, 7, 4, 7].map((seq) => filter.isCurrentNode({ id: "n1", seq }));
+    expect(told).to.deep.equal([true, true, false, true]);
+    expect(filter.isCurrentNode({ id: "n2", seq: 1 })).to.equal(true);
+    for (const other of [word(1, 2), word(1, 2, "c2"), word(2, 2, "c2")]) {
+      filter.isCurrent(other);
+      expect([4, 3].map((seq) => filter.isCurrentNode({ id: "n1", seq }))).to.deep.equal([true, false]);
+    }
+    expect(filter.isCurrentNode({ id: "n3" })).to.equal(true);
+  });
+});
