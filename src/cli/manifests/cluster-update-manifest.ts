@@ -7,9 +7,8 @@ import type { Problem } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 import type { Refuse } from "../layout/refuse.ts";
-import { camelCase } from "./camel-keys.ts";
-import { checkUpdate } from "./check-update.ts";
-import { commitHint } from "./check-flake.ts";
+import { camelCase } from "./spellings.ts";
+import { checkUpdate, commitHint } from "./check-update.ts";
 import type { ClusterUpdateSchema, WrittenUpdate } from "./cluster-update-schema.ts";
 
 /** Reads a `ClusterUpdate` that has its shape, in whichever dialect. What contradicts itself is a problem. */

@@ -1,7 +1,14 @@
 import { z } from "zod";
 import { Drain, Selector, Strategy, Target, UpdateName, UpdateSpec } from "#rollout/spec.ts";
-import { inAnyCase, plainWord } from "./any-case.ts";
-import { envelope } from "./envelope.ts";
+import { inAnyCase, plainWord } from "./spellings.ts";
+
+export const Text = z.string().min(1);
+
+/** What every manifest begins with. */
+export const envelope = {
+  apiVersion: Text.optional().describe("Not looked at."),
+  kind: Text.describe("What it is: Cluster, NodeInstall, Node, DiskLayout or ClusterUpdate."),
+};
 
 /** The forerunner's files write `""` for what they do not say. */
 function orEmpty<Schema extends z.ZodType<unknown, string | undefined>>(schema: Schema) {

@@ -1,4 +1,4 @@
-import { inAnyCase } from "../manifests/any-case.ts";
+import { inAnyCase } from "../manifests/spellings.ts";
 import { manifestSchemas } from "../manifests/manifest-schemas.ts";
 import { either, mapInner, schemaOf, type JsonSchema } from "./json-schema.ts";
 

@@ -1,7 +1,20 @@
 import type { z } from "zod";
-import { keysAt } from "#engine/yaml/schema-keys.ts";
 import { SourceEntry, SourceList, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
+import { keysAt } from "#engine/yaml/schema-keys.ts";
+
+/** A word without that in which people spell it differently: hyphens, underscores, capitals. */
+export function plainWord(word: string): string {
+  return word.replaceAll(/[-_]/g, "").toLowerCase();
+}
+
+/** A pattern for every spelling of a word: `DiskLayout`, `disk-layout`, `DISK_LAYOUT`. */
+export function inAnyCase(word: string): string {
+  const letters = plainWord(word)
+    .split("")
+    .map((one) => (/[a-z]/.test(one) ? `[${one.toUpperCase()}${one}]` : one));
+  return `^[-_]*${letters.join("[-_]*")}[-_]*$`;
+}
 
 /**
  * The tree with keys such as `os_disk` read as the `osDisk` that the schema knows there; their places stay. Keys of
