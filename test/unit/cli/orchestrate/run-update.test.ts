@@ -21,7 +21,7 @@ const nodes = [
   nodeEntry("w3", { dc: "DC2" }),
 ];
 const two = { selector: { nodeIds: ["w1", "w2"] } };
-const state = "params: { to: { type: string } }\nsteps:\n  - id: drain\n    command.run: { command: ./drain.sh }\n";
+const state = "params: { to: { type: string } }\nsteps:\n  - id: drain\n    command.run: { cmd: ./drain.sh }\n";
 
 function paramsOf(spec: object = {}, isBack = false) {
   const whole = UpdateSpec.parse({ target: { version: "0.2.0" }, selector: { allNodes: true }, ...spec });
