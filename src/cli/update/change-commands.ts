@@ -1,6 +1,6 @@
 import type { UpdateSummary, UpdateView } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { hasEnded } from "#rollout/records.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { Listing } from "../get/listing.ts";
@@ -13,7 +13,7 @@ import { toStderr } from "../terminal/say.ts";
 import { getUpdate, nameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
 import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
 import { drawUpdate, updateColumns, ownerOf } from "./draw-update.ts";
-import { followOne, type Since } from "./follow-update.ts";
+import { followOne } from "./follow-update.ts";
 import { planOfPresent } from "./prepare-update.ts";
 import { openSigner } from "./submit-update.ts";
 
@@ -42,29 +42,40 @@ export async function showUpdate(
 ): Promise<void> {
   const name = await nameOf(given, filename ? { filename } : {});
   if (watch) return followOne(name, { output, ...flags });
-  // What was signed says the same once more, for machines.
+  // The signed statement would repeat the spec.
   const { signed: _, ...view } = await getUpdate(await openCluster(flags), name);
   process.stdout.write(formatResult(view, output, (wide) => drawUpdate(view, { wide, now: Date.now() })));
 }
 
-/** Flags of what changes a rollout that stands. */
-export type ChangeFlags = ClusterFlags &
-  NameFlags & {
-    readonly watch?: boolean;
-    readonly output: ResultFormat;
-    readonly yes?: boolean;
-    readonly passphraseFile?: string;
-  };
+/** Flags of the commands that change a rollout. */
+export type ChangeFlags = LookFlags & { readonly yes?: boolean };
 
-interface Standing {
-  readonly cluster: Cluster;
-  readonly view: UpdateView;
+/** What a command did: as data, in words, and the end that `-w` waits for. */
+interface Done {
+  readonly result: string;
+  readonly text: string;
+  readonly wanted?: UpdateView["phase"];
 }
 
-async function open(given: string | undefined, { filename, ...flags }: ChangeFlags): Promise<Standing> {
+/** Opens an update, changes it, tells the result and follows the rollout with `-w`. With `-w -o json` only transitions are printed. */
+async function change(
+  given: string | undefined,
+  { filename, watch = false, ...flags }: ChangeFlags,
+  work: (cluster: Cluster, view: UpdateView) => Promise<Done>,
+): Promise<void> {
   const name = await nameOf(given, filename ? { filename } : {});
   const cluster = await openCluster(flags);
-  return { cluster, view: await getUpdate(cluster, name) };
+  const view = await getUpdate(cluster, name);
+  const { generation, hash, owner, updatedAt } = view;
+  const { result, text, wanted } = await work(cluster, view);
+  if (!owner.heard)
+    toStderr(
+      `its owner ${ownerOf({ owner })} is not heard of: nothing comes of it until that is back, or: kcore update cluster takeover ${name}`,
+    );
+  const draw = (): string => `${cleanLine(`${name} ${text}`)}\n`;
+  if (!watch || isForPeople(flags.output))
+    process.stdout.write(formatResult({ name, result, generation, hash }, flags.output, draw));
+  if (watch) await followOne(name, flags, { generation, endedAt: updatedAt, ...(wanted && { wanted }) });
 }
 
 /** `kcore update cluster approve`. @throws KcoreError UPDATE_PLAN_CHANGED, UPDATE_ENDED, CONFIRM_DENIED */
@@ -72,47 +83,38 @@ export async function approveUpdate(
   given: string | undefined,
   { hash: wanted, ...flags }: ChangeFlags & { readonly hash?: string },
 ): Promise<void> {
-  const { cluster, view } = await open(given, flags);
-  const { name, generation, hash, phase, approvedBy } = view;
-  if (wanted !== undefined) requireHash(view, wanted);
-  if (hasEnded(view.phase))
-    throw new KcoreError(
-      { code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` },
-      { exitCode: exitCodes.failed },
-    );
-  if (approvedBy !== undefined) tell(view, flags, "unchanged", `is approved already, by ${approvedBy}`);
-  else {
+  await change(given, flags, async (cluster, view) => {
+    const { name, generation, hash, phase, approvedBy } = view;
+    // --hash needs at least as much of the hash as people compare.
+    if (wanted !== undefined && !(wanted.length >= 8 && hash.startsWith(wanted.toLowerCase())))
+      throw refused({
+        code: "UPDATE_PLAN_CHANGED",
+        message: `“${name}” has the hash ${shortHash(hash)} (generation ${generation}), not ${wanted}`,
+        hint: `look again: kcore update cluster plan ${name}`,
+      });
+    if (hasEnded(phase))
+      throw refused({ code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` });
+    if (approvedBy !== undefined) return { result: "unchanged", text: `is approved already, by ${approvedBy}` };
     if (canPrompt() && flags.yes !== true) {
       toStderr(drawPlanBriefly(await planOfPresent(cluster, name), { would: "approved" }));
       await confirm(`Approve ${name}, generation ${generation}?`, {});
     }
     await askUpdates(cluster, (client) => client.call("approveUpdate", { generation, hash }, { id: name }));
-    tell(view, flags, "approved", `approved: generation ${generation}, hash ${shortHash(hash)}`);
-  }
-  await followIfAsked(view, flags, {});
+    return { result: "approved", text: `approved: generation ${generation}, hash ${shortHash(hash)}` };
+  });
 }
 
-/** At least what is shown of a hash must be said of it. @throws KcoreError UPDATE_PLAN_CHANGED */
-function requireHash({ name, generation, hash }: UpdateView, wanted: string): void {
-  if (wanted.length >= 8 && hash.startsWith(wanted.toLowerCase())) return;
-  throw new KcoreError(
-    {
-      code: "UPDATE_PLAN_CHANGED",
-      message: `“${name}” has the hash ${shortHash(hash)} (generation ${generation}), not ${wanted}`,
-      hint: `look again: kcore update cluster plan ${name}`,
-    },
-    { exitCode: exitCodes.failed },
-  );
+function refused(problem: Problem): KcoreError {
+  return new KcoreError(problem, { exitCode: exitCodes.failed });
 }
 
 /** `kcore update cluster cancel`. @throws KcoreError UPDATE_ENDED */
 export async function cancelUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
-  const { cluster, view } = await open(given, flags);
-  const { name } = view;
-  await askUpdates(cluster, (client) => client.call("cancelUpdate", {}, { id: name }));
-  const text = "is being cancelled: no node is begun any more, and what is activated is not interrupted";
-  tell(view, flags, "cancelling", text);
-  await followIfAsked(view, flags, { wanted: "cancelled" });
+  await change(given, flags, async (cluster, { name }) => {
+    await askUpdates(cluster, (client) => client.call("cancelUpdate", {}, { id: name }));
+    const text = "is being cancelled: no node is begun any more, and what is activated is not interrupted";
+    return { result: "cancelling", text, wanted: "cancelled" };
+  });
 }
 
 /** `kcore update cluster rollback`. @throws KcoreError UPDATE_ENDED, CONFIRM_DENIED */
@@ -120,60 +122,33 @@ export async function rollBackUpdate(
   given: string | undefined,
   { now = false, ...flags }: ChangeFlags & { readonly now?: boolean },
 ): Promise<void> {
-  const { cluster, view } = await open(given, flags);
-  const { name, done, nodes } = view;
-  const question = `Take ${name} back? ${done} of ${nodes} nodes are done${now ? ", and all that must go back do it at once" : ""}`;
-  if (canPrompt()) await confirm(question, { yes: flags.yes === true });
-  await askUpdates(cluster, (client) => client.call("rollbackUpdate", { now }, { id: name }));
-  tell(view, flags, "rolling_back", "is being taken back, the last node first");
-  await followIfAsked(view, flags, { wanted: "rolled_back" });
+  await change(given, flags, async (cluster, { name, done, nodes }) => {
+    const all = now ? ", and all that must go back do it at once" : "";
+    if (canPrompt())
+      await confirm(`Take ${name} back? ${done} of ${nodes} nodes are done${all}`, { yes: flags.yes === true });
+    await askUpdates(cluster, (client) => client.call("rollbackUpdate", { now }, { id: name }));
+    return { result: "rolling_back", text: "is being taken back, the last node first", wanted: "rolled_back" };
+  });
 }
 
 /** `kcore update cluster promote`. @throws KcoreError UPDATE_ENDED */
 export async function promoteUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
-  const { cluster, view } = await open(given, flags);
-  await askUpdates(cluster, (client) => client.call("promoteUpdate", {}, { id: view.name }));
-  tell(view, flags, "promoted", "is promoted: the rest follows the canaries when they are done");
-  await followIfAsked(view, flags, {});
+  await change(given, flags, async (cluster, { name }) => {
+    await askUpdates(cluster, (client) => client.call("promoteUpdate", {}, { id: name }));
+    return { result: "promoted", text: "is promoted: the rest follows the canaries when they are done" };
+  });
 }
 
 /** `kcore update cluster remove`. @throws KcoreError UPDATE_BLOCKED, UPDATE_OWNED, CONFIRM_DENIED */
 export async function removeUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
-  const { cluster, view } = await open(given, flags);
-  const { name, owner } = view;
-  if (canPrompt())
-    await confirm(`Remove ${name}? It cannot be rolled back then, and its name is never used again`, {
-      yes: flags.yes === true,
-    });
-  // The owner alone removes it; when that is gone, another controller's refusal names the way.
-  const endpoints = owner.heard && owner.endpoint !== undefined ? { endpoints: [owner.endpoint] } : {};
-  await askUpdates(cluster, (client) => client.call("removeUpdate", {}, { id: name }), endpoints);
-  tell(view, flags, "removed", "is removed; its nodes stay as they are");
-}
-
-/** What was done: in words, or as data. Who follows it as data gets each transition, and nothing else. */
-function tell(
-  { name, generation, hash, owner }: UpdateView,
-  { output, watch = false }: ChangeFlags,
-  result: string,
-  text: string,
-): void {
-  if (!owner.heard)
-    toStderr(
-      `its owner ${ownerOf({ owner })} is not heard of: nothing comes of it until that is back, or: kcore update cluster takeover ${name}`,
-    );
-  if (watch && !isForPeople(output)) return;
-  process.stdout.write(
-    formatResult({ name, result, generation, hash }, output, () => `${cleanLine(`${name} ${text}`)}\n`),
-  );
-}
-
-async function followIfAsked(
-  { name, generation, updatedAt }: UpdateView,
-  { watch = false, ...flags }: ChangeFlags,
-  { wanted }: Pick<Since, "wanted">,
-): Promise<void> {
-  if (watch) await followOne(name, flags, { generation, endedAt: updatedAt, ...(wanted && { wanted }) });
+  await change(given, flags, async (cluster, { name, owner }) => {
+    const question = `Remove ${name}? It cannot be rolled back then, and its name is never used again`;
+    if (canPrompt()) await confirm(question, { yes: flags.yes === true });
+    // The owner alone removes it; when that is gone, another controller's refusal names the way.
+    const endpoints = owner.heard && owner.endpoint !== undefined ? { endpoints: [owner.endpoint] } : {};
+    await askUpdates(cluster, (client) => client.call("removeUpdate", {}, { id: name }), endpoints);
+    return { result: "removed", text: "is removed; its nodes stay as they are" };
+  });
 }
 
 /**
