@@ -77,7 +77,7 @@ interface Verb {
   readonly run: (name: string | undefined, flags: never) => Promise<void>;
 }
 
-const looks = async () => import("./change-commands.ts");
+const changes = async () => import("./change-commands.ts");
 
 const verbs: readonly Verb[] = [
   {
@@ -98,14 +98,14 @@ const verbs: readonly Verb[] = [
     about: "Show an update and how far each of its nodes is",
     examples: ["get release-0-4-0", "get release-0-4-0 -w", "get -f rollout.yaml -o json"],
     more: "With -w it ends with the rollout: 0 if it succeeded, or was taken back because somebody asked for that; else 1.",
-    run: async (name, flags: LookFlags) => (await looks()).showUpdate(name, flags),
+    run: async (name, flags: LookFlags) => (await changes()).showUpdate(name, flags),
   },
   {
     verb: "list",
     parts: ["watch", "output"],
     about: "List updates, the newest first",
     examples: ["list", "list -o wide", "list -w"],
-    run: async (_, flags: LookFlags) => (await looks()).listUpdates(flags),
+    run: async (_, flags: LookFlags) => (await changes()).listUpdates(flags),
   },
   {
     verb: "apply",
@@ -127,21 +127,21 @@ among those that were built here, unless --bundle gives it; it is brought to one
     about: "Approve an update as it is now: this generation, this manifest, these nodes",
     options: [["--hash <hash>", "only if this is what would be approved: eight characters of it at least"]],
     examples: ["approve release-0-4-0", "approve release-0-4-0 --hash 3f9a1c2e77d0", "approve release-0-4-0 --yes -w"],
-    run: async (name, flags: ChangeFlags & { readonly hash?: string }) => (await looks()).approveUpdate(name, flags),
+    run: async (name, flags: ChangeFlags & { readonly hash?: string }) => (await changes()).approveUpdate(name, flags),
   },
   {
     verb: "promote",
     parts: ["name", "file", "watch", "passphrase", "output"],
     about: "Continue with the other nodes after the canaries",
     examples: ["promote release-0-4-0", "promote release-0-4-0 -w"],
-    run: async (name, flags: ChangeFlags) => (await looks()).promoteUpdate(name, flags),
+    run: async (name, flags: ChangeFlags) => (await changes()).promoteUpdate(name, flags),
   },
   {
     verb: "cancel",
     parts: ["name", "file", "watch", "passphrase", "output"],
     about: "Start no further node; an activation is never interrupted",
     examples: ["cancel release-0-4-0", "cancel release-0-4-0 -w"],
-    run: async (name, flags: ChangeFlags) => (await looks()).cancelUpdate(name, flags),
+    run: async (name, flags: ChangeFlags) => (await changes()).cancelUpdate(name, flags),
   },
   {
     verb: "rollback",
@@ -149,7 +149,7 @@ among those that were built here, unless --bundle gives it; it is brought to one
     about: "Roll nodes back to what they ran before, in reverse order",
     options: [["--now", "go on though more nodes are down than may be"]],
     examples: ["rollback release-0-4-0", "rollback release-0-4-0 --yes -w", "rollback release-0-4-0 --now"],
-    run: async (name, flags: ChangeFlags & { readonly now?: boolean }) => (await looks()).rollBackUpdate(name, flags),
+    run: async (name, flags: ChangeFlags & { readonly now?: boolean }) => (await changes()).rollBackUpdate(name, flags),
   },
   {
     verb: "takeover",
@@ -158,7 +158,7 @@ among those that were built here, unless --bundle gives it; it is brought to one
     examples: ["takeover release-0-4-0", "takeover release-0-4-0 -s 192.0.2.12"],
     more: `The controller that is asked becomes the owner: the first of the context that answers, or -s HOST. The bastion signs that, with the
 passphrase of the CA's keys.`,
-    run: async (name, flags: ChangeFlags) => (await looks()).takeOverUpdate(name, flags),
+    run: async (name, flags: ChangeFlags) => (await changes()).takeOverUpdate(name, flags),
   },
   {
     verb: "run-hooks",
@@ -178,7 +178,7 @@ project's folder with KCORE_NODE, KCORE_NODE_ID and KCORE_ADDRESS. Of two bastio
     examples: ["remove release-0-4-0", "remove release-0-4-0 --yes"],
     more: `It cannot be rolled back then, and its name is never used again. An update that is not over stays, and so does the last one of a node.
 Controllers remove by themselves what is over beyond the newest 20, or for a year.`,
-    run: async (name, flags: ChangeFlags) => (await looks()).removeUpdate(name, flags),
+    run: async (name, flags: ChangeFlags) => (await changes()).removeUpdate(name, flags),
   },
 ];
 

@@ -525,9 +525,9 @@ stages:
     const problems = (name: string, files = {}): Promise<string[]> =>
       problemsOf({ files, request: { what: { kind: "orchestration", name } } });
     const near = await problems("deploy_nod", orchestration(DEPLOY, "deploy_node"));
-    expect([...near, ...(await problems("update"))]).to.deep.equal([
+    expect([...near, ...(await problems("web"))]).to.deep.equal([
       "no orchestration “deploy_nod” [ORCHESTRATION_NOT_FOUND] | did you mean “deploy_node”?",
-      "no orchestration “update” [ORCHESTRATION_NOT_FOUND] | a cluster update is named by its manifest: -f FILE; there is none yet",
+      "no orchestration “web” [ORCHESTRATION_NOT_FOUND] | there is none yet",
     ]);
   });
 
