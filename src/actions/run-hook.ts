@@ -35,8 +35,8 @@ const graceMs = 10_000;
 const tailLength = 1_000;
 
 /**
- * Runs a hook in a process group of its own; its time or the signal ends all of the group before this returns or throws. @throws the signal's
- * reason
+ * Runs a hook in a process group of its own. When its time is over, or by the signal, all of the group ends before this returns.
+ * @throws the signal's reason
  */
 export async function runHook(program: HookProgram): Promise<HookEnd> {
   const { signal, limitSeconds, spareSeconds, isRepeated } = program;

@@ -57,7 +57,7 @@ export function sshParams({ name, spec, bundle, selected, isBack }: SshUpdate): 
   };
 }
 
-/** Whether nodes may boot for it; which of them does, its updater finds out. */
+/** Whether nodes may boot for the update; each node's updater decides for its own. */
 function mayBoot({ target, activation: { mode, rebootPolicy } }: UpdateSpec): boolean {
   return bringsOf({ target }) === "system" && mode !== "test" && rebootPolicy !== "never";
 }

@@ -75,7 +75,7 @@ async function applyOne(manifest: UpdateManifest, { bundle, again, output, passp
   const cluster = await openCluster(flags);
   const prepared = await prepareUpdate(cluster, manifest, defined({ bundle, again }));
   const { plan } = prepared;
-  // Which nodes keep it from being done; why stands in the error.
+  // The table shows the blocked nodes, the error tells the reasons.
   if (!plan.viable && plan.result !== "unchanged" && isForPeople(output))
     process.stdout.write(
       formatResult(plan, output, (wide) => `${drawPlan(plan, { wide, now: Date.now(), isRefused: true })}\n`),
@@ -94,7 +94,7 @@ function drawApplied(applied: AppliedUpdate, spec: UpdateManifest["spec"] | unde
   ].join("\n");
 }
 
-/** The operator's next steps with an applied update: approve it, attend to the hooks of its spec, or apply it again after its end. */
+/** The operator's next steps with an applied update: approve it, run its hooks, or apply it again after its end. */
 export function nextSteps({
   name,
   phase,

@@ -19,8 +19,8 @@ const ofUpdates = [
 ] as const satisfies readonly ErrorCode[];
 
 /**
- * Asks a controller about updates. What it says of an update is said by its own code: the question was wrong, or comes too late, not the
- * controller. @throws KcoreError as Controllers.ask does, and with the codes of updates
+ * Asks a controller about updates. A refusal that concerns the update keeps its own code, since no fault lies with the controller.
+ * @throws KcoreError as Controllers.ask does, and with the codes of updates
  */
 export async function askUpdates<Answer>(
   { ask }: Pick<Cluster, "ask">,
@@ -48,7 +48,7 @@ export function getUpdate(cluster: Pick<Cluster, "ask">, name: string): Promise<
 }
 
 /**
- * The update from this very controller: the one that was named and no other, since what follows may be its approval.
+ * The named update from this very controller. An answer about another update is refused, since an operator may approve it next.
  * @throws ApiRefusal
  */
 export async function callForUpdate(client: ApiClient, name: string): Promise<UpdateView> {
@@ -77,7 +77,7 @@ export interface NameFlags {
   readonly filename?: readonly string[];
 }
 
-/** The updates of files, `-` for what comes in. @throws KcoreError USAGE, and what is wrong with the manifests */
+/** The updates of files, `-` for standard input. @throws KcoreError USAGE, and the problems of the manifests */
 export async function readUpdates(files: readonly string[]): Promise<readonly UpdateManifest[]> {
   const manifests = await readFiles(files);
   return manifests.map((manifest) => {

@@ -8,12 +8,12 @@ import type { Bundle } from "#rollout/spec.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { type FoundBundle, bundleFileName, readBundleFile, writeBundleFile, findBundle } from "./bundles.ts";
 
-/** Where it is told how far it is, and who may interrupt it. */
+/** The terminal that shows the progress, and the signals that interrupt it. */
 type Host = Pick<NodeJS.Process, "stderr" | "once" | "off">;
 
 /**
- * Brings a bundle to a controller, and tells on stderr how far it is: one line that grows at a terminal, else one when it is there. Ctrl-C ends
- * that, and what came is kept there. @throws KcoreError INTERRUPTED, and as uploadBundle does
+ * Brings a bundle to a controller, and shows the progress on stderr: at a terminal one line that grows, else one line at the end. The
+ * controller keeps the received part after Ctrl-C. @throws KcoreError INTERRUPTED, and as uploadBundle does
  */
 export async function bringBundle(
   client: ApiClient,
@@ -30,7 +30,7 @@ export async function bringBundle(
   const onProgress = (held: number): void => {
     const isWhole = held >= size;
     there = held;
-    // All of it is there already: nothing was brought.
+    // The controller had all of the bundle before.
     if (isWhole && !isBegun) return;
     isBegun = true;
     const line = `kcore ${version} to ${endpoint}: ${progressOf(held)}`;
@@ -53,7 +53,7 @@ export async function bringBundle(
   host.once("SIGINT", leave).once("SIGTERM", leave);
   try {
     await uploadBundle(client, source, { onProgress, signal: stop.signal });
-    // It was interrupted by its last piece: nobody wants what follows.
+    // After Ctrl-C with the last piece, the update must not be handed over either.
     stop.signal.throwIfAborted();
   } finally {
     host.off("SIGINT", leave).off("SIGTERM", leave);
@@ -84,7 +84,7 @@ function print(bundle: Bundle, file: string, output: BundleFlags["output"]): voi
   process.stdout.write(formatResult({ ...bundle, file }, output, () => drawBundle(bundle, file)));
 }
 
-/** What a bundle is, a line for each part of it. */
+/** The properties of a bundle, one a line. */
 export function drawBundle({ version, arch, storePath, narHash, sha256, size }: Bundle, file: string): string {
   const rows = { version, arch, storePath, narHash, sha256, size: `${size} (${formatBytes(size)})`, file };
   return Object.entries(rows)

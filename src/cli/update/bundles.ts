@@ -31,13 +31,13 @@ export interface BundlePlaces {
   readonly note?: Say;
 }
 
-/** What a runtime's manifest in the cache says of it, besides more. */
+/** The part of a runtime's manifest in the cache that is read here. */
 const Built = z.object({ ...Bundle.shape, file: z.string() });
 type Built = z.output<typeof Built>;
 
 /**
- * The bundle that is wanted, and where its bytes lie: in the file given, else among the runtimes that were built here, that of this very
- * kcore (which is built where it is not) among them. Nothing wanted: this kcore's own.
+ * The wanted bundle, and where its bytes lie: in the given file, else among the runtimes that were built here. This kcore's own, which is
+ * built if it is missing, stands for an empty wish.
  * @throws KcoreError UPDATE_BUNDLE_UNKNOWN, UPDATE_BUNDLE_INVALID, FILE_UNREADABLE, RUNTIME_UNAVAILABLE
  */
 export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}): Promise<FoundBundle> {
@@ -58,7 +58,7 @@ export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}
 }
 
 /**
- * The bundle of an update of kcore's runtime; an update of NixOS systems has none. `file`: what `--bundle` gives.
+ * The bundle of an update of kcore's runtime; an update of NixOS systems has none. `file`: the value of `--bundle`.
  * @throws KcoreError USAGE when systems are given one, and as findBundle
  */
 export async function bundleFor(
@@ -88,7 +88,7 @@ async function findBuilt(cache: string, wanted: BundleWanted): Promise<FoundBund
     .map(({ built }) => foundOf(built))[0];
 }
 
-/** Undefined: what is no manifest, or one of a file that is not there any more, or not whole. */
+/** Undefined for a text that is no manifest, or when its file is missing or not whole. */
 async function readBuilt(manifest: string): Promise<{ readonly built: Built; readonly time: number } | undefined> {
   try {
     const built = Built.parse(JSON.parse(await readFile(manifest, "utf8")));
@@ -146,7 +146,7 @@ export async function writeBundleFile(path: string, { bundle, file, start }: Fou
 }
 
 /**
- * Reads a bundle's file, the whole of it: its bytes are those that it names, and they are the runtime of that version at that store path.
+ * Reads all of a bundle's file, and checks that its bytes have the named hashes and are the runtime of that version at that store path.
  * @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID
  */
 export async function readBundleFile(path: string): Promise<FoundBundle> {

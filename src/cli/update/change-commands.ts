@@ -50,7 +50,7 @@ export async function showUpdate(
 /** Flags of the commands that change a rollout. */
 export type ChangeFlags = LookFlags & { readonly yes?: boolean };
 
-/** What a command did: as data, in words, and the end that `-w` waits for. */
+/** The result of a command: as data, in words, and the end that `-w` waits for. */
 interface Done {
   readonly result: string;
   readonly text: string;

@@ -28,11 +28,11 @@ const columns: readonly Column<PlannedNode>[] = [
 ];
 
 interface Refusable {
-  /** What keeps it from being done is told behind it, as problems: not here as well. */
+  /** The blockers follow as problems, so the plan leaves them out. */
   readonly isRefused?: boolean;
 }
 
-/** What would be done with each node, and what speaks against it. */
+/** The change of each node, with blockers and warnings. */
 export function drawPlan(
   plan: UpdatePlan,
   { wide, now, isRefused = false }: Refusable & { readonly wide: boolean; readonly now: number },
@@ -49,7 +49,7 @@ export function drawPlan(
   ].join("");
 }
 
-/** The same without its nodes, for who is asked whether it shall be done; `would`: what it would be then, unless it is applied. */
+/** The plan without its nodes, for a confirmation. `would`: the result in the place of the plan's own, such as “approved”. */
 export function drawPlanBriefly(
   plan: UpdatePlan,
   { would, isRefused = false }: Refusable & { readonly would?: string } = {},
@@ -84,7 +84,7 @@ function headOf(
   ].join("\n");
 }
 
-/** Enough of a hash to tell it from others, and what `--hash` takes. */
+/** Enough of a hash to tell it from others, which `--hash` takes. */
 export function shortHash(hash: string): string {
   return hash.slice(0, 12);
 }

@@ -6,10 +6,10 @@ import { drawTable, type Column } from "../terminal/columns.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { cut, doneOf, nodeColumns, ownerOf, troubleOf, logOf } from "./draw-update.ts";
 
-/** So many nodes are shown one by one, whatever they do. */
+/** So many nodes are shown one by one in every phase. */
 const few = 12;
 
-/** Phases in which nobody waits for a node: such nodes are counted where there are many. */
+/** Phases at rest: of many nodes those are only counted. */
 const quiet: ReadonlySet<NodeUpdateView["phase"]> = new Set(["pending", "succeeded", "cancelled", "rolled_back"]);
 
 const columns: readonly Column<NodeUpdateView>[] = [
@@ -18,8 +18,8 @@ const columns: readonly Column<NodeUpdateView>[] = [
 ];
 
 /**
- * A rollout as it is watched at a terminal: how it stands, how far each datacenter is, and by name the nodes that are under way or have
- * failed; of few nodes all.
+ * A rollout at a terminal: its state, the counts of each datacenter, and by name the nodes that are under way or have failed. Of few nodes
+ * all are shown.
  */
 export function drawRollout(view: UpdateView, now: number): readonly string[] {
   const { nodeStatus } = view;
@@ -42,7 +42,7 @@ function headOf(view: UpdateView, now: number): readonly string[] {
   return lines.map(cleanLine);
 }
 
-/** Nodes that somebody waits for, failed ones first. */
+/** Nodes under way, failed ones first. */
 function named(nodes: readonly NodeUpdateView[]): readonly NodeUpdateView[] {
   const busy = nodes.filter(({ phase, hook }) => !quiet.has(phase) || hook !== undefined);
   return busy.toSorted((a, b) => Number(b.phase === "failed") - Number(a.phase === "failed"));
@@ -82,7 +82,7 @@ export type Transition =
       readonly node: NodeUpdateView;
     });
 
-/** What is another than it was, the whole first where it begins and last where it ends. At first: all that is not waiting for its turn. */
+/** The changes since the view before: the update first, or last at its end. Without a view before, all but pending nodes. */
 export function transitionsOf(before: UpdateView | undefined, now: UpdateView): readonly Transition[] {
   const { name, generation } = now;
   const earlier = new Map(before?.nodeStatus.map((node) => [node.id, signatureOf(node)]));
@@ -113,7 +113,7 @@ function wholeOf(view: UpdateView): Transition {
   };
 }
 
-/** A node without what changes all the time. */
+/** The fields of a node that make a transition; ages change all the time. */
 function signatureOf({ phase, failure, hook }: NodeUpdateView): string {
   return JSON.stringify([phase, failure, hook]);
 }
@@ -140,7 +140,7 @@ function movedOf({ phase, currentVersion, targetVersion }: NodeUpdateView): stri
   return phase === "succeeded" && targetVersion !== "" ? `runs ${currentVersion}` : "";
 }
 
-/** What an operator types next, where it is waited for. */
+/** The command that the rollout waits for, if an operator has to type one. */
 export function nextOf({
   name,
   phase,

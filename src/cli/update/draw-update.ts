@@ -98,7 +98,7 @@ export function ownerOf({ owner }: Pick<UpdateSummary, "owner">): string {
   return owner.endpoint ?? owner.id;
 }
 
-/** Such a node does not come to the target, whatever it was to get. */
+/** Phases in which a node does not come to its target. */
 const turnedBack: ReadonlySet<NodeUpdateView["phase"]> = new Set([
   "failed",
   "cancelled",
@@ -106,7 +106,7 @@ const turnedBack: ReadonlySet<NodeUpdateView["phase"]> = new Set([
   "rolled_back",
 ]);
 
-/** What a node has, and what it gets: `12->13`. */
+/** A node's present and next generation: `12->13`. */
 function generationOf({ phase, currentGeneration, targetGeneration }: NodeUpdateView): string {
   const next = turnedBack.has(phase) ? undefined : targetGeneration;
   const texts = [currentGeneration, next].filter((one) => one !== undefined);
@@ -117,7 +117,7 @@ interface Failed {
   readonly failure?: NodeUpdateView["failure"] | undefined;
 }
 
-/** What went wrong with a node, by its kind. */
+/** The first line of a node's failure, with its kind. */
 export function troubleOf({ failure }: Failed): string {
   return failure ? `${failure.kind}: ${failure.message.split("\n", 1)[0]}` : "";
 }

@@ -60,7 +60,7 @@ export async function runUpdateHooks(
   await followOne(await nameOf(given, filename ? { filename } : {}), flags, { isForHooks: true });
 }
 
-/** What a command did to a rollout, which another controller may not have heard of yet. */
+/** A change by a command, which may not have reached the asked controller yet. */
 export interface Since {
   /** The generation is at least this one. */
   readonly generation?: number;

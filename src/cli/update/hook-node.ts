@@ -6,18 +6,18 @@ import { mayBeMeant } from "#rollout/select.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 
-/** Whose hook is run; `entry`: as the roster of the project has it. */
+/** The node of a hook; `entry`: its entry in the project's roster. */
 export interface HookNode {
   readonly id: string;
-  /** What it is called, there or in the cluster. */
+  /** The node's name in the roster, or else in the cluster. */
   readonly name: string;
   readonly entry: NodeEntry | undefined;
 }
 
 /**
- * Finds out whose hook a controller asks for. Nobody's work is taken away whom the manifest does not mean, as the bastion signed it; and what the roster
- * says of a node counts. What a controller calls it counts only if it is one plain word, and the roster knows nobody else by that: by his id or address, or by
- * a name with the same first label (`a` and `a.example.org`). A host name that the roster knows nobody by is believed. @throws KcoreError UPDATE_UNSIGNED
+ * The node that a controller asks a hook for, which the signed manifest must mean. The roster's entry counts. A controller's name for the node
+ * counts only if it is one plain word and no other node's: no id, no address, no name with the same first label (`a` and `a.example.org`).
+ * @throws KcoreError UPDATE_UNSIGNED
  */
 export function hookNode(project: string, { selector }: UpdateSpec, { id, hostname, dc }: NodeUpdateView): HookNode {
   const entries = entriesOf(project);
@@ -38,7 +38,7 @@ export function hookNode(project: string, { selector }: UpdateSpec, { id, hostna
   });
 }
 
-/** Where it is reached: by the roster, else as a controller tells, unless that is another node's. @throws KcoreError UPDATE_UNSIGNED */
+/** The node's address in the roster, else from a controller, unless another node has it. @throws KcoreError UPDATE_UNSIGNED */
 export async function hookAddress(
   project: string,
   { name, entry }: HookNode,
@@ -54,7 +54,7 @@ export async function hookAddress(
   });
 }
 
-/** What reaches a command is one word to every shell, and no option. */
+/** An id in a command's environment is one word to every shell, and no option. */
 const plainId = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 function entriesOf(project: string): readonly NodeEntry[] {

@@ -151,7 +151,7 @@ export function createHookRunner(ports: HookPorts): HookRunner {
   };
 }
 
-/** Locks the folder of an update for this process, or gives the id of the process that has it, as far as its file tells. */
+/** Locks the folder of an update for this process, or gives the id of the process that has it, if its file tells. */
 export async function takePlace(
   folder: string,
 ): Promise<{ readonly leave: () => void } | { readonly taken: number | undefined }> {

@@ -5,17 +5,17 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import { askUpdates, findUpdate, getUpdate, type UpdateManifest } from "./ask-updates.ts";
 import { type FoundBundle, bundleFor } from "./bundles.ts";
 
-/** A manifest as it would be applied now: with the bundle that it means, and what controllers say to it. */
+/** A manifest as it would be applied now: with its bundle, and with the controllers' plan for it. */
 export interface PreparedUpdate {
   readonly draft: UpdateDraft;
   /** Absent for NixOS systems, which nodes build themselves. */
   readonly bundle: FoundBundle | undefined;
   readonly plan: UpdatePlan;
-  /** What stands under this name. */
+  /** The present update of this name. */
   readonly present: UpdateView | undefined;
 }
 
-/** Finds the bundle, and asks what the update would do; nothing is changed. @throws KcoreError as findBundle, and Controllers.ask */
+/** Finds the bundle, and asks for the plan of the update; nothing is changed. @throws KcoreError as findBundle, and Controllers.ask */
 export async function prepareUpdate(
   cluster: Pick<Cluster, "ask">,
   { name, spec }: UpdateManifest,
@@ -26,7 +26,7 @@ export async function prepareUpdate(
   return { draft, bundle, ...(await planUpdate(cluster, draft, again)) };
 }
 
-/** What controllers say to a manifest. @throws KcoreError as askUpdates does */
+/** The controllers' plan for a manifest. @throws KcoreError as askUpdates does */
 export async function planUpdate(
   cluster: Pick<Cluster, "ask">,
   draft: UpdateDraft,
@@ -53,7 +53,7 @@ export function requireViable(plan: UpdatePlan): void {
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: exitCodes.failed });
 }
 
-/** What the update that stands would do if it began now. @throws KcoreError UPDATE_UNKNOWN */
+/** The plan of the present update, as if it began now. @throws KcoreError UPDATE_UNKNOWN */
 export async function planOfPresent(cluster: Pick<Cluster, "ask">, name: string, again?: boolean): Promise<UpdatePlan> {
   const { spec, bundle } = await getUpdate(cluster, name);
   return askUpdates(cluster, (client) => client.call("planUpdate", { name, spec, ...defined({ bundle, again }) }));

@@ -12,8 +12,8 @@ export interface StaleViewFilter {
 }
 
 /**
- * Leaves out the views of controllers that lag, or are cut off with a former owner: a drain that follows a stale view would take a node's work
- * away for good.
+ * Leaves out the views of controllers that lag, or are cut off with a former owner. A drain by a stale view would take a node's work away for
+ * good.
  */
 export function staleViewFilter(): StaleViewFilter {
   let last: Version | undefined;

@@ -18,7 +18,7 @@ import { updateFolder } from "./updates-folder.ts";
 
 /**
  * Signs an update and its owner with the bastion's CA, hands them over and keeps the manifest that was signed.
- * @throws KcoreError UPDATE_BLOCKED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED, and what controllers refuse
+ * @throws KcoreError UPDATE_BLOCKED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED, and the refusals of controllers
  */
 export async function submitUpdate(
   cluster: Cluster,
@@ -34,18 +34,18 @@ export async function submitUpdate(
     ...defined({ again }),
   });
   if (!signed) return applied;
-  // Kept for whoever asks later what was signed here; and it lets names complete.
+  // The file proves later which manifest was signed here; and it lets names complete.
   const file = join(await updateFolder(cluster.folder, applied.name), `generation-${applied.generation}.json`);
   await replaceFile(file, `${JSON.stringify(signed)}\n`);
   return applied;
 }
 
-/** What came of it, and how the update stands: one that is unchanged may be over. */
+/** The result of an apply, and the update's phase: an unchanged update may be over. */
 export type AppliedUpdate = ReplyOf<"applyUpdate"> & Pick<UpdateSummary, "name" | "phase">;
 
 /**
- * Has an update and its owner signed and hands both over, with its bundle; one that stands already needs none of it. Gives the signed manifest.
- * @throws KcoreError UPDATE_BLOCKED, as `sign` does, and what controllers refuse
+ * Has an update and its owner signed and hands both over, with the bundle; an unchanged update needs none of it. Gives the signed manifest.
+ * @throws KcoreError UPDATE_BLOCKED, as `sign` does, and the refusals of controllers
  */
 export async function signAndHandOver(
   cluster: Pick<Cluster, "ask" | "endpoints" | "current">,
@@ -63,7 +63,7 @@ export async function signAndHandOver(
   return { applied: { name: draft.name, ...applied, phase: "pending" }, signed: asked.signed };
 }
 
-/** To the update's owner, which a controller that refuses it names; of a new one, to the controller that the bastion signs as its owner. */
+/** Hands the update over to its owner, whom another controller's refusal names; a new one to the controller that the bastion signed. */
 async function handOver(
   cluster: Pick<Cluster, "ask" | "endpoints">,
   prepared: Pick<PreparedUpdate, "draft" | "bundle" | "present">,
@@ -98,7 +98,7 @@ async function handOver(
   throw new KcoreError({ ...problem, hint }, { cause: refused, exitCode: refused.exitCode });
 }
 
-/** What the bastion signs about updates. */
+/** Signs updates and their owners. */
 export interface Signer {
   readonly update: (draft: Pick<Statement, "name" | "spec" | "bundle">) => SignedStatement;
   readonly owner: (name: string, owner: { readonly id: string; readonly epoch: number }) => SignedStatement;

@@ -7,7 +7,7 @@ function allOf(contextFolder: string): string {
   return join(contextFolder, "updates");
 }
 
-/** Where this machine keeps what it did for an update: what it signed, and what its hooks printed. */
+/** The folder of an update on this machine, with its signed manifests and the output of its hooks. */
 export async function updateFolder(contextFolder: string, name: string): Promise<string> {
   const folder = join(allOf(contextFolder), name);
   await ensurePrivateFolder(allOf(contextFolder));
