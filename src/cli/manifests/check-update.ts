@@ -3,7 +3,7 @@ import { isHook } from "#rollout/hooks.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import { checkNames, type Path, type Refuse } from "../layout/refuse.ts";
 
-/** Everything about an update that its schema cannot say: what contradicts itself, and what would do nothing. */
+/** Checks an update beyond its schema: for contradictions, and for keys without an effect. */
 export function checkUpdate(spec: UpdateSpec, refuse: Refuse): void {
   checkTarget(spec, refuse);
   checkActivation(spec, refuse);
@@ -70,7 +70,7 @@ function checkStrategy({ strategy, selector }: UpdateSpec, refuse: Refuse): void
   const { type, batchSize, maxUnavailable, canary } = strategy;
   if (type === "one-at-a-time" && batchSize !== undefined && batchSize > 1)
     refuse(["strategy", "batchSize"], `${batchSize} nodes a batch are not one at a time`, "type: batch");
-  // Whatever else narrows the selection, it has no more nodes than these.
+  // The other filters of the selector can only leave out more nodes.
   const { nodeIds } = selector;
   for (const [key, value] of Object.entries({ maxUnavailable, batchSize }))
     if (value !== undefined && nodeIds.length > 0 && value > nodeIds.length)
@@ -145,10 +145,10 @@ function checkLabels(labels: readonly string[], path: Path, refuse: Refuse): voi
   }
 }
 
-/** What says a flake, for hints. */
+/** The forms of a flake's reference, for hints. */
 const forms = "github:OWNER/REPO, or git+https://HOST/REPO";
 
-/** Why nodes could not build what a flake's reference says together with a commit; undefined when they could. */
+/** The fault of a flake's reference, with which nodes could not build a commit of it. */
 export function flakeFault(flakeRef: string): { readonly message: string; readonly hint: string } | undefined {
   if (/[\s<>"]/.test(flakeRef)) return { message: `“${flakeRef}” is no reference to a flake`, hint: forms };
   if (flakeRef.includes("#"))
@@ -168,7 +168,7 @@ export function flakeFault(flakeRef: string): { readonly message: string; readon
     : undefined;
 }
 
-/** How a whole commit is found, from what stands in its place. */
+/** The hint that leads from a branch or tag to its whole commit. */
 export function commitHint(text: string): string {
   if (/^[0-9a-f]{40}$/i.test(text)) return `in lower case: ${text.toLowerCase()}`;
   return /^\w[\w./-]{0,38}$/.test(text) ? `git rev-parse ${text} prints it` : "git rev-parse HEAD prints it";

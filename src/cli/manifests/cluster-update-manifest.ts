@@ -11,7 +11,7 @@ import { camelCase } from "./spellings.ts";
 import { checkUpdate, commitHint } from "./check-update.ts";
 import type { ClusterUpdateSchema, WrittenUpdate } from "./cluster-update-schema.ts";
 
-/** Reads a `ClusterUpdate` that has its shape, in whichever dialect. What contradicts itself is a problem. */
+/** Reads a `ClusterUpdate` that has its shape, in any dialect. Contradictions are problems. */
 export function wantedUpdate(
   { spec }: z.output<typeof ClusterUpdateSchema>,
   node: SourceNode,
@@ -28,7 +28,7 @@ export function wantedUpdate(
   return update;
 }
 
-/** One spec of all dialects; whose defaults are applied here. */
+/** One spec of all dialects, with the defaults. */
 function updateSpecOf(written: WrittenUpdate): UpdateSpec {
   const { type = written.strategy.strategyType, maxUnavailable, batchSize, canary } = written.strategy;
   const drain = written.drain ??
@@ -48,13 +48,13 @@ function updateSpecOf(written: WrittenUpdate): UpdateSpec {
   });
 }
 
-/** Keys that say the same, in groups of those that go together. */
+/** Keys with the same meaning, in groups that go together. */
 const ways: readonly (readonly (readonly (keyof WrittenUpdate)[])[])[] = [
   [["drain"], ["drainPolicy"], ["drainVms", "drainTimeoutSeconds"]],
   [["rollback"], ["rollbackPolicy"], ["automaticRollback"]],
 ];
 
-/** What is said in two ways is a problem at the second one, whichever of the dialects that is. */
+/** A value that is given in two ways is a problem at the second one. */
 function checkWays(spec: WrittenUpdate, node: SourceNode, problems: Problems): void {
   for (const groups of ways) {
     const isSaid = (key: string): boolean => spec[key as keyof WrittenUpdate] !== undefined;
@@ -89,7 +89,7 @@ function checkWay(
 /** A key in the spelling of the file. */
 const writtenAs = ({ file, start, end }: SourceEntry): string => file.text.slice(start, end);
 
-/** What keeps a document from its shape, each with a hint: where a key belongs, what a value is for. */
+/** The problems of a document's shape, each with a hint: the place of a key, the purpose of a value. */
 export function problemsOfUpdate(value: unknown, node: SourceNode, schema: z.ZodType): readonly Problem[] {
   const checked = { value, node, schema };
   const issues = schema.safeParse(value).error?.issues ?? [];

@@ -4,13 +4,13 @@ import { inAnyCase, plainWord } from "./spellings.ts";
 
 export const Text = z.string().min(1);
 
-/** What every manifest begins with. */
+/** The keys that every manifest begins with. */
 export const envelope = {
   apiVersion: Text.optional().describe("Not looked at."),
   kind: Text.describe("What it is: Cluster, NodeInstall, Node, DiskLayout or ClusterUpdate."),
 };
 
-/** The forerunner's files write `""` for what they do not say. */
+/** The forerunner's files write `""` for an absent value. */
 function orEmpty<Schema extends z.ZodType<unknown, string | undefined>>(schema: Schema) {
   return z
     .string()
@@ -54,8 +54,8 @@ const activation = UpdateSpec.shape.activation.unwrap().shape;
 const rollback = UpdateSpec.shape.rollback.unwrap();
 
 /**
- * `kind: ClusterUpdate`, as the forerunner's tool, its page and its design write it, and as we do; `updateSpecOf` makes one of all. What is
- * not said has its default in `UpdateSpec` alone.
+ * `kind: ClusterUpdate`, as the forerunner's tool, its page and its design write it, and as kcore does; `updateSpecOf` makes one of all. The
+ * defaults stand in `UpdateSpec` alone.
  */
 export const ClusterUpdateSchema = z.strictObject({
   ...envelope,
@@ -141,5 +141,5 @@ export const ClusterUpdateSchema = z.strictObject({
     .describe("What is rolled out, where, and how: target, selector, strategy, …"),
 });
 
-/** What a manifest says in whichever dialect, shaped. */
+/** The spec of a manifest in any dialect. */
 export type WrittenUpdate = z.output<typeof ClusterUpdateSchema>["spec"];

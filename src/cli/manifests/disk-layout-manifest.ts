@@ -9,7 +9,7 @@ import { refusal } from "../layout/reasons.ts";
 import type { Path } from "../layout/refuse.ts";
 import type { DiskLayoutSchema } from "./manifest-schemas.ts";
 
-/** What a `DiskLayout` wants of which node: a layout, or the Nix text or file that becomes one. */
+/** A `DiskLayout`: a node, and a layout, or the Nix text or file that becomes one. */
 export interface WantedLayout {
   readonly node: { readonly name: string; readonly at: SourcePosition };
   readonly layout: Layout | NixSource;
@@ -22,7 +22,7 @@ export interface NixSource {
 
 const forms = ["diskLayout", "layoutNix", "layoutNixFile"] as const;
 
-/** Reads a `DiskLayout` that has its shape. What contradicts itself is a problem, and so is no layout at all. */
+/** Reads a `DiskLayout` that has its shape. Contradictions are problems, and so is no layout at all. */
 export function wantedLayout(
   { spec }: z.output<typeof DiskLayoutSchema>,
   node: SourceNode,

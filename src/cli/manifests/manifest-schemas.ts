@@ -20,10 +20,10 @@ export const ClusterSchema = z.strictObject({
 
 const Backend = z.enum(["filesystem", "lvm", "zfs"]);
 
-/** What a machine gets on its disk: the state `system/NAME` of the project, or the shipped one. */
+/** The system that a machine gets on its disk: the state `system/NAME` of the project, or the shipped one. */
 const InstallerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, "must be the name of a state below system/");
 
-/** `kind: NodeInstall`: what `kcore node install` is told by flags. */
+/** `kind: NodeInstall`: the flags of `kcore node install`. */
 export const NodeInstallSchema = z.strictObject({
   ...envelope,
   metadata: z
@@ -62,7 +62,7 @@ export const NodeInstallSchema = z.strictObject({
 
 const words = z.record(z.string(), z.string());
 
-/** `kind: Node`: a roster entry, and what the cluster shall expect of the node. */
+/** `kind: Node`: a roster entry, with the labels and taints that the cluster shall expect. */
 export const NodeManifestSchema = z.strictObject({
   ...envelope,
   metadata: z
@@ -82,7 +82,7 @@ export const NodeManifestSchema = z.strictObject({
     .describe("What the roster says of a node."),
 });
 
-/** `kind: DiskLayout`: what lies on disks of a node, in our words or in disko's. */
+/** `kind: DiskLayout`: the layout of a node's disks, in kcore's words or in disko's. */
 export const DiskLayoutSchema = z.strictObject({
   ...envelope,
   metadata: z
@@ -104,7 +104,7 @@ export const DiskLayoutSchema = z.strictObject({
     .describe("Which layout, of which node."),
 });
 
-/** What a document of each kind holds. */
+/** The schema of each kind. */
 export const manifestSchemas = {
   Cluster: ClusterSchema,
   NodeInstall: NodeInstallSchema,

@@ -7,7 +7,7 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { NodeManifestSchema } from "./manifest-schemas.ts";
 
-/** What a manifest says of a node, in the roster's words; what it does not mention is absent. */
+/** A node's fields from a manifest, in the roster's words; a field that is not mentioned is absent. */
 export type WantedNode = Given<WrittenNode>;
 
 type Given<T> = { readonly [Key in keyof T]?: Exclude<T[Key], undefined> };
@@ -15,12 +15,12 @@ type NodeDocument = z.output<typeof NodeManifestSchema>;
 const rolePrefix = /^node-role\.(?:kubernetes|kcore)\.io\//;
 const sshPrefix = /^(?:metalk8s\.scality\.com|kcore\.io)\/ssh-/;
 
-/** What each annotation `…/ssh-WHAT` of a node manifest means in the roster. */
+/** The roster's field for each annotation `…/ssh-…` of a node manifest. */
 const sshWords = ["host", "port", "user", "key-path", "sudo"] as const;
 
 /**
  * Reads a `Node`: labels `node-role.kubernetes.io/ROLE` are roles, annotations `metalk8s.scality.com/ssh-*` say how it
- * is reached, other labels are labels. What contradicts itself is a problem.
+ * is reached, other labels are labels. Contradictions are problems.
  */
 export function wantedNode({ metadata, spec }: NodeDocument, node: SourceNode, problems: Problems): WantedNode {
   const { nodeId, dcId, ...written } = spec;
@@ -44,7 +44,7 @@ export function wantedNode({ metadata, spec }: NodeDocument, node: SourceNode, p
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-/** What is merged with labels and annotations is taken from there. */
+/** Labels and annotations come merged, not from the spec. */
 function without(written: WrittenNode): Omit<WrittenNode, "roles" | "labels"> {
   const { address: _, port: _1, user: _2, identityFile: _3, id: _4, dc: _5, roles: _6, labels: _7, ...rest } = written;
   return rest;

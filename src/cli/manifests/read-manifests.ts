@@ -130,7 +130,7 @@ function check<Schema extends z.ZodType>(
   return undefined;
 }
 
-/** One thing told twice in a file would be what its last telling says: nobody means that. */
+/** Two manifests of one thing in a file are a problem: the last one would win unseen. */
 function checkTwice(manifests: readonly (Manifest | undefined)[], problems: Problems): void {
   const seen = new Map<string, SourcePosition>();
   for (const manifest of manifests) {

@@ -3,7 +3,7 @@ import { SourceEntry, SourceList, SourceMap, type SourceNode } from "#engine/yam
 import type { Problems } from "#engine/yaml/problems.ts";
 import { keysAt } from "#engine/yaml/schema-keys.ts";
 
-/** A word without that in which people spell it differently: hyphens, underscores, capitals. */
+/** A word without hyphens, underscores and capitals, in which spellings differ. */
 export function plainWord(word: string): string {
   return word.replaceAll(/[-_]/g, "").toLowerCase();
 }
