@@ -44,7 +44,7 @@ export function wantedNode({ metadata, spec }: NodeDocument, node: SourceNode, p
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-/** Labels and annotations come merged, not from the spec. */
+/** The spec without the fields that labels and annotations may give, too. */
 function without(written: WrittenNode): Omit<WrittenNode, "roles" | "labels"> {
   const { address: _, port: _1, user: _2, identityFile: _3, id: _4, dc: _5, roles: _6, labels: _7, ...rest } = written;
   return rest;
