@@ -32,7 +32,7 @@ export const updateHook = defineAction({
     if (ok) return { changed: true, outputs: {} };
     throw new KcoreError({
       code: "LOCAL_COMMAND_FAILED",
-      message: `“${command.slice(0, 200)}”: ${message.split("\n", 1)[0]}`,
+      message: `“${command.slice(0, 200)}” failed`,
       hint: `it ran in ${project}`,
       detail: message,
     });

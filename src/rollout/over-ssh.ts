@@ -23,7 +23,7 @@ export function sshParams({ name, spec, bundle, selected, isBack }: SshUpdate): 
       .map(({ hostname }) => hostname)
       .join(",");
   const waves = groups.map(textOf);
-  const hooks = bastionHooks(spec).map((hook) => ({ ...hook, title: `Gate ${hook.name.slice("gate ".length)}` }));
+  const hooks = bastionHooks(spec).map((hook) => ({ ...hook, gate: hook.name.slice("gate ".length) }));
   const common = {
     nodes: textOf(groups.flat()),
     update: name,

@@ -50,6 +50,10 @@ const Labels = z
   ])
   .default([]);
 
+const drainPolicy = {
+  enabled: z.boolean().optional().describe("Is the node emptied before it is touched?"),
+  timeoutSeconds: Timeout.describe("How long that may take; 0: not said."),
+};
 const activation = UpdateSpec.shape.activation.unwrap().shape;
 const rollback = UpdateSpec.shape.rollback.unwrap();
 
@@ -107,20 +111,10 @@ export const ClusterUpdateSchema = z.strictObject({
         .prefault({})
         .describe("In which order, how many at a time."),
       drain: z
-        .strictObject({
-          ...Drain.shape,
-          enabled: z.boolean().optional().describe("Is the node emptied before it is touched?"),
-          timeoutSeconds: Timeout.describe("How long that may take; 0: not said."),
-        })
+        .strictObject({ ...Drain.shape, ...drainPolicy })
         .optional()
         .describe("Whether and how nodes are emptied first."),
-      drainPolicy: z
-        .strictObject({
-          enabled: z.boolean().optional().describe("Is the node emptied before it is touched?"),
-          timeoutSeconds: Timeout.describe("How long that may take; 0: not said."),
-        })
-        .optional()
-        .describe("The same as drain, in other words."),
+      drainPolicy: z.strictObject(drainPolicy).optional().describe("The same as drain, in other words."),
       drainVms: z.boolean().optional().describe("The same as enabled of drain."),
       drainTimeoutSeconds: Timeout.describe("The same as timeoutSeconds of drain; 0: not said."),
       activation: z

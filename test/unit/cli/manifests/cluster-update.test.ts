@@ -108,17 +108,6 @@ describe("the manifest of a cluster update", () => {
       rollback: { automatic: true, onHealthGateFailure: true },
     }));
 
-  it("drops no key that alone is in snake_case", () => {
-    const said = design.replace("manual", "auto").replace("900", "60").replace("if-required", "never");
-    const keys = [...new Set(said.match(/\b[a-z]+(?:[A-Z]\w*)+(?=:)/g))].filter((key) => key !== "apiVersion");
-    expect(keys).to.include.members(["approvalPolicy", "rollbackPolicy", "maxUnavailable", "rebootPolicy"]);
-    for (const key of keys)
-      expect(specOf(said.replace(`${key}:`, `${snakeCase(key)}:`)), key).to.deep.equal(specOf(said));
-    expect(specOf(tool.replace("approvalPolicy: manual", "approval_policy: auto"))).to.include({
-      approvalPolicy: "auto",
-    });
-  });
-
   it("needs approval unless it says otherwise", () => {
     for (const line of ["", '  approvalPolicy: ""\n'])
       expect(specOf(tool.replace("  approvalPolicy: manual\n", line))).to.include({ approvalPolicy: "manual" });
