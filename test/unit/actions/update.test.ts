@@ -1,11 +1,14 @@
+import { tmpdir } from "node:os";
 import { expect } from "chai";
 import { updateBegin } from "#actions/update-begin.ts";
+import { updateHook } from "#actions/update-hook.ts";
 import { updateVerdict } from "#actions/update-verdict.ts";
 import { updateWindow } from "#actions/update-window.ts";
 import type { NodeEnd } from "#engine/orchestrate/action.ts";
 import { weekdays } from "#rollout/spec.ts";
 import { actionContext } from "#support/action-context.ts";
 import { rejectionOf } from "#support/rejection.ts";
+import { nodeEntry } from "#support/runs.ts";
 
 const ended = (ends: Readonly<Record<string, NodeEnd>>) => new Map(Object.entries(ends));
 const gate: NodeEnd = { outcome: "failed", problem: { code: "UPDATE_GATE_FAILED", message: "web" }, stage: "hold" };
@@ -55,5 +58,27 @@ describe("update.window", () => {
     const never = { days: [weekdays[(today + 3) % 7] ?? "sun"], from: "10:00", to: "10:01" };
     await updateWindow.plan(never, context);
     expect(context.notes).to.deep.equal(["would wait until 10:00 UTC"]);
+  });
+});
+
+describe("update.hook", () => {
+  const hook = (command: string, more: object = {}) => {
+    const context = actionContext({ node: nodeEntry("n1"), project: tmpdir(), ...more });
+    return updateHook.run(updateHook.args.parse({ command, within: 30 }), context);
+  };
+
+  it("runs a command on the bastion for its node, and tells its output", async () => {
+    const lines: string[] = [];
+    const output = (_: unknown, text: string): void => void lines.push(text);
+    expect(await hook('echo "$KCORE_NODE at $KCORE_ADDRESS"', { output })).to.deep.equal({
+      changed: true,
+      outputs: {},
+    });
+    expect(lines.join("")).to.equal("n1 at n1.example\n");
+  });
+
+  it("says how the command failed, with the end of its output", async () => {
+    const [problem] = (await rejectionOf(hook("echo no pods >&2; exit 3"))).problems;
+    expect(problem).to.deep.include({ code: "LOCAL_COMMAND_FAILED", detail: "it exits with 3: no pods" });
   });
 });
