@@ -2,8 +2,10 @@ import { createReadStream, readSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
+import { formatBytes } from "#base/units.ts";
 import type { BundleSource } from "#api/bundle-transfer.ts";
 import { replaceFile } from "#base/file.ts";
+import { cleanLine } from "#engine/events/clean.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { withRegularFile } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -14,6 +16,7 @@ import { checkExport } from "#runtime/check-export.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { unwritten } from "../project/write-asked.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
+import { formatResult } from "../terminal/format-result.ts";
 import { kcoreVersion } from "../version.ts";
 
 export interface BundleWanted {
@@ -187,4 +190,35 @@ function parse(text: string): unknown {
 
 function invalid(path: string, reason: string, hint = "build it anew: kcore update bundle build"): KcoreError {
   return new KcoreError({ code: "UPDATE_BUNDLE_INVALID", message: `${path} is not a bundle to use: ${reason}`, hint });
+}
+
+export interface BundleFlags {
+  readonly output: "table" | "json";
+}
+export type BuildFlags = BundleFlags & { readonly out?: string };
+
+/** `kcore update bundle build`. @throws KcoreError RUNTIME_UNAVAILABLE, USAGE */
+export async function buildBundle({ out, output }: BuildFlags): Promise<void> {
+  const found = await findBundle({});
+  const file = resolve(out ?? bundleFileName(found.bundle));
+  await writeBundleFile(file, found);
+  print(found.bundle, file, output);
+}
+
+/** `kcore update bundle show`. @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID */
+export async function showBundle(path: string, { output }: BundleFlags): Promise<void> {
+  const { bundle, file } = await readBundleFile(path);
+  print(bundle, file, output);
+}
+
+function print(bundle: Bundle, file: string, output: BundleFlags["output"]): void {
+  process.stdout.write(formatResult({ ...bundle, file }, output, () => drawBundle(bundle, file)));
+}
+
+/** The properties of a bundle, one a line. */
+export function drawBundle({ version, arch, storePath, narHash, sha256, size }: Bundle, file: string): string {
+  const rows = { version, arch, storePath, narHash, sha256, size: `${size} (${formatBytes(size)})`, file };
+  return Object.entries(rows)
+    .map(([name, value]) => `${cleanLine(`${name.padEnd(10)}${value}`)}\n`)
+    .join("");
 }

@@ -9,7 +9,7 @@ import {
   type ResultFormat,
 } from "../options.ts";
 import type { ApplyFlags, PlanFlags } from "./apply-command.ts";
-import type { BuildFlags, BundleFlags } from "./bring-bundle.ts";
+import type { BuildFlags, BundleFlags } from "./bundles.ts";
 import type { ChangeFlags, LookFlags } from "./change-commands.ts";
 import type { FollowFlags } from "./follow-update.ts";
 import type { NameFlags } from "./ask-updates.ts";
@@ -47,7 +47,7 @@ Examples:
       "after",
       "\nExamples:\n  kcore update bundle build\n  kcore update bundle build --out /tmp/kcore.bundle\n  kcore update bundle build -o json",
     )
-    .action(async (flags: BuildFlags) => (await import("./bring-bundle.ts")).buildBundle(flags));
+    .action(async (flags: BuildFlags) => (await import("./bundles.ts")).buildBundle(flags));
   addResultOption(addProjectOption(bundle.command("show <file>")))
     .description("Verify a bundle file and show what it holds")
     .addHelpText(
@@ -59,7 +59,7 @@ Examples:
 
 A file that is damaged, or holds something else than it says, is refused (UPDATE_BUNDLE_INVALID).`,
     )
-    .action(async (file: string, flags: BundleFlags) => (await import("./bring-bundle.ts")).showBundle(file, flags));
+    .action(async (file: string, flags: BundleFlags) => (await import("./bundles.ts")).showBundle(file, flags));
   return bundle;
 }
 

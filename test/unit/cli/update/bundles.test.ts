@@ -1,8 +1,7 @@
 import { readdir, readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { drawBundle } from "#cli/update/bring-bundle.ts";
-import { readBundleFile, writeBundleFile, findBundle, type BundleWanted } from "#cli/update/bundles.ts";
+import { drawBundle, findBundle, readBundleFile, writeBundleFile, type BundleWanted } from "#cli/update/bundles.ts";
 import { kcoreVersion } from "#cli/version.ts";
 import { writeRuntime } from "../../../support/bundles.ts";
 import { problemsOfRejection } from "../../../support/problems.ts";
