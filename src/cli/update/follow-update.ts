@@ -12,7 +12,7 @@ import { findProject } from "../project/find-project.ts";
 import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
-import { getUpdate, nameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
+import { nameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
 import { openHookRunner, type HookRunner } from "./hook-runner.ts";
 import { drawRollout, drawTransition, transitionsOf } from "./draw-rollout.ts";
 
