@@ -10,7 +10,7 @@ export interface SshUpdate {
   readonly bundle: Bundle | undefined;
   /** The nodes that the selector means, in the roster's order. */
   readonly selected: readonly RolloutNode[];
-  /** Take back what the update brought. */
+  /** Whether the run takes the update back. */
   readonly isBack: boolean;
 }
 

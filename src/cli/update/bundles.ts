@@ -137,7 +137,7 @@ export function bundleFileName({ version, arch }: Pick<Bundle, "version" | "arch
   return `kcore-${version}-${arch}.bundle`;
 }
 
-/** Writes a bundle as one file that says what it is; never half of one under its name. @throws KcoreError USAGE */
+/** Writes a bundle as one file with a header that describes it; never a half one under its name. @throws KcoreError USAGE */
 export async function writeBundleFile(path: string, { bundle, file, start }: FoundBundle): Promise<void> {
   const parts = async function* (): AsyncGenerator<string | Buffer> {
     yield `${JSON.stringify({ kind: "kcore-bundle", format, bundle })}\n`;
@@ -149,7 +149,7 @@ export async function writeBundleFile(path: string, { bundle, file, start }: Fou
 }
 
 /**
- * Reads all of a bundle's file, and checks that its bytes have the named hashes and are the runtime of that version at that store path.
+ * Reads all of a bundle's file. Its bytes must have the named hashes, and be the runtime of that version at that store path.
  * @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID
  */
 export async function readBundleFile(path: string): Promise<FoundBundle> {
