@@ -7,7 +7,7 @@ import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
-import { withoutWave } from "#tui/wave.ts";
+import { withoutWave } from "#tui/work-item.ts";
 import { fakeNodes } from "#support/fake-session.ts";
 import { problemsIn, problemsOfRejection } from "#support/problems.ts";
 import { makeProject } from "#support/project.ts";
