@@ -16,6 +16,11 @@ const entry = z.strictObject({
   tests: z.array(z.string()).nonempty(),
 });
 
+/** Faults of one file, all found by the same tests. */
+const group = entry
+  .pick({ file: true, tests: true })
+  .extend({ faults: z.array(entry.omit({ file: true, tests: true })) });
+
 /** A fault of one line, and the test files that must find it. */
 export type Fault = Readonly<z.infer<typeof entry>> & { readonly area: string };
 
@@ -27,9 +32,12 @@ export function readFaults(root: string): readonly Fault[] {
   return globSync("test/planted/*.yaml", { cwd: root })
     .toSorted()
     .flatMap((name) => {
-      const list = z.array(entry).safeParse(parse(readFileSync(join(root, name), "utf8")));
+      const list = z.array(z.union([entry, group])).safeParse(parse(readFileSync(join(root, name), "utf8")));
       if (!list.success) throw new Error(`${name}: ${z.prettifyError(list.error)}`);
-      return list.data.map((fault) => ({ ...fault, area: basename(name, ".yaml") }));
+      const faults = list.data.flatMap((one) =>
+        "faults" in one ? one.faults.map((fault) => ({ ...fault, file: one.file, tests: one.tests })) : [one],
+      );
+      return faults.map((fault) => ({ ...fault, area: basename(name, ".yaml") }));
     });
 }
 

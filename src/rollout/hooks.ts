@@ -1,24 +1,24 @@
-import type { Attendance, HookAnswer, Row } from "./records.ts";
-import { mayRunTarget } from "./starts.ts";
-import { hookKey, isAtRest, nameOf, reportOf, type RolloutView } from "./view.ts";
-import { illnessOf, missingOf } from "./well.ts";
+import { hasEnded, type Attendance, type HookAnswer, type NodeAssignment } from "./records.ts";
+import { mayRunTarget } from "./eligibility.ts";
+import { hookKey, isAtRest, nameOf, reportOf, type RolloutInput } from "./rollout-input.ts";
+import { notReadyReason, notUpdatedReason } from "./readiness.ts";
 
 type Hook = { readonly state?: string | undefined; readonly command?: string | undefined };
 
-/** Whether the bastion has to do something: it names a state or a command. */
+/** The bastion has to act: the manifest names a state or a command. */
 export function isHook(hook: Hook | undefined): boolean {
   return hook?.state !== undefined || hook?.command !== undefined;
 }
 
 interface Due {
   readonly name: string;
-  /** So long may the bastion take. */
+  /** The bastion's limit. */
   readonly seconds: number;
 }
 
-/** What the bastion does for a node in this phase, one after the other: `drain`, `gate NAME`, `undrain`. */
-function hooksOf(view: RolloutView, id: string, row: Row): readonly Due[] {
-  const { drain, healthGates } = view.spec;
+/** The hooks of a node in this phase, one after the other: `drain`, `gate NAME`, `undrain`. */
+export function hooksOf(input: RolloutInput, id: string, row: NodeAssignment): readonly Due[] {
+  const { drain, healthGates } = input.spec;
   const seconds = drain.timeoutSeconds;
   const undrain = row.drained === true && isHook(drain.after) ? [{ name: "undrain", seconds }] : [];
   switch (row.phase) {
@@ -32,10 +32,10 @@ function hooksOf(view: RolloutView, id: string, row: Row): readonly Due[] {
       ];
     }
     case "failed":
-      // It went back by itself. To one that may run what failed, or may yet come to, no work returns.
-      return mayRunTarget(view, id, row) || isStuck(view, id, row) ? [] : undrain;
+      // Work returns to a node that went back by itself, and to none that may run the failed target.
+      return mayRunTarget(input, id, row) || isStuck(input, id, row) ? [] : undrain;
     case "cancelled":
-      return row.unproven === true && mayRunTarget(view, id, row) ? [] : undrain;
+      return row.unproven === true && mayRunTarget(input, id, row) ? [] : undrain;
     case "rolled_back":
       return undrain;
     default:
@@ -43,74 +43,76 @@ function hooksOf(view: RolloutView, id: string, row: Row): readonly Due[] {
   }
 }
 
-/** A node that failed and could not go back, or has not done so yet, whatever it runs. */
-export function isStuck(view: RolloutView, id: string, row: Row): boolean {
-  const report = reportOf(view, id);
+/** The node failed and could not go back, or has not done so yet. */
+export function isStuck(input: RolloutInput, id: string, row: NodeAssignment): boolean {
+  const report = reportOf(input, id);
   const failures = [row.failure, report?.failure];
   return report?.state === "rolling_back" || failures.some((each) => each?.kind === "rollback" || each?.stuck === true);
 }
 
-/** How far the hooks of a row are; empty: there is none that is still to be done. */
+/** The state of a node's hooks; empty: none is left to be done. */
 export interface Hooks {
-  /** What the bastion shall do now. */
+  /** The hook that is due now. */
   readonly next?: string;
-  /** What it shall do when the node is well: work never returns to one that is not. */
+  /** The hook that is due when the node is ready: work never returns to a node that is not. */
   readonly held?: string;
-  /** What came of one that failed; at rest it is asked for again all the same. */
+  /** The hook that failed; at rest it is due again all the same. */
   readonly failed?: { readonly hook: string; readonly message: string };
 }
 
-export function lookAtHooks(view: RolloutView, id: string, row: Row): Hooks {
-  for (const { name } of hooksOf(view, id, row)) {
-    const answer = answerOf(view, id, row, name);
+export function lookAtHooks(input: RolloutInput, id: string, row: NodeAssignment): Hooks {
+  for (const { name } of hooksOf(input, id, row)) {
+    const answer = answerOf(input, id, row, name);
     if (answer?.ok === true) continue;
     const failed = answer && { failed: { hook: name, message: answer.message ?? "it failed" } };
-    // Nothing goes on behind a node at rest: what lets its work come back may be tried again.
+    // No step follows at rest, so the undrain may be tried again.
     if (failed && !isAtRest(row)) return failed;
-    return { ...(isHeld(view, id, row) ? { held: name } : { next: name }), ...failed };
+    return { ...(isHeld(input, id, row) ? { held: name } : { next: name }), ...failed };
   }
   return {};
 }
 
-function isHeld(view: RolloutView, id: string, row: Row): boolean {
-  if (isAtRest(row)) return illnessOf(view, id) !== undefined;
-  return row.phase === "verifying" && (row.asked !== true || missingOf(view, id) !== undefined);
+function isHeld(input: RolloutInput, id: string, row: NodeAssignment): boolean {
+  if (isAtRest(row)) return notReadyReason(input, id) !== undefined;
+  return row.phase === "verifying" && (row.asked !== true || notUpdatedReason(input, id) !== undefined);
 }
 
-/** The hook whose answer counts: one that is being done stays it, though its node is not well for a moment. */
-export function answerable(view: RolloutView, id: string, row: Row): string | undefined {
-  const { next, held } = lookAtHooks(view, id, row);
+/** The hook whose answer counts, also while its node is not ready for a moment. */
+export function answerable(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
+  const { next, held } = lookAtHooks(input, id, row);
   return next ?? (row.asked === true || isAtRest(row) ? held : undefined);
 }
 
 /**
- * The nodes at rest whose work comes back when they are well: a rollout does not end before, so that whoever attends to it is still there.
- * One that does not become well in the time for that is waited for no longer.
+ * The nodes at rest whose work returns when they are ready: a rollout does not end before, so that its attending process is still there. The
+ * wait for a node ends after verifySeconds.
  */
-export function whyNotWell(view: RolloutView, rows: ReadonlyMap<string, Row>): readonly string[] {
-  const limit = view.spec.timeouts.verifySeconds * 1000;
-  const isAwaited = (id: string, row: Row): boolean =>
+export function whyWithoutWork(input: RolloutInput, rows: ReadonlyMap<string, NodeAssignment>): readonly string[] {
+  const limit = input.spec.timeouts.verifySeconds * 1000;
+  const isAwaited = (id: string, row: NodeAssignment): boolean =>
     isAtRest(row) &&
-    view.now - row.since <= limit &&
-    view.nodes.get(id)?.isApproved === true &&
-    isHeldAtFirst(view, id, row);
+    input.now - row.since <= limit &&
+    input.nodes.get(id)?.isApproved === true &&
+    isHeldAtFirst(input, id, row);
   const awaited = [...rows].filter(([id, row]) => isAwaited(id, row));
-  return awaited.map(([id]) => `${nameOf(view, id)}, which ${illnessOf(view, id)}, before work comes back to it`);
+  return awaited.map(
+    ([id]) => `${nameOf(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
+  );
 }
 
-function isHeldAtFirst(view: RolloutView, id: string, row: Row): boolean {
-  const { held, failed } = lookAtHooks(view, id, row);
+function isHeldAtFirst(input: RolloutInput, id: string, row: NodeAssignment): boolean {
+  const { held, failed } = lookAtHooks(input, id, row);
   return held !== undefined && failed === undefined;
 }
 
-/** The wait for a bastion that carries out a hook of a node; undefined: no hook of it is due. */
-export function whyAsked(view: RolloutView, id: string, row: Row): string | undefined {
-  const { next } = lookAtHooks(view, id, row);
-  return next && `the bastion: ${next} of ${nameOf(view, id)} (${attendedBy(view)})`;
+/** The wait for the bastion to carry out a hook of a node; undefined: no hook is due. */
+export function whyAsked(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
+  const { next } = lookAtHooks(input, id, row);
+  return next && `the bastion: ${next} of ${nameOf(input, id)} (${attendedBy(input)})`;
 }
 
 /** The process that attends to an update, as far as the cluster was told, and the command that begins one. */
-export function attendedBy({ name, attendance }: Pick<RolloutView, "name" | "attendance">): string {
+export function attendedBy({ name, attendance }: Pick<RolloutInput, "name" | "attendance">): string {
   const command = `kcore update cluster attend ${name}`;
   if (!attendance) return `unattended: ${command}`;
   return `attended by ${attendantOf(attendance)}, unless that process has ended: ${command}`;
@@ -120,37 +122,47 @@ export function attendantOf({ by, host, at }: Attendance): string {
   return `${by} on ${host} since ${at}`;
 }
 
-/** How long the bastion may take for the hooks of a row up to the one that is still to be done. */
-export function hookSeconds(view: RolloutView, id: string, row: Row): number {
-  const hooks = hooksOf(view, id, row);
-  const open = hooks.findIndex(({ name }) => answerOf(view, id, row, name) === undefined);
+/** The bastion's limits for a node's hooks, up to the first without an answer. */
+export function hookSeconds(input: RolloutInput, id: string, row: NodeAssignment): number {
+  const hooks = hooksOf(input, id, row);
+  const open = hooks.findIndex(({ name }) => answerOf(input, id, row, name) === undefined);
   const begun = open < 0 ? hooks : hooks.slice(0, open + 1);
   return begun.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
-function answerOf({ answers }: RolloutView, id: string, row: Row, name: string): HookAnswer | undefined {
+function answerOf({ answers }: RolloutInput, id: string, row: NodeAssignment, name: string): HookAnswer | undefined {
   const answer = answers.get(hookKey(id, name));
   return answer && isFor(answer, row) ? answer : undefined;
 }
 
-function isFor({ generation, seq, epoch, owner }: HookAnswer, row: Row): boolean {
+function isFor({ generation, seq, epoch, owner }: HookAnswer, row: NodeAssignment): boolean {
   return generation === row.generation && seq === row.seq && epoch === row.epoch && owner === row.owner;
 }
 
-/** A node at rest whose work came back; undefined: there is nothing new. */
-export function undrained(view: RolloutView, id: string, row: Row): Row | undefined {
-  const isAnswered = hooksOf(view, id, row).length > 0 && Object.keys(lookAtHooks(view, id, row)).length === 0;
-  return isAnswered ? withoutDrain(row) : undefined;
-}
-
-/** Whether a node at rest was drained and has not got its work back. Of one that succeeded, the version before kept that it was drained. */
-export function isDrained(view: RolloutView, id: string, row: Row): boolean {
-  const isOver = row.phase === "succeeded" || answerOf(view, id, row, "undrain")?.ok === true;
+/** A node at rest was drained and has not got its work back. (An earlier version kept `drained` on success.) */
+export function isDrained(input: RolloutInput, id: string, row: NodeAssignment): boolean {
+  const isOver = row.phase === "succeeded" || answerOf(input, id, row, "undrain")?.ok === true;
   return row.drained === true && !isOver;
 }
 
-/** A node that has its work, and is known to be as its row says. */
-export function withoutDrain(row: Row): Row {
-  const { drained: _, unproven: __, ...rest } = row;
-  return rest;
+/** Why a rollout ended otherwise than an operator asked, and the nodes that it left without their work, as they are now. */
+export function reasonOf(input: RolloutInput): string | undefined {
+  const { progress, rows, generation } = input;
+  if (progress?.generation !== generation) return undefined;
+  const drained = hasEnded(progress.phase) ? [...rows].flatMap(([id, row]) => whyDrained(input, id, row) ?? []) : [];
+  const reasons = [progress.reason, ...drained].filter((reason) => reason !== undefined);
+  return reasons.length > 0 ? reasons.join("; ") : undefined;
+}
+
+function whyDrained(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
+  if (!isAtRest(row) || !isDrained(input, id, row) || !isHook(input.spec.drain.after)) return undefined;
+  const name = nameOf(input, id);
+  if (row.generation !== input.generation)
+    return input.nodes.has(id) ? `${name} stays drained, since generation ${row.generation}` : undefined;
+  const { next, held, failed } = lookAtHooks(input, id, row);
+  if (failed) return `${name} stays drained: ${failed.hook}: ${failed.message}`;
+  if (next !== undefined) return `${name} is drained until the bastion lets work come back (${attendedBy(input)})`;
+  if (held !== undefined) return `${name} stays drained until it is well: it ${notReadyReason(input, id)}`;
+  if (reportOf(input, id)?.present.id === input.target.id) return `${name} stays drained: it runs what failed`;
+  return `${name} stays drained: ${isStuck(input, id, row) ? "it could not go back" : "it has not said that it went back"}`;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Fence, type NodePhase, type Row } from "./records.ts";
+import { Fence, type NodeAssignment, type NodePhase } from "./records.ts";
 import { Ownership, SignedStatement, Statement } from "./spec.ts";
 
 /** Know the owner, and nothing else; fetch or build; bring into use; hold what is in use, as the bastion has reached the node anew; go back. */
@@ -28,7 +28,7 @@ export function stepOf(phase: NodePhase): OrderStep {
   return phase === "rolling_back" ? "roll_back" : "fence";
 }
 
-export function fenceOf(name: string, { epoch, owner, generation, seq }: Row): Fence {
+export function fenceOf(name: string, { epoch, owner, generation, seq }: NodeAssignment): Fence {
   return { name, epoch, owner, generation, seq };
 }
 

@@ -86,8 +86,8 @@ export const Fence = z.object({
 });
 export type Fence = z.infer<typeof Fence>;
 
-/** The owner's word for one node. What the node does follows from `phase` (orderOf). */
-export const Row = z.looseObject({
+/** The owner's decision about one node; its phase orders a step of the node (order.ts). */
+export const NodeAssignment = z.looseObject({
   epoch: Epoch,
   owner: Text,
   generation: z.int().min(1),
@@ -104,10 +104,8 @@ export const Row = z.looseObject({
   unproven: z.boolean().optional(),
   /** While it is verified: it was well, so the bastion is asked for what comes next. */
   asked: z.boolean().optional(),
-  /** What it ran before, when it was started. */
-  from: z.looseObject({ id: Text, version: Text, generation: z.int().optional() }).optional(),
 });
-export type Row = z.infer<typeof Row>;
+export type NodeAssignment = z.infer<typeof NodeAssignment>;
 
 /** The owner's word for the whole. */
 export const Progress = z.looseObject({

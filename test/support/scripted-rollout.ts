@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import { answerable, lookAtHooks } from "#rollout/hooks.ts";
-import { reasonOf } from "#rollout/reason.ts";
+import { reasonOf } from "#rollout/hooks.ts";
 import { Report, type WishAction } from "#rollout/records.ts";
 import { defined } from "#optional/defined.ts";
-import { isUnbegun } from "#rollout/roll-back.ts";
-import type { RolloutView } from "#rollout/view.ts";
+import { isUnbegun } from "#rollout/schedule.ts";
+import type { RolloutInput } from "#rollout/rollout-input.ts";
 import { casesOf } from "./cases/read.ts";
 import { aNode, SteppedRollout } from "./stepped-rollout.ts";
 
@@ -16,7 +16,7 @@ interface Script {
   readonly nodes?: string | Readonly<Record<string, object | null>>;
   readonly spec?: object;
   /** What the view differs in before its first decision. */
-  readonly view?: Partial<RolloutView>;
+  readonly view?: Partial<RolloutInput>;
   /** The nodes confirm their owner first, unless this says otherwise. */
   readonly confirmed?: boolean;
   /** What happens, one behind the other, and what must be so then. */
@@ -34,7 +34,7 @@ class ScriptedRollout {
   readonly rollout: SteppedRollout;
   readonly #words: Scripts["words"];
   /** What the owner knew when the script said `mark`. */
-  #mark: Partial<RolloutView> = {};
+  #mark: Partial<RolloutInput> = {};
 
   constructor(
     { nodes = "n1 n2", spec = {}, view = {}, confirmed = true }: Omit<Script, "steps">,
@@ -109,7 +109,7 @@ class ScriptedRollout {
     return Object.fromEntries(given.map(([name, value]) => [name, value ?? undefined]));
   }
 
-  #known(how: string): Partial<RolloutView> {
+  #known(how: string): Partial<RolloutInput> {
     if (how === "knowing nothing") return { progress: undefined, rows: new Map(), reports: new Map() };
     if (how === "knowing the reports") return { progress: undefined, rows: new Map() };
     return how === "knowing the mark" ? this.#mark : this.#meant(how === "" ? [] : how.split(" "));

@@ -1,8 +1,8 @@
 import { decide } from "#rollout/decide.ts";
 import { fenceOf } from "#rollout/order.ts";
-import type { NodePhase, Progress, Report, Row, WishAction } from "#rollout/records.ts";
+import type { NodePhase, Progress, Report, NodeAssignment, WishAction } from "#rollout/records.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
-import { hookKey, type RolloutNode, type RolloutView } from "#rollout/view.ts";
+import { hookKey, type RolloutNode, type RolloutInput } from "#rollout/rollout-input.ts";
 
 /** What the nodes of a stepped rollout run before, and what they shall run. */
 export const old = { id: "/nix/store/old", version: "1.0" };
@@ -32,7 +32,7 @@ interface Start {
 
 /** One owner and its registers: a test says what nodes report and what time it is, and sees what is written. */
 export class SteppedRollout {
-  view: RolloutView;
+  view: RolloutInput;
   /** All rows that were written, in order. */
   readonly written: (readonly [string, NodePhase])[] = [];
   /** Of each decision: how many registers it writes, and of how many bytes. */
@@ -121,18 +121,18 @@ export class SteppedRollout {
     return this.set({ now: this.view.now + seconds * 1000 });
   }
 
-  set(more: Partial<RolloutView>): this {
+  set(more: Partial<RolloutInput>): this {
     this.view = { ...this.view, ...more };
     return this.settle();
   }
 
   /** Another controller owns it from the next epoch on, and knows of it what is given here, else all. */
-  takeOver(self: string, known: Partial<RolloutView> = {}): this {
+  takeOver(self: string, known: Partial<RolloutInput> = {}): this {
     const { owner } = this.view;
     return this.set({ self, owner: { epoch: owner.epoch + 1, owner: self }, ...known });
   }
 
-  row(id: string): Row {
+  row(id: string): NodeAssignment {
     const row = this.view.rows.get(id);
     if (!row) throw new Error(`no row of ${id}`);
     return row;

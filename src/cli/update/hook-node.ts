@@ -2,7 +2,7 @@ import type { NodeUpdateView } from "#api/update-schemas.ts";
 import { isAddress } from "#engine/roster/entry-fields.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { mayBeMeant } from "#rollout/select.ts";
+import { mayBeMeant } from "#rollout/selection.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 

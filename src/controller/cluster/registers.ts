@@ -10,7 +10,7 @@ import {
   Owner,
   Progress,
   Report,
-  Row,
+  NodeAssignment,
   Wish,
   type WishAction,
 } from "#rollout/records.ts";
@@ -163,7 +163,7 @@ export const kinds = {
   updateApproved: { schema: Approved, merge: "lww", since: 3 },
   updateWish: { schema: Wish, merge: "lww", since: 3 },
   updateProgress: { schema: Progress, merge: "epoch", since: 3 },
-  updateRow: { schema: Row, merge: "epoch", since: 3 },
+  updateRow: { schema: NodeAssignment, merge: "epoch", since: 3 },
   updateReport: { schema: Report, merge: "epoch", since: 3 },
   updateHook: { schema: HookAnswer, merge: "lww", since: 3 },
   updateAttendance: { schema: Attendance, merge: "lww", since: 5 },

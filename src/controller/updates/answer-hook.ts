@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { answerable } from "#rollout/hooks.ts";
-import { hookKey, nameOf } from "#rollout/view.ts";
+import { hookKey, nameOf } from "#rollout/rollout-input.ts";
 import type { Records } from "../cluster/records.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";

@@ -1,6 +1,6 @@
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { fenceOf, stepOf, type Order } from "#rollout/order.ts";
-import { workStates, type Fence, type Report, type Row } from "#rollout/records.ts";
+import { workStates, type Fence, type Report, type NodeAssignment } from "#rollout/records.ts";
 import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
@@ -107,12 +107,12 @@ function isAtWork(index: UpdateIndex, node: string): boolean {
   return latest !== undefined && workStates.has(latest.state);
 }
 
-function isOfOwner({ owner, head }: UpdateRecords, row: Row): boolean {
+function isOfOwner({ owner, head }: UpdateRecords, row: NodeAssignment): boolean {
   return row.generation === head.value.generation && row.epoch === owner.epoch && row.owner === owner.owner;
 }
 
 /** Undefined: an earlier version made the owner, without the bastion's word; a takeover brings that. */
-function orderOf({ name, head, owner }: UpdateRecords, row: Row): Order | undefined {
+function orderOf({ name, head, owner }: UpdateRecords, row: NodeAssignment): Order | undefined {
   if (!owner.signed) return undefined;
   return {
     fence: fenceOf(name, row),

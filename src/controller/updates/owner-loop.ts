@@ -1,10 +1,10 @@
 import { describeError, type Log } from "#api/log.ts";
 import { defined } from "#optional/defined.ts";
 import { decide } from "#rollout/decide.ts";
-import type { Decision } from "#rollout/decision.ts";
+import type { Decision } from "#rollout/rollout-input.ts";
 import { hasEnded, isGoing, type Progress } from "#rollout/records.ts";
-import { selectNodes } from "#rollout/select.ts";
-import type { RolloutView } from "#rollout/view.ts";
+import { selectNodes } from "#rollout/selection.ts";
+import type { RolloutInput } from "#rollout/rollout-input.ts";
 import type { Audit } from "../audit.ts";
 import type { Wish } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
@@ -109,7 +109,7 @@ export function viewOf(
   nodes: ReadonlyMap<string, KnownNode>,
   { controllerId, index }: Pick<OwnerLoopParts, "controllerId" | "index">,
   now: number,
-): RolloutView {
+): RolloutInput {
   const { name, head, statement, owner, progress, rows, reports, answers, attendance, wishes } = update;
   return {
     name,
@@ -178,7 +178,7 @@ function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readon
 function tell(
   { audit, log, controllerId }: OwnerLoopParts,
   update: UpdateRecords,
-  { nodes }: RolloutView,
+  { nodes }: RolloutInput,
   { progress, rows }: Decision,
 ): void {
   const { name, head, owner } = update;

@@ -1,7 +1,7 @@
 import type { AnswerOf } from "#api/methods.ts";
 import { isDrained } from "#rollout/hooks.ts";
-import { workStates, type Row } from "#rollout/records.ts";
-import { isAtRest, isBack } from "#rollout/view.ts";
+import { workStates, type NodeAssignment } from "#rollout/records.ts";
+import { isAtRest, isBack } from "#rollout/rollout-input.ts";
 import { commonProtocol } from "../cluster/common-protocol.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys, kindOf, kinds, type Kind } from "../cluster/registers.ts";
@@ -108,7 +108,7 @@ function whyKept(parts: OwnerLoopParts, update: UpdateRecords): string | undefin
 }
 
 /** Whether a later update succeeded on the node, or ended there in the same way while this one's target is not what it runs. */
-function isFollowed(others: readonly UpdateRecords[], id: string, row: Row, isThere: boolean): boolean {
+function isFollowed(others: readonly UpdateRecords[], id: string, row: NodeAssignment, isThere: boolean): boolean {
   return others.some(({ rows }) => {
     const later = rows.get(id);
     return later && later.since > row.since && (later.phase === "succeeded" || (!isThere && later.phase === row.phase));

@@ -1,5 +1,5 @@
 import { defined } from "#optional/defined.ts";
-import type { RolloutNode } from "#rollout/view.ts";
+import type { RolloutNode } from "#rollout/rollout-input.ts";
 import type { Controllers } from "../cluster/controllers.ts";
 import type { Liveness } from "../cluster/node-lives.ts";
 import { gatherNodes, isShown, labelsOf, nameOf, rolesOf, standingOf, type NodeParts } from "../cluster/node-view.ts";

@@ -1,7 +1,16 @@
 import { createHash } from "node:crypto";
-import type { Approved, Attendance, HookAnswer, Owner, Progress, Report, Row, Wish } from "#rollout/records.ts";
+import type {
+  Approved,
+  Attendance,
+  HookAnswer,
+  Owner,
+  Progress,
+  Report,
+  NodeAssignment,
+  Wish,
+} from "#rollout/records.ts";
 import { Statement, targetIdOf } from "#rollout/spec.ts";
-import { hookKey, type RolloutView } from "#rollout/view.ts";
+import { hookKey, type RolloutInput } from "#rollout/rollout-input.ts";
 import type { z } from "zod";
 import { canonical } from "../cluster/canonical.ts";
 import type { Found, Records } from "../cluster/records.ts";
@@ -14,9 +23,9 @@ export interface UpdateRecords {
   readonly statement: Statement;
   readonly owner: Owner;
   readonly approved: Approved | undefined;
-  readonly wishes: RolloutView["wishes"];
+  readonly wishes: RolloutInput["wishes"];
   readonly progress: Found<Progress> | undefined;
-  readonly rows: ReadonlyMap<string, Row>;
+  readonly rows: ReadonlyMap<string, NodeAssignment>;
   readonly reports: ReadonlyMap<string, Report>;
   readonly answers: ReadonlyMap<string, HookAnswer>;
   readonly attendance: Attendance | undefined;
@@ -98,7 +107,7 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   // A former owner's late word about an update that was removed does not bring it back.
   if (!head || !owner || !statement || records.replica.stands(of.removed)) return undefined;
   const below = (part: string): string => `${of.all}${part}/`;
-  const rows = new Map<string, Row>();
+  const rows = new Map<string, NodeAssignment>();
   for (const { key, value } of records.list("updateRow", below("node"))) rows.set(lastOf(key), value);
   const reports = new Map<string, Report>();
   for (const { key, value } of records.list("updateReport", below("report"))) reports.set(lastOf(key), value);
@@ -123,7 +132,7 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   };
 }
 
-function wishesOf(records: Records, keyOf: ReturnType<typeof keys.update>["wish"]): RolloutView["wishes"] {
+function wishesOf(records: Records, keyOf: ReturnType<typeof keys.update>["wish"]): RolloutInput["wishes"] {
   const wishOf = (action: "cancel" | "rollback" | "promote"): Wish | undefined =>
     records.value("updateWish", keyOf(action));
   const [cancel, rollback, promote] = [wishOf("cancel"), wishOf("rollback"), wishOf("promote")];
@@ -147,7 +156,7 @@ export function nextEpoch({ name, owner, reports }: Pick<UpdateRecords, "name" |
 }
 
 /** What a node that is done runs. */
-export function targetOf(statement: Pick<Statement, "spec" | "bundle">): RolloutView["target"] {
+export function targetOf(statement: Pick<Statement, "spec" | "bundle">): RolloutInput["target"] {
   return { id: targetIdOf(statement), version: statement.bundle?.version ?? "" };
 }
 

@@ -2,10 +2,10 @@ import type { AnswerOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
-import { reasonOf } from "#rollout/reason.ts";
-import { hasEnded, type Progress, type Row } from "#rollout/records.ts";
-import { selectNodes, wavesOf } from "#rollout/select.ts";
-import { isLeftOut, type RolloutView } from "#rollout/view.ts";
+import { reasonOf } from "#rollout/hooks.ts";
+import { hasEnded, type Progress, type NodeAssignment } from "#rollout/records.ts";
+import { selectNodes, wavesOf } from "#rollout/selection.ts";
+import { isLeftOut, type RolloutInput } from "#rollout/rollout-input.ts";
 import { presentHash, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
 import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
 import { nextEpoch, preparedOf, type UpdateRecords } from "./update-records.ts";
@@ -46,20 +46,20 @@ export function summarizeUpdate(
 }
 
 /** The groups that are frozen, or those that it would begin with now. */
-function wavesNow(view: RolloutView, nodes: ReadonlyMap<string, KnownNode>): readonly (readonly string[])[] {
+function wavesNow(view: RolloutInput, nodes: ReadonlyMap<string, KnownNode>): readonly (readonly string[])[] {
   const progress = progressOf(view);
   if (progress && progress.waves.length > 0) return progress.waves;
   return wavesOf(selectNodes(nodes.values(), view.spec.selector), view.spec, view.owner.owner).waves;
 }
 
-function progressOf({ progress, generation }: RolloutView): Progress | undefined {
+function progressOf({ progress, generation }: RolloutInput): Progress | undefined {
   return progress?.generation === generation ? progress : undefined;
 }
 
 function summarize(
   { isHeard, endpointOf, controllerId }: ViewParts,
   update: UpdateRecords,
-  view: RolloutView,
+  view: RolloutInput,
   ids: readonly string[],
 ): UpdateSummary {
   const { name, head, statement, owner } = update;
@@ -95,11 +95,11 @@ function summarize(
 }
 
 /** By its policy, or because a node came out of its preparation with a disruption that no policy approves. */
-function isAwaiting({ isApproved, spec }: RolloutView, progress: Progress | undefined): boolean {
+function isAwaiting({ isApproved, spec }: RolloutInput, progress: Progress | undefined): boolean {
   return !isApproved && (spec.approvalPolicy === "manual" || progress?.waits?.includes("approval: ") === true);
 }
 
-function rolledBackBy(view: RolloutView): string | undefined {
+function rolledBackBy(view: RolloutInput): string | undefined {
   const { rollback } = view.wishes;
   const progress = progressOf(view);
   return progress?.phase === "rolled_back" && progress.undone === rollback?.at ? rollback?.by : undefined;
@@ -112,14 +112,14 @@ export function titleOf({ spec, bundle }: Pick<UpdateRecords["statement"], "spec
   return bundle ? `kcore ${bundle.version}` : `kcore ${version ?? ""}`;
 }
 
-function rowOf({ rows, generation }: RolloutView, id: string): Row | undefined {
+function rowOf({ rows, generation }: RolloutInput, id: string): NodeAssignment | undefined {
   const row = rows.get(id);
   return row?.generation === generation ? row : undefined;
 }
 
 function viewNode(
   update: UpdateRecords,
-  view: RolloutView,
+  view: RolloutInput,
   nodes: ReadonlyMap<string, KnownNode>,
   id: string,
   wave: number,
@@ -157,7 +157,7 @@ function viewNode(
 }
 
 /** A node that the rollout has not come to, or that was removed before: it waits for its turn, unless that is over. */
-function unbegun(view: RolloutView): { readonly phase: Row["phase"]; readonly since?: number } {
+function unbegun(view: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
   const progress = progressOf(view);
   return progress && hasEnded(progress.phase) ? { phase: "cancelled", since: progress.since } : { phase: "pending" };
 }

@@ -1,6 +1,6 @@
 import type { AnswerOf } from "#api/methods.ts";
 import { hasEnded, type WishAction } from "#rollout/records.ts";
-import { isUnbegun } from "#rollout/roll-back.ts";
+import { isUnbegun } from "#rollout/schedule.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import { viewOf, type OwnerLoopParts } from "./owner-loop.ts";

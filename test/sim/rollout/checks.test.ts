@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { fenceOf, stepOf } from "#rollout/order.ts";
-import type { Fence, NodePhase, Row } from "#rollout/records.ts";
+import type { Fence, NodePhase, NodeAssignment } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
 import type { Machine } from "./machine.ts";
 import { undisturbed } from "./swarm.ts";
@@ -8,9 +8,9 @@ import { bundleOf, parseSpec, sign, signOwner } from "./targets.ts";
 import { RolloutWorld } from "./world.ts";
 
 const ordered = { epoch: 1, owner: "c1", generation: 1, seq: 4 };
-const rowIn = (phase: NodePhase): Row => ({ ...ordered, phase, since: 0 });
+const rowIn = (phase: NodePhase): NodeAssignment => ({ ...ordered, phase, since: 0 });
 
-const orderOf = (name: string, row: Row) => ({
+const orderOf = (name: string, row: NodeAssignment) => ({
   fence: fenceOf(name, row),
   step: stepOf(row.phase),
   signed: sign(
@@ -21,7 +21,7 @@ const orderOf = (name: string, row: Row) => ({
 });
 
 /** w2 takes what was written for it, by an owner that was signed. */
-async function give(world: RolloutWorld, name: string, row: Row): Promise<void> {
+async function give(world: RolloutWorld, name: string, row: NodeAssignment): Promise<void> {
   world.checks.signed(name, row);
   world.checks.committing(world.controller(row.owner), [[`update/${name}/node/w2`, row]]);
   const node = world.machine("w2");
@@ -74,7 +74,7 @@ describe("the check of how many nodes are down", () => {
 
 describe("the check of orders", () => {
   const quiet = (hooks = false): RolloutWorld => new RolloutWorld(1, { ...undisturbed, workers: 1, bad: 0, hooks });
-  const row = (phase: NodePhase, seq: number): Row => ({ ...rowIn(phase), seq });
+  const row = (phase: NodePhase, seq: number): NodeAssignment => ({ ...rowIn(phase), seq });
   /** A node that prepared, and was asked by another update since. */
   const prepared = async (hooks = false): Promise<RolloutWorld> => {
     const world = quiet(hooks);

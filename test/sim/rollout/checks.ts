@@ -1,5 +1,12 @@
 import { fenceOf, stepOf, type Order, type OrderStep } from "#rollout/order.ts";
-import { hasEnded, type Fence, type HookAnswer, type Owner, type Progress, type Row } from "#rollout/records.ts";
+import {
+  hasEnded,
+  type Fence,
+  type HookAnswer,
+  type Owner,
+  type Progress,
+  type NodeAssignment,
+} from "#rollout/records.ts";
 import { names, staleAfter, type Changes, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
@@ -129,7 +136,7 @@ export class Checks {
         this.#world.hooks.answered(controller, { name, id, hook: hookName, answer: value as HookAnswer });
       }
       if (what !== "node") continue;
-      const row = value as Row;
+      const row = value as NodeAssignment;
       this.#ordered(controller, name, id, row);
       this.#world.hooks.committing(controller, { name, id, before: controller.of(name).rows.get(id), row });
       this.#durable.add(orderOf(id, stepOf(row.phase), fenceOf(name, row)));
@@ -177,7 +184,7 @@ export class Checks {
       this.#world.violate(`(t) ${who} takes ${owner} for the owner of ${name} in epoch ${epoch}: that was not signed`);
   }
 
-  #ordered(controller: SimController, name: string, id: string, row: Row): void {
+  #ordered(controller: SimController, name: string, id: string, row: NodeAssignment): void {
     const records = controller.of(name);
     const before = records.rows.get(id);
     const isOwn = before?.epoch === row.epoch && before.owner === row.owner && before.generation === row.generation;
@@ -207,7 +214,7 @@ export class Checks {
    * heard of the takeover goes on writing orders, also for a node that obeys the new owner since: such an order takes nothing down, and the
    * new owner, who need not count that node, may have another one down by right.
    */
-  #counted(name: string, id: string, row: Row): void {
+  #counted(name: string, id: string, row: NodeAssignment): void {
     const last = this.#taken.get(`${id} ${name}`);
     if (this.isForced.has(name) || (last && isOver(row, last))) return;
     const { machines, scheduler, maxUnavailable } = this.#world;
@@ -219,11 +226,11 @@ export class Checks {
   }
 
   /** A group begins when the one before is done; what comes behind the canaries waits for promotion. */
-  #lockstep(controller: SimController, name: string, id: string, { epoch, owner }: Row): void {
+  #lockstep(controller: SimController, name: string, id: string, { epoch, owner }: NodeAssignment): void {
     const { progress, rows } = controller.of(name);
     const at = progress?.waves.findIndex((wave) => wave.includes(id)) ?? -1;
     // What another owner of the epoch wrote over it in the same moment is not its own word.
-    const isOpen = (row: Row | undefined): boolean =>
+    const isOpen = (row: NodeAssignment | undefined): boolean =>
       row?.phase !== "succeeded" && !(row?.epoch === epoch && row.owner !== owner);
     const open =
       progress?.waves

@@ -24,9 +24,9 @@ import {
 import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
 import { fenceOf, type Order } from "#rollout/order.ts";
-import type { HookAnswer, Owner, Progress, Report, Row, WishAction } from "#rollout/records.ts";
+import type { HookAnswer, Owner, Progress, Report, NodeAssignment, WishAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
-import type { RolloutView } from "#rollout/view.ts";
+import type { RolloutInput } from "#rollout/rollout-input.ts";
 import type { Endpoint } from "../network.ts";
 import { endpointOf } from "./client.ts";
 import { RolloutDisk } from "./disk.ts";
@@ -45,10 +45,10 @@ export interface Held {
   readonly head: { readonly generation: number; readonly target: string } | undefined;
   readonly owner: Owner | undefined;
   readonly progress: Progress | undefined;
-  readonly rows: ReadonlyMap<string, Row>;
+  readonly rows: ReadonlyMap<string, NodeAssignment>;
   readonly reports: ReadonlyMap<string, Report>;
   readonly answers: ReadonlyMap<string, HookAnswer>;
-  readonly wishes: RolloutView["wishes"];
+  readonly wishes: RolloutInput["wishes"];
 }
 
 const nothing: Held = {
@@ -364,7 +364,7 @@ export class SimController implements Endpoint {
   }
 
   /** How an update stands, by what is known here. */
-  viewOf(name: string): RolloutView | undefined {
+  viewOf(name: string): RolloutInput | undefined {
     const { index, parts } = this.#process ?? {};
     const update = index?.read(name);
     return update && parts && viewOf(update, knowNodes(parts), parts, this.wall);

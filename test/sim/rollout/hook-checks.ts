@@ -1,5 +1,5 @@
 import type { Order } from "#rollout/order.ts";
-import type { HookAnswer, Row } from "#rollout/records.ts";
+import type { HookAnswer, NodeAssignment } from "#rollout/records.ts";
 import { isStuck } from "#rollout/hooks.ts";
 import type { Task } from "./attendant.ts";
 import type { SimController } from "./controller.ts";
@@ -113,14 +113,14 @@ interface Answered {
 interface Committed {
   readonly name: string;
   readonly id: string;
-  readonly before: Row | undefined;
-  readonly row: Row;
+  readonly before: NodeAssignment | undefined;
+  readonly row: NodeAssignment;
 }
 
 function rowKey(
   name: string,
   id: string,
-  { generation, epoch, owner, seq }: Pick<Row, "generation" | "epoch" | "owner" | "seq">,
+  { generation, epoch, owner, seq }: Pick<NodeAssignment, "generation" | "epoch" | "owner" | "seq">,
   hook: string,
 ): string {
   return [name, id, generation, epoch, owner, seq, hook].join(" ");

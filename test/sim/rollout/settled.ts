@@ -1,8 +1,8 @@
 import { decide } from "#rollout/decide.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import { fenceOf } from "#rollout/order.ts";
-import { hasEnded, workStates, type Row } from "#rollout/records.ts";
-import { isActive } from "#rollout/view.ts";
+import { hasEnded, workStates, type NodeAssignment } from "#rollout/records.ts";
+import { isActive } from "#rollout/rollout-input.ts";
 import { Violation } from "../violation.ts";
 import { names, type Held, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
@@ -170,7 +170,7 @@ export function atEnd(world: RolloutWorld): void {
 }
 
 /** (c) The row of a node says what it runs. */
-function compare(machine: Machine, records: Held & { readonly name: string }, row: Row): void {
+function compare(machine: Machine, records: Held & { readonly name: string }, row: NodeAssignment): void {
   const { name, head, wishes } = records;
   // What another update did to it since is that one's.
   const isOthers = machine.system.movedBy !== "" && machine.system.movedBy !== name;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { answerable, isHook, lookAtHooks } from "#rollout/hooks.ts";
-import type { HookAnswer, NodePhase, Row } from "#rollout/records.ts";
-import type { RolloutNode } from "#rollout/view.ts";
+import type { HookAnswer, NodePhase, NodeAssignment } from "#rollout/records.ts";
+import type { RolloutNode } from "#rollout/rollout-input.ts";
 import { aNode, SteppedRollout, target } from "#support/stepped-rollout.ts";
 
 const spec = {
@@ -16,7 +16,7 @@ const spec = {
 function look(
   phase: NodePhase,
   answers: Readonly<Record<string, Partial<HookAnswer>>>,
-  more: Partial<Row> = {},
+  more: Partial<NodeAssignment> = {},
   node: Partial<RolloutNode> = {},
 ): unknown {
   const row = { epoch: 1, owner: "c1", generation: 1, seq: 5, phase, since: 0, ...more };

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { canaryFaults, selectNodes, wavesOf } from "#rollout/select.ts";
+import { canaryFaults, selectNodes, wavesOf } from "#rollout/selection.ts";
 import { aNode, aSpec } from "#support/stepped-rollout.ts";
 
 const nodes = [

@@ -1,30 +1,30 @@
 import { expect } from "chai";
-import { advance } from "#rollout/advance.ts";
+import { nextAssignment } from "#rollout/node-transitions.ts";
 import { fenceOf } from "#rollout/order.ts";
-import { Report, type NodePhase, type Row } from "#rollout/records.ts";
-import type { RolloutNode, RolloutView } from "#rollout/view.ts";
+import { Report, type NodePhase, type NodeAssignment } from "#rollout/records.ts";
+import type { RolloutNode, RolloutInput } from "#rollout/rollout-input.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { aNode, aSpec, old, SteppedRollout, target } from "#support/stepped-rollout.ts";
 
 const now = 50_000_000;
 
 interface Case {
-  readonly row?: Partial<Row>;
+  readonly row?: Partial<NodeAssignment>;
   /** Undefined: the node said nothing to this owner. */
   readonly report?: Partial<Report> | undefined;
   readonly spec?: object;
-  readonly view?: Partial<RolloutView>;
+  readonly view?: Partial<RolloutInput>;
   /** Seconds since the phase began. */
   readonly age?: number;
 }
 
 /** What becomes of a row in a phase: `PHASE`, with the failure's kind; `-`: nothing. */
 function next(phase: NodePhase, { row: more = {}, report, spec = {}, view: around = {}, age = 0 }: Case): string {
-  const row: Row = { epoch: 2, owner: "c1", generation: 1, seq: 5, phase, since: now - age * 1000, ...more };
+  const row: NodeAssignment = { epoch: 2, owner: "c1", generation: 1, seq: 5, phase, since: now - age * 1000, ...more };
   const { view } = new SteppedRollout({ nodes: ["n1"] });
   const fence = fenceOf("u", row);
   const word = report && { epoch: 1, fence, state: "fenced" as const, present: old, at: now, ...report };
-  const became = advance(
+  const became = nextAssignment(
     {
       ...view,
       spec: aSpec(spec),
@@ -70,7 +70,7 @@ function outcomeOf(key: string): string {
   const answers = Object.entries(all("answers") as Record<string, boolean>).map(
     ([hook, ok]) => [`n1/${hook}`, { epoch: 2, owner: "c1", generation: 1, seq: 5, ok }] as const,
   );
-  const { nodes, ...view } = all("view") as Partial<RolloutView>;
+  const { nodes, ...view } = all("view") as Partial<RolloutInput>;
   const node = meant.some(({ node: one }) => one) && new Map([["n1", aNode("n1", all("node"))]]);
   return next(phase as NodePhase, {
     row: all("row"),

@@ -1,0 +1,133 @@
+import type { NodeAssignment, NodePhase, Report } from "./records.ts";
+import { notReadyReason } from "./readiness.ts";
+import { isActive, isWished, nameOf, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
+import { isInWindow } from "./window.ts";
+
+const downPhases: ReadonlySet<NodePhase> = new Set([
+  "draining",
+  "activating",
+  "rebooting",
+  "verifying",
+  "rolling_back",
+]);
+const downStates: ReadonlySet<Report["state"]> = new Set(["activating", "rebooting", "rolling_back"]);
+
+/** The other nodes at the time of a start; a start adds itself. */
+export interface Around {
+  readonly rows: Map<string, NodeAssignment>;
+  /** The nodes that are down, or may be. */
+  readonly unavailable: Set<string>;
+  /** The start takes a node back. */
+  readonly isBack: boolean;
+}
+
+/**
+ * A node that did not confirm this owner and generation counts as down: a former owner can act on it, and on no other
+ * (docs/adr/0515-cluster-updates.md). To go back, a node that is not approved counts only while an order has it down.
+ */
+export function aroundOf(input: RolloutInput, rows: ReadonlyMap<string, NodeAssignment>, isBack = false): Around {
+  const unavailable = new Set<string>();
+  for (const [id, row] of rows) {
+    const node = input.nodes.get(id);
+    if (!node || (isBack && !node.isApproved && !isDownBy(row))) continue;
+    if (!node.isReady || mayBeDownBy(input, id, row)) unavailable.add(id);
+  }
+  return { rows: new Map(rows), unavailable, isBack };
+}
+
+export function addStart({ rows, unavailable }: Around, id: string, row: NodeAssignment): void {
+  rows.set(id, row);
+  if (isDownBy(row)) unavailable.add(id);
+}
+
+function isDownBy({ phase }: NodeAssignment): boolean {
+  return downPhases.has(phase);
+}
+
+/** An order took the node down or may still do so, whether or not the node is ready now. */
+function mayBeDownBy(input: RolloutInput, id: string, row: NodeAssignment): boolean {
+  const report = reportOf(input, id);
+  return !report || isDownBy(row) || downStates.has(report.state) || isUnheard(row, report);
+}
+
+/** The node was given up before it took its last order, which may still reach it. */
+function isUnheard({ phase, seq }: NodeAssignment, { fence }: Report): boolean {
+  return phase === "failed" && fence.seq < seq - 1;
+}
+
+/** The node runs the target, will with its next boot, or may come to run it, as far as it has reported. */
+export function mayRunTarget(input: RolloutInput, id: string, row: NodeAssignment): boolean {
+  const report = reportOf(input, id);
+  return !report || [report.present.id, report.lasting?.id].includes(input.target.id) || mayComeTo(row, report);
+}
+
+/** The node may yet come to run the target. */
+export function mayComeTo(row: NodeAssignment, report: Report): boolean {
+  return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
+}
+
+/** Why no node may be started at the moment; undefined: nodes may be. */
+export function whyOutsideWindow({ spec, now }: RolloutInput): string | undefined {
+  return isInWindow(spec.window, now) ? undefined : `the maintenance window, from ${spec.window?.from} UTC`;
+}
+
+/** Why this node may not be started, taken down or taken back now; undefined: it may. */
+export function whyNotStart(input: RolloutInput, id: string, around: Around): string | undefined {
+  const { unavailable, isBack } = around;
+  if (!isBack) {
+    // The update may be why a node is not ready or does not report, so neither keeps it from going back.
+    const notReady = notReadyReason(input, id);
+    if (notReady !== undefined) return `${nameOf(input, id)}, which ${notReady}`;
+    if (!reportOf(input, id)) return whyUnconfirmed(input, id);
+  }
+  const others = [...unavailable].filter((other) => other !== id);
+  if (others.length + 1 > input.spec.strategy.maxUnavailable && !isForced(input, around))
+    return whyNoRoom(input, others);
+  return input.nodes.get(id)?.isController === true ? whyNotController(input, id, around) : undefined;
+}
+
+/** The operator has nodes taken back however many are down. */
+function isForced(input: RolloutInput, { isBack }: Around): boolean {
+  return isBack && isWished(input, "rollback") && input.wishes.rollback?.now === true;
+}
+
+function whyNoRoom(input: RolloutInput, others: readonly string[]): string {
+  const untaken = others.flatMap((id) => whyUntaken(input, id) ?? []);
+  if (untaken.length > 0) return untaken.join(", ");
+  const isSilent = (id: string): boolean => input.nodes.get(id)?.isReady === true && !reportOf(input, id);
+  if (others.every(isSilent)) return others.map((id) => whyUnconfirmed(input, id)).join(", ");
+  const names = others.map((id) => nameOf(input, id)).join(", ");
+  return `${names}: down or under way, and ${input.spec.strategy.maxUnavailable} may be`;
+}
+
+export function whyUnconfirmed(input: RolloutInput, id: string): string {
+  const name = nameOf(input, id);
+  const other = otherOwnerOf(input, id);
+  if (other !== undefined) return `${name}, which obeys ${other}, so one of them has to take over`;
+  const { fence } = input.reports.get(id) ?? {};
+  if (fence?.name === input.name && fence.generation > input.generation)
+    return `${name}, which has the later generation ${fence.generation} of a former owner: cancel the update, and apply it once more`;
+  return whyUntaken(input, id) ?? `${name}, which has not confirmed its owner`;
+}
+
+/** Why nothing happens on a node whose updater takes no order, as its agent reports; undefined: no order waits for long. */
+export function whyUntaken({ nodes }: RolloutInput, id: string): string | undefined {
+  const { hostname, orderUntaken } = nodes.get(id) ?? {};
+  if (orderUntaken === undefined) return undefined;
+  return `${hostname}, whose updater takes no order: systemctl status kcore-updater.path kcore-updater`;
+}
+
+/** Controllers go one at a time, with the replication of all of them healthy before each; to go back, that is not waited for. */
+function whyNotController(input: RolloutInput, id: string, around: Around): string | undefined {
+  const { rows, isBack } = around;
+  for (const other of input.nodes.values()) {
+    if (!other.isController || other.id === id) continue;
+    const row = rows.get(other.id);
+    if (row && (isActive(row) || (!isForced(input, around) && mayBeDownBy(input, other.id, row))))
+      return `${other.hostname}, a controller that is, or may be, under way`;
+    if (!other.isReady && !isBack) return `${other.hostname}, a controller that is not ready`;
+  }
+  for (const { hostname, replication } of isBack ? [] : input.nodes.values())
+    if (replication !== undefined) return `the replication of ${hostname}: ${replication}`;
+  return undefined;
+}

@@ -1,0 +1,94 @@
+import { mayComeTo } from "./eligibility.ts";
+import { isDrained } from "./hooks.ts";
+import type { NodeAssignment, Progress } from "./records.ts";
+import { isAtRest, isBack, type Decision, type RolloutInput, type RolloutNode } from "./rollout-input.ts";
+
+/**
+ * A new owner continues where the former one was, as far as that is known here. The former one may continue for a while, so each node is asked
+ * first (preflight), and no row orders anything. Undefined: everything is this owner's already.
+ */
+export function resumeAfterTakeover(input: RolloutInput, progress: Progress): Decision | undefined {
+  const { epoch, owner } = input.owner;
+  const rows = new Map<string, NodeAssignment>();
+  for (const id of new Set([...progress.waves.flat(), ...input.rows.keys()])) {
+    const row = input.rows.get(id);
+    const isMeant = row?.generation === input.generation || progress.waves.some((wave) => wave.includes(id));
+    if (isMeant && !isOwn(input, id, row)) rows.set(id, resumed(input, id, row));
+  }
+  if (rows.size === 0 && progress.epoch === epoch && progress.owner === owner) return undefined;
+  return { progress: { ...progress, epoch, owner, waves: withStrays(progress.waves, rows.keys()) }, rows };
+}
+
+/** These groups, with each node that is in none of them in a group of its own behind. */
+export function withStrays(waves: readonly (readonly string[])[], ids: Iterable<string>): string[][] {
+  const strays = [...ids].filter((id) => !waves.some((wave) => wave.includes(id)));
+  return [...waves.map((wave) => [...wave]), ...strays.map((id) => [id])];
+}
+
+/** This owner wrote the row, and the node knows no later order of its: another owner of the same epoch may have written over that. */
+function isOwn(input: RolloutInput, id: string, row: NodeAssignment | undefined): boolean {
+  const { epoch, owner } = input.owner;
+  return (
+    row?.generation === input.generation &&
+    row.epoch === epoch &&
+    row.owner === owner &&
+    row.seq >= lastSeqOf(input, id)
+  );
+}
+
+function resumed(input: RolloutInput, id: string, row: NodeAssignment | undefined): NodeAssignment {
+  if (row?.generation !== input.generation) return firstRow(input, id, "preflight");
+  const { epoch, owner } = input.owner;
+  const seq = Math.max(row.seq, lastSeqOf(input, id)) + 1;
+  if (isAtRest(row)) return { ...row, epoch, owner, seq };
+  const drained = row.phase === "draining" ? { drained: true } : {};
+  return { ...row, epoch, owner, seq, phase: "preflight", since: input.now, ...drained };
+}
+
+/** A node's first row of a generation, above every order that the node may have had; an unfinished undrain stays due. */
+export function firstRow(input: RolloutInput, id: string, phase: "pending" | "preflight"): NodeAssignment {
+  const { owner, rows, generation, now } = input;
+  const before = rows.get(id);
+  return {
+    epoch: owner.epoch,
+    owner: owner.owner,
+    generation,
+    seq: Math.max(before?.seq ?? 0, lastSeqOf(input, id)) + 1,
+    phase,
+    since: now,
+    ...(mayBeDrained(input, id, before) ? { drained: true } : {}),
+    ...(isUnproven(input, id, before) ? { unproven: true } : {}),
+  };
+}
+
+/** The node was drained, or a former owner may have drained it, unknown here. */
+function mayBeDrained(input: RolloutInput, id: string, before: NodeAssignment | undefined): boolean {
+  const { epoch, owner } = input.owner;
+  if (before && isDrained(input, id, before)) return true;
+  const isOwnRow = before?.epoch === epoch && before.owner === owner;
+  return input.spec.drain.enabled && epoch > 1 && input.generation > 1 && !isOwnRow;
+}
+
+/** A former owner may know more than this one of a node that has a way back. */
+function isUnproven({ owner, reports }: RolloutInput, id: string, before: NodeAssignment | undefined): boolean {
+  if (before) return before.phase !== "succeeded";
+  return owner.epoch > 1 && reports.get(id)?.previous !== undefined;
+}
+
+/** The last order of this owner that the node knows. */
+function lastSeqOf({ name, owner, reports }: RolloutInput, id: string): number {
+  const fence = reports.get(id)?.fence;
+  const isOurs = fence?.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
+  return isOurs ? fence.seq : 0;
+}
+
+/** Nodes that may run the target by an earlier generation and could be taken back, by their last report to any controller. */
+export function broughtBefore(input: RolloutInput): readonly RolloutNode[] {
+  return [...input.nodes.values()].filter(({ id }) => {
+    const [row, report] = [input.rows.get(id), input.reports.get(id)];
+    if (row?.generation === input.generation) return false;
+    if (report?.present.id === input.target.id) return report.previous !== undefined;
+    if (!row || row.untouched === true) return false;
+    return report ? mayComeTo(row, report) : row.phase !== "pending" && !isBack(row);
+  });
+}

@@ -1,0 +1,118 @@
+import type { Attendance, HookAnswer, NodeAssignment, NodePhase, Owner, Progress, Report, Wish } from "./records.ts";
+import type { UpdateSpec } from "./spec.ts";
+
+/** A node of the cluster, as the controller that decides knows it at the moment. */
+export interface RolloutNode {
+  readonly id: string;
+  readonly hostname: string;
+  readonly dc: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly isController: boolean;
+  readonly isApproved: boolean;
+  readonly isReady: boolean;
+  /** Why the node is not ready. */
+  readonly reason?: string;
+  /** The version that the node registered with. */
+  readonly version: string;
+  /** Seconds for which an order has waited for the node's updater, if for long. */
+  readonly orderUntaken?: number;
+  /** For controllers: why the node's replication is not healthy, if so. */
+  readonly replication?: string;
+}
+
+/** Everything that a decision about an update rests on. */
+export interface RolloutInput {
+  readonly name: string;
+  readonly generation: number;
+  readonly spec: UpdateSpec;
+  /** What an updated node runs (targetIdOf), and its version. */
+  readonly target: { readonly id: string; readonly version: string };
+  /** The controller that decides. */
+  readonly self: string;
+  readonly owner: Owner;
+  /** An operator approved the plan as it is now. */
+  readonly isApproved: boolean;
+  readonly progress: Progress | undefined;
+  readonly rows: ReadonlyMap<string, NodeAssignment>;
+  readonly reports: ReadonlyMap<string, Report>;
+  /** By node and hook (hookKey). */
+  readonly answers: ReadonlyMap<string, HookAnswer>;
+  readonly attendance?: Attendance;
+  readonly wishes: { readonly cancel?: Wish; readonly rollback?: Wish; readonly promote?: Wish };
+  readonly nodes: ReadonlyMap<string, RolloutNode>;
+  /** Ms since 1970. */
+  readonly now: number;
+  /** Another update that is under way and has nodes of this one: this one waits for it. */
+  readonly other?: string;
+}
+
+/** A rollout that has begun: its input, with the present generation's progress and rows. */
+export interface Rollout {
+  readonly input: RolloutInput;
+  readonly progress: Progress;
+  readonly rows: ReadonlyMap<string, NodeAssignment>;
+}
+
+/** The records that the owner writes next; empty when it has to wait. */
+export interface Decision {
+  readonly progress?: Progress;
+  readonly rows: ReadonlyMap<string, NodeAssignment>;
+}
+
+/** An assignment under which nothing happens on the node any more. */
+const restPhases: ReadonlySet<NodePhase> = new Set(["succeeded", "failed", "rolled_back", "cancelled"]);
+
+export function isAtRest({ phase }: Pick<NodeAssignment, "phase">): boolean {
+  return restPhases.has(phase);
+}
+
+/** By its assignment the node has nothing of the update. */
+export function isBack({ phase }: Pick<NodeAssignment, "phase">): boolean {
+  return phase === "cancelled" || phase === "rolled_back";
+}
+
+/** Something is, or may be, under way on the node. */
+export function isActive(row: Pick<NodeAssignment, "phase">): boolean {
+  return row.phase !== "pending" && !isAtRest(row);
+}
+
+const untouchedPhases: ReadonlySet<NodePhase> = new Set(["pending", "preflight", "preparing", "prepared"]);
+
+/** The node was removed from the cluster before it was touched, so a rollout would wait for it in vain. */
+export function isLeftOut({ nodes }: RolloutInput, id: string, { phase }: Pick<NodeAssignment, "phase">): boolean {
+  return !nodes.has(id) && untouchedPhases.has(phase);
+}
+
+/** The node's last report, if it names this owner and this generation. */
+export function reportOf({ name, owner, generation, reports }: RolloutInput, id: string): Report | undefined {
+  const report = reports.get(id);
+  if (!report) return undefined;
+  const { fence } = report;
+  const isOurs = fence.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
+  return isOurs && fence.generation === generation ? report : undefined;
+}
+
+/** Another owner of this epoch or a later one that the node obeys: after two takeovers at once, or a run over SSH. */
+export function otherOwnerOf({ name, owner, reports }: RolloutInput, id: string): string | undefined {
+  const fence = reports.get(id)?.fence;
+  if (fence?.name !== name || fence.owner === owner.owner || fence.epoch < owner.epoch) return undefined;
+  return fence.owner;
+}
+
+/** An operator asked for this action, of this generation. */
+export function isWished({ wishes, generation }: RolloutInput, action: keyof RolloutInput["wishes"]): boolean {
+  return wishes[action]?.generation === generation;
+}
+
+/** The update is being taken back, or shall be. */
+export function isGoingBack(input: RolloutInput): boolean {
+  return input.progress?.phase === "rolling_back" || isWished(input, "rollback");
+}
+
+export function nameOf({ nodes }: RolloutInput, id: string): string {
+  return nodes.get(id)?.hostname ?? id;
+}
+
+export function hookKey(node: string, hook: string): string {
+  return `${node}/${hook}`;
+}

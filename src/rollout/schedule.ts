@@ -1,0 +1,180 @@
+import {
+  addStart,
+  aroundOf,
+  mayRunTarget,
+  whyNotStart,
+  whyOutsideWindow,
+  whyUnconfirmed,
+  whyUntaken,
+} from "./eligibility.ts";
+import { whyAsked } from "./hooks.ts";
+import { nextAssignment } from "./node-transitions.ts";
+import { notReadyReason } from "./readiness.ts";
+import type { NodeAssignment, Progress } from "./records.ts";
+import { broughtBefore } from "./resume-after-takeover.ts";
+import {
+  isActive,
+  isWished,
+  nameOf,
+  reportOf,
+  type Decision,
+  type Rollout,
+  type RolloutInput,
+} from "./rollout-input.ts";
+
+/** Starts nodes of the first group that is not done: first their preparation, then, if they still may, their activation. */
+export function startMore({ input, progress, rows }: Rollout): Decision {
+  const isLeft = (id: string): boolean => rows.has(id) && rows.get(id)?.phase !== "succeeded";
+  const at = progress.waves.findIndex((wave) => wave.some(isLeft));
+  if (progress.canaries > 0 && at >= progress.canaries && progress.promoted !== true) return soak(input, progress);
+  const closed = whyOutsideWindow(input);
+  const starts = new Map<string, NodeAssignment>();
+  const reasons = new Set<string>();
+  const around = aroundOf(input, rows);
+  for (const id of progress.waves[at] ?? []) {
+    const row = rows.get(id);
+    if (!row) continue;
+    const busy = isActive(row) ? whyUnderWay(input, id, row) : undefined;
+    if (busy !== undefined) reasons.add(busy);
+    if (row.phase !== "pending" && row.phase !== "prepared") continue;
+    const reason = closed ?? whyNotStart(input, id, around) ?? whyNotApproved(input, id, row);
+    const next = reason === undefined ? nextAssignment(input, id, row, "start") : undefined;
+    if (reason !== undefined) reasons.add(reason);
+    if (!next) continue;
+    starts.set(id, next);
+    addStart(around, id, next);
+  }
+  if (starts.size === 0) return wait(progress, [...reasons]);
+  const { waits: _, ...going } = progress;
+  return { progress: withStarted(going, starts.keys()), rows: starts };
+}
+
+export function withStarted(progress: Progress, ids: Iterable<string>): Progress {
+  return { ...progress, started: [...new Set([...progress.started, ...ids])] };
+}
+
+/** The reason for which a node that is under way does not come to its end, as far as there is one. */
+export function whyUnderWay(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
+  if (row.phase === "preflight") return whyUnconfirmed(input, id);
+  return whyUntaken(input, id) ?? whyAsked(input, id, row);
+}
+
+/** A disruption that shows only when the node is prepared waits for an operator. */
+function whyNotApproved(input: RolloutInput, id: string, { phase }: NodeAssignment): string | undefined {
+  const { spec, isApproved } = input;
+  if (phase !== "prepared" || spec.approvalPolicy !== "auto-non-disruptive" || isApproved) return undefined;
+  if (reportOf(input, id)?.needsReboot === true) return `approval: ${nameOf(input, id)} has to reboot`;
+  return spec.drain.enabled ? `approval: ${nameOf(input, id)} has to be drained` : undefined;
+}
+
+/** The canaries are done; the rest waits until an operator, or the soak time, lets it begin. */
+function soak(input: RolloutInput, progress: Progress): Decision {
+  const { now, spec } = input;
+  const promoted: Decision = { progress: { ...progress, promoted: true }, rows: new Map() };
+  if (isWished(input, "promote")) return promoted;
+  const { soakSeconds } = spec.strategy.canary ?? {};
+  if (soakSeconds === undefined) return wait(progress, ["promotion"]);
+  const canaries = progress.waves.slice(0, progress.canaries).flat();
+  // A canary may have been removed because the update broke it, which only an operator knows.
+  const gone = canaries.filter((id) => !input.nodes.has(id));
+  if (gone.length > 0)
+    return wait(progress, [`promotion alone: the canary ${gone.join(", ")} is no node of this cluster any more`]);
+  if (progress.soakSince === undefined) return { progress: { ...progress, soakSince: now }, rows: new Map() };
+  // Time alone says nothing: a canary that is dead has not shown that it lives.
+  const ill = canaries.flatMap((id) => {
+    const reason = notReadyReason(input, id);
+    return reason === undefined ? [] : [`${nameOf(input, id)}, which ${reason}`];
+  });
+  if (now - progress.soakSince >= soakSeconds * 1000 && ill.length === 0) return promoted;
+  const time = `${soakSeconds} s since ${new Date(progress.soakSince).toISOString()}`;
+  return wait(progress, [`promotion, or ${[time, ...ill].join(" and ")}`]);
+}
+
+/** Takes nodes back, the last started first, as many at a time as may be down. */
+export function takeBack(rollout: Rollout): Decision {
+  const { input, progress, rows } = rollout;
+  const busy = [...rows].filter(([, row]) => isActive(row));
+  const starts = new Map<string, NodeAssignment>();
+  const around = aroundOf(input, rows, true);
+  const { type, maxUnavailable } = input.spec.strategy;
+  const limit = type === "one-at-a-time" ? 1 : maxUnavailable;
+  let reasons = busy.flatMap(([id, row]) => whyUnderWay(input, id, row) ?? []);
+  for (const [id, row] of undoable(rollout)) {
+    if (busy.length + starts.size >= limit) break;
+    const reason = whyNotStart(input, id, around);
+    const next = reason === undefined ? nextAssignment(input, id, row, "take back") : undefined;
+    if (!next) {
+      reasons = [reason ?? ""];
+      break;
+    }
+    starts.set(id, next);
+    addStart(around, id, next);
+  }
+  return starts.size > 0 ? { rows: starts } : wait(progress, reasons);
+}
+
+/** The nodes that may be taken back. A node that is not approved obeys no controller, so the others do not wait for it. */
+export function undoable(rollout: Rollout): readonly (readonly [string, NodeAssignment])[] {
+  return undoableAtAll(rollout).filter(([id]) => isApproved(rollout.input, id));
+}
+
+function isApproved({ nodes }: RolloutInput, id: string): boolean {
+  return nodes.get(id)?.isApproved === true;
+}
+
+function undoableAtAll({ input, progress, rows }: Rollout): readonly (readonly [string, NodeAssignment])[] {
+  const { started, since } = progress;
+  const isUndoable = (id: string, row: NodeAssignment): boolean => {
+    if (!input.nodes.has(id)) return false;
+    if (row.untouched === true || row.phase === "cancelled") return isFromBefore(input, id, row);
+    if (row.phase === "succeeded") return true;
+    // A node that could not be taken back is tried again when an operator asks again.
+    const isTried = row.failure?.kind === "rollback" && row.since >= since;
+    return row.phase === "failed" && !isTried && mayRunTarget(input, id, row);
+  };
+  const place = (id: string): number => started.indexOf(id);
+  return [...rows].filter(([id, row]) => isUndoable(id, row)).toSorted(([a], [b]) => place(b) - place(a));
+}
+
+/** An earlier generation brought the target, so the node has a way back from this very update. */
+function isFromBefore(input: RolloutInput, id: string, { phase }: NodeAssignment): boolean {
+  const { previous, present } = reportOf(input, id) ?? {};
+  return previous !== undefined && (phase === "succeeded" || present?.id === input.target.id);
+}
+
+/** The nodes, by name, that a rollback has not taken back and tries no more. */
+export function leftBehind(rollout: Rollout): readonly string[] {
+  const { input, rows } = rollout;
+  const refused = new Set(undoableAtAll(rollout).map(([id]) => id));
+  const isLeft = (id: string, row: NodeAssignment): boolean =>
+    input.nodes.has(id) && row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(input, id, row));
+  return [...rows]
+    .filter(([id, row]) => refused.has(id) || isLeft(id, row))
+    .map(([id]) => `${nameOf(input, id)}${isApproved(input, id) ? "" : ", which is not approved"}`);
+}
+
+/**
+ * No node was begun, and none has anything of an earlier generation, so there is nothing to take back. A later owner may not know which nodes
+ * the former one began, unless no node was chosen.
+ */
+export function isUnbegun(input: RolloutInput, progress: Progress): boolean {
+  const { epoch, started, waves } = progress;
+  if (epoch === 1 ? started.length > 0 : waves.length > 0) return false;
+  const rows = new Map([...input.rows].filter(([, { generation }]) => generation === input.generation));
+  return undoableAtAll({ input, progress, rows }).length + broughtBefore(input).length === 0;
+}
+
+/** Notes why the rollout does not continue; written only when the reason changes. */
+export function wait(progress: Progress, reasons: readonly string[]): Decision {
+  const { waits, ...rest } = progress;
+  const why = reasons.length > 0 ? clip(reasons.join("; ")) : undefined;
+  if (waits === why) return { rows: new Map() };
+  return { progress: why === undefined ? rest : { ...rest, waits: why }, rows: new Map() };
+}
+
+/** A rollout may wait for hundreds of nodes, and the text has its place in one register. */
+const longest = 2_000;
+
+export function clip(text: string): string {
+  return text.length > longest ? `${text.slice(0, longest - 2)} …` : text;
+}

@@ -1,0 +1,253 @@
+import { defined } from "#optional/defined.ts";
+import { whyOutsideWindow } from "./eligibility.ts";
+import { whyWithoutWork } from "./hooks.ts";
+import type { NodeAssignment, Progress, UpdatePhase } from "./records.ts";
+import { broughtBefore, firstRow, withStrays } from "./resume-after-takeover.ts";
+import { isActive, isWished, nameOf, type Decision, type Rollout } from "./rollout-input.ts";
+import { clip, leftBehind, undoable, wait, whyUnderWay } from "./schedule.ts";
+import { selectNodes, wavesOf } from "./selection.ts";
+
+type Guard = (rollout: Rollout) => boolean;
+/** The reasons for which the transition is not made yet. */
+type Wait = (rollout: Rollout) => readonly string[];
+type Effect = (rollout: Rollout) => { readonly progress: Partial<Progress>; readonly rows?: Decision["rows"] };
+
+export interface UpdateTransition {
+  readonly from: readonly UpdatePhase[];
+  /** All of them hold. */
+  readonly when: readonly Guard[];
+  readonly waits?: readonly Wait[];
+  readonly to: UpdatePhase;
+  readonly effect?: Effect;
+}
+
+/** All transitions of an update, in the order in which they are tried; docs/updates.md draws them. */
+export const updateTransitions: readonly UpdateTransition[] = [
+  { from: ["pending", "ready"], when: [nodesWereBegun], to: "rolling_out", effect: choosesNodes },
+  {
+    from: ["pending", "ready"],
+    when: [rollbackAsked, earlierGenerationIsThere],
+    waits: [otherUpdate],
+    to: "rolling_back",
+    effect: asksEarlierNodes,
+  },
+  { from: ["pending", "ready"], when: [cancelOrRollbackAsked], to: "cancelled", effect: saysCancelled },
+  { from: ["ready"], when: [approvalIsMissing], to: "pending" },
+  { from: ["pending"], when: [], waits: [approval], to: "ready" },
+  {
+    from: ["ready"],
+    when: [],
+    waits: [window, otherUpdate, selectedNode],
+    to: "rolling_out",
+    effect: choosesNodes,
+  },
+  { from: ["rolling_out"], when: [allSucceeded, rollbackAsked], to: "rolling_back" },
+  { from: ["rolling_out"], when: [allSucceeded], to: "succeeded" },
+  { from: ["rolling_out"], when: [isStopped, rollbackAskedOrBegun], waits: [nodesUnderWay], to: "rolling_back" },
+  {
+    from: ["rolling_out"],
+    when: [isStopped, failureGoesBack],
+    waits: [nodesUnderWay],
+    to: "rolling_back",
+    effect: tellsFailure,
+  },
+  {
+    from: ["rolling_out"],
+    when: [isStopped, aNodeFailed],
+    waits: [nodesUnderWay, nodesWithoutWork],
+    to: "failed",
+    effect: tellsFailure,
+  },
+  {
+    from: ["rolling_out"],
+    when: [isStopped],
+    waits: [nodesUnderWay, nodesWithoutWork],
+    to: "cancelled",
+    effect: saysCancelled,
+  },
+  {
+    from: ["rolling_back"],
+    when: [nothingToTakeBack, allAreBack],
+    waits: [nodesWithoutWork],
+    to: "rolled_back",
+    effect: notesRollback,
+  },
+  {
+    from: ["rolling_back"],
+    when: [nothingToTakeBack],
+    waits: [nodesWithoutWork],
+    to: "failed",
+    effect: tellsNodesLeft,
+  },
+  { from: ["succeeded"], when: [aNodeHasNotSucceeded], to: "rolling_out" },
+  { from: ["rolled_back"], when: [aNodeIsToGoBack], waits: [otherUpdate], to: "rolling_back" },
+  {
+    from: ["succeeded", "failed", "cancelled"],
+    when: [rollbackAskedAnew],
+    waits: [otherUpdate],
+    to: "rolling_back",
+    effect: asksEarlierNodes,
+  },
+];
+
+/** The update's next phase, or the reason for which it waits in the present one; undefined: no transition applies. */
+export function nextPhase(rollout: Rollout): Decision | undefined {
+  const { input, progress } = rollout;
+  const found = updateTransitions.find(
+    ({ from, when }) => from.includes(progress.phase) && when.every((guard) => guard(rollout)),
+  );
+  if (!found) return undefined;
+  for (const waits of found.waits ?? []) {
+    const reasons = waits(rollout);
+    if (reasons.length > 0) return wait(progress, reasons);
+  }
+  const { waits: _, ...going } = progress;
+  const { progress: more, rows = new Map() } = found.effect?.(rollout) ?? {};
+  return { progress: defined({ ...going, phase: found.to, since: input.now, ...more }), rows };
+}
+
+function nodesWereBegun({ rows }: Rollout): boolean {
+  // Only the rows show it when another owner's record came over the progress.
+  return rows.size > 0;
+}
+
+function rollbackAsked({ input }: Rollout): boolean {
+  return isWished(input, "rollback");
+}
+
+function cancelOrRollbackAsked({ input }: Rollout): boolean {
+  return isWished(input, "cancel") || isWished(input, "rollback");
+}
+
+/** An operator asked since the last rollback ended. */
+function rollbackAskedAnew({ input, progress }: Rollout): boolean {
+  return isWished(input, "rollback") && input.wishes.rollback?.at !== progress.undone;
+}
+
+function rollbackAskedOrBegun(rollout: Rollout): boolean {
+  return rollbackAsked(rollout) || somePhase(rollout, "rolled_back");
+}
+
+function somePhase({ rows }: Rollout, ...phases: readonly NodeAssignment["phase"][]): boolean {
+  return [...rows.values()].some(({ phase }) => phases.includes(phase));
+}
+
+function earlierGenerationIsThere({ input }: Rollout): boolean {
+  return broughtBefore(input).length > 0;
+}
+
+function approvalIsMissing({ input }: Rollout): boolean {
+  return !input.isApproved && input.spec.approvalPolicy === "manual";
+}
+
+function allSucceeded({ rows }: Rollout): boolean {
+  return [...rows.values()].every(({ phase }) => phase === "succeeded");
+}
+
+function aNodeHasNotSucceeded(rollout: Rollout): boolean {
+  return !allSucceeded(rollout);
+}
+
+/** A node failed, an operator asked, or a former owner had stopped the rollout. */
+export function isStopped(rollout: Rollout): boolean {
+  return somePhase(rollout, "failed", "cancelled", "rolled_back") || cancelOrRollbackAsked(rollout);
+}
+
+function failedNode({ rows }: Rollout): readonly [string, NodeAssignment] | undefined {
+  return [...rows].find(([, { phase }]) => phase === "failed");
+}
+
+function aNodeFailed(rollout: Rollout): boolean {
+  return failedNode(rollout) !== undefined;
+}
+
+function failureGoesBack(rollout: Rollout): boolean {
+  const [, row] = failedNode(rollout) ?? [];
+  const { automatic, onHealthGateFailure } = rollout.input.spec.rollback;
+  return row !== undefined && automatic && (row.failure?.kind !== "gate" || onHealthGateFailure);
+}
+
+function aNodeIsToGoBack(rollout: Rollout): boolean {
+  return undoable(rollout).length > 0;
+}
+
+function nothingToTakeBack(rollout: Rollout): boolean {
+  return !aNodeIsToGoBack(rollout) && ![...rollout.rows.values()].some(isActive);
+}
+
+function allAreBack(rollout: Rollout): boolean {
+  return leftBehind(rollout).length === 0;
+}
+
+function approval(rollout: Rollout): readonly string[] {
+  return approvalIsMissing(rollout) ? ["approval"] : [];
+}
+
+function window({ input }: Rollout): readonly string[] {
+  return [whyOutsideWindow(input)].filter((why) => why !== undefined);
+}
+
+/** A node gets the orders of one update at a time. */
+function otherUpdate({ input: { other } }: Rollout): readonly string[] {
+  return other === undefined ? [] : [`the update “${other}”`];
+}
+
+function selectedNode({ input }: Rollout): readonly string[] {
+  const isMeant = selectNodes(input.nodes.values(), input.spec.selector).length > 0;
+  return isMeant ? [] : ["a node that the selector means"];
+}
+
+/** An activation is never interrupted. */
+function nodesUnderWay({ input, rows }: Rollout): readonly string[] {
+  const busy = [...rows].filter(([, row]) => isActive(row));
+  return busy.map(([id, row]) => whyUnderWay(input, id, row) ?? `${nameOf(input, id)}, which is not interrupted`);
+}
+
+function nodesWithoutWork({ input, rows }: Rollout): readonly string[] {
+  return whyWithoutWork(input, rows);
+}
+
+function choosesNodes({ input, rows }: Rollout): ReturnType<Effect> {
+  const { spec, owner, self, isApproved } = input;
+  // When another owner's record came over the progress, the nodes that were begun are approved, and no others.
+  const mayChoose = rows.size === 0 || isApproved || spec.approvalPolicy !== "manual";
+  const selected = mayChoose ? selectNodes(input.nodes.values(), spec.selector) : [];
+  const { waves, canaries } = wavesOf(selected, spec, self);
+  // In a later epoch a former owner may have begun a node without that being known here.
+  const phase = owner.epoch === 1 && rows.size === 0 ? "pending" : "preflight";
+  const fresh = selected.filter(({ id }) => !rows.has(id)).map(({ id }) => [id, firstRow(input, id, phase)] as const);
+  return { progress: { waves: withStrays(waves, rows.keys()), canaries }, rows: new Map(fresh) };
+}
+
+/**
+ * Before the generation began, or after it was cancelled then, a rollback takes the nodes of earlier ones: each is asked first what it runs.
+ * Their order is taken for the one in which they would be started now.
+ */
+function asksEarlierNodes({ input, progress }: Rollout): ReturnType<Effect> {
+  // A rollback tries again the nodes that the one before left.
+  const isAgain = progress.phase === "failed" && progress.undone !== undefined;
+  const reason = isAgain ? undefined : progress.reason;
+  if (progress.waves.length > 0) return { progress: { reason } };
+  const waves = wavesOf(broughtBefore(input), input.spec, input.self).waves.map((wave) => [...wave]);
+  const rows = waves.flat().map((id) => [id, firstRow(input, id, "preflight")] as const);
+  return { progress: { reason, waves, started: waves.flat() }, rows: new Map(rows) };
+}
+
+function saysCancelled(): ReturnType<Effect> {
+  return { progress: { reason: "cancelled" } };
+}
+
+function tellsFailure(rollout: Rollout): ReturnType<Effect> {
+  const [id = "", { failure } = {}] = failedNode(rollout) ?? [];
+  const [message] = (failure?.message ?? "failed").split("\n", 1);
+  return { progress: { reason: clip(`${nameOf(rollout.input, id)}: ${message}`) } };
+}
+
+function notesRollback({ input }: Rollout): ReturnType<Effect> {
+  return { progress: { undone: (isWished(input, "rollback") ? input.wishes.rollback?.at : undefined) ?? "by itself" } };
+}
+
+function tellsNodesLeft(rollout: Rollout): ReturnType<Effect> {
+  const reason = clip(`not taken back: ${leftBehind(rollout).join("; ")}`);
+  return { progress: { ...notesRollback(rollout).progress, reason } };
+}
