@@ -28,7 +28,11 @@ export function methodsTable(): string {
     const cells = roles.map((role) => (method.roles.includes(role) ? "yes" : ""));
     return [`\`${name}\``, `\`${method.verb} ${method.path}\``, ...cells, notes.join(", ")];
   });
-  const all = [["method", "request", ...roles, "a node, a controller"], ...rows];
+  return tableOf([["method", "request", ...roles, "a node, a controller"], ...rows]);
+}
+
+/** Rows, of which the first is the head, as Markdown that Prettier leaves alone. */
+export function tableOf(all: readonly (readonly string[])[]): string {
   const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];
   const line = (row: readonly string[]): string =>
     `| ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(" | ")} |`;
@@ -69,7 +73,8 @@ export function renewPage(page: string): string {
   );
 }
 
-function between(page: string, [from, to]: readonly [string, string], make: (text: string) => string): string {
+/** The page with the text between two marks made anew. */
+export function between(page: string, [from, to]: readonly [string, string], make: (text: string) => string): string {
   const [before = "", rest = ""] = page.split(from);
   const [text = "", after = ""] = rest.split(to);
   return `${before}${from}${make(text)}${to}${after}`;
