@@ -22,6 +22,11 @@ export interface NodeTransition {
   readonly isSameOrder?: true;
 }
 
+const asked = ["preflight", "pending"] as const;
+const atWork = ["preparing", "activating", "rebooting", "verifying", "rolling_back"] as const;
+const begun = ["activating", "rebooting", "activated"] as const;
+const notUpdated = ["failed", "rolled_back", "cancelled"] as const;
+
 /**
  * All transitions of a node, in the order in which they are tried; docs/updates.md draws them. A report counts in the phases that order a step
  * only if it answers that order, elsewhere if it names this owner and generation.
@@ -34,49 +39,29 @@ export const nodeTransitions: readonly NodeTransition[] = [
   { from: ["activating"], on: ["rebooting"], to: "rebooting", isSameOrder: true },
   { from: ["activating", "rebooting"], on: ["activated"], to: "verifying" },
   { from: ["rolling_back"], on: ["rolled_back"], to: "rolled_back" },
-  {
-    from: ["preparing", "prepared", "activating", "rebooting", "verifying", "rolling_back"],
-    on: ["failed"],
-    to: "failed",
-  },
-  { from: ["draining"], on: ["a hook failed"], to: "failed", effects: [drained] },
+  { from: ["prepared", ...atWork], on: ["failed"], to: "failed" },
   { from: ["draining"], on: ["its hooks are done"], to: "activating", effects: [drained] },
-  { from: ["draining"], on: ["its time is over"], to: "failed", effects: [drained] },
+  { from: ["draining"], on: ["a hook failed", "its time is over"], to: "failed", effects: [drained] },
   { from: ["verifying"], on: ["a hook failed"], to: "failed" },
   { from: ["verifying"], on: ["its hooks are done"], when: isUpdated, to: "succeeded", effects: [workIsBack] },
-  { from: ["verifying"], on: ["a hook is held back"], when: isUpdated, effects: [asked], isSameOrder: true },
-  {
-    from: ["preparing", "activating", "rebooting", "verifying", "rolling_back"],
-    on: ["its time is over"],
-    to: "failed",
-  },
+  { from: ["verifying"], on: ["a hook is held back"], when: isUpdated, effects: [hooksMayBegin], isSameOrder: true },
+  { from: atWork, on: ["its time is over"], to: "failed" },
   // A former owner began these, or they ended after their assignment was given up.
-  {
-    from: ["preflight", "pending", "cancelled"],
-    on: ["activating", "rebooting", "activated"],
-    to: "activating",
-    effects: [drained],
-  },
-  { from: ["preflight", "pending"], on: ["rolling_back"], to: "rolling_back", effects: [drained] },
+  { from: [...asked, "cancelled"], on: begun, to: "activating", effects: [drained] },
+  { from: asked, on: ["rolling_back"], to: "rolling_back", effects: [drained] },
   { from: ["succeeded", "cancelled"], on: ["rolling_back"], to: "rolling_back" },
-  { from: ["preflight", "pending"], on: ["rolled_back"], to: "rolled_back", effects: [drained] },
+  { from: asked, on: ["rolled_back"], to: "rolled_back", effects: [drained] },
   { from: ["succeeded", "failed", "cancelled"], on: ["rolled_back"], to: "rolled_back" },
-  { from: ["preflight", "pending"], on: ["failed"], to: "failed", effects: [drained] },
+  { from: asked, on: ["failed"], to: "failed", effects: [drained] },
   { from: ["succeeded"], on: ["failed"], to: "failed" },
-  { from: ["preflight", "pending"], on: ["fenced"], when: isOnTargetUnproven, to: "verifying" },
-  { from: ["preflight", "pending"], on: ["fenced"], when: hasTarget, to: "succeeded", effects: [untouched] },
+  { from: asked, on: ["fenced"], when: isOnTargetUnproven, to: "verifying" },
+  { from: asked, on: ["fenced"], when: hasTarget, to: "succeeded", effects: [untouched] },
   { from: ["preflight"], on: ["prepared"], to: "pending", effects: [drained] },
   { from: ["preflight"], on: ["fenced", "preparing"], to: "pending" },
   // The node obeys another owner, so it may run anything until it is asked again, which takes a takeover.
   { from: ["succeeded"], on: ["another owner took it back"], to: "preflight" },
   { from: ["rolled_back", "cancelled"], on: ["another owner updated it"], to: "preflight" },
-  {
-    from: ["failed", "rolled_back", "cancelled"],
-    on: ["its hooks are done"],
-    when: hasHooks,
-    effects: [workIsBack],
-    isSameOrder: true,
-  },
+  { from: notUpdated, on: ["its hooks are done"], when: hasHooks, effects: [workIsBack], isSameOrder: true },
   { from: ["pending", "preparing", "prepared"], on: ["call off"], to: "cancelled" },
   { from: ["draining"], on: ["call off"], to: "cancelled", effects: [drained] },
   { from: ["preflight"], on: ["call off"], when: isSilentOnTarget, to: "failed" },
@@ -182,7 +167,7 @@ function workIsBack(): Partial<NodeAssignment> {
 }
 
 /** The bastion is asked for its hooks now that the node is updated, and has its own time for each. */
-function asked(): Partial<NodeAssignment> {
+function hooksMayBegin(): Partial<NodeAssignment> {
   return { asked: true };
 }
 

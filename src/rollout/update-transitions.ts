@@ -21,73 +21,29 @@ export interface UpdateTransition {
   readonly effect?: Effect;
 }
 
+const unbegun = ["pending", "ready"] as const;
+const over = ["succeeded", "failed", "cancelled"] as const;
+const rest = [nodesUnderWay, nodesWithoutWork];
+
 /** All transitions of an update, in the order in which they are tried; docs/updates.md draws them. */
 export const updateTransitions: readonly UpdateTransition[] = [
-  { from: ["pending", "ready"], when: [nodesWereBegun], to: "rolling_out", effect: choosesNodes },
-  {
-    from: ["pending", "ready"],
-    when: [rollbackAsked, earlierGenerationIsThere],
-    waits: [otherUpdate],
-    to: "rolling_back",
-    effect: asksEarlierNodes,
-  },
-  { from: ["pending", "ready"], when: [cancelOrRollbackAsked], to: "cancelled", effect: saysCancelled },
+  { from: unbegun, when: [nodesWereBegun], to: "rolling_out", effect: choosesNodes },
+  { from: unbegun, when: [rollbackFindsNodes], waits: [otherUpdate], to: "rolling_back", effect: asksEarlierNodes },
+  { from: unbegun, when: [cancelOrRollbackAsked], to: "cancelled", effect: saysCancelled },
   { from: ["ready"], when: [approvalIsMissing], to: "pending" },
   { from: ["pending"], when: [], waits: [approval], to: "ready" },
-  {
-    from: ["ready"],
-    when: [],
-    waits: [window, otherUpdate, selectedNode],
-    to: "rolling_out",
-    effect: choosesNodes,
-  },
+  { from: ["ready"], when: [], waits: [window, otherUpdate, selectedNode], to: "rolling_out", effect: choosesNodes },
   { from: ["rolling_out"], when: [allSucceeded, rollbackAsked], to: "rolling_back" },
   { from: ["rolling_out"], when: [allSucceeded], to: "succeeded" },
   { from: ["rolling_out"], when: [isStopped, rollbackAskedOrBegun], waits: [nodesUnderWay], to: "rolling_back" },
-  {
-    from: ["rolling_out"],
-    when: [isStopped, failureGoesBack],
-    waits: [nodesUnderWay],
-    to: "rolling_back",
-    effect: tellsFailure,
-  },
-  {
-    from: ["rolling_out"],
-    when: [isStopped, aNodeFailed],
-    waits: [nodesUnderWay, nodesWithoutWork],
-    to: "failed",
-    effect: tellsFailure,
-  },
-  {
-    from: ["rolling_out"],
-    when: [isStopped],
-    waits: [nodesUnderWay, nodesWithoutWork],
-    to: "cancelled",
-    effect: saysCancelled,
-  },
-  {
-    from: ["rolling_back"],
-    when: [nothingToTakeBack, allAreBack],
-    waits: [nodesWithoutWork],
-    to: "rolled_back",
-    effect: notesRollback,
-  },
-  {
-    from: ["rolling_back"],
-    when: [nothingToTakeBack],
-    waits: [nodesWithoutWork],
-    to: "failed",
-    effect: tellsNodesLeft,
-  },
+  { from: ["rolling_out"], when: [failureGoesBack], waits: [nodesUnderWay], to: "rolling_back", effect: tellsFailure },
+  { from: ["rolling_out"], when: [aNodeFailed], waits: rest, to: "failed", effect: tellsFailure },
+  { from: ["rolling_out"], when: [isStopped], waits: rest, to: "cancelled", effect: saysCancelled },
+  { from: ["rolling_back"], when: [allAreBack], waits: [nodesWithoutWork], to: "rolled_back", effect: notesRollback },
+  { from: ["rolling_back"], when: [noMoreGoBack], waits: [nodesWithoutWork], to: "failed", effect: tellsNodesLeft },
   { from: ["succeeded"], when: [aNodeHasNotSucceeded], to: "rolling_out" },
   { from: ["rolled_back"], when: [aNodeIsToGoBack], waits: [otherUpdate], to: "rolling_back" },
-  {
-    from: ["succeeded", "failed", "cancelled"],
-    when: [rollbackAskedAnew],
-    waits: [otherUpdate],
-    to: "rolling_back",
-    effect: asksEarlierNodes,
-  },
+  { from: over, when: [rollbackAskedAnew], waits: [otherUpdate], to: "rolling_back", effect: asksEarlierNodes },
 ];
 
 /** The update's next phase, or the reason for which it waits in the present one; undefined: no transition applies. */
@@ -125,15 +81,15 @@ function rollbackAskedAnew({ input, progress }: Rollout): boolean {
 }
 
 function rollbackAskedOrBegun(rollout: Rollout): boolean {
-  return rollbackAsked(rollout) || somePhase(rollout, "rolled_back");
+  return rollbackAsked(rollout) || isAnyNode(rollout, "rolled_back");
 }
 
-function somePhase({ rows }: Rollout, ...phases: readonly NodeAssignment["phase"][]): boolean {
+function isAnyNode({ rows }: Rollout, ...phases: readonly NodeAssignment["phase"][]): boolean {
   return [...rows.values()].some(({ phase }) => phases.includes(phase));
 }
 
-function earlierGenerationIsThere({ input }: Rollout): boolean {
-  return broughtBefore(input).length > 0;
+function rollbackFindsNodes({ input }: Rollout): boolean {
+  return isWished(input, "rollback") && broughtBefore(input).length > 0;
 }
 
 function approvalIsMissing({ input }: Rollout): boolean {
@@ -150,7 +106,7 @@ function aNodeHasNotSucceeded(rollout: Rollout): boolean {
 
 /** A node failed, an operator asked, or a former owner had stopped the rollout. */
 export function isStopped(rollout: Rollout): boolean {
-  return somePhase(rollout, "failed", "cancelled", "rolled_back") || cancelOrRollbackAsked(rollout);
+  return isAnyNode(rollout, "failed", "cancelled", "rolled_back") || cancelOrRollbackAsked(rollout);
 }
 
 function failedNode({ rows }: Rollout): readonly [string, NodeAssignment] | undefined {
@@ -158,7 +114,7 @@ function failedNode({ rows }: Rollout): readonly [string, NodeAssignment] | unde
 }
 
 function aNodeFailed(rollout: Rollout): boolean {
-  return failedNode(rollout) !== undefined;
+  return isAnyNode(rollout, "failed");
 }
 
 function failureGoesBack(rollout: Rollout): boolean {
@@ -171,12 +127,12 @@ function aNodeIsToGoBack(rollout: Rollout): boolean {
   return undoable(rollout).length > 0;
 }
 
-function nothingToTakeBack(rollout: Rollout): boolean {
+function noMoreGoBack(rollout: Rollout): boolean {
   return !aNodeIsToGoBack(rollout) && ![...rollout.rows.values()].some(isActive);
 }
 
 function allAreBack(rollout: Rollout): boolean {
-  return leftBehind(rollout).length === 0;
+  return noMoreGoBack(rollout) && leftBehind(rollout).length === 0;
 }
 
 function approval(rollout: Rollout): readonly string[] {
@@ -184,7 +140,7 @@ function approval(rollout: Rollout): readonly string[] {
 }
 
 function window({ input }: Rollout): readonly string[] {
-  return [whyOutsideWindow(input)].filter((why) => why !== undefined);
+  return [whyOutsideWindow(input) ?? []].flat();
 }
 
 /** A node gets the orders of one update at a time. */

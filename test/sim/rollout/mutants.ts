@@ -168,8 +168,8 @@ const planted: Readonly<Record<string, Planted>> = {
     seed: 64,
     swarm: { takeovers: 6, slowNodes: true, approval: "auto" },
     file: "rollout/node-transitions.ts",
-    from: '  {\n    from: ["preflight", "pending", "cancelled"],',
-    to: '  { from: ["preflight"], on: ["activating", "rebooting", "activated"], to: "pending" },\n  {\n    from: ["nowhere" as NodePhase],',
+    from: '{ from: [...asked, "cancelled"], on: begun, to: "activating", effects: [drained] },',
+    to: '{ from: ["preflight"], on: begun, to: "pending" },',
   },
   early: {
     why: "nodes get an order before it is durable",
@@ -213,8 +213,8 @@ const planted: Readonly<Record<string, Planted>> = {
     seed: 5,
     swarm: { bad: 0.3, workers: 4, approval: "auto" },
     file: "rollout/update-transitions.ts",
-    from: 'somePhase(rollout, "failed", "cancelled", "rolled_back")',
-    to: 'somePhase(rollout, "cancelled", "rolled_back")',
+    from: 'isAnyNode(rollout, "failed", "cancelled", "rolled_back")',
+    to: 'isAnyNode(rollout, "cancelled", "rolled_back")',
   },
   interrupts: {
     why: "cancel interrupts an activation",
@@ -293,8 +293,8 @@ const planted: Readonly<Record<string, Planted>> = {
     seed: 2,
     swarm: { hooks: true, badHooks: 0.4, approval: "auto" },
     file: "rollout/node-transitions.ts",
-    from: '{ from: ["draining"], on: ["a hook failed"], to: "failed", effects: [drained] },',
-    to: '{ from: ["draining"], on: ["a hook failed"], to: "activating", effects: [drained] },',
+    from: 'on: ["a hook failed", "its time is over"], to: "failed", effects: [drained] },',
+    to: 'on: ["a hook failed"], to: "activating", effects: [drained] },',
   },
   keepsdrained: {
     why: "a node that was taken back does not get its work back",
