@@ -19,7 +19,7 @@ import { watchRevocations } from "./cluster/revocations.ts";
 import { keyFolderOf } from "./controller-config.ts";
 import { monotonic, timers, type ControllerState } from "./controller-state.ts";
 import { indexUpdates } from "./updates/update-records.ts";
-import { isBundleNeeded } from "./updates/needed-bundles.ts";
+import { isBundleNeeded } from "./updates/bundle-fetcher.ts";
 import { manageUpdates } from "./updates/updates.ts";
 import { openBundleStore } from "./updates/bundles.ts";
 import { foundCluster, whyEmpty } from "./found-cluster.ts";

@@ -9,8 +9,8 @@ import type { Page } from "#crdt/page.ts";
  * 2: rejects of nodes are registers of their own (cluster/rejects.ts).
  * 3: cluster updates (docs/adr/0515-cluster-updates.md).
  * 4: updates are removed (updates/removal.ts), as are records of certificates that ended (cluster/certificates.ts).
- * 5: updates tell which operator's process attends to them (updates/attend-update.ts); their manifests merge by generation.
- * 6: an update's owner is signed by the bastion (updates/takeover.ts).
+ * 5: updates tell which operator's process attends to them (updates/operator-requests.ts); their manifests merge by generation.
+ * 6: an update's owner is signed by the bastion (updates/operator-requests.ts).
  */
 export const protocols = [1, 6] as const;
 

@@ -5,10 +5,10 @@ import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { BundleStore } from "./bundles.ts";
 import { planUpdate, standsAs } from "./plan-update.ts";
-import { readSigned, type SignedParts } from "./read-signed.ts";
-import { readOwnership } from "./takeover.ts";
+import { inputOf, presentHash } from "./rollout-input.ts";
+import { readOwnership, readSigned, type SignedParts } from "./signed-statements.ts";
 import { hashOf, type UpdateRecords } from "./update-records.ts";
-import { viewUpdate, type ViewParts } from "./update-views.ts";
+import { approvalStatusOf, type ViewParts } from "./update-views.ts";
 
 export interface ApplyParts extends ViewParts, SignedParts {
   readonly bundles: Pick<BundleStore, "list">;
@@ -54,12 +54,12 @@ export async function applyUpdate(
     );
   }
   const present = index.read(name);
-  const view = present && viewUpdate(parts, present);
+  const input = present && inputOf(parts, present);
   return {
     result: isUnchanged ? "unchanged" : update ? "updated" : "created",
-    generation: view?.generation ?? planned.generation,
-    hash: view?.hash ?? planned.hash,
-    approvalStatus: view?.approvalStatus ?? "awaiting_approval",
+    generation: input?.generation ?? planned.generation,
+    hash: present && input ? presentHash(present, input.meant) : planned.hash,
+    approvalStatus: input ? approvalStatusOf(input) : "awaiting_approval",
   };
 }
 

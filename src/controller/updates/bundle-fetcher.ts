@@ -3,7 +3,10 @@ import { longestTransferMs, type BundleId } from "#api/bundle-transfer.ts";
 import { openApi, type ApiClient, type Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
+import type { Bundle } from "#rollout/spec.ts";
 import type { BundleStore, Held } from "./bundles.ts";
+import type { Verify } from "./signed-statements.ts";
+import { isSettled, type UpdateIndex } from "./update-records.ts";
 
 export interface BundleFetcherOptions {
   readonly store: Pick<BundleStore, "list" | "put">;
@@ -156,4 +159,29 @@ function shuffled<Item>(items: readonly Item[], random: () => number): readonly 
     .map((item) => ({ item, by: random() }))
     .toSorted((a, b) => a.by - b.by)
     .map(({ item }) => item);
+}
+
+/** Nodes may still ask for the bundle: an update that has not ended brings it. */
+export function isBundleNeeded(index: Pick<UpdateIndex, "all">, sha256: string): boolean {
+  return [...index.all()].some((update) => update.statement.bundle?.sha256 === sha256 && !isSettled(update));
+}
+
+/** The bundles that this controller should have: those of updates that the bastion signed, whichever controller wrote them. */
+export function wantedBundles({
+  index,
+  verify,
+}: {
+  readonly index: Pick<UpdateIndex, "all">;
+  readonly verify: Verify;
+}): readonly Bundle[] {
+  return [...index.all()].flatMap((update) => {
+    const { head, statement } = update;
+    if (!statement.bundle || isSettled(update)) return [];
+    try {
+      verify(head.value.signed, Date.parse(statement.signedAt));
+      return [statement.bundle];
+    } catch {
+      return [];
+    }
+  });
 }

@@ -7,7 +7,6 @@ import { ensurePrivateFolder } from "#base/folder.ts";
 import { Sha256 } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { realDisk, type Disk } from "../store/durable-disk.ts";
-import { tooMany, type OnDisk } from "./bundle-room.ts";
 
 /** How much of a bundle there is; `whole`: all, with the right checksum. */
 export interface Held {
@@ -46,6 +45,36 @@ export interface BundleStoreOptions {
   /** For tests: in the place of the real ones. */
   readonly disk?: Disk;
   readonly freeBytes?: (folder: string) => Promise<number>;
+}
+
+/** A bundle's file, whole or a part. */
+export interface OnDisk {
+  readonly sha256: string;
+  readonly whole: boolean;
+  readonly bytes: number;
+  /** When it was written to last, ms since 1970. */
+  readonly changed: number;
+}
+
+/** The bound of bundles that no update names. */
+const kept = { bundles: 4, bytes: 2 * 1024 * 1024 * 1024 } as const;
+
+/**
+ * The bundles that must go before another one comes, which counts as one of them: the oldest that no update names. Parts count as whole
+ * bundles do, so that unfinished uploads fill no disk.
+ */
+export function tooMany(
+  all: readonly OnDisk[],
+  { coming, isNeeded }: { readonly coming: string; readonly isNeeded: (sha256: string) => boolean },
+): readonly OnDisk[] {
+  const spare = all
+    .filter(({ sha256 }) => sha256 !== coming && !isNeeded(sha256))
+    .toSorted((a, b) => b.changed - a.changed);
+  let bytes = 0;
+  return spare.filter((one, index) => {
+    bytes += one.bytes;
+    return index >= kept.bundles - 1 || bytes > kept.bytes;
+  });
 }
 
 /** No runtime comes near it. */

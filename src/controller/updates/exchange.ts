@@ -6,8 +6,7 @@ import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { Timers } from "../replica/replica-ports.ts";
 import { limitRate } from "../server/rate.ts";
-import { isUnderWay } from "./owner-loop.ts";
-import type { UpdateIndex, UpdateRecords } from "./update-records.ts";
+import { isUnderWay, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
 /** A node that waits is answered at the latest after so long, ms; under what its client waits for an answer. */
 const holdMs = 10_000;

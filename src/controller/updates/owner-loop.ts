@@ -1,28 +1,23 @@
 import { describeError, type Log } from "#api/log.ts";
 import { defined } from "#optional/defined.ts";
 import { decide } from "#rollout/decide.ts";
-import type { Decision } from "#rollout/rollout-input.ts";
-import { hasEnded, isGoing, type Progress } from "#rollout/records.ts";
-import { selectNodes } from "#rollout/selection.ts";
-import type { RolloutInput } from "#rollout/rollout-input.ts";
+import type { Progress } from "#rollout/records.ts";
+import type { Decision, RolloutInput } from "#rollout/rollout-input.ts";
 import type { Audit } from "../audit.ts";
 import type { Wish } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
 import type { Timers } from "../replica/replica-ports.ts";
-import { knowNodes, type KnownNode, type NodeSources } from "./rollout-nodes.ts";
-import { planHashOf, targetOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
+import { inputOf, type InputSources } from "./rollout-input.ts";
+import { isSettled, type UpdateRecords } from "./update-records.ts";
 
-export interface OwnerLoopParts extends NodeSources {
-  readonly index: UpdateIndex;
-  readonly controllerId: string;
+export interface OwnerLoopParts extends InputSources {
   readonly audit: Pick<Audit, "record">;
   readonly log: Log;
-  readonly clock: () => number;
   readonly monotonic: () => number;
   readonly timers: Pick<Timers, "after">;
 }
 
-/** Carries out the updates that this controller owns: decides, writes, and decides again when the world has changed. */
+/** Carries out the updates that this controller owns: decides, writes, and decides again when something has changed. */
 export interface OwnerLoop {
   /** Something of these updates changed. */
   readonly nudge: (names: Iterable<string>) => void;
@@ -31,7 +26,7 @@ export interface OwnerLoop {
 
 /** Nodes that go and come, timeouts and windows are noticed so often, ms. */
 const tickMs = 1_000;
-/** What changes in a burst is decided about once, ms. */
+/** Changes within so long are decided about together, ms. */
 const gatherMs = 50;
 
 export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
@@ -39,7 +34,7 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   let isStopped = false;
   let next: { readonly cancel: () => void; readonly at: number } | undefined;
   let round: Promise<void> = Promise.resolve();
-  /** One that has ended is looked at again when something of it changed: a node may say late what came of it. */
+  /** An update that has ended is looked at again when it changed: a node may report late. */
   const changed = new Set<string>();
   const isDue = (update: UpdateRecords): boolean =>
     update.owner.owner === controllerId && (changed.has(update.name) || !isSettled(update));
@@ -57,7 +52,7 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
     }
     if (!isStopped && [...index.all()].some(isDue)) plan(tickMs);
   };
-  /** Never later than was planned before: whoever changes something all the time must not keep it from looking. */
+  /** Never later than planned before: a stream of changes must not put the next round off. */
   const plan = (ms: number): void => {
     const at = monotonic() + ms;
     if (next && next.at <= at) return;
@@ -82,88 +77,18 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   };
 }
 
-/** Ended, and nobody wants it taken back, nor does it wait for another update to go back. */
-export function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
-  const now = progress?.value;
-  if (now?.generation !== head.value.generation || now.waits !== undefined) return false;
-  if (now.phase === "rolled_back") return true;
-  return hasEnded(now.phase) && (wishes.rollback?.generation !== now.generation || wishes.rollback.at === now.undone);
-}
-
-/** One decision, written; whether there was one. @throws Refused when it cannot be written */
+/** Writes one decision, if there is one. @throws Refused when it cannot be written */
 async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
-  const { records, index, clock } = parts;
+  const { records, index } = parts;
   const update = index.read(name);
   if (!update) return false;
-  const view = viewOf(update, knowNodes(parts), parts, clock());
-  const decision = decide(view);
+  const input = inputOf(parts, update);
+  const decision = decide(input);
   const wishes = writesOf(update, decision);
   if (wishes.length === 0) return false;
   await records.write(wishes);
-  tell(parts, update, view, decision);
+  report(parts, update, input, decision);
   return true;
-}
-
-export function viewOf(
-  update: UpdateRecords,
-  nodes: ReadonlyMap<string, KnownNode>,
-  { controllerId, index }: Pick<OwnerLoopParts, "controllerId" | "index">,
-  now: number,
-): RolloutInput {
-  const { name, head, statement, owner, progress, rows, reports, answers, attendance, wishes } = update;
-  return {
-    name,
-    generation: head.value.generation,
-    spec: statement.spec,
-    target: targetOf(statement),
-    self: controllerId,
-    owner,
-    isApproved: isApproved(update, nodes),
-    progress: progress?.value,
-    rows,
-    reports,
-    answers,
-    wishes,
-    nodes,
-    now,
-    ...defined({ attendance, other: otherWith(update, nodes, index) }),
-  };
-}
-
-/** The name of another update that is not over and has one of these nodes, too. */
-function otherWith(
-  update: UpdateRecords,
-  nodes: ReadonlyMap<string, KnownNode>,
-  index: UpdateIndex,
-): string | undefined {
-  const going = [...index.all()].filter((other) => other.name !== update.name && isUnderWay(other));
-  if (going.length === 0) return undefined;
-  const meant = meantBy(update, nodes);
-  return going.find(({ rows }) => meant.some((id) => rows.has(id)))?.name;
-}
-
-/** The nodes that it began with, or means as long as it has not. */
-function meantBy(
-  { head, statement, progress }: UpdateRecords,
-  nodes: ReadonlyMap<string, KnownNode>,
-): readonly string[] {
-  const frozen = progress?.value.generation === head.value.generation ? progress.value.waves.flat() : [];
-  return frozen.length > 0 ? frozen : selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
-}
-
-export function isUnderWay({ progress }: UpdateRecords): boolean {
-  return isGoing(progress?.value.phase);
-}
-
-/** An approval holds for the manifest, its generation and the nodes that it means: those that were frozen once it has begun. */
-function isApproved(update: UpdateRecords, nodes: ReadonlyMap<string, KnownNode>): boolean {
-  const { approved, head } = update;
-  return approved?.generation === head.value.generation && approved.hash === presentHash(update, nodes);
-}
-
-export function presentHash(update: UpdateRecords, nodes: ReadonlyMap<string, KnownNode>): string {
-  const { hash, generation } = update.head.value;
-  return planHashOf(hash, generation, meantBy(update, nodes));
 }
 
 function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readonly Wish[] {
@@ -175,7 +100,7 @@ function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readon
 }
 
 /** Every transition is in the log and in the audit trail. */
-function tell(
+function report(
   { audit, log, controllerId }: OwnerLoopParts,
   update: UpdateRecords,
   { nodes }: RolloutInput,

@@ -10,9 +10,8 @@ import { bringsOf, unpackedSize } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { keys } from "../cluster/registers.ts";
-import { isUnderWay } from "./owner-loop.ts";
-import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
-import { hashOf, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
+import { knowNodes, type KnownNode } from "./rollout-input.ts";
+import { hashOf, isUnderWay, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
 
 /** What applying this would do, and what keeps it from going: nothing is changed. */

@@ -6,9 +6,8 @@ import { commonProtocol } from "../cluster/common-protocol.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys, kindOf, kinds, type Kind } from "../cluster/registers.ts";
 import { refuseOthers } from "./apply-update.ts";
-import { isSettled, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
-import { knowNodes } from "./rollout-nodes.ts";
-import type { UpdateRecords } from "./update-records.ts";
+import { inputOf, type InputSources } from "./rollout-input.ts";
+import { isSettled, type UpdateRecords } from "./update-records.ts";
 import type { ViewParts } from "./update-views.ts";
 
 /** Of the updates that may be removed so many of the newest stay, and of these none that ended longer ago. */
@@ -86,22 +85,21 @@ function changedAt({ head, progress }: UpdateRecords): number {
 }
 
 /** Why an update stays: it is not over, or the cluster knows by it alone what came to a node. */
-function whyKept(parts: OwnerLoopParts, update: UpdateRecords): string | undefined {
+function whyKept(parts: InputSources, update: UpdateRecords): string | undefined {
   const { head, progress, rows, reports } = update;
   const { generation } = head.value;
   const phase = progress?.value.generation === generation ? progress.value.phase : "pending";
   if (!isSettled(update)) return `it is not over (${phase})`;
-  const nodes = knowNodes(parts);
-  const view = viewOf(update, nodes, parts, parts.clock());
+  const input = inputOf(parts, update);
   const others = [...parts.index.all()].filter(({ name }) => name !== update.name);
   for (const [id, row] of rows) {
-    const node = nodes.get(id);
+    const node = input.nodes.get(id);
     if (!node) continue;
     if (row.generation === generation && !isAtRest(row)) return `${node.hostname} is ${row.phase}`;
     const report = reports.get(id);
-    if (isFollowed(others, id, row, report?.present.id === view.target.id)) continue;
+    if (isFollowed(others, id, row, report?.present.id === input.target.id)) continue;
     if (report && workStates.has(report.state)) return `${node.hostname} is ${report.state}`;
-    if (isDrained(view, id, row)) return `${node.hostname} is drained`;
+    if (isDrained(input, id, row)) return `${node.hostname} is drained`;
     if (!isBack(row)) return `no later update tells what ${node.hostname} runs`;
   }
   return undefined;

@@ -1,13 +1,15 @@
 import { createHash } from "node:crypto";
-import type {
-  Approved,
-  Attendance,
-  HookAnswer,
-  Owner,
-  Progress,
-  Report,
-  NodeAssignment,
-  Wish,
+import {
+  hasEnded,
+  isGoing,
+  type Approved,
+  type Attendance,
+  type HookAnswer,
+  type NodeAssignment,
+  type Owner,
+  type Progress,
+  type Report,
+  type Wish,
 } from "#rollout/records.ts";
 import { Statement, targetIdOf } from "#rollout/spec.ts";
 import { hookKey, type RolloutInput } from "#rollout/rollout-input.ts";
@@ -137,6 +139,18 @@ function wishesOf(records: Records, keyOf: ReturnType<typeof keys.update>["wish"
     records.value("updateWish", keyOf(action));
   const [cancel, rollback, promote] = [wishOf("cancel"), wishOf("rollback"), wishOf("promote")];
   return { ...(cancel && { cancel }), ...(rollback && { rollback }), ...(promote && { promote }) };
+}
+
+/** The update has ended, no operator wants it taken back, and it does not wait for another update to go back. */
+export function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
+  const now = progress?.value;
+  if (now?.generation !== head.value.generation || now.waits !== undefined) return false;
+  if (now.phase === "rolled_back") return true;
+  return hasEnded(now.phase) && (wishes.rollback?.generation !== now.generation || wishes.rollback.at === now.undone);
+}
+
+export function isUnderWay({ progress }: UpdateRecords): boolean {
+  return isGoing(progress?.value.phase);
 }
 
 function lastOf(key: string): string {

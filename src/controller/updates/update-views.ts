@@ -4,10 +4,10 @@ import { defined } from "#optional/defined.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import { reasonOf } from "#rollout/hooks.ts";
 import { hasEnded, type Progress, type NodeAssignment } from "#rollout/records.ts";
-import { selectNodes, wavesOf } from "#rollout/selection.ts";
+import { wavesOf } from "#rollout/selection.ts";
 import { isLeftOut, type RolloutInput } from "#rollout/rollout-input.ts";
-import { presentHash, viewOf, type OwnerLoopParts } from "./owner-loop.ts";
-import { knowNodes, type KnownNode } from "./rollout-nodes.ts";
+import type { OwnerLoopParts } from "./owner-loop.ts";
+import { inputOf, presentHash, type KnownInput } from "./rollout-input.ts";
 import { nextEpoch, preparedOf, type UpdateRecords } from "./update-records.ts";
 
 export interface ViewParts extends OwnerLoopParts {
@@ -18,15 +18,14 @@ export interface ViewParts extends OwnerLoopParts {
 
 /** One update as an operator sees it: how it stands, with a line for each node. */
 export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"getUpdate"> {
-  const nodes = knowNodes(parts);
-  const view = viewOf(update, nodes, parts, parts.clock());
-  const waves = wavesNow(view, nodes);
+  const input = inputOf(parts, update);
+  const waves = wavesNow(input);
   const { statement, approved } = update;
-  const nodeStatus = waves.flatMap((wave, index) => wave.map((id) => viewNode(update, view, nodes, id, index + 1)));
+  const nodeStatus = waves.flatMap((wave, index) => wave.map((id) => viewNode(update, input, id, index + 1)));
   return {
-    ...summarize(parts, update, view, waves.flat()),
-    hash: presentHash(update, nodes),
-    ...(view.isApproved && approved ? { approvedBy: approved.by } : {}),
+    ...summarize(parts, update, input),
+    hash: presentHash(update, input.meant),
+    ...(input.isApproved && approved ? { approvedBy: approved.by } : {}),
     spec: statement.spec,
     ...defined({ bundle: statement.bundle }),
     signed: update.head.value.signed,
@@ -36,20 +35,20 @@ export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"g
   };
 }
 
-export function summarizeUpdate(
-  parts: ViewParts,
-  update: UpdateRecords,
-  nodes: ReadonlyMap<string, KnownNode>,
-): UpdateSummary {
-  const view = viewOf(update, nodes, parts, parts.clock());
-  return summarize(parts, update, view, wavesNow(view, nodes).flat());
+export function summarizeUpdate(parts: ViewParts, update: UpdateRecords, nodes: KnownInput["nodes"]): UpdateSummary {
+  return summarize(parts, update, inputOf(parts, update, nodes));
 }
 
-/** The groups that are frozen, or those that it would begin with now. */
-function wavesNow(view: RolloutInput, nodes: ReadonlyMap<string, KnownNode>): readonly (readonly string[])[] {
-  const progress = progressOf(view);
+/** The groups that the update began with, or would begin with now. */
+function wavesNow(input: KnownInput): readonly (readonly string[])[] {
+  const { meant, nodes, spec, owner } = input;
+  const progress = progressOf(input);
   if (progress && progress.waves.length > 0) return progress.waves;
-  return wavesOf(selectNodes(nodes.values(), view.spec.selector), view.spec, view.owner.owner).waves;
+  return wavesOf(
+    meant.flatMap((id) => nodes.get(id) ?? []),
+    spec,
+    owner.owner,
+  ).waves;
 }
 
 function progressOf({ progress, generation }: RolloutInput): Progress | undefined {
@@ -59,22 +58,21 @@ function progressOf({ progress, generation }: RolloutInput): Progress | undefine
 function summarize(
   { isHeard, endpointOf, controllerId }: ViewParts,
   update: UpdateRecords,
-  view: RolloutInput,
-  ids: readonly string[],
+  input: KnownInput,
 ): UpdateSummary {
   const { name, head, statement, owner } = update;
-  const progress = progressOf(view);
-  const phases = ids.map((id) => rowOf(view, id)?.phase);
+  const progress = progressOf(input);
+  const phases = input.meant.map((id) => rowOf(input, id)?.phase);
   const isOwn = owner.owner === controllerId;
   return {
     name,
     generation: head.value.generation,
     phase: progress?.phase ?? "pending",
-    approvalStatus: isAwaiting(view, progress) ? "awaiting_approval" : "approved",
+    approvalStatus: approvalStatusOf(input),
     approvalPolicy: statement.spec.approvalPolicy,
     target: titleOf(statement),
     strategy: statement.spec.strategy.type,
-    nodes: ids.length,
+    nodes: phases.length,
     done: phases.filter((phase) => phase === "succeeded").length,
     failed: phases.filter((phase) => phase === "failed").length,
     owner: {
@@ -85,23 +83,25 @@ function summarize(
     },
     ...defined({
       waits: progress?.waits,
-      reason: reasonOf(view),
+      reason: reasonOf(input),
       attendance: update.attendance,
-      rolledBackBy: rolledBackBy(view),
+      rolledBackBy: rolledBackBy(input),
     }),
     createdAt: head.value.createdAt,
     updatedAt: timeOf(progress?.since) ?? head.value.updatedAt,
   };
 }
 
-/** By its policy, or because a node came out of its preparation with a disruption that no policy approves. */
-function isAwaiting({ isApproved, spec }: RolloutInput, progress: Progress | undefined): boolean {
-  return !isApproved && (spec.approvalPolicy === "manual" || progress?.waits?.includes("approval: ") === true);
+/** An update waits by its policy, or because a node's preparation showed a disruption that no policy approves. */
+export function approvalStatusOf(input: RolloutInput): UpdateSummary["approvalStatus"] {
+  const isDisruptive = progressOf(input)?.waits?.includes("approval: ") === true;
+  const isAwaiting = !input.isApproved && (input.spec.approvalPolicy === "manual" || isDisruptive);
+  return isAwaiting ? "awaiting_approval" : "approved";
 }
 
-function rolledBackBy(view: RolloutInput): string | undefined {
-  const { rollback } = view.wishes;
-  const progress = progressOf(view);
+function rolledBackBy(input: RolloutInput): string | undefined {
+  const { rollback } = input.wishes;
+  const progress = progressOf(input);
   return progress?.phase === "rolled_back" && progress.undone === rollback?.at ? rollback?.by : undefined;
 }
 
@@ -117,22 +117,16 @@ function rowOf({ rows, generation }: RolloutInput, id: string): NodeAssignment |
   return row?.generation === generation ? row : undefined;
 }
 
-function viewNode(
-  update: UpdateRecords,
-  view: RolloutInput,
-  nodes: ReadonlyMap<string, KnownNode>,
-  id: string,
-  wave: number,
-): NodeUpdateView {
-  const node = nodes.get(id);
-  const row = rowOf(view, id);
-  const { phase, since } = row && !isLeftOut(view, id, row) ? row : unbegun(view);
+function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: number): NodeUpdateView {
+  const node = input.nodes.get(id);
+  const row = rowOf(input, id);
+  const { phase, since } = row && !isLeftOut(input, id, row) ? row : unbegun(input);
   const { statement } = update;
   // What it said of a former generation is not how it stands in this one.
   const report = preparedOf(update, id);
   // A former owner's order waits until the present owner has adopted it.
-  const isOwners = row?.epoch === view.owner.epoch && row.owner === view.owner.owner;
-  const hook = isOwners ? lookAtHooks(view, id, row).next : undefined;
+  const isOwners = row?.epoch === input.owner.epoch && row.owner === input.owner.owner;
+  const hook = isOwners ? lookAtHooks(input, id, row).next : undefined;
   return {
     id,
     hostname: node?.hostname ?? id,
@@ -157,8 +151,8 @@ function viewNode(
 }
 
 /** A node that the rollout has not come to, or that was removed before: it waits for its turn, unless that is over. */
-function unbegun(view: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
-  const progress = progressOf(view);
+function unbegun(input: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
+  const progress = progressOf(input);
   return progress && hasEnded(progress.phase) ? { phase: "cancelled", since: progress.since } : { phase: "pending" };
 }
 

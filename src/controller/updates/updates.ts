@@ -6,21 +6,17 @@ import type { WishAction } from "#rollout/records.ts";
 import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
-import { answerHook } from "./answer-hook.ts";
-import { attendUpdate } from "./attend-update.ts";
 import { applyUpdate, type ApplyParts } from "./apply-update.ts";
-import { fetchBundles } from "./bundle-fetcher.ts";
+import { fetchBundles, wantedBundles } from "./bundle-fetcher.ts";
 import type { BundleStore } from "./bundles.ts";
-import { openExchange, type Exchange } from "./exchange.ts";
-import { wantedBundles } from "./needed-bundles.ts";
-import { presentHash, startOwnerLoop } from "./owner-loop.ts";
+import { openExchange } from "./exchange.ts";
+import { startOwnerLoop } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
-import { knowNodes } from "./rollout-nodes.ts";
+import { inputOf, knowNodes, presentHash } from "./rollout-input.ts";
 import { removeOld, removeUpdate, type Kept } from "./removal.ts";
-import { takeOver } from "./takeover.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate } from "./update-views.ts";
-import { wishFor } from "./wishes.ts";
+import { answerHook, attendUpdate, takeOver, wishFor } from "./operator-requests.ts";
 
 export interface UpdatesParts extends ApplyParts {
   readonly names: Pick<NodeNames, "find">;
@@ -33,41 +29,12 @@ export interface UpdatesParts extends ApplyParts {
 }
 
 /** Cluster updates, as operators and nodes ask for them. */
-export interface Updates extends Pick<Exchange, "concerns" | "exchange"> {
-  readonly list: () => AnswerOf<"listUpdates">;
-  readonly get: (name: string) => AnswerOf<"getUpdate">;
-  readonly plan: (draft: AcceptedBodyOf<"planUpdate">) => AnswerOf<"planUpdate">;
-  readonly apply: (name: string, asked: AcceptedBodyOf<"applyUpdate">, by: string) => Promise<AnswerOf<"applyUpdate">>;
-  readonly approve: (
-    name: string,
-    body: AcceptedBodyOf<"approveUpdate">,
-    by: string,
-  ) => Promise<AnswerOf<"approveUpdate">>;
-  readonly wish: (
-    name: string,
-    action: WishAction,
-    body: AcceptedBodyOf<"cancelUpdate">,
-    by: string,
-  ) => Promise<AnswerOf<"cancelUpdate">>;
-  readonly takeOver: (
-    name: string,
-    body: AcceptedBodyOf<"takeOverUpdate">,
-    by: string,
-  ) => Promise<AnswerOf<"takeOverUpdate">>;
-  readonly remove: (name: string, by: string) => Promise<AnswerOf<"removeUpdate">>;
-  readonly attend: (
-    name: string,
-    body: AcceptedBodyOf<"attendUpdate">,
-    by: string,
-  ) => Promise<AnswerOf<"attendUpdate">>;
-  readonly answerHook: (name: string, body: AcceptedBodyOf<"answerHook">) => Promise<AnswerOf<"answerHook">>;
-  readonly stop: () => Promise<void>;
-}
+export type Updates = ReturnType<typeof manageUpdates>;
 
 /** So often old updates are removed, and what is left of removed ones, ms. */
 const tidyMs = 60_000;
 
-export function manageUpdates(parts: UpdatesParts): Updates {
+export function manageUpdates(parts: UpdatesParts) {
   const { records, index, controllerId, members, log } = parts;
   const exchange = openExchange(parts);
   const loop = startOwnerLoop(parts);
@@ -110,16 +77,21 @@ export function manageUpdates(parts: UpdatesParts): Updates {
   const now = (): string => new Date(parts.clock()).toISOString();
   return {
     ...exchange,
-    list: () => {
+    list: (): AnswerOf<"listUpdates"> => {
       const nodes = knowNodes(parts);
       return { updates: [...index.all()].map((update) => summarizeUpdate(parts, update, nodes)) };
     },
-    get: (name) => viewUpdate(parts, known(name)),
-    plan: (draft) => planUpdate(parts, draft),
-    apply: (name, asked, by) => applyUpdate(parts, name, asked, { by, at: now() }),
-    async approve(name, { generation, hash }, by) {
+    get: (name: string): AnswerOf<"getUpdate"> => viewUpdate(parts, known(name)),
+    plan: (draft: AcceptedBodyOf<"planUpdate">) => planUpdate(parts, draft),
+    apply: (name: string, asked: AcceptedBodyOf<"applyUpdate">, by: string) =>
+      applyUpdate(parts, name, asked, { by, at: now() }),
+    async approve(
+      name: string,
+      { generation, hash }: AcceptedBodyOf<"approveUpdate">,
+      by: string,
+    ): Promise<AnswerOf<"approveUpdate">> {
       const update = known(name);
-      const present = presentHash(update, knowNodes(parts));
+      const present = presentHash(update, inputOf(parts, update).meant);
       if (update.head.value.generation !== generation || present !== hash)
         throw new Refused(
           409,
@@ -129,11 +101,15 @@ export function manageUpdates(parts: UpdatesParts): Updates {
         );
       return records.put([{ key: keys.update(name).approved, value: { generation, hash, by, at: now() } }]);
     },
-    wish: (name, action, body, by) => wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
-    takeOver: (name, body, by) => takeOver(parts, known(name), body, by),
-    remove: (name, by) => removeUpdate(parts, known(name), by),
-    attend: (name, body, by) => attendUpdate(parts, known(name), body, by),
-    answerHook: (name, answer) => answerHook(parts, known(name), { ...answer, node: parts.names.find(answer.node) }),
+    wish: (name: string, action: WishAction, body: AcceptedBodyOf<"cancelUpdate">, by: string) =>
+      wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
+    takeOver: (name: string, body: AcceptedBodyOf<"takeOverUpdate">, by: string) =>
+      takeOver(parts, known(name), body, by),
+    remove: (name: string, by: string) => removeUpdate(parts, known(name), by),
+    attend: (name: string, body: AcceptedBodyOf<"attendUpdate">, by: string) =>
+      attendUpdate(parts, known(name), body, by),
+    answerHook: (name: string, answer: AcceptedBodyOf<"answerHook">) =>
+      answerHook(parts, known(name), { ...answer, node: parts.names.find(answer.node) }),
     async stop() {
       unwatch();
       stopTidying();

@@ -12,8 +12,7 @@ import { WriteRefused, type Replica } from "#controller/replica/replica.ts";
 import { controllerOf } from "#controller/replica/registered-controllers.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { BundleStore } from "#controller/updates/bundles.ts";
-import { presentHash, viewOf } from "#controller/updates/owner-loop.ts";
-import { knowNodes } from "#controller/updates/rollout-nodes.ts";
+import { inputOf, presentHash } from "#controller/updates/rollout-input.ts";
 import {
   indexUpdates,
   nextEpoch,
@@ -343,7 +342,7 @@ export class SimController implements Endpoint {
       const update = index.read(name);
       if (!update) return undefined;
       const { generation } = update.head.value;
-      return updates.approve(name, { generation, hash: presentHash(update, knowNodes(parts)) }, "operator");
+      return updates.approve(name, { generation, hash: presentHash(update, inputOf(parts, update).meant) }, "operator");
     });
   }
 
@@ -364,10 +363,10 @@ export class SimController implements Endpoint {
   }
 
   /** How an update stands, by what is known here. */
-  viewOf(name: string): RolloutInput | undefined {
+  inputOf(name: string): RolloutInput | undefined {
     const { index, parts } = this.#process ?? {};
     const update = index?.read(name);
-    return update && parts && viewOf(update, knowNodes(parts), parts, this.wall);
+    return update && parts && inputOf({ ...parts, clock: () => this.wall }, update);
   }
 }
 

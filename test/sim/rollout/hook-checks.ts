@@ -85,7 +85,7 @@ export class HookChecks {
 
   /** (k) Whoever was drained has its work back, unless what ran before does not run, or giving it back failed. */
   atEnd(controller: SimController, name: string): void {
-    const view = controller.viewOf(name);
+    const view = controller.inputOf(name);
     for (const { id, isDead, present, system } of this.#world.machines) {
       const row = view?.rows.get(id);
       if (!view || !row || isDead || !this.#drained.has(`${name} ${id}`) || row.generation !== view.generation)

@@ -30,7 +30,7 @@ const planted: Readonly<Record<string, Planted>> = {
     why: "a controller owns what was signed for another one",
     seed: 1,
     swarm: { takeovers: 6 },
-    file: "controller/updates/takeover.ts",
+    file: "controller/updates/operator-requests.ts",
     from: "const { signed, ...said } = readOwnership(parts, name, ownership);",
     to: "const { signed, ...said } = { ...readOwnership(parts, name, ownership), owner: parts.controllerId };",
   },
@@ -318,12 +318,12 @@ const planted: Readonly<Record<string, Planted>> = {
     swarm: { hooks: true, gates: true, badHooks: 0.3, lateAnswers: true, workers: 4, approval: "auto" },
     edits: [
       {
-        file: "controller/updates/answer-hook.ts",
+        file: "controller/updates/operator-requests.ts",
         from: "row?.generation === answer.generation && row.seq === answer.seq && isOfOwner",
         to: "row?.generation === answer.generation",
       },
       {
-        file: "controller/updates/answer-hook.ts",
+        file: "controller/updates/operator-requests.ts",
         from: "const value = { ...answer, epoch, owner };",
         to: "const value = { ...answer, seq: (isAsked ? row?.seq : undefined) ?? answer.seq, epoch, owner };",
       },
@@ -333,9 +333,9 @@ const planted: Readonly<Record<string, Planted>> = {
     why: "of two answers the last one counts",
     seed: 4,
     swarm: { gates: true, hooks: true, twoBastions: true, badHooks: 0.4, bastionCrashes: true, approval: "auto" },
-    file: "controller/updates/answer-hook.ts",
-    from: "isForRow && answerable(view, node, row) === hook",
-    to: "isForRow && (answerable(view, node, row) === hook || update.answers.has(hookKey(node, hook)))",
+    file: "controller/updates/operator-requests.ts",
+    from: "isForRow && answerable(input, node, row) === hook",
+    to: "isForRow && (answerable(input, node, row) === hook || update.answers.has(hookKey(node, hook)))",
   },
   deafagent: {
     why: "an agent that learns of a rollout by a heartbeat does not ask for its orders",
@@ -513,8 +513,8 @@ const planted: Readonly<Record<string, Planted>> = {
     seed: 5,
     swarm: { removes: true, second: true, hooks: true, rollbacks: true, badHooks: 0.3, approval: "auto" },
     file: "controller/updates/removal.ts",
-    from: "if (isDrained(view, id, row)) return",
-    to: 'if (isDrained(view, id, row) && id === "") return',
+    from: "if (isDrained(input, id, row)) return",
+    to: 'if (isDrained(input, id, row) && id === "") return',
   },
   removesothers: {
     why: "a controller removes what another one owns",

@@ -36,7 +36,7 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
 
 /** Hooks that the bastion is asked for, or will be once their node is well; after the faults every node gets well, unless it is gone for good. */
 function hookOf(world: RolloutWorld, controller: SimController, name: string): string | undefined {
-  const view = controller.viewOf(name);
+  const view = controller.inputOf(name);
   for (const [id, row] of view?.rows ?? []) {
     if (row.generation !== view?.generation) continue;
     const { next, held } = lookAtHooks(view, id, row);
@@ -146,7 +146,7 @@ export class Undone {
 
 /** What an owner would write now, if anything; one that has ended waits for what nodes say, and for no time. */
 function decisionOf(owner: SimController, name: string): string | undefined {
-  const view = owner.viewOf(name);
+  const view = owner.inputOf(name);
   if (!view) return undefined;
   if (view.progress?.generation === view.generation && hasEnded(view.progress.phase)) return undefined;
   const { progress, rows } = decide(view);

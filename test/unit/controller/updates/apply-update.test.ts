@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { applyUpdate, type ApplyParts } from "#controller/updates/apply-update.ts";
-import type { Verify } from "#controller/updates/read-signed.ts";
+import type { Verify } from "#controller/updates/signed-statements.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { bundleOf } from "#support/update-world.ts";
 import { KnownUpdates } from "#support/known-update.ts";

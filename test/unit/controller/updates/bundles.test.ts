@@ -4,8 +4,13 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Refused } from "#controller/cluster/refused.ts";
 import { realDisk, type Disk, type DiskFile } from "#controller/store/durable-disk.ts";
-import { tooMany } from "#controller/updates/bundle-room.ts";
-import { openBundleStore, type BundleStore, type BundleStoreOptions, type Held } from "#controller/updates/bundles.ts";
+import {
+  openBundleStore,
+  tooMany,
+  type BundleStore,
+  type BundleStoreOptions,
+  type Held,
+} from "#controller/updates/bundles.ts";
 import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 
 const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");

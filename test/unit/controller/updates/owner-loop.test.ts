@@ -1,7 +1,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { isSettled, startOwnerLoop, viewOf, type OwnerLoopParts } from "#controller/updates/owner-loop.ts";
-import { knowNodes } from "#controller/updates/rollout-nodes.ts";
+import { startOwnerLoop, type OwnerLoopParts } from "#controller/updates/owner-loop.ts";
+import { inputOf, knowNodes } from "#controller/updates/rollout-input.ts";
+import { isSettled } from "#controller/updates/update-records.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { SteppedRollout } from "#support/stepped-rollout.ts";
@@ -43,7 +44,7 @@ describe("the loop of an update's owner", () => {
       await known.update(other.set({ name: "v" }).confirm());
       // It means no node by that now; n1 is the one that it began with.
       const { n1: _, ...left } = Object.fromEntries(knowNodes(known.parts));
-      expect(viewOf(update, new Map(Object.entries(left)), known.parts, 0).other).to.equal("v");
+      expect(inputOf(known.parts, update, new Map(Object.entries(left))).other).to.equal("v");
     } finally {
       known.stop();
     }

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keys } from "#controller/cluster/registers.ts";
-import { attendUpdate } from "#controller/updates/attend-update.ts";
+import { attendUpdate } from "#controller/updates/operator-requests.ts";
 import { planUpdate } from "#controller/updates/plan-update.ts";
 import { removeOld, removeUpdate } from "#controller/updates/removal.ts";
 import type { ViewParts } from "#controller/updates/update-views.ts";

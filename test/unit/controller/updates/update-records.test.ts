@@ -1,5 +1,9 @@
 import { expect } from "chai";
 import { keys } from "#controller/cluster/registers.ts";
+import { isBundleNeeded } from "#controller/updates/bundle-fetcher.ts";
+import type { UpdateRecords } from "#controller/updates/update-records.ts";
+import type { UpdatePhase } from "#rollout/records.ts";
+import { statementOf } from "#support/update-world.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { SteppedRollout } from "#support/stepped-rollout.ts";
 
@@ -29,5 +33,17 @@ describe("the updates that are there", () => {
     await write("update/u/hook/n1/%", answer);
     await write(keys.update("u").hook("n1", "gate web"), answer);
     expect([...(known.parts.index.read("u")?.answers.keys() ?? [])]).to.deep.equal(["n1/gate web"]);
+  });
+
+  it("need a bundle as long as they have not ended", () => {
+    const statement = statementOf("0.2.0");
+    const needed = (phase: UpdatePhase | undefined, generation = 1): boolean => {
+      const progress = phase && { value: { phase, generation: 1 } };
+      const update = { statement, head: { value: { generation } }, wishes: {}, progress } as unknown as UpdateRecords;
+      return isBundleNeeded({ all: () => [update] }, statement.bundle?.sha256 ?? "");
+    };
+    expect([needed(undefined), needed("rolling_out"), needed("succeeded", 2)]).to.deep.equal([true, true, true]);
+    for (const phase of ["succeeded", "failed", "cancelled", "rolled_back"] as const)
+      expect(needed(phase), phase).to.equal(false);
   });
 });

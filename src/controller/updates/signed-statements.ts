@@ -1,8 +1,8 @@
-import type { SignedStatement } from "#rollout/spec.ts";
+import { Ownership, type SignedStatement } from "#rollout/spec.ts";
 import type { z } from "zod";
 import { Refused } from "../cluster/refused.ts";
 
-/** Gives what a statement says once this cluster's bastion has signed it, at that time, ms since 1970. @throws KcoreError UPDATE_UNSIGNED */
+/** The content of a statement that this cluster's bastion signed, as of `now`, ms since 1970. @throws KcoreError UPDATE_UNSIGNED */
 export type Verify = (signed: SignedStatement, now: number) => unknown;
 
 export interface SignedParts {
@@ -29,17 +29,20 @@ export function readSigned<Said extends { readonly name: string; readonly signed
   }
   if (data.name !== name)
     throw new Refused(400, "API_INVALID", `the statement is of “${data.name}”, not of “${name.slice(0, 80)}”`);
-  refuseAhead(data, clock());
+  const { signedAt } = data;
+  // A node takes nothing older than its last statement: one of a clock that runs ahead would keep every other update from it until then.
+  if (Date.parse(signedAt) - clock() > mostAheadMs)
+    throw new Refused(
+      400,
+      "UPDATE_UNSIGNED",
+      `it was signed at ${signedAt}, and here it is ${new Date(clock()).toISOString()}`,
+      "set the bastion's clock right, or this controller's, and apply it again",
+    );
   return data;
 }
 
-/** A node takes nothing that was signed before what it took last: by a clock that runs ahead it would take no other update until then. */
-function refuseAhead({ signedAt }: { readonly signedAt: string }, now: number): void {
-  if (Date.parse(signedAt) - now <= mostAheadMs) return;
-  throw new Refused(
-    400,
-    "UPDATE_UNSIGNED",
-    `it was signed at ${signedAt}, and here it is ${new Date(now).toISOString()}`,
-    "set the bastion's clock right, or this controller's, and apply it again",
-  );
+/** The owner of an update, as the bastion signed it. @throws Refused, KcoreError UPDATE_UNSIGNED */
+export function readOwnership(parts: SignedParts, name: string, signed: SignedStatement) {
+  const { owner, epoch } = readSigned(parts, { name, signed, schema: Ownership });
+  return { epoch, owner, signed };
 }

@@ -1,0 +1,121 @@
+import type { RuntimeFacts } from "#api/runtime-facts.ts";
+import { defined } from "#optional/defined.ts";
+import type { RolloutInput, RolloutNode } from "#rollout/rollout-input.ts";
+import { selectNodes } from "#rollout/selection.ts";
+import type { Controllers } from "../cluster/controllers.ts";
+import type { Liveness } from "../cluster/node-lives.ts";
+import { gatherNodes, isShown, labelsOf, nameOf, rolesOf, standingOf, type NodeParts } from "../cluster/node-view.ts";
+import type { Records } from "../cluster/records.ts";
+import { isUnderWay, planHashOf, targetOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
+
+export interface NodeSources {
+  readonly records: Records;
+  readonly liveness: Pick<Liveness, "of">;
+  readonly controllers: Pick<Controllers, "peers" | "isMember">;
+}
+
+export interface InputSources extends NodeSources {
+  readonly index: UpdateIndex;
+  readonly controllerId: string;
+  readonly clock: () => number;
+}
+
+/** The input of a decision, with more of its nodes. */
+export interface KnownInput extends RolloutInput {
+  readonly nodes: ReadonlyMap<string, KnownNode>;
+  /** The ids of the nodes that the update began with; before that, those that it selects now. */
+  readonly meant: readonly string[];
+}
+
+export function inputOf(
+  parts: InputSources,
+  update: UpdateRecords,
+  nodes: KnownInput["nodes"] = knowNodes(parts),
+): KnownInput {
+  const { name, head, statement, owner, approved, progress, rows, reports, answers, attendance, wishes } = update;
+  const { generation } = head.value;
+  const frozen = progress?.value.generation === generation ? progress.value.waves.flat() : [];
+  const meant = frozen.length > 0 ? frozen : selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
+  const isOther = (one: UpdateRecords): boolean =>
+    one.name !== name && isUnderWay(one) && meant.some((id) => one.rows.has(id));
+  return {
+    name,
+    generation,
+    spec: statement.spec,
+    target: targetOf(statement),
+    self: parts.controllerId,
+    owner,
+    // An approval holds for a manifest, its generation and the nodes that it means.
+    isApproved: approved?.generation === generation && approved.hash === presentHash(update, meant),
+    progress: progress?.value,
+    rows,
+    reports,
+    answers,
+    wishes,
+    nodes,
+    meant,
+    now: parts.clock(),
+    ...defined({ attendance, other: [...parts.index.all()].find(isOther)?.name }),
+  };
+}
+
+/** The hash that an approval of the present plan names. */
+export function presentHash({ head }: UpdateRecords, meant: KnownInput["meant"]): string {
+  return planHashOf(head.value.hash, head.value.generation, meant);
+}
+
+/** A node with its agent's facts about its runtime. */
+export interface KnownNode extends RolloutNode {
+  readonly runtime: RuntimeFacts | undefined;
+  readonly roles: readonly string[];
+  readonly approval: string;
+  /** Ms since 1970; 0: never. */
+  readonly lastSeenAt: number;
+  /** Free bytes where the Nix store lies. */
+  readonly storeFree?: number;
+}
+
+/** The nodes that the cluster shows, as a rollout needs them. */
+export function knowNodes({ records, liveness, controllers }: NodeSources): ReadonlyMap<string, KnownNode> {
+  const peers = new Map(controllers.peers().map((peer) => [peer.controllerId, peer]));
+  const known = new Map<string, KnownNode>();
+  for (const [id, parts] of gatherNodes(records)) {
+    if (!isShown(parts)) continue;
+    const life = liveness.of(id);
+    const peer = peers.get(id);
+    const replication = peer && !peer.inStep ? (peer.reason ?? "it is not in step") : undefined;
+    known.set(id, {
+      ...factsOf(id, parts),
+      ...readinessOf(parts, life),
+      ...defined({ replication }),
+      isController: controllers.isMember(id),
+    });
+  }
+  return known;
+}
+
+function readinessOf(parts: NodeParts, life: ReturnType<Liveness["of"]>) {
+  const approval = standingOf(parts);
+  const isApproved = approval === "approved";
+  const { isReady, reason, lastSeenAt, usage } = life;
+  return {
+    approval,
+    isApproved,
+    isReady: isApproved && isReady,
+    lastSeenAt,
+    ...defined({ reason, storeFree: usage?.storeFree, orderUntaken: usage?.orderUntaken }),
+  };
+}
+
+function factsOf(id: string, parts: NodeParts) {
+  const told = parts.reg?.value;
+  return {
+    id,
+    hostname: nameOf(parts),
+    dc: told?.dc ?? parts.expected?.value.dc ?? "",
+    labels: labelsOf(parts),
+    roles: rolesOf(parts),
+    version: told?.version ?? "",
+    runtime: told?.runtime,
+  };
+}

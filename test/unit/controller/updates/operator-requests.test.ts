@@ -1,0 +1,235 @@
+import { expect } from "chai";
+import type { AcceptedBodyOf } from "#api/methods.ts";
+import { Refused } from "#controller/cluster/refused.ts";
+import { keys } from "#controller/cluster/registers.ts";
+import { answerHook, attendUpdate, takeOver, wishFor } from "#controller/updates/operator-requests.ts";
+import { planUpdate } from "#controller/updates/plan-update.ts";
+import { inputOf } from "#controller/updates/rollout-input.ts";
+import { nextEpoch } from "#controller/updates/update-records.ts";
+import { viewUpdate } from "#controller/updates/update-views.ts";
+import { verifyStatement } from "#pki/statement.ts";
+import { decide } from "#rollout/decide.ts";
+import type { WishAction } from "#rollout/records.ts";
+import { targetIdOf } from "#rollout/spec.ts";
+import { createTestCluster, type TestCluster } from "#support/cluster.ts";
+import { KnownUpdates } from "#support/known-update.ts";
+import { signOwner } from "#support/signed-update.ts";
+import { old, SteppedRollout } from "#support/stepped-rollout.ts";
+
+const nodes = ["n1", "n2"];
+let known: KnownUpdates;
+const read = () => known.parts.index.read("u") ?? expect.fail("it is not known");
+const shown = () => viewUpdate(known.parts, read());
+
+/** The result of a request, or the error by which it is refused. */
+async function outcome(request: Promise<{ readonly result: string }>): Promise<string> {
+  return request.then(
+    ({ result }) => result,
+    (error: unknown) => {
+      if (error instanceof Refused) return `${error.message} [${error.code}]`;
+      throw error;
+    },
+  );
+}
+
+beforeEach(async () => (known = await new KnownUpdates().nodes(...nodes)));
+afterEach(() => known.stop());
+
+describe("a wish of an operator about a rollout", () => {
+  const by = { by: "operator ann", at: "2026-01-01T00:00:00Z" };
+  const ask = async (rollout: SteppedRollout, action: WishAction = "rollback"): Promise<string> =>
+    outcome(wishFor(known.parts, await known.update(rollout), action, by));
+  const begun = (name = "u"): SteppedRollout => new SteppedRollout({ nodes }).set({ name }).confirm();
+  const noneBegun = /and no node was begun: there is nothing to roll back \[UPDATE_ENDED\]$/;
+
+  it("is refused when the rollout has ended, or has no canary to promote", async () => {
+    const ended = begun().finish("n1").wish("cancel");
+    expect(await ask(ended, "cancel")).to.equal("“u” is cancelled: there is nothing to cancel [UPDATE_ENDED]");
+    expect(await ask(begun("v"), "promote")).to.equal("“v” has no canary to promote [UPDATE_ENDED]");
+  });
+
+  it("to take it back is refused when no node was begun", async () => {
+    const waiting = new SteppedRollout({ nodes, spec: { approvalPolicy: "manual" } }).settle();
+    expect(await ask(waiting.wish("cancel"))).to.match(noneBegun);
+    const there = new SteppedRollout({ nodes }).set({ name: "v" });
+    for (const id of nodes) there.report(id, "fenced", { present: there.view.target });
+    expect(await ask(there)).to.match(noneBegun);
+  });
+
+  it("to take it back is noted for a rollout that was begun, ended or not", async () => {
+    expect(await ask(begun().finish("n1").wish("cancel"))).to.equal("created");
+    expect(await ask(begun("v"))).to.equal("created");
+  });
+
+  /** An approved update of NixOS systems, with the report of a node that runs it. */
+  const approved = (name: string) => {
+    const target = { flakeRef: "github:example/systems", flakeRev: "0123456789".repeat(4) };
+    const rollout = new SteppedRollout({ nodes, spec: { target, approvalPolicy: "manual" } });
+    const id = targetIdOf({ spec: rollout.view.spec });
+    rollout.set({ name, isApproved: true, target: { id, version: "" } }).confirm();
+    return { rollout, there: { present: { id, version: "", generation: 2 }, previous: old } };
+  };
+
+  it("to take it back is noted when a node has the target by the generation before, though this one began no node", async () => {
+    const { rollout, there } = approved("u");
+    for (const id of nodes) rollout.report(id, "prepared").report(id, "activated", there);
+    rollout.set({ generation: 2 });
+    for (const id of nodes) rollout.report(id, "fenced", there);
+    expect(rollout.progress).to.deep.include({ phase: "succeeded", generation: 2, started: [] });
+    expect(await ask(rollout)).to.equal("created");
+    for (const [name, isThere] of [
+      ["v", true],
+      ["w", false],
+    ] as const) {
+      const cancelled = approved(name);
+      cancelled.rollout.report("n1", "prepared").report("n1", "activated", cancelled.there).wish("cancel");
+      if (!isThere) cancelled.rollout.report("n1", "activated", { ...cancelled.there, present: old });
+      cancelled.rollout.set({ generation: 2, isApproved: false, wishes: {} }).wish("cancel", { generation: 2 });
+      expect(cancelled.rollout.progress).to.deep.include({ phase: "cancelled", generation: 2, waves: [] });
+      expect(await ask(cancelled.rollout)).to.match(isThere ? /^created$/ : noneBegun);
+    }
+  });
+
+  it("to take it back is noted after a takeover, as the former owner may have begun nodes unknown here", async () => {
+    // No node answers the new owner, which gives them up.
+    const taken = new SteppedRollout({ nodes }).settle().takeOver("c2").wish("cancel").after(700);
+    expect(taken.progress).to.deep.include({ phase: "cancelled", epoch: 2, started: [] });
+    expect(await ask(taken)).to.equal("created");
+  });
+});
+
+describe("an answer of the bastion", () => {
+  const spec = {
+    drain: { enabled: true, command: "drain", after: { command: "undrain" } },
+    healthGates: [
+      { name: "a", command: "a" },
+      { name: "b", command: "b" },
+    ],
+  };
+  let seq: number;
+  beforeEach(async () => {
+    const rollout = new SteppedRollout({ nodes: ["n1"], spec }).settle().confirm().report("n1", "prepared");
+    rollout.answer("n1", "drain", true).report("n1", "activated");
+    await known.update(rollout);
+    seq = rollout.row("n1").seq;
+  });
+
+  /** How the answer is taken, and the hook that is asked for then. */
+  const answer = async (hook: string, more: Partial<AcceptedBodyOf<"answerHook">> = {}): Promise<unknown> => [
+    await outcome(answerHook(known.parts, read(), { node: "n1", generation: 1, seq, hook, ok: true, ...more })),
+    shown().nodeStatus[0]?.hook,
+  ];
+  const refused = (hook: string): string => `“${hook}” is not asked of the bastion for n1 now [UPDATE_NOT_ASKED]`;
+
+  it("counts for the hook that it names alone, however often it comes", async () => {
+    expect(await answer("gate a")).to.deep.equal(["created", "gate b"]);
+    expect(await answer("gate a")).to.deep.equal(["unchanged", "gate b"]);
+    expect(await answer("gate b")).to.deep.equal(["created", "undrain"]);
+    expect(await answer("gate a")).to.deep.equal(["unchanged", "undrain"]);
+  });
+
+  it("does not count for another owner's order of the same number", async () => {
+    for (const owner of [
+      { id: "c2", epoch: 1 },
+      { id: "c1", epoch: 2 },
+    ])
+      expect(await answer("gate a", { owner })).to.deep.equal([refused("gate a"), "gate a"]);
+    expect(await answer("gate a", { owner: { id: "c1", epoch: 1 } })).to.deep.equal(["created", "gate b"]);
+  });
+
+  it("is refused when its hook is not asked for, or has another answer", async () => {
+    for (const hook of ["gate b", "undrain", "drain", "gate none", ""])
+      expect(await answer(hook), hook).to.deep.equal([refused(hook), "gate a"]);
+    for (const more of [{ seq: seq - 1 }, { seq: seq + 1 }, { generation: 2 }, { node: "n9" }])
+      expect(await answer("gate a", more), JSON.stringify(more)).to.have.property("1", "gate a");
+    expect(await answer("gate a")).to.deep.equal(["created", "gate b"]);
+    const other = await answer("gate a", { ok: false, message: "no route to host" });
+    expect(other).to.deep.equal([refused("gate a"), "gate b"]);
+  });
+});
+
+describe("C7: the process that attends to an update", () => {
+  const ann = { by: "operator ann", host: "bastion-1", at: "1970-01-01T00:16:40.000Z" };
+  beforeEach(async () => {
+    const spec = { drain: { enabled: true, command: "drain" } };
+    await known.update(new SteppedRollout({ nodes: ["n1"], spec }).settle().confirm().report("n1", "prepared"));
+  });
+  const attend = (host: string, ended = false, by = ann.by): Promise<string> =>
+    outcome(attendUpdate(known.parts, read(), { host, ended }, by));
+  const planned = () => planUpdate(known.parts, { name: "u", spec: read().statement.spec }).attendance;
+
+  it("is one register, written once for each process that begins, and shown with the wait for the bastion", async () => {
+    const waits = "the bastion: drain of n1 (unattended: kcore update cluster attend u)";
+    expect([shown().attendance, planned(), shown().waits]).to.deep.equal([undefined, undefined, waits]);
+    expect([await attend("bastion-1"), await attend("bastion-1")]).to.deep.equal(["created", "unchanged"]);
+    expect([shown().attendance, planned()]).to.deep.equal([ann, ann]);
+    expect(decide(inputOf(known.parts, read())).progress?.waits).to.equal(
+      "the bastion: drain of n1 (attended by operator ann on bastion-1 since 1970-01-01T00:16:40.000Z, " +
+        "unless that process has ended: kcore update cluster attend u)",
+    );
+    expect(await attend("bastion-2", false, "operator bob")).to.equal("updated");
+    expect(shown().attendance).to.deep.include({ by: "operator bob", host: "bastion-2" });
+  });
+
+  it("ends, but not when another process took over from it", async () => {
+    await attend("bastion-1");
+    await attend("bastion-2");
+    expect(await attend("bastion-1", true)).to.equal("unchanged");
+    expect(shown().attendance).to.deep.include({ host: "bastion-2" });
+    expect(await attend("bastion-2", true)).to.equal("deleted");
+    expect([shown().attendance, known.parts.records.replica.get(keys.update("u").attendance)?.text]).to.deep.equal([
+      undefined,
+      undefined,
+    ]);
+  });
+});
+
+describe("a takeover", () => {
+  let cluster: TestCluster;
+  before(async () => (cluster = await createTestCluster()));
+  after(() => cluster.remove());
+  beforeEach(() => known.update(new SteppedRollout({ nodes: ["n1"] }).settle()));
+
+  const take = (owner: string, epoch: number, by = cluster, name = "u"): Promise<unknown> =>
+    takeOver(
+      {
+        ...known.parts,
+        clock: Date.now,
+        verify: (signed, now) => verifyStatement(signed, { ...cluster.authority, now }),
+      },
+      read(),
+      { ownership: signOwner(by, name, { owner, epoch }) },
+      "operator ann",
+    ).catch((error: unknown) => error);
+
+  it("makes the owner that the bastion signed, whichever controller is asked, and may be repeated", async () => {
+    expect(await take("c2", 2)).to.deep.equal({ owner: "c2", epoch: 2 });
+    const { owner } = read();
+    expect(owner).to.include({ owner: "c2", epoch: 2, by: "operator ann" });
+    expect(await take("c2", 2)).to.deep.equal({ owner: "c2", epoch: 2 });
+    expect(read().owner.signed).to.equal(owner.signed);
+    // Another owner of the present epoch, or of an earlier one.
+    for (const epoch of [2, 1]) expect(await take("c3", epoch)).to.deep.include({ status: 409, code: "UPDATE_OWNED" });
+    expect(read().owner).to.include({ owner: "c2", epoch: 2 });
+  });
+
+  it("is refused where the bastion of another cluster signed it, or for another update", async () => {
+    const stranger = await createTestCluster();
+    try {
+      expect(await take("c2", 2, stranger)).to.have.nested.property("problems[0].code", "UPDATE_UNSIGNED");
+    } finally {
+      await stranger.remove();
+    }
+    expect(await take("c2", 2, cluster, "v")).to.have.property("code", "API_INVALID");
+    expect(read().owner).to.include({ owner: "c1", epoch: 1 });
+  });
+
+  it("is signed for an epoch above that of a node which obeys another owner, as after a run over SSH", async () => {
+    expect(nextEpoch(read())).to.equal(2);
+    const rollout = new SteppedRollout({ nodes: ["n1"] }).settle();
+    const fence = { name: "u", epoch: 7, owner: "bastion-1", generation: 1, seq: 1 };
+    expect(nextEpoch(await known.update(rollout.report("n1", "fenced", { fence })))).to.equal(8);
+    const others = { ...fence, name: "v", epoch: 9 };
+    expect(nextEpoch(await known.update(rollout.report("n1", "fenced", { fence: others })))).to.equal(2);
+  });
+});
