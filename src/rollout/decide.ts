@@ -1,5 +1,5 @@
 import { nextAssignment } from "./node-transitions.ts";
-import { hasEnded, type NodeAssignment, type Progress } from "./records.ts";
+import type { NodeAssignment, Progress } from "./records.ts";
 import { resumeAfterTakeover } from "./resume-after-takeover.ts";
 import { isLeftOut, type Decision, type Rollout, type RolloutInput } from "./rollout-input.ts";
 import { startMore, takeBack, wait, whyUnderWay, withStarted } from "./schedule.ts";

@@ -1,6 +1,6 @@
 import type { Fence } from "./records.ts";
 
-/** What a node remembers, durably. */
+/** The node's durable memory of orders. */
 export interface Remembered {
   /** The last order that it accepted. */
   readonly fence: Fence;
@@ -14,8 +14,8 @@ export type Verdict =
   { readonly accept: true } | { readonly accept: false; readonly why: "known" | "refused"; readonly message: string };
 
 /**
- * Whether a node takes an order. This alone keeps two owners from acting on one node, whatever controllers believe: an older epoch, another
- * owner of the same epoch, or an older manifest is refused for ever, and one manifest at a time has the node (docs/adr/0515-cluster-updates.md).
+ * Whether a node takes an order. This alone keeps two owners from acting on one node. An older epoch, another owner of the same epoch, or an
+ * older manifest is refused for ever; one manifest at a time has the node (docs/adr/0515-cluster-updates.md).
  */
 export function judgeOrder(remembered: Remembered | undefined, order: Fence): Verdict {
   if (!remembered) return { accept: true };
@@ -37,10 +37,10 @@ export function judgeOrder(remembered: Remembered | undefined, order: Fence): Ve
   return { accept: true };
 }
 
-/** An order of an update so long ago reaches nobody any more. */
+/** No late order reaches the node of an update before so many others. */
 const longest = 200;
 
-/** What a node remembers of updates once it has accepted an order. */
+/** The node's memory of updates after it has accepted an order. */
 export function rememberOrder(remembered: Remembered | undefined, fence: Fence): Omit<Remembered, "isBusy"> {
   const known = remembered ? [...(remembered.past ?? []), remembered.fence] : [];
   return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-longest) };

@@ -2,11 +2,11 @@ import { z } from "zod";
 import { Fence, type NodeAssignment, type NodePhase } from "./records.ts";
 import { Ownership, SignedStatement, Statement } from "./spec.ts";
 
-/** Know the owner, and nothing else; fetch or build; bring into use; hold what is in use, as the bastion has reached the node anew; go back. */
+/** A node's steps: to learn its owner, to fetch or build, to bring into use, to keep that for good (from the bastion), to go back. */
 export const orderSteps = ["fence", "prepare", "activate", "hold", "roll_back"] as const;
 export type OrderStep = (typeof orderSteps)[number];
 
-/** An order as it reaches the node: the owner's step, and the bastion's word for the manifest and for the owner. */
+/** An order as it reaches the node: the owner's step, with manifest and owner as the bastion signed them. */
 export const Order = z.object({
   fence: Fence,
   step: z.enum(orderSteps),
@@ -14,14 +14,14 @@ export const Order = z.object({
   /** An {@link Ownership}: the fence's owner and epoch are the bastion's choice, not a controller's. */
   ownership: SignedStatement,
   /**
-   * Who has to hear from the node until the activation's deadline: its agent a controller, unless given; or whoever ordered it
-   * from the bastion, over a new connection.
+   * The side that has to hear from the node until the activation's deadline: a controller from the agent, unless given, or the bastion over a
+   * new connection.
    */
   contact: z.enum(["controller", "bastion"]).optional(),
 });
 export type Order = z.infer<typeof Order>;
 
-/** The step that a row orders. In every other phase the node has nothing to do but to know whose it is. */
+/** The step that a phase orders. */
 export function stepOf(phase: NodePhase): OrderStep {
   if (phase === "preparing") return "prepare";
   if (phase === "activating" || phase === "rebooting") return "activate";
@@ -46,7 +46,7 @@ export async function verifyOwner(
     );
 }
 
-/** Gives what an order carries out, once the bastion has signed it. @throws Error that names the difference */
+/** The statement that an order carries out, if the bastion signed it. @throws Error that names the difference */
 export async function verifyManifest(
   { fence, signed }: Pick<Order, "fence" | "signed">,
   verify: Verify,

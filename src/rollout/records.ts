@@ -2,8 +2,8 @@ import { z } from "zod";
 import { SignedStatement } from "./spec.ts";
 
 /**
- * What a rollout keeps: the owner's word for the whole and for each node, and each node's own. All of them are registers that merge by
- * their highest `epoch` (crdt/merge-kind.ts).
+ * The records of a rollout: the owner's for the whole and for each node, and each node's own report. All are registers that merge by their
+ * highest `epoch` (crdt/merge-kind.ts).
  */
 export const updatePhases = [
   "pending",
@@ -23,7 +23,7 @@ export function isGoing(phase: UpdatePhase | undefined): boolean {
   return phase === "rolling_out" || phase === "rolling_back";
 }
 
-/** It is over: nothing is done any more unless somebody asks for it. */
+/** The update is over: nothing happens any more unless an operator asks. */
 export function hasEnded(phase: UpdatePhase): boolean {
   return !isGoing(phase) && phase !== "pending" && phase !== "ready";
 }
@@ -46,7 +46,7 @@ export const nodePhases = [
 export const NodePhase = z.enum(nodePhases);
 export type NodePhase = z.infer<typeof NodePhase>;
 
-/** What went wrong with a node; each is told apart from the others. */
+/** The kinds of a node's failure. */
 export const FailureKind = z.enum([
   "refused",
   "build",
@@ -75,7 +75,7 @@ const Text = z.string();
 export const Owner = z.looseObject({ epoch: Epoch, owner: Text, signed: SignedStatement.optional() });
 export type Owner = z.infer<typeof Owner>;
 
-/** Which step of which owner: nodes keep the last one, durably, and refuse what is older or another owner's. */
+/** The number of an owner's step: nodes keep the last one, durably, and refuse older ones and those of another owner. */
 export const Fence = z.object({
   name: z.string().max(63),
   epoch: Epoch,
@@ -96,13 +96,13 @@ export const NodeAssignment = z.looseObject({
   /** When the phase began, ms since 1970. */
   since: Ms,
   failure: Failure.optional(),
-  /** It was on the target already and is not touched. */
+  /** The node was on the target already. */
   untouched: z.boolean().optional(),
-  /** It was drained, so what lets work come back is still to be done. */
+  /** The node was drained, so its undrain is due. */
   drained: z.boolean().optional(),
   /** An earlier generation of the update left it otherwise than succeeded, as far as it is known: having the target says nothing. */
   unproven: z.boolean().optional(),
-  /** While it is verified: it was well, so the bastion is asked for what comes next. */
+  /** While `verifying`: the node was ready, so the bastion is asked for hooks. */
   asked: z.boolean().optional(),
 });
 export type NodeAssignment = z.infer<typeof NodeAssignment>;
@@ -114,11 +114,11 @@ export const Progress = z.looseObject({
   generation: z.int().min(1),
   phase: UpdatePhase,
   since: Ms,
-  /** Frozen when it begins: which nodes, in which groups; a group begins when the one before is done. */
+  /** The nodes in groups, frozen at the begin; a group begins when the one before is done. */
   waves: z.array(z.array(Text)),
   /** Ids in the order in which they were started. */
   started: z.array(Text),
-  /** How many of the waves are canaries: what comes after waits for promotion. */
+  /** How many of the waves are canaries: the others wait for promotion. */
   canaries: z.int().min(0),
   /** When the canaries were done, ms since 1970. */
   soakSince: Ms.optional(),
@@ -145,7 +145,7 @@ export const reportStates = [
 ] as const;
 
 const Id = z.string().max(1_000);
-/** What a node runs: as targetIdOf says it, the version for people, the generation of its profile. */
+/** A version on a node: its id (targetIdOf), its name for people, its generation of the profile. */
 const Running = z.object({ id: Id, version: z.string().max(200), generation: z.int().optional() });
 
 /**
@@ -157,11 +157,11 @@ export const Report = z.looseObject({
   /** The last order that it accepted. */
   fence: Fence,
   state: z.enum(reportStates),
-  /** What it runs now; without a generation when it only tries that. */
+  /** The version that runs now; without a generation when it is only tried. */
   present: Running,
-  /** What its next boot begins with, where that is another one: it only tries what it runs, or what it shall run waits for that boot. */
+  /** Set when the boot default differs from the running system (modes test and boot). */
   lasting: Running.optional(),
-  /** What it ran before this very update, whichever generation of it, and goes back to. */
+  /** The version before this update's first generation, which a rollback restores. */
   previous: Running.optional(),
   /** The generation that the target has, or will have. */
   targetGeneration: z.int().optional(),
@@ -185,7 +185,7 @@ export const workStates: ReadonlySet<Report["state"]> = new Set([
 
 export const wishActions = ["cancel", "rollback", "promote"] as const;
 export type WishAction = (typeof wishActions)[number];
-/** What an operator asked of a rollout, whichever controller he asked. */
+/** An operator's request about a rollout, at any controller. */
 export const Wish = z.looseObject({
   generation: z.int().min(1),
   by: Text,
@@ -199,12 +199,12 @@ export type Wish = z.infer<typeof Wish>;
 export const Approved = z.looseObject({ generation: z.int().min(1), hash: Text, by: Text, at: Text });
 export type Approved = z.infer<typeof Approved>;
 
-/** What a hook on the bastion came to. */
+/** The outcome of a hook on the bastion. */
 export const HookAnswer = z.looseObject({
   generation: z.int().min(1),
   /** The row that it answers. */
   seq: z.int().min(1),
-  /** Whose row that was, as the controller knew it that took the answer: another owner's may have the same seq. */
+  /** The owner of that row, as another owner's may have the same seq. */
   epoch: Epoch,
   owner: Text,
   ok: z.boolean(),

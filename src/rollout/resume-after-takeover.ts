@@ -19,7 +19,7 @@ export function resumeAfterTakeover(input: RolloutInput, progress: Progress): De
   return { progress: { ...progress, epoch, owner, waves: withStrays(progress.waves, rows.keys()) }, rows };
 }
 
-/** These groups, with each node that is in none of them in a group of its own behind. */
+/** The groups, and behind them each other node in a group of its own. */
 export function withStrays(waves: readonly (readonly string[])[], ids: Iterable<string>): string[][] {
   const strays = [...ids].filter((id) => !waves.some((wave) => wave.includes(id)));
   return [...waves.map((wave) => [...wave]), ...strays.map((id) => [id])];

@@ -25,7 +25,7 @@ export interface RolloutInput {
   readonly name: string;
   readonly generation: number;
   readonly spec: UpdateSpec;
-  /** What an updated node runs (targetIdOf), and its version. */
+  /** The id (targetIdOf) and version of an updated node. */
   readonly target: { readonly id: string; readonly version: string };
   /** The controller that decides. */
   readonly self: string;

@@ -17,7 +17,7 @@ function isMeant(node: RolloutNode, selector: UpdateSpec["selector"]): boolean {
   return (!controllersOnly || node.isController) && mayBeMeant(node, selector) && hasLabels(node, labels);
 }
 
-/** Whether a node may be meant, by what it knows of itself; its labels, and who is a controller, the cluster knows. */
+/** Whether a selector may mean a node, by the node's own names and datacenter. The cluster knows its labels and roles. */
 export function mayBeMeant(
   node: Pick<RolloutNode, "id" | "hostname" | "dc">,
   { nodeIds, datacenters }: Pick<UpdateSpec["selector"], "nodeIds" | "datacenters">,
@@ -53,9 +53,9 @@ export interface Waves {
 }
 
 /**
- * Which nodes go together. Workers go before controllers, which go one at a time, and nodes that are not ready behind both, so that as few as
- * may be wait for them; the owner, which the operator speaks to, is the last of all. Per datacenter that is the order within each: one is done
- * before the next one begins, in the order of their names, that of the owner last. Canaries come before all others.
+ * The nodes in groups. Workers go before controllers, which go one at a time, and nodes that are not ready behind both. The owner, which the
+ * operator speaks to, is the last of all. Per datacenter that is the order within each: one datacenter after the other, that of the owner last.
+ * Canaries come before all others.
  */
 export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): Waves {
   const { type, maxUnavailable, batchSize = maxUnavailable } = spec.strategy;
@@ -91,8 +91,7 @@ function wantedCanaries(selected: readonly RolloutNode[], { strategy }: UpdateSp
 }
 
 /**
- * Why the canaries that a manifest wants are not those that would be tried, one text each: left out in silence, another node would be the
- * trial. Of names only those are looked at that `isKnown` to be a node's.
+ * Why the canaries of a manifest are not the ones that would be tried, one text each. Names that `isKnown` refuses are left to the caller.
  */
 export function canaryFaults(
   selected: readonly RolloutNode[],
@@ -134,15 +133,15 @@ function inOrder(nodes: readonly RolloutNode[], owner: string): readonly Rollout
 }
 
 export interface Selection {
-  /** All that there are, and what they are of: `this cluster`, `the roster`. */
+  /** All nodes of `this cluster` or `the roster`. */
   readonly nodes: readonly RolloutNode[];
   readonly of: string;
   readonly selected: readonly RolloutNode[];
 }
 
 /**
- * Why a manifest does not mean what it says among these nodes, one text each: names, datacenters and labels that nobody has, canaries that are none of the update, bounds that
- * are above the number of nodes. Left out in silence, a slip of the pen would leave its node, or the trial on it, out.
+ * The faults of a manifest for these nodes, one text each: names, datacenters and labels that no node has, canaries outside of the update, and
+ * bounds above the number of nodes.
  */
 export function selectionFaults(spec: UpdateSpec, { nodes, of, selected }: Selection): readonly string[] {
   const { maxUnavailable, batchSize = 1, canary } = spec.strategy;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { flakeUrl } from "./flake-url.ts";
 
-/** What a rollout may be called: it is a part of keys and of file names on nodes. */
+/** A rollout's name, which is a part of keys and of file names on nodes. */
 export const UpdateName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, "must be a name of letters, digits, “.”, “_” and “-”");
@@ -17,7 +17,7 @@ export const NarHash = z
 const Text = z.string().min(1).max(1_000);
 const Seconds = z.int().min(0).max(604_800);
 
-/** What nodes shall run: kcore's runtime by version or bundle, or a NixOS system by a flake and its commit. */
+/** The version to bring: kcore's runtime by version or bundle, or a NixOS system by a flake and its commit. */
 export const Target = z.strictObject({
   version: Text.optional().describe("The version for people, and of kcore's runtime when there is no flake."),
   bundle: Sha256.optional().describe("SHA-256 of a bundle of kcore's runtime."),
@@ -36,7 +36,7 @@ export const Target = z.strictObject({
   allowDowngrade: z.boolean().default(false).describe("May an older version take the place of a newer one?"),
 });
 
-/** Which nodes. `allNodes` narrows with the others: each that is given must hold. */
+/** The nodes to update. `allNodes` narrows with the others: each given filter must hold. */
 export const Selector = z.strictObject({
   allNodes: z.boolean().default(false).describe("All nodes, as far as the others do not narrow it."),
   nodeIds: z.array(Text).max(10_000).default([]).describe("Nodes by id or host name."),
@@ -169,7 +169,7 @@ export function unpackedSize({ size }: Pick<Bundle, "size">): number {
   return 3 * size;
 }
 
-/** What the bastion's CA signs: nodes carry out nothing else, whoever hands it to them. */
+/** The text that the bastion's CA signs: nodes carry out nothing else. */
 export const Statement = z.strictObject({
   kind: z.literal("ClusterUpdate"),
   cluster: Text,
@@ -182,8 +182,8 @@ export const Statement = z.strictObject({
 export type Statement = z.output<typeof Statement>;
 
 /**
- * The bastion's word that one controller, or one run over SSH, owns an update in an epoch. Of two owners that are signed for one epoch at
- * once, each node keeps to the first that it hears of.
+ * The bastion's statement that one controller, or one run over SSH, owns an update in an epoch. If two owners were signed for one epoch, each
+ * node obeys the first that it hears of.
  */
 export const Ownership = z.strictObject({
   kind: z.literal("ClusterUpdateOwner"),
@@ -206,12 +206,12 @@ export const SignedStatement = z.strictObject({
 });
 export type SignedStatement = z.output<typeof SignedStatement>;
 
-/** What an update brings: kcore's runtime, or a whole NixOS system. */
+/** The kind of an update: kcore's runtime, or a whole NixOS system. */
 export function bringsOf({ target }: Pick<UpdateSpec, "target">): "runtime" | "system" {
   return target.flakeRef === undefined ? "runtime" : "system";
 }
 
-/** What a node that is done runs, as one word: it compares equal there and here. */
+/** The id of an updated node's version, equal on the node and here. */
 export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
   const { flakeRef, flakeRev = "", nixpkgsRev, systemProfile } = spec.target;
   if (flakeRef === undefined) return bundle?.storePath ?? "";
@@ -220,8 +220,8 @@ export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">)
 }
 
 /**
- * Whether a node is where an update brings it, so that nothing is left to do. What it only tries has no generation, and is gone with the
- * next boot: that is enough where the update would do no more either.
+ * Whether a node is where an update brings it. A version that is only tried has no generation, and is gone with the next boot: enough for
+ * mode test.
  */
 export function isOnTarget(
   { activation }: Pick<UpdateSpec, "activation">,

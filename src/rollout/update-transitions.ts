@@ -176,8 +176,8 @@ function choosesNodes({ input, rows }: Rollout): ReturnType<Effect> {
 }
 
 /**
- * Before the generation began, or after it was cancelled then, a rollback takes the nodes of earlier ones: each is asked first what it runs.
- * Their order is taken for the one in which they would be started now.
+ * Before the generation began, or after it was cancelled then, a rollback takes the nodes of earlier ones, after each has reported its version.
+ * Their order is the one in which they would be started now.
  */
 function asksEarlierNodes({ input, progress }: Rollout): ReturnType<Effect> {
   // A rollback tries again the nodes that the one before left.

@@ -8,32 +8,32 @@ import type { RolloutInput } from "#rollout/rollout-input.ts";
 import { casesOf } from "./cases/read.ts";
 import { aNode, SteppedRollout } from "./stepped-rollout.ts";
 
-/** What must be so: the phases of all nodes; or, by name, `phases`, `row NODE`, `hook NODE`, `answerable NODE`, `tells`, `unbegun`, `written` and fields of the progress. */
+/** The expected state: the phases of all nodes; or, by name, `phases`, `row NODE`, `hook NODE`, `answerable NODE`, `tells`, `unbegun`, `written` and fields of the progress. */
 type Expected = string | Readonly<Record<string, unknown>>;
 
 interface Script {
-  /** Names, each with what differs from a node that is well. */
+  /** Names, each with its differences from a node that is ready. */
   readonly nodes?: string | Readonly<Record<string, object | null>>;
   readonly spec?: object;
-  /** What the view differs in before its first decision. */
+  /** Changes of the input before the first decision. */
   readonly view?: Partial<RolloutInput>;
   /** The nodes confirm their owner first, unless this says otherwise. */
   readonly confirmed?: boolean;
-  /** What happens, one behind the other, and what must be so then. */
+  /** The events, one after the other, each with the state expected then. */
   readonly steps: readonly (string | Readonly<Record<string, Expected>>)[];
 }
 
 interface Scripts {
-  /** What actions call by one word: parts of reports, nodes, wishes and views. */
+  /** Words of actions: parts of reports, nodes, wishes and inputs. */
   readonly words: Readonly<Record<string, object>>;
   readonly cases: Readonly<Record<string, Readonly<Record<string, Script>>>>;
 }
 
-/** A rollout of which a table says what happens. */
+/** A rollout that follows a table. */
 class ScriptedRollout {
   readonly rollout: SteppedRollout;
   readonly #words: Scripts["words"];
-  /** What the owner knew when the script said `mark`. */
+  /** The owner's knowledge at `mark`. */
   #mark: Partial<RolloutInput> = {};
 
   constructor(

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { TestCluster } from "./cluster.ts";
 import { ownershipOf } from "./ownership.ts";
 
-/** What the bastion would sign for an update of that name. */
+/** The statement that the bastion would sign for an update of that name. */
 export function signUpdate(
   { authority }: Pick<TestCluster, "authority">,
   name: string,

@@ -4,17 +4,17 @@ import type { NodePhase, Progress, Report, NodeAssignment, WishAction } from "#r
 import { UpdateSpec } from "#rollout/spec.ts";
 import { hookKey, type RolloutNode, type RolloutInput } from "#rollout/rollout-input.ts";
 
-/** What the nodes of a stepped rollout run before, and what they shall run. */
+/** The versions before and after a stepped rollout. */
 export const old = { id: "/nix/store/old", version: "1.0" };
 export const target = { id: "/nix/store/new", version: "2.0", generation: 2 };
 
-/** A node that is well, and has not the target. */
+/** A node that is ready, without the target. */
 export function aNode(id: string, more: Partial<RolloutNode> = {}): RolloutNode {
   const well = { dc: "DC1", labels: {}, isController: false, isApproved: true, isReady: true, version: "1.0" };
   return { id, hostname: id, ...well, ...more };
 }
 
-/** The spec of an update of all nodes that nobody has to approve, but for what is given. */
+/** The spec of an update of all nodes that needs no approval, with changes. */
 export function aSpec(more: object = {}): UpdateSpec {
   return UpdateSpec.parse({
     target: { version: "2.0" },
@@ -30,7 +30,7 @@ interface Start {
   readonly self?: string;
 }
 
-/** One owner and its registers: a test says what nodes report and what time it is, and sees what is written. */
+/** One owner and its registers: a test gives reports and time, and reads the records. */
 export class SteppedRollout {
   view: RolloutInput;
   /** All rows that were written, in order. */
@@ -58,7 +58,7 @@ export class SteppedRollout {
     };
   }
 
-  /** Writes what is decided until nothing more is, as it must come to. */
+  /** Writes decisions until there is none, which must come. */
   settle(): this {
     for (let round = 0; round < 100; round++) {
       const { progress, rows } = decide(this.view);
@@ -76,7 +76,7 @@ export class SteppedRollout {
     throw new Error(`it does not settle: ${JSON.stringify(this.view.progress)}`);
   }
 
-  /** The node's word on its present row; `fence` on another order. */
+  /** The node's report on its present row; `fence` on another order. */
   report(id: string, state: Report["state"], more: Partial<Report> = {}): this {
     const fence = fenceOf(this.view.name, this.row(id));
     const present = state === "activated" ? target : old;
@@ -93,7 +93,7 @@ export class SteppedRollout {
     return this;
   }
 
-  /** The node goes through all of it. */
+  /** The node is prepared and activated. */
   finish(id: string): this {
     return this.report(id, "prepared").report(id, "activated");
   }
@@ -126,7 +126,7 @@ export class SteppedRollout {
     return this.settle();
   }
 
-  /** Another controller owns it from the next epoch on, and knows of it what is given here, else all. */
+  /** Another controller owns the update from the next epoch on, with this knowledge of it, else with all. */
   takeOver(self: string, known: Partial<RolloutInput> = {}): this {
     const { owner } = this.view;
     return this.set({ self, owner: { epoch: owner.epoch + 1, owner: self }, ...known });

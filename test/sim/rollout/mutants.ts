@@ -2,7 +2,7 @@ import type { Mutant } from "../mutants.ts";
 import { missing, undisturbed, type RolloutSwarm } from "./swarm.ts";
 
 interface RolloutMutant extends Omit<Mutant, "swarm"> {
-  /** What has to go wrong for it to show, where few seeds have that. */
+  /** The faults of the world that the bug needs, where few seeds have them. */
   readonly swarm?: Partial<RolloutSwarm>;
 }
 
@@ -535,8 +535,8 @@ const planted: Readonly<Record<string, Planted>> = {
 };
 
 /**
- * Bugs of rollouts that the simulator must find: most of them are what is easily got wrong, some are what the first draft had. A seed is to be sought
- * anew, with `--mutant NAME`, when what is simulated changes. Updates are removed where a bug needs that.
+ * Bugs of rollouts that the simulator must find: likely mistakes, and some of the first draft. A seed is to be sought anew, with
+ * `--mutant NAME`, when the simulated code changes. Updates are removed where a bug needs that.
  */
 export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = Object.fromEntries(
   Object.entries(planted).map(([name, one]) => [

@@ -35,7 +35,7 @@ describe("a flake at a commit", () => {
   it("names a target, with all that makes it another one", () => {
     const id = (target: object): string =>
       targetIdOf({ spec: UpdateSpec.parse({ target: { flakeRev: rev, ...target }, selector: { allNodes: true } }) });
-    // The commit decides, not what it is called.
+    // The commit decides, not its name.
     expect(id({ flakeRef: "github:o/r/v1.0" })).to.equal(id({ flakeRef: "github:o/r/main" }));
     const targets = [
       { flakeRef: "github:o/r" },

@@ -10,7 +10,7 @@ const now = 50_000_000;
 
 interface Case {
   readonly row?: Partial<NodeAssignment>;
-  /** Undefined: the node said nothing to this owner. */
+  /** Undefined: the node did not report to this owner. */
   readonly report?: Partial<Report> | undefined;
   readonly spec?: object;
   readonly view?: Partial<RolloutInput>;
@@ -18,7 +18,7 @@ interface Case {
   readonly age?: number;
 }
 
-/** What becomes of a row in a phase: `PHASE`, with the failure's kind; `-`: nothing. */
+/** The next phase of a row: `PHASE`, with the failure's kind; `-`: no change. */
 function next(phase: NodePhase, { row: more = {}, report, spec = {}, view: around = {}, age = 0 }: Case): string {
   const row: NodeAssignment = { epoch: 2, owner: "c1", generation: 1, seq: 5, phase, since: now - age * 1000, ...more };
   const { view } = new SteppedRollout({ nodes: ["n1"] });

@@ -13,7 +13,7 @@ describe("an update that is applied", () => {
   after(() => cluster.remove());
   const verify: Verify = (signed, now) => verifyStatement(signed, { ...cluster.authority, now });
 
-  /** What comes of one that was just signed, at a controller whose clock is so far behind. */
+  /** The answer to an update that was just signed, of a controller whose clock is so far behind. */
   const apply = (behindMs: number): Promise<unknown> => {
     const signed = signUpdate(cluster, "spring", {
       spec: { target: { version: "0.2.0" }, selector: { allNodes: true } },

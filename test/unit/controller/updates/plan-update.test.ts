@@ -36,7 +36,7 @@ describe("the plan of an update", () => {
         "strategy.canary.nodeIds names “n3”, which the selector leaves out: select it, too, or name another canary",
       ],
     });
-    // That it means nobody is the fault then.
+    // The empty selection is the fault then.
     expect(plan({ target: aFlake, selector: { labels: ["tier=web"] }, ...canary("n3") }).blockers).to.deep.equal([
       "no node of this cluster has the label “tier=web”, which selector.labels wants",
       "the selector means no node",
