@@ -7,70 +7,53 @@ function fence(more: Partial<Fence> = {}): Fence {
 }
 const idle: Remembered = { fence: fence(), isBusy: false };
 const busy: Remembered = { fence: fence(), isBusy: true };
+const other = { name: "v", epoch: 1, owner: "c2", generation: 1, seq: 1 };
+const later: Remembered = { ...rememberOrder(idle, other), isBusy: false };
+const nodes: Readonly<Record<string, Remembered | undefined>> = { new: undefined, idle, busy, later };
 
-function verdict(remembered: Remembered | undefined, order: Partial<Fence>): string {
-  const judged = judgeOrder(remembered, fence(order));
-  return judged.accept ? "accept" : judged.why;
-}
+/** A node, an order, and whether the node accepts it, knows it or refuses it. */
+const cases: readonly (readonly [string, Partial<Fence>, string])[] = [
+  ["new", {}, "accept"],
+  ["idle", { seq: 8 }, "accept"],
+  ["busy", { seq: 8 }, "accept"],
+  ["idle", { seq: 7 }, "known"],
+  ["idle", { seq: 6 }, "known"],
+  ["idle", { epoch: 1, seq: 99 }, "refused"],
+  ["idle", { epoch: 1, owner: "c2", seq: 99 }, "refused"],
+  ["idle", { owner: "c2", seq: 99 }, "refused"],
+  ["idle", { epoch: 3, owner: "c2", seq: 1 }, "accept"],
+  ["busy", { epoch: 3, owner: "c2", seq: 1 }, "accept"],
+  ["idle", { generation: 2, seq: 99 }, "refused"],
+  ["idle", { epoch: 3, owner: "c2", generation: 2 }, "refused"],
+  ["idle", { generation: 4, seq: 8 }, "accept"],
+  ["busy", { generation: 4, seq: 8 }, "refused"],
+  ["idle", other, "accept"],
+  ["busy", other, "refused"],
+  // Another update had the node meanwhile.
+  ["later", { seq: 7 }, "known"],
+  ["later", { epoch: 1, seq: 99 }, "refused"],
+  ["later", { owner: "c2", seq: 99 }, "refused"],
+  ["later", { generation: 2, seq: 99 }, "refused"],
+  ["later", { seq: 8 }, "accept"],
+];
 
 describe("the fence of a node", () => {
-  it("takes the first order that it ever sees", () => expect(verdict(undefined, {})).to.equal("accept"));
+  for (const [node, order, wanted] of cases)
+    it(`of a node that is ${node}: ${wanted} ${JSON.stringify(order)}`, () => {
+      const judged = judgeOrder(nodes[node], fence(order));
+      expect(judged.accept ? "accept" : judged.why).to.equal(wanted);
+    });
 
-  it("takes its owner's next order, and none twice", () => {
-    expect([verdict(idle, { seq: 8 }), verdict(busy, { seq: 8 })]).to.deep.equal(["accept", "accept"]);
-    expect([verdict(idle, { seq: 7 }), verdict(idle, { seq: 6 })]).to.deep.equal(["known", "known"]);
-  });
-
-  it("refuses an older epoch, whatever its seq", () => {
-    expect(verdict(idle, { epoch: 1, seq: 99 })).to.equal("refused");
-    expect(verdict(idle, { epoch: 1, owner: "c2", seq: 99 })).to.equal("refused");
-  });
-
-  it("remembers the last orders of 200 other updates", () => {
+  it("remembers the last order of each update once, and of 200 others", () => {
     let remembered: Omit<Remembered, "isBusy"> = { fence: fence({ name: "u0" }) };
     for (let index = 1; index <= 300; index++)
-      remembered = rememberOrder({ ...remembered, isBusy: false }, fence({ name: `u${index}` }));
-    expect([remembered.past?.length, remembered.past?.at(-1)?.name]).to.deep.equal([200, "u299"]);
+      for (const seq of [1, 2])
+        remembered = rememberOrder({ ...remembered, isBusy: false }, fence({ name: `u${index}`, seq }));
+    expect([remembered.past?.length, remembered.past?.at(-1)]).to.deep.equal([200, fence({ name: "u299", seq: 2 })]);
   });
 
-  it("refuses another owner of the same epoch", () =>
-    expect(verdict(idle, { owner: "c2", seq: 99 })).to.equal("refused"));
-
-  it("takes a later epoch's first order, also while it is busy with that manifest", () => {
-    expect(verdict(idle, { epoch: 3, owner: "c2", seq: 1 })).to.equal("accept");
-    expect(verdict(busy, { epoch: 3, owner: "c2", seq: 1 })).to.equal("accept");
-  });
-
-  it("refuses an older manifest for ever, also from a later epoch's owner who does not know the new one", () => {
-    expect(verdict(idle, { generation: 2, seq: 99 })).to.equal("refused");
-    expect(verdict(idle, { epoch: 3, owner: "c2", generation: 2 })).to.equal("refused");
-  });
-
-  it("takes another manifest only when it is at rest", () => {
-    expect(verdict(idle, { generation: 4, seq: 8 })).to.equal("accept");
-    expect(verdict(busy, { generation: 4, seq: 8 })).to.equal("refused");
-    expect(verdict(idle, { name: "v", epoch: 1, owner: "c2", generation: 1, seq: 1 })).to.equal("accept");
-    expect(verdict(busy, { name: "v", epoch: 1, owner: "c2", generation: 1, seq: 1 })).to.equal("refused");
-  });
-
-  it("does not begin an update again whose last order comes late, after another had the node", () => {
-    const other = { name: "v", epoch: 1, owner: "c2", generation: 1, seq: 4 };
-    const later: Remembered = { ...rememberOrder(idle, other), isBusy: false };
-    expect([verdict(later, { seq: 7 }), verdict(later, { epoch: 1, seq: 99 })]).to.deep.equal(["known", "refused"]);
-    expect(verdict(later, { owner: "c2", seq: 99 })).to.equal("refused");
-    expect(verdict(later, { generation: 2, seq: 99 })).to.equal("refused");
-    expect(verdict(later, { seq: 8 })).to.equal("accept");
-  });
-
-  it("remembers the last order of each update once", () => {
-    const other = fence({ name: "v" });
-    const first = { ...rememberOrder(undefined, fence()), isBusy: false };
-    const second = { ...rememberOrder(first, other), isBusy: false };
-    expect(rememberOrder(second, fence({ seq: 9 }))).to.deep.equal({ fence: fence({ seq: 9 }), past: [other] });
-  });
-
-  it("says why it refuses", () => {
-    const judged = judgeOrder(busy, fence({ name: "v" }));
-    expect(judged).to.deep.include({ message: "this node is busy with generation 3 of “u”, of c1" });
-  });
+  it("says why it refuses", () =>
+    expect(judgeOrder(busy, fence({ name: "v" }))).to.deep.include({
+      message: "this node is busy with generation 3 of “u”, of c1",
+    }));
 });

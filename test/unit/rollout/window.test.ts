@@ -2,44 +2,38 @@ import { expect } from "chai";
 import { isInWindow } from "#rollout/window.ts";
 import { aSpec } from "#support/stepped-rollout.ts";
 
-function isIn(window: object | undefined, time: string): boolean {
-  return isInWindow(window && aSpec({ window }).window, Date.parse(time));
-}
+const everyDay = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+const night = { from: "22:00", to: "04:00", days: ["sat"] };
+const sunday = { from: "06:00", to: "06:00", days: ["sun"] };
+const early = { from: "01:00", to: "05:30" };
+/** The window, a time of March 2026 (the 1st was a Sunday), and whether the window is open then. */
+const cases: readonly (readonly [string, object | undefined, string, boolean])[] = [
+  ["is always open when there is none", undefined, "04T12:00:00Z", true],
+  ["is closed before its first moment", early, "04T00:59:59.999Z", false],
+  ["is open from its first moment", early, "04T01:00:00Z", true],
+  ["is open until its last moment", early, "04T05:29:59.999Z", true],
+  ["is closed from its last moment", early, "04T05:30:00Z", false],
+  ["is closed before it begins in the evening", night, "07T21:59:00Z", false],
+  ["is open in the evening of its day", night, "07T22:00:00Z", true],
+  ["is open behind midnight, by the day on which it began", night, "08T03:59:00Z", true],
+  ["ends behind midnight", night, "08T04:00:00Z", false],
+  ["is closed in the evening of the next day", night, "08T22:30:00Z", false],
+  ["is closed in the night that began on another day", night, "07T03:00:00Z", false],
+  ["of a whole day is closed before it", sunday, "08T05:59:00Z", false],
+  ["of a whole day is open from its begin", sunday, "08T06:00:00Z", true],
+  ["of a whole day is open until its end", sunday, "09T05:59:00Z", true],
+  ["of a whole day is closed from its end", sunday, "09T06:00:00Z", false],
+  ...everyDay.flatMap((day, index) =>
+    everyDay.map((other, at) => {
+      const window = { from: "10:00", to: "11:00", days: [day] };
+      return [`of ${day} alone, on ${other}`, window, `0${2 + at}T10:30:00Z`, at === index] as const;
+    }),
+  ),
+];
 
 describe("the maintenance window", () => {
-  it("is always when there is none", () => expect(isIn(undefined, "2026-03-04T12:00:00Z")).to.equal(true));
-
-  it("holds its first moment and not its last", () => {
-    const window = { from: "01:00", to: "05:30" };
-    expect(isIn(window, "2026-03-04T00:59:59.999Z")).to.equal(false);
-    expect(isIn(window, "2026-03-04T01:00:00Z")).to.equal(true);
-    expect(isIn(window, "2026-03-04T05:29:59.999Z")).to.equal(true);
-    expect(isIn(window, "2026-03-04T05:30:00Z")).to.equal(false);
-  });
-
-  it("goes over midnight, and belongs to the day on which it began", () => {
-    const window = { from: "22:00", to: "04:00", days: ["sat"] };
-    expect(isIn(window, "2026-03-07T21:59:00Z"), "Saturday").to.equal(false);
-    expect(isIn(window, "2026-03-07T22:00:00Z"), "Saturday").to.equal(true);
-    expect(isIn(window, "2026-03-08T03:59:00Z"), "Sunday").to.equal(true);
-    expect(isIn(window, "2026-03-08T04:00:00Z"), "Sunday").to.equal(false);
-    expect(isIn(window, "2026-03-08T22:30:00Z"), "Sunday").to.equal(false);
-    expect(isIn(window, "2026-03-07T03:00:00Z"), "Saturday, begun on Friday").to.equal(false);
-  });
-
-  it("is on its days alone", () => {
-    const days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
-    for (const [index, day] of days.entries()) {
-      const window = { from: "10:00", to: "11:00", days: [day] };
-      // 2 March 2026 was a Monday.
-      for (let other = 0; other < 7; other++)
-        expect(isIn(window, `2026-03-0${2 + other}T10:30:00Z`), `${day} ${other}`).to.equal(other === index);
-    }
-  });
-
-  it("is a whole day when it ends as it begins", () => {
-    const window = { from: "06:00", to: "06:00", days: ["sun"] };
-    expect([isIn(window, "2026-03-08T05:59:00Z"), isIn(window, "2026-03-08T06:00:00Z")]).to.deep.equal([false, true]);
-    expect([isIn(window, "2026-03-09T05:59:00Z"), isIn(window, "2026-03-09T06:00:00Z")]).to.deep.equal([true, false]);
-  });
+  for (const [name, window, time, isOpen] of cases)
+    it(name, () =>
+      expect(isInWindow(window && aSpec({ window }).window, Date.parse(`2026-03-${time}`))).to.equal(isOpen),
+    );
 });
