@@ -1,13 +1,13 @@
 import { expect } from "chai";
 import { decide } from "#rollout/decide.ts";
 import { describeRollouts } from "#support/scripted-rollout.ts";
-import { aNode, SteppedRollout, target } from "#support/stepped-rollout.ts";
+import { aNode, old, SteppedRollout, target } from "#support/stepped-rollout.ts";
 
 function begun(nodes: ConstructorParameters<typeof SteppedRollout>[0]["nodes"], spec: object = {}): SteppedRollout {
   return new SteppedRollout({ nodes, spec }).settle().confirm();
 }
 
-describeRollouts("rollout-decisions.yaml");
+for (const file of ["decisions", "again", "undrain"]) describeRollouts(`rollout-${file}.yaml`);
 
 describe("the decision, beside the tables", () => {
   it("is the owner's alone", () => {
@@ -136,5 +136,20 @@ describe("the decision, beside the tables", () => {
     expect(rollout.progress).to.deep.include({ owner: "c1", phase: "rolling_out" });
     expect(rollout.phases).to.equal("n1=activating n2=pending");
     expect(rollout.progress.waves.flat().toSorted()).to.deep.equal(["n1", "n2"]);
+  });
+
+  it("takes the last node back first after it was applied once more, a node that has no row here too", () => {
+    const held = { present: target, previous: old };
+    const spec = { approvalPolicy: "manual" };
+    const rollout = new SteppedRollout({ nodes: ["n1", "n2", "n3"], spec }).set({ isApproved: true }).confirm();
+    for (const id of ["n1", "n2"]) rollout.report(id, "prepared").report(id, "activated", held);
+    rollout.report("n3", "failed", { failure: { kind: "build", message: "no room" } });
+    const rows = new Map([...rollout.view.rows].filter(([id]) => id !== "n2"));
+    rollout.set({ isApproved: false, rows }).set({ generation: 2 }).wish("rollback", { generation: 2 });
+    expect(rollout.progress.started).to.deep.equal(["n1", "n2"]);
+    rollout.report("n1", "fenced", held).report("n2", "fenced", held);
+    expect([rollout.row("n1").phase, rollout.row("n2").phase]).to.deep.equal(["succeeded", "rolling_back"]);
+    rollout.report("n2", "rolled_back");
+    expect([rollout.row("n1").phase, rollout.row("n2").phase]).to.deep.equal(["rolling_back", "rolled_back"]);
   });
 });
