@@ -1,4 +1,4 @@
-/** What a forge's flake is fetched by: one place behind the repository holds a branch, a tag or a commit. */
+/** A forge's flake: one place behind the repository holds a branch, a tag or a commit. */
 const forge = /^(?<place>(?:github|gitlab|sourcehut):[^/?#]+\/[^/?#]+)(?:\/[^?#]*)?(?:\?(?<query>[^#]*))?$/;
 /** Flakes in a repository that a URL names; Nix fetches one commit of it. */
 const repository = /^(?<place>git\+(?:https?|ssh|git|file):\/\/[^?#]+)(?:\?(?<query>[^#]*))?$/;

@@ -182,8 +182,8 @@ export const Statement = z.strictObject({
 export type Statement = z.output<typeof Statement>;
 
 /**
- * The bastion's statement that one controller, or one run over SSH, owns an update in an epoch. If two owners were signed for one epoch, each
- * node obeys the first that it hears of.
+ * Signed by the bastion: the controller, or run over SSH, that owns an update in an epoch. If two owners were signed for one epoch, each node
+ * obeys the first that it hears of.
  */
 export const Ownership = z.strictObject({
   kind: z.literal("ClusterUpdateOwner"),

@@ -114,7 +114,7 @@ function failedNode({ rows }: Rollout): readonly [string, NodeAssignment] | unde
 }
 
 function aNodeFailed(rollout: Rollout): boolean {
-  return isAnyNode(rollout, "failed");
+  return failedNode(rollout) !== undefined;
 }
 
 function failureGoesBack(rollout: Rollout): boolean {

@@ -28,7 +28,7 @@ export async function applyUpdate(
   const { records, index } = parts;
   const statement = readSigned(parts, { name, signed, schema: Statement });
   const owner = readOwnership(parts, name, ownership);
-  // Nothing is waited for between what is known of the update and what is made of it.
+  // No await between reading the update and writing it.
   const held = await parts.bundles.list();
   const hash = hashOf(statement);
   const update = index.read(name);
@@ -67,7 +67,7 @@ function isSameOwner(one: Owner, other: Owner): boolean {
   return one.epoch === other.epoch && one.owner === other.owner;
 }
 
-/** Refuses what is the owner's to change. @throws Refused UPDATE_OWNED */
+/** Refuses a change that only the owner may make. @throws Refused UPDATE_OWNED */
 export function refuseOthers(
   { controllerId, endpointOf }: Pick<ViewParts, "controllerId" | "endpointOf">,
   update: Pick<UpdateRecords, "name" | "owner"> | undefined,
@@ -84,7 +84,7 @@ export function refuseOthers(
   }
 }
 
-/** What is to be rolled out must be here: nodes and the other controllers get it from here. */
+/** The bundle must be here, as nodes and the other controllers get it from here. */
 function checkBundle(held: Awaited<ReturnType<BundleStore["list"]>>, { bundle }: Statement): void {
   if (!bundle || held.some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
   throw new Refused(

@@ -10,20 +10,20 @@ import { isSettled, type UpdateIndex } from "./update-records.ts";
 
 export interface BundleFetcherOptions {
   readonly store: Pick<BundleStore, "list" | "put">;
-  /** What this controller should have: of updates that the bastion's word was checked of, or a peer could fill the disk. */
+  /** The bundles that this controller should have: only of updates that the bastion signed, or a peer could fill the disk. */
   readonly wanted: () => readonly BundleId[];
   /** Where the other controllers are reached, `host:port`. */
   readonly peers: () => readonly string[];
   /** This controller's own. */
   readonly credentials: () => Credentials;
   readonly clock: () => number;
-  /** Between 0 and 1: who failed together does not try again together. */
+  /** Between 0 and 1, so that controllers that failed together do not try again together. */
   readonly random: () => number;
   readonly log: Log;
 }
 
 export interface BundleFetcher {
-  /** Looks whether something is missing: to be called after a start, and whenever what is wanted may have changed. */
+  /** Looks for missing bundles: to be called after a start, and when the wanted ones may have changed. */
   readonly look: () => void;
   /** Resolves when nothing is under way any more. */
   readonly stop: () => Promise<void>;
@@ -34,10 +34,7 @@ const pause = { first: 1_000, longest: 60_000 } as const;
 /** So much is gathered before it is put on the disk. */
 const pieceBytes = 512 * 1024;
 
-/**
- * Fetches the bundles that this controller should have and has not from the others, one at a time, again and again until it has all of
- * them. Idle it costs nothing: somebody tells it to look.
- */
+/** Fetches missing bundles from other controllers, one at a time, until none is missing. Idle it costs nothing. */
 export function fetchBundles(options: BundleFetcherOptions): BundleFetcher {
   const { store, wanted, random, log } = options;
   const end = new AbortController();
@@ -45,7 +42,7 @@ export function fetchBundles(options: BundleFetcherOptions): BundleFetcher {
   /** Ends the pause between two rounds. */
   let hurry = new AbortController();
   let running: Promise<void> | undefined;
-  /** What the last round knew of. */
+  /** The bundles that the last round wanted. */
   let known: ReadonlySet<string> = new Set();
   const isNews = (): boolean => wanted().some(({ sha256 }) => !known.has(sha256));
 
@@ -120,7 +117,7 @@ async function fetchFromAny(
   return false;
 }
 
-/** Puts what a peer gives into the store. */
+/** Puts a peer's bytes into the store. */
 async function take(
   client: ApiClient,
   store: Pick<BundleStore, "put">,
@@ -144,7 +141,7 @@ async function take(
       if (bytes < pieceBytes) continue;
       const next = offset + bytes;
       const answer = await put();
-      // Somebody else brings it, too, or what was there was wrong: another request goes on from there.
+      // Another client brings it too, or the part was wrong: the next request continues from there.
       if (answer.whole || answer.held !== next) return answer;
       offset = next;
     }

@@ -22,7 +22,7 @@ export interface Piece {
   readonly data: Uint8Array;
 }
 
-/** A bundle that is open for reading; whoever asked for it closes the file. */
+/** A bundle that is open for reading; the caller closes the file. */
 export interface OpenBundle {
   readonly file: FileHandle;
   readonly size: number;
@@ -32,7 +32,7 @@ export interface OpenBundle {
 export interface BundleStore {
   /** All that is there, whole or a part. */
   readonly list: () => Promise<readonly (Held & { readonly sha256: string })[]>;
-  /** Takes a piece if it is the next one, and says in any case where the next begins. What was answered for is on the disk. @throws Refused */
+  /** Takes a piece if it is the next one, and says in any case where the next begins. An answered piece is on the disk. @throws Refused */
   readonly put: (sha256: string, piece: Piece) => Promise<Held>;
   /** A whole one, looked through before it is given for the first time. @throws Refused UPDATE_BUNDLE_UNKNOWN */
   readonly open: (sha256: string) => Promise<OpenBundle>;
@@ -90,7 +90,7 @@ export function openBundleStore({
   freeBytes = freeBytesOf,
 }: BundleStoreOptions): BundleStore {
   const oneByOne = queueByName();
-  /** Of which it is known since this process began that they are what they are called. */
+  /** Bundles whose checksum this process has checked. */
   const checked = new Set<string>();
   const pathOf = (sha256: string): string => join(folder, sha256);
   const partOf = (sha256: string): string => `${pathOf(sha256)}.part`;
@@ -111,7 +111,7 @@ export function openBundleStore({
     await disk.syncFolder(folder);
   };
 
-  /** Before the first piece of a bundle comes: the oldest that nobody needs go. */
+  /** Before the first piece of a bundle: the oldest that no update needs go. */
   const makeRoom = async (sha256: string): Promise<void> => {
     for (const old of tooMany(await read(), { coming: sha256, isNeeded }))
       // One that is just being written to is not old.
@@ -133,7 +133,7 @@ export function openBundleStore({
       if (data.length > 0) await file.write(data, held);
       await file.sync();
     } catch (error) {
-      // What was written of it counts for nothing, as nobody was told of it.
+      // The written part counts for nothing: no client was told of it.
       await file.truncate(held).catch(() => undefined);
       throw error;
     } finally {
@@ -177,7 +177,7 @@ export function openBundleStore({
         await oneByOne(sha256, async () => {
           const found = checked.has(sha256) ? sha256 : await ifThere(sha256Of(pathOf(sha256)));
           if (found === undefined) return;
-          // A disk forgets. Whoever has it brings it again.
+          // The disk damaged the file, so another controller or the bastion brings it again.
           if (found === sha256) checked.add(sha256);
           else await remove(pathOf(sha256));
         });
@@ -202,7 +202,7 @@ function noRoom(why: string): Refused {
   return new Refused(507, "UPDATE_BUNDLE_NO_ROOM", why, "make room on its disk; then it goes on where it was");
 }
 
-/** Runs what concerns one name one after the other, in the order of the calls. */
+/** Runs the work of one name one after the other, in the order of the calls. */
 function queueByName(): <Result>(name: string, work: () => Promise<Result>) => Promise<Result> {
   const last = new Map<string, Promise<unknown>>();
   return (name, work) => {

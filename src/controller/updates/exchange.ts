@@ -8,10 +8,10 @@ import type { Timers } from "../replica/replica-ports.ts";
 import { limitRate } from "../server/rate.ts";
 import { isUnderWay, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
-/** A node that waits is answered at the latest after so long, ms; under what its client waits for an answer. */
+/** A waiting node is answered at the latest after so long, ms: less than its client's limit. */
 const holdMs = 10_000;
 
-/** How nodes get their orders, and tell what came of them, whichever controller they speak to. */
+/** The orders to nodes, and their reports, at any controller. */
 export interface Exchange {
   /** Whether a rollout concerns this node. */
   readonly concerns: (node: string) => boolean;
@@ -20,7 +20,7 @@ export interface Exchange {
   readonly stop: () => void;
 }
 
-/** A rollout takes a node through some ten words; whoever says more writes registers that nobody needs. */
+/** A rollout takes a node through some ten reports; more would fill the journal. */
 const words = { perSecond: 0.5, burst: 40 } as const;
 
 interface Parts {
@@ -32,7 +32,7 @@ interface Parts {
 
 export function openExchange({ records, index, monotonic, timers }: Parts): Exchange {
   const maySay = limitRate(words, monotonic);
-  /** By node: those who wait for its next order. */
+  /** By node: the requests that wait for its next order. */
   const waiting = new Map<string, Set<() => void>>();
   const unwatch = records.replica.watch((changed) => {
     for (const key of changed) {
@@ -55,7 +55,7 @@ export function openExchange({ records, index, monotonic, timers }: Parts): Exch
       const cancel = timers.after(holdMs, wake);
       wakers.add(wake);
     });
-  /** A node's later word wins, whichever controller heard it; of what it was never told to do it says nothing. */
+  /** A node's later report wins, at any controller. A node without a row has nothing to report. */
   const isNews = ({ fence, epoch }: Report, node: string): boolean => {
     const update = index.read(fence.name);
     return update?.rows.has(node) === true && (update.reports.get(node)?.epoch ?? 0) < epoch;
@@ -83,7 +83,7 @@ export function openExchange({ records, index, monotonic, timers }: Parts): Exch
   };
 }
 
-/** What the node is to do: by the rollout that has it now, else by one that has ended and whose last word it has not confirmed. */
+/** The node's order: of the rollout that has the node now, else of an ended one whose last order the node has not confirmed. */
 function orderFor(index: UpdateIndex, node: string): Order | undefined {
   let last: Order | undefined;
   for (const update of index.all()) {
@@ -110,7 +110,7 @@ function isOfOwner({ owner, head }: UpdateRecords, row: NodeAssignment): boolean
   return row.generation === head.value.generation && row.epoch === owner.epoch && row.owner === owner.owner;
 }
 
-/** Undefined: an earlier version made the owner, without the bastion's word; a takeover brings that. */
+/** Undefined: an earlier version made the owner without a signature, which a takeover brings. */
 function orderOf({ name, head, owner }: UpdateRecords, row: NodeAssignment): Order | undefined {
   if (!owner.signed) return undefined;
   return {

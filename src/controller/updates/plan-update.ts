@@ -14,7 +14,7 @@ import { knowNodes, type KnownNode } from "./rollout-input.ts";
 import { hashOf, isUnderWay, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
 
-/** What applying this would do, and what keeps it from going: nothing is changed. */
+/** The effect of applying this draft, and its obstacles. Nothing is changed. */
 export function planUpdate(
   parts: ViewParts,
   { again = false, ...draft }: UpdateDraft & { readonly again?: boolean | undefined },
@@ -57,7 +57,7 @@ export function planUpdate(
 }
 
 /**
- * Whether this manifest stands already. Asked for again, only one that has not ended does. One that nodes have a later generation than
+ * Whether this manifest stands already. Asked for again, only one that has not ended does. A manifest whose nodes have a later generation
  * does not: they take no order of it.
  */
 export function standsAs(present: UpdateRecords | undefined, hash: string, again: boolean): boolean {
@@ -69,8 +69,8 @@ export function standsAs(present: UpdateRecords | undefined, hash: string, again
 }
 
 /**
- * The latest generation of an update that the head or a node's report names. During a cut a former owner may have taken a manifest that
- * reached nodes, and that gave way to the new owner's when the cut was over.
+ * The latest generation that the head or a node's report names. During a cut a former owner may have taken a manifest that reached nodes, and
+ * gave way to the new owner's later.
  */
 function latestGeneration({ name, head, reports }: UpdateRecords): number {
   const told = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.generation] : []));
@@ -117,7 +117,7 @@ function blockersOf(
   return blockers;
 }
 
-/** What else a rollout's progress says: reasons and what it waits for, which may name many nodes. */
+/** Room for reasons and waits in a rollout's progress, which may name many nodes. */
 const progressRoom = 8 * 1024;
 
 /** Whether its progress, one register, would not hold its nodes: it names each in its group, and when it is started. It would stand still half-way. */

@@ -21,7 +21,7 @@ const usual: Kept = { updates: 20, ms: 365 * 86_400_000 };
 /** Deletions in one transaction; a replica takes 500 changes (replica/writer.ts). */
 const atOnce = 400;
 
-/** Registers that a removed update keeps: the mark, by which its name is never used again, and what no deletion removes or this version cannot read. */
+/** The registers that a removed update keeps: the mark by which its name is never used again, and those that no deletion removes. */
 const lasting: ReadonlySet<Kind | undefined> = new Set([
   "updateRemoved",
   "updateClaim",
@@ -48,8 +48,8 @@ export async function removeUpdate(
 }
 
 /**
- * Removes those of this controller's updates that are over and too many or too old, and what is left of removed ones. Not while a controller
- * is out of reach: another owner may be taking one of them back there.
+ * Removes this controller's updates that are over and too many or too old, and the rest of removed ones. While a controller is out of reach,
+ * another owner may take one back there, so all stay.
  */
 export async function removeOld(
   parts: ViewParts & { readonly members: () => readonly string[] },
@@ -84,7 +84,7 @@ function changedAt({ head, progress }: UpdateRecords): number {
   return progress?.value.since ?? Date.parse(head.value.updatedAt);
 }
 
-/** Why an update stays: it is not over, or the cluster knows by it alone what came to a node. */
+/** Why an update stays: it is not over, or is the only record of a node's version. */
 function whyKept(parts: InputSources, update: UpdateRecords): string | undefined {
   const { head, progress, rows, reports } = update;
   const { generation } = head.value;
@@ -105,7 +105,7 @@ function whyKept(parts: InputSources, update: UpdateRecords): string | undefined
   return undefined;
 }
 
-/** Whether a later update succeeded on the node, or ended there in the same way while this one's target is not what it runs. */
+/** A later update succeeded on the node, or ended there alike while the node does not run this one's target. */
 function isFollowed(others: readonly UpdateRecords[], id: string, row: NodeAssignment, isThere: boolean): boolean {
   return others.some(({ rows }) => {
     const later = rows.get(id);

@@ -10,17 +10,17 @@ const goneAway: ReadonlySet<string> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "EC
 const idText = /^([0-9a-f]{64})@(0|[1-9]\d{0,14})$/;
 
 export interface BundleSender {
-  /** Answers with a bundle's bytes; `id`: `SHA256@OFFSET`. Resolves when all is sent, or who asked is gone. @throws Refused */
+  /** Answers with a bundle's bytes; `id`: `SHA256@OFFSET`. Resolves when all is sent, or the client is gone. @throws Refused */
   readonly send: (key: string, id: string, response: ServerResponse) => Promise<void>;
 }
 
-/** Gives bundles away, at the pace of those who take them, and so that nobody keeps others from them. */
+/** Sends bundles at each client's pace, within bounds for one client and for all. */
 export function sendBundles({
   store,
   patienceMs,
 }: {
   readonly store: Pick<BundleStore, "open">;
-  /** Who takes nothing for so long is not served any more. */
+  /** The limit for a client that takes nothing, ms. */
   readonly patienceMs: number;
 }): BundleSender {
   const underway = new Map<string, number>();
@@ -62,7 +62,7 @@ async function stream(
   try {
     await pipeline(file.createReadStream({ start, highWaterMark: 256 * 1024 }), response);
   } catch (error) {
-    // Whoever goes away in the middle is no failure of ours.
+    // A client that goes away is no failure of the controller.
     if (!goneAway.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
   } finally {
     clearTimeout(limit);

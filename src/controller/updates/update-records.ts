@@ -18,7 +18,7 @@ import { canonical } from "../cluster/canonical.ts";
 import type { Found, Records } from "../cluster/records.ts";
 import { keys, type UpdateHead } from "../cluster/registers.ts";
 
-/** All registers of one cluster update, by what they say. */
+/** All registers of one cluster update. */
 export interface UpdateRecords {
   readonly name: string;
   readonly head: Found<z.output<typeof UpdateHead>>;
@@ -34,8 +34,8 @@ export interface UpdateRecords {
 }
 
 /**
- * The updates that are there. What was read of one is kept until something of it changes: each heartbeat asks whether one concerns its
- * node, and of those that have ended there are more and more.
+ * The updates that are there, each kept as it was read until it changes: every heartbeat asks whether an update concerns its node, and ended
+ * updates add up.
  */
 export interface UpdateIndex {
   /** Undefined when there is none of this name, or none that can be read. */
@@ -82,7 +82,7 @@ function nameIn(key: string): string {
 
 const statements = new WeakMap<object, Statement | undefined>();
 
-/** What was signed, as far as it can be read; each text is parsed once. */
+/** The signed statement, if it can be read; each text is parsed once. */
 function statementOf(head: z.output<typeof UpdateHead>): Statement | undefined {
   if (!statements.has(head))
     statements.set(
@@ -92,7 +92,7 @@ function statementOf(head: z.output<typeof UpdateHead>): Statement | undefined {
   return statements.get(head);
 }
 
-/** Whatever a controller in wrong hands wrote must not keep the others from what stands beside it. */
+/** A record that a hostile controller wrote must not keep the others from being read. */
 function orNone<Value>(read: () => Value): Value | undefined {
   try {
     return read();
@@ -157,7 +157,7 @@ function lastOf(key: string): string {
   return key.slice(key.lastIndexOf("/") + 1);
 }
 
-/** What a node has told of this very generation. */
+/** The node's report on this very generation. */
 export function preparedOf({ head, reports }: UpdateRecords, id: string): Report | undefined {
   const report = reports.get(id);
   return report?.fence.generation === head.value.generation ? report : undefined;
@@ -169,17 +169,17 @@ export function nextEpoch({ name, owner, reports }: Pick<UpdateRecords, "name" |
   return 1 + Math.max(owner.epoch, ...told);
 }
 
-/** What a node that is done runs. */
+/** The id and version of an updated node. */
 export function targetOf(statement: Pick<Statement, "spec" | "bundle">): RolloutInput["target"] {
   return { id: targetIdOf(statement), version: statement.bundle?.version ?? "" };
 }
 
-/** What makes two manifests the same: all that they say, whatever the order, and whenever it was signed. */
+/** Equal for manifests of the same content, in any order of keys, signed at any time. */
 export function hashOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
   return sha256(canonical({ spec, bundle: bundle ?? null }));
 }
 
-/** What an approval is bound to: the manifest, its generation, and which nodes it means. */
+/** The plan that an approval is bound to: manifest, generation and nodes. */
 export function planHashOf(hash: string, generation: number, nodes: readonly string[]): string {
   return sha256(canonical({ hash, generation, nodes: nodes.toSorted() }));
 }

@@ -105,7 +105,7 @@ function rolledBackBy(input: RolloutInput): string | undefined {
   return progress?.phase === "rolled_back" && progress.undone === rollback?.at ? rollback?.by : undefined;
 }
 
-/** What is rolled out, in words. */
+/** The target, in words. */
 export function titleOf({ spec, bundle }: Pick<UpdateRecords["statement"], "spec" | "bundle">): string {
   const { version, flakeRef, flakeRev } = spec.target;
   if (flakeRef !== undefined) return `${version ?? "NixOS"} (${flakeRef} at ${flakeRev?.slice(0, 12)})`;
@@ -122,7 +122,7 @@ function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: nu
   const row = rowOf(input, id);
   const { phase, since } = row && !isLeftOut(input, id, row) ? row : unbegun(input);
   const { statement } = update;
-  // What it said of a former generation is not how it stands in this one.
+  // A report on a former generation says nothing of this one.
   const report = preparedOf(update, id);
   // A former owner's order waits until the present owner has adopted it.
   const isOwners = row?.epoch === input.owner.epoch && row.owner === input.owner.owner;

@@ -31,7 +31,7 @@ export interface UpdatesParts extends ApplyParts {
 /** Cluster updates, as operators and nodes ask for them. */
 export type Updates = ReturnType<typeof manageUpdates>;
 
-/** So often old updates are removed, and what is left of removed ones, ms. */
+/** So often old updates are removed, and the rest of removed ones, ms. */
 const tidyMs = 60_000;
 
 export function manageUpdates(parts: UpdatesParts) {

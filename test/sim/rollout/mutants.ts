@@ -212,9 +212,18 @@ const planted: Readonly<Record<string, Planted>> = {
     why: "a failure does not stop what comes next",
     seed: 5,
     swarm: { bad: 0.3, workers: 4, approval: "auto" },
-    file: "rollout/update-transitions.ts",
-    from: 'isAnyNode(rollout, "failed", "cancelled", "rolled_back")',
-    to: 'isAnyNode(rollout, "cancelled", "rolled_back")',
+    edits: [
+      {
+        file: "rollout/update-transitions.ts",
+        from: 'isAnyNode(rollout, "failed", "cancelled", "rolled_back")',
+        to: 'isAnyNode(rollout, "cancelled", "rolled_back")',
+      },
+      {
+        file: "rollout/update-transitions.ts",
+        from: 'return [...rows].find(([, { phase }]) => phase === "failed");',
+        to: "return [...rows].find(() => false);",
+      },
+    ],
   },
   interrupts: {
     why: "cancel interrupts an activation",
