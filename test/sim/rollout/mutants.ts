@@ -112,7 +112,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   unfenced: {
     why: "nodes that have not confirmed their owner are not counted as down",
-    seed: 15,
+    seed: 22,
     swarm: { takeovers: 6, maxUnavailable: 1, workers: 4, strategy: "batch", approval: "auto", batchSize: 4 },
     edits: [
       {
