@@ -112,7 +112,7 @@ export function whyAsked(input: RolloutInput, id: string, row: NodeAssignment): 
 }
 
 /** The process that attends to an update, as far as the cluster was told, and the command that begins one. */
-export function attendedBy({ name, attendance }: Pick<RolloutInput, "name" | "attendance">): string {
+function attendedBy({ name, attendance }: Pick<RolloutInput, "name" | "attendance">): string {
   const command = `kcore update cluster attend ${name}`;
   if (!attendance) return `unattended: ${command}`;
   return `attended by ${attendantOf(attendance)}, unless that process has ended: ${command}`;

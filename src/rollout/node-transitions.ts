@@ -11,7 +11,7 @@ type Command = "start" | "call off" | "take back";
 /** A state that the node reports, an observation of the owner, or its decision. */
 type NodeEvent = Report["state"] | keyof typeof observations | Command;
 
-export interface NodeTransition {
+interface NodeTransition {
   readonly from: readonly NodePhase[];
   readonly on: readonly NodeEvent[];
   readonly when?: (at: Situation) => boolean;

@@ -30,7 +30,7 @@ export function isNamed({ id, hostname }: Pick<RolloutNode, "id" | "hostname">, 
   return names.includes(id) || names.includes(hostname);
 }
 
-export function hasLabels({ labels, dc }: RolloutNode, wanted: readonly string[]): boolean {
+function hasLabels({ labels, dc }: RolloutNode, wanted: readonly string[]): boolean {
   return wanted.every((text) => {
     const at = text.indexOf("=");
     const [key, value] = [text.slice(0, at), text.slice(at + 1)];

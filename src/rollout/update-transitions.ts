@@ -12,7 +12,7 @@ type Guard = (rollout: Rollout) => boolean;
 type Wait = (rollout: Rollout) => readonly string[];
 type Effect = (rollout: Rollout) => { readonly progress: Partial<Progress>; readonly rows?: Decision["rows"] };
 
-export interface UpdateTransition {
+interface UpdateTransition {
   readonly from: readonly UpdatePhase[];
   /** All of them hold. */
   readonly when: readonly Guard[];

@@ -48,7 +48,7 @@ export interface BundleStoreOptions {
 }
 
 /** A bundle's file, whole or a part. */
-export interface OnDisk {
+interface OnDisk {
   readonly sha256: string;
   readonly whole: boolean;
   readonly bytes: number;

@@ -8,7 +8,7 @@ import { gatherNodes, isShown, labelsOf, nameOf, rolesOf, standingOf, type NodeP
 import type { Records } from "../cluster/records.ts";
 import { isUnderWay, planHashOf, targetOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
-export interface NodeSources {
+interface NodeSources {
   readonly records: Records;
   readonly liveness: Pick<Liveness, "of">;
   readonly controllers: Pick<Controllers, "peers" | "isMember">;
