@@ -8,7 +8,7 @@ import type { UpdateAnswer } from "#api/update-schemas.ts";
 import { defined } from "#optional/defined.ts";
 import { judgeOrder } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
-import type { Fence } from "#rollout/records.ts";
+import type { FencingToken } from "#rollout/records.ts";
 import { readAccepted, updatesFolder, writeOrder, type Accepted } from "#updater/files.ts";
 
 /** The agent's part in cluster updates: it brings orders to the updater, and the updater's report to the controllers. */
@@ -82,7 +82,7 @@ export function deliverOrders(ports: DeliveryPorts): OrderDelivery {
 async function deliver(ports: DeliveryPorts): Promise<void> {
   const { nodeId, sleep, signal, log } = ports;
   /** The order that the controller need not give again. */
-  let known: Fence | undefined;
+  let known: FencingToken | undefined;
   let reported: number | undefined;
   let pause: number = pauseMs.shortest;
   while (!signal.aborted) {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Order } from "#rollout/order.ts";
-import { Attendance, Failure, Fence, NodePhase, Report, UpdatePhase } from "#rollout/records.ts";
+import { Attendance, Failure, FencingToken, NodePhase, Report, UpdatePhase } from "#rollout/records.ts";
 import { Bundle, Sha256, SignedStatement, UpdateName, UpdateSpec } from "#rollout/spec.ts";
 
 const Text = z.string();
@@ -11,7 +11,7 @@ const Time = z.string();
 export const UpdateExchange = z.object({
   nodeId: z.string(),
   report: z.object(Report.shape).optional(),
-  known: Fence.optional(),
+  known: FencingToken.optional(),
 });
 export type UpdateExchange = z.infer<typeof UpdateExchange>;
 /** Answered at once when there is an order that the node does not know, else after some seconds. */

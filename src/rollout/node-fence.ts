@@ -1,13 +1,13 @@
-import type { Fence } from "./records.ts";
+import type { FencingToken } from "./records.ts";
 
 /** The node's durable memory of orders. */
 export interface Remembered {
   /** The last order that it accepted. */
-  readonly fence: Fence;
+  readonly fence: FencingToken;
   /** Something is begun and not ended: nothing but its own rollout may have the node. */
   readonly isBusy: boolean;
   /** The last order of each other update that it accepted before, so that none of them begins again when it comes late. */
-  readonly past?: readonly Fence[];
+  readonly past?: readonly FencingToken[];
 }
 
 export type Verdict =
@@ -17,7 +17,7 @@ export type Verdict =
  * Whether a node takes an order. This alone keeps two owners from acting on one node. An older epoch, another owner of the same epoch, or an
  * older manifest is refused for ever; one manifest at a time has the node (docs/adr/0515-cluster-updates.md).
  */
-export function judgeOrder(remembered: Remembered | undefined, order: Fence): Verdict {
+export function judgeOrder(remembered: Remembered | undefined, order: FencingToken): Verdict {
   if (!remembered) return { accept: true };
   const { fence, isBusy, past = [] } = remembered;
   const { name, epoch, owner, generation, seq } = order;
@@ -41,7 +41,7 @@ export function judgeOrder(remembered: Remembered | undefined, order: Fence): Ve
 const longest = 200;
 
 /** The node's memory of updates after it has accepted an order. */
-export function rememberOrder(remembered: Remembered | undefined, fence: Fence): Omit<Remembered, "isBusy"> {
+export function rememberOrder(remembered: Remembered | undefined, fence: FencingToken): Omit<Remembered, "isBusy"> {
   const known = remembered ? [...(remembered.past ?? []), remembered.fence] : [];
   return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-longest) };
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Fence, type NodeAssignment, type NodePhase } from "./records.ts";
+import { FencingToken, type NodeAssignment, type NodePhase } from "./records.ts";
 import { Ownership, SignedStatement, Statement } from "./spec.ts";
 
 /** A node's steps: to learn its owner, to fetch or build, to bring into use, to keep that for good (from the bastion), to go back. */
@@ -8,7 +8,7 @@ export type OrderStep = (typeof orderSteps)[number];
 
 /** An order as it reaches the node: the owner's step, with manifest and owner as the bastion signed them. */
 export const Order = z.object({
-  fence: Fence,
+  fence: FencingToken,
   step: z.enum(orderSteps),
   signed: SignedStatement,
   /** An {@link Ownership}: the fence's owner and epoch are the bastion's choice, not a controller's. */
@@ -28,7 +28,7 @@ export function stepOf(phase: NodePhase): OrderStep {
   return phase === "rolling_back" ? "roll_back" : "fence";
 }
 
-export function fenceOf(name: string, { epoch, owner, generation, seq }: NodeAssignment): Fence {
+export function fenceOf(name: string, { epoch, owner, generation, seq }: NodeAssignment): FencingToken {
   return { name, epoch, owner, generation, seq };
 }
 

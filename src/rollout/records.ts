@@ -76,7 +76,7 @@ export const Owner = z.looseObject({ epoch: Epoch, owner: Text, signed: SignedSt
 export type Owner = z.infer<typeof Owner>;
 
 /** The number of an owner's step: nodes keep the last one, durably, and refuse older ones and those of another owner. */
-export const Fence = z.object({
+export const FencingToken = z.object({
   name: z.string().max(63),
   epoch: Epoch,
   owner: z.string().max(253),
@@ -84,7 +84,7 @@ export const Fence = z.object({
   /** Counted by the owner, for each node. */
   seq: z.int().min(1),
 });
-export type Fence = z.infer<typeof Fence>;
+export type FencingToken = z.infer<typeof FencingToken>;
 
 /** The owner's decision about one node; its phase orders a step of the node (order.ts). */
 export const NodeAssignment = z.looseObject({
@@ -155,7 +155,7 @@ const Running = z.object({ id: Id, version: z.string().max(200), generation: z.i
 export const Report = z.looseObject({
   epoch: z.int().min(1),
   /** The last order that it accepted. */
-  fence: Fence,
+  fence: FencingToken,
   state: z.enum(reportStates),
   /** The version that runs now; without a generation when it is only tried. */
   present: Running,

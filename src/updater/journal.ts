@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Order, orderSteps } from "#rollout/order.ts";
-import { Failure, Fence, Report } from "#rollout/records.ts";
+import { Failure, FencingToken, Report } from "#rollout/records.ts";
 import { Statement } from "#rollout/spec.ts";
 
 /** The version that a node runs, or ran. */
@@ -63,9 +63,9 @@ const SignedAt = z.object({ runtime: z.iso.datetime().optional(), system: z.iso.
 /** All that the updater knows, in one file, so that a crash leaves it as before a change or as after it. */
 export const Journal = z.object({
   format: z.literal(format),
-  fence: Fence.optional(),
+  fence: FencingToken.optional(),
   /** The last order of each other update: an order that comes late begins nothing again. */
-  past: z.array(Fence).default([]),
+  past: z.array(FencingToken).default([]),
   /** The node's last report, which the agent sends. */
   report: Report.optional(),
   /** The kind of target of the present rollout. */

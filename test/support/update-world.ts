@@ -9,7 +9,7 @@ import { presentRuntime, runtimeStrategy } from "#updater/runtime-strategy.ts";
 import { NodeFiles } from "#support/node-files.ts";
 import { ownershipOf } from "#support/ownership.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
-import type { Fence, Report } from "#rollout/records.ts";
+import type { FencingToken, Report } from "#rollout/records.ts";
 import { bringsOf, Statement, UpdateSpec, type Bundle, type Ownership } from "#rollout/spec.ts";
 
 /** What a version does on the node. */
@@ -119,7 +119,7 @@ export class UpdateWorld {
   order(
     step: OrderStep,
     statement: Statement,
-    fence: Partial<Fence> = {},
+    fence: Partial<FencingToken> = {},
     {
       signature = "c2lnbmVk",
       owner = {},

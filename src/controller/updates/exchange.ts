@@ -1,6 +1,6 @@
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { fenceOf, stepOf, type Order } from "#rollout/order.ts";
-import { workStates, type Fence, type Report, type NodeAssignment } from "#rollout/records.ts";
+import { workStates, type FencingToken, type Report, type NodeAssignment } from "#rollout/records.ts";
 import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
@@ -121,7 +121,7 @@ function orderOf({ name, head, owner }: UpdateRecords, row: NodeAssignment): Ord
   };
 }
 
-function isKnown(fence: Fence, known: Fence | undefined): boolean {
+function isKnown(fence: FencingToken, known: FencingToken | undefined): boolean {
   return (
     known !== undefined &&
     known.name === fence.name &&

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { fenceOf, stepOf } from "#rollout/order.ts";
-import type { Fence, NodePhase, NodeAssignment } from "#rollout/records.ts";
+import type { FencingToken, NodePhase, NodeAssignment } from "#rollout/records.ts";
 import { Violation } from "../violation.ts";
 import type { Machine } from "./machine.ts";
 import { undisturbed } from "./swarm.ts";
@@ -30,7 +30,7 @@ async function give(world: RolloutWorld, name: string, row: NodeAssignment): Pro
 }
 
 /** c1, who owned epoch 1, takes a node down that took this order before; the one node that may be down has been silent for long. */
-async function takeDown(from: NodePhase, to: NodePhase, taken: Omit<Fence, "name">): Promise<() => void> {
+async function takeDown(from: NodePhase, to: NodePhase, taken: Omit<FencingToken, "name">): Promise<() => void> {
   const world = new RolloutWorld(1, { ...undisturbed, workers: 1, maxUnavailable: 1 });
   const controller = world.controller("c1");
   const progress = { ...ordered, phase: "rolling_out", since: 0, waves: [["w2"]], started: ["w2"], canaries: 0 };

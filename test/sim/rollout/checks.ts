@@ -1,7 +1,7 @@
 import { fenceOf, stepOf, type Order, type OrderStep } from "#rollout/order.ts";
 import {
   hasEnded,
-  type Fence,
+  type FencingToken,
   type HookAnswer,
   type Owner,
   type Progress,
@@ -19,7 +19,7 @@ const neverInterrupted: ReadonlySet<string> = new Set(["activating", "rebooting"
 export class Checks {
   readonly #world: RolloutWorld;
   /** The highest order that a node ever took, by node and update. */
-  readonly #taken = new Map<string, Fence>();
+  readonly #taken = new Map<string, FencingToken>();
   /** The orders that were ever durable at whoever wrote them. */
   readonly #durable = new Set<string>();
   /** What a node ever prepared, by node, update and generation. */
@@ -37,7 +37,7 @@ export class Checks {
   }
 
   /** (a) A node takes no order of an older epoch, or of another owner in the same one, and none of another manifest while it is busy. */
-  accepted(machine: Machine, { fence, step }: Order, before: Fence | undefined): void {
+  accepted(machine: Machine, { fence, step }: Order, before: FencingToken | undefined): void {
     this.#owned(machine.id, fence.name, fence);
     if (!this.#durable.has(orderOf(machine.id, step, fence)))
       this.#world.violate(`(f) ${machine.id} took ${told(fence)} to ${step}, which its owner had not written yet`);
@@ -57,7 +57,7 @@ export class Checks {
   }
 
   /** (g) What a busy node refused is asked for again, once it has something new to say. */
-  asked(machine: Machine, known: Fence | undefined): void {
+  asked(machine: Machine, known: FencingToken | undefined): void {
     if (known && machine.wouldTake(known))
       this.#world.violate(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
@@ -257,21 +257,21 @@ export class Checks {
   }
 }
 
-type Ordered = Pick<Fence, "epoch" | "owner" | "generation">;
+type Ordered = Pick<FencingToken, "epoch" | "owner" | "generation">;
 
 /** The node refuses it for ever, by the last order that it took: of an older epoch, of another owner of the same one, of an older manifest. */
 function isOver({ epoch, owner, generation }: Ordered, last: Ordered): boolean {
   return epoch < last.epoch || (epoch === last.epoch && owner !== last.owner) || generation < last.generation;
 }
 
-function orderOf(id: string, step: OrderStep, { name, epoch, owner, generation, seq }: Fence): string {
+function orderOf(id: string, step: OrderStep, { name, epoch, owner, generation, seq }: FencingToken): string {
   return [id, step, name, epoch, owner, generation, seq].join(" ");
 }
 
-function manifestOf(id: string, { name, generation }: Fence): string {
+function manifestOf(id: string, { name, generation }: FencingToken): string {
   return `${id} ${name} ${generation}`;
 }
 
-function told({ name, epoch, owner, generation, seq }: Fence): string {
+function told({ name, epoch, owner, generation, seq }: FencingToken): string {
   return `order ${seq} of ${owner} in epoch ${epoch} of ${name} (generation ${generation})`;
 }

@@ -1,6 +1,6 @@
 import { judgeOrder, type Remembered } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
-import type { Fence, Report } from "#rollout/records.ts";
+import type { FencingToken, Report } from "#rollout/records.ts";
 import type { Statement } from "#rollout/spec.ts";
 import { NodeFiles } from "#support/node-files.ts";
 import { names, updatesFolder, writeOrder } from "#updater/files.ts";
@@ -17,7 +17,7 @@ type Step = Parameters<StrategyHost["works"]>[0];
 
 export interface MachineEvents {
   /** Its journal is about to hold an order. */
-  accepted(machine: Machine, order: Order, before: Fence | undefined): void;
+  accepted(machine: Machine, order: Order, before: FencingToken | undefined): void;
   /** Its journal was written. */
   wrote(machine: Machine, before: Journal | undefined, after: Journal): void;
   /** It begins to bring something to the node, or to take it back. */
@@ -130,7 +130,7 @@ export class Machine {
     return this.journal?.report;
   }
 
-  manifestOf({ name, generation }: Pick<Fence, "name" | "generation">): Statement | undefined {
+  manifestOf({ name, generation }: Pick<FencingToken, "name" | "generation">): Statement | undefined {
     return this.#statements.get(`${name} ${generation}`);
   }
 
@@ -157,12 +157,12 @@ export class Machine {
     return step === "activate" && running !== storePath && store.has(storePath) && !isSpent;
   }
 
-  #judges(fence: Fence): boolean {
+  #judges(fence: FencingToken): boolean {
     return judgeOrder(this.accepted && { ...this.accepted, isBusy: this.isBusy }, fence).accept;
   }
 
   /** Whether it would take an order now. */
-  wouldTake(fence: Fence): boolean {
+  wouldTake(fence: FencingToken): boolean {
     return this.isUp && this.#judges(fence);
   }
 

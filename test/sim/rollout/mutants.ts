@@ -165,7 +165,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   forgetsactive: {
     why: "a new owner takes all that it finds for nodes that were never begun",
-    seed: 64,
+    seed: 78,
     swarm: { takeovers: 6, slowNodes: true, approval: "auto" },
     file: "rollout/node-transitions.ts",
     from: '{ from: [...asked, "cancelled"], on: begun, to: "activating", effects: [drained] },',
@@ -498,8 +498,8 @@ const planted: Readonly<Record<string, Planted>> = {
     seed: 2,
     swarm: { second: true, takeovers: 4, slow: 0.2, duplicate: 0.3 },
     file: "updater/journal.ts",
-    from: "past: z.array(Fence).default([]),",
-    to: "past: z.array(Fence).default([]).transform((): z.infer<typeof Fence>[] => []),",
+    from: "past: z.array(FencingToken).default([]),",
+    to: "past: z.array(FencingToken).default([]).transform((): z.infer<typeof FencingToken>[] => []),",
   },
   removesgoing: {
     why: "an update is removed that is not over",

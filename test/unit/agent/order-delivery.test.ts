@@ -5,16 +5,16 @@ import { deliverUpdates, type OrderDelivery } from "#agent/order-delivery.ts";
 import type { Controllers } from "#api/ask.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
 import type { Order } from "#rollout/order.ts";
-import type { Fence, Report } from "#rollout/records.ts";
+import type { FencingToken, Report } from "#rollout/records.ts";
 import { names, updatesFolder, type Accepted } from "#updater/files.ts";
 import { emptyJournal } from "#updater/journal.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-const fenceOf = (generation: number, seq: number): Fence => ({ name: "u", epoch: 1, owner: "c1", generation, seq });
-const byBastion = (seq: number): Fence => ({ ...fenceOf(1, seq), epoch: 2, owner: "bastion-1" });
+const fenceOf = (generation: number, seq: number): FencingToken => ({ name: "u", epoch: 1, owner: "c1", generation, seq });
+const byBastion = (seq: number): FencingToken => ({ ...fenceOf(1, seq), epoch: 2, owner: "bastion-1" });
 const signed = { statement: "{}", signature: "AA==", signer: "" };
-const orderOf = (fence: Fence): Order => ({ fence, step: "fence", signed, ownership: signed });
-const reportOf = (epoch: number, fence: Fence, state: Report["state"]): Report => ({
+const orderOf = (fence: FencingToken): Order => ({ fence, step: "fence", signed, ownership: signed });
+const reportOf = (epoch: number, fence: FencingToken, state: Report["state"]): Report => ({
   epoch,
   fence,
   state,
@@ -43,7 +43,7 @@ describe("the agent's part in cluster updates", () => {
   /** Answers as a controller does: an order that is known is not given again, and its agent waits. */
   const call = async (
     _method: string,
-    said: { readonly report?: Report; readonly known?: Fence },
+    said: { readonly report?: Report; readonly known?: FencingToken },
     { signal }: { readonly signal: AbortSignal },
   ): Promise<UpdateAnswer> => {
     signal.throwIfAborted();
@@ -87,7 +87,7 @@ describe("the agent's part in cluster updates", () => {
     await until(() => told.at(-1)?.epoch === report.epoch);
   };
   /** The updater takes the order in its inbox. */
-  const take = async (): Promise<Fence> => {
+  const take = async (): Promise<FencingToken> => {
     const taken = join(folder, names.taken);
     await until(() =>
       rename(join(folder, names.inbox), taken).then(

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
-import type { Fence } from "#rollout/records.ts";
+import type { FencingToken } from "#rollout/records.ts";
 
-function fence(more: Partial<Fence> = {}): Fence {
+function fence(more: Partial<FencingToken> = {}): FencingToken {
   return { name: "u", epoch: 2, owner: "c1", generation: 3, seq: 7, ...more };
 }
 const idle: Remembered = { fence: fence(), isBusy: false };
@@ -12,7 +12,7 @@ const later: Remembered = { ...rememberOrder(idle, other), isBusy: false };
 const nodes: Readonly<Record<string, Remembered | undefined>> = { new: undefined, idle, busy, later };
 
 /** A node, an order, and whether the node accepts it, knows it or refuses it. */
-const cases: readonly (readonly [string, Partial<Fence>, string])[] = [
+const cases: readonly (readonly [string, Partial<FencingToken>, string])[] = [
   ["new", {}, "accept"],
   ["idle", { seq: 8 }, "accept"],
   ["busy", { seq: 8 }, "accept"],

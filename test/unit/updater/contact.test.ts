@@ -1,12 +1,12 @@
 import { expect } from "chai";
-import type { Fence } from "#rollout/records.ts";
+import type { FencingToken } from "#rollout/records.ts";
 import { statementOf, UpdateWorld } from "#support/update-world.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
 const quick = { timeouts: { activateSeconds: 40, prepareSeconds: 60, rebootSeconds: 60 } };
 
 /** A node whose agent reaches no controller, and the bastion, which gives the order to hold once the node waits for it, or early. */
-async function updated(hold: Partial<Fence> | undefined, isEarly = false): Promise<UpdateWorld> {
+async function updated(hold: Partial<FencingToken> | undefined, isEarly = false): Promise<UpdateWorld> {
   const world = new UpdateWorld(old);
   world.fetch(young);
   world.behaviours.set(young, { reaches: false });
