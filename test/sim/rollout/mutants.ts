@@ -227,7 +227,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   interrupts: {
     why: "cancel interrupts an activation",
-    seed: 7,
+    seed: 9,
     swarm: { cancels: true, workers: 4, approval: "auto" },
     file: "rollout/node-transitions.ts",
     from: '["pending", "preparing", "prepared"], on: ["call off"]',
