@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { defined } from "#optional/defined.ts";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
-import { mayBeMeant } from "#rollout/select.ts";
+import { mayBeMeant } from "#rollout/selection.ts";
 import { bringsOf, type Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";

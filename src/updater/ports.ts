@@ -1,5 +1,5 @@
 import type { Bundle, SignedStatement, Statement } from "#rollout/spec.ts";
-import type { RolloutNode } from "#rollout/view.ts";
+import type { RolloutNode } from "#rollout/rollout-input.ts";
 import type { Brings, Standing } from "./journal.ts";
 import type { UpdateStrategy } from "./strategy.ts";
 
