@@ -175,8 +175,8 @@ const planted: Readonly<Record<string, Planted>> = {
     why: "nodes get an order before it is durable",
     seed: 1,
     file: "controller/replica/core.ts",
-    from: "this.options.journal.append(records).then(",
-    to: "(this.options.journal.append(records), { then: (done: () => void, _: unknown) => done() }).then(",
+    from: "this.options.db.append(records).then(",
+    to: "(this.options.db.append(records), { then: (done: () => void, _: unknown) => done() }).then(",
   },
   onlynews: {
     why: "an owner looks at an update only when something of it changes",
