@@ -10,7 +10,13 @@ import { names, updatesFolder, type Accepted } from "#updater/files.ts";
 import { emptyJournal } from "#updater/journal.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-const fenceOf = (generation: number, seq: number): FencingToken => ({ name: "u", epoch: 1, owner: "c1", generation, seq });
+const fenceOf = (generation: number, seq: number): FencingToken => ({
+  name: "u",
+  epoch: 1,
+  owner: "c1",
+  generation,
+  seq,
+});
 const byBastion = (seq: number): FencingToken => ({ ...fenceOf(1, seq), epoch: 2, owner: "bastion-1" });
 const signed = { statement: "{}", signature: "AA==", signer: "" };
 const orderOf = (fence: FencingToken): Order => ({ fence, step: "fence", signed, ownership: signed });
